@@ -1,0 +1,1 @@
+"""Exact, fast and open runtime for TensorFlow Lite models."""

@@ -1,0 +1,1 @@
+"""Static memory planning: sizes and lifetimes in, offsets out."""

@@ -1,0 +1,9 @@
+# The base class of every kernel.
+from pylite._core.simd cimport pl_pool
+
+# Runs one node.  Returns 0, or a status that the kernel's ERRORS explains.
+ctypedef int (*kernel_fn)(void *self, pl_pool *pool) noexcept nogil
+
+
+cdef class Kernel:
+    cdef kernel_fn fn

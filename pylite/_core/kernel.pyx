@@ -1,0 +1,22 @@
+"""The base class of every kernel: one computation bound to its memory."""
+from pylite._core.simd cimport Pool, pl_pool
+
+
+cdef class Kernel:
+    """One computation bound to its arrays.
+
+    A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to
+    its one nogil function.  That function never allocates, never takes the GIL, never raises: it returns 0 or a
+    status, which the class attribute ERRORS maps to a sentence.
+    """
+    ERRORS = {}
+
+    def run(self, Pool pool=None):
+        """Run once; returns the status (0: done).  For tests: a Program runs kernels without Python."""
+        cdef pl_pool *p = NULL
+        if pool is not None:
+            p = pool.ptr
+        cdef int status
+        with nogil:
+            status = self.fn(<void *>self, p)
+        return status

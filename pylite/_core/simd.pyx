@@ -1,0 +1,77 @@
+"""Run-time choice of the instruction set, and the worker pool."""
+import os
+
+from libc.stdint cimport uint8_t
+
+
+cdef extern from "simd.h" nogil:
+    ctypedef struct pl_isa:
+        const char *name
+        int (*usable)() noexcept nogil
+        void (*fill)(pl_slots *s) noexcept nogil
+    const pl_isa pl_ladder[]
+    pl_pool *pl_pool_create(int threads)
+    void pl_pool_destroy(pl_pool *pool)
+    int pl_pool_threads(const pl_pool *pool)
+    void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx)
+
+
+cdef pl_slots table
+slots = &table
+current = ""
+
+
+cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
+    """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n), each of at least `grain` items."""
+    pl_for(pool, n, grain, fn, ctx)
+
+
+def available():
+    """Names of the rungs that this CPU has, weakest first."""
+    names = []
+    cdef int i = 0
+    while pl_ladder[i].name != NULL:
+        if pl_ladder[i].usable():
+            names.append(pl_ladder[i].name.decode())
+        i += 1
+    return names
+
+
+def use(str name):
+    """Select the rung `name` for everything that is lowered from now on.
+
+    Interpreters made before keep weights packed for another rung: make new ones.
+    Raises ValueError when the CPU lacks the rung.
+    """
+    global current
+    usable = available()
+    if name not in usable:
+        raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of {', '.join(usable)}")
+    cdef int i = 0
+    while True:
+        if pl_ladder[i].usable():
+            pl_ladder[i].fill(&table)
+        if pl_ladder[i].name.decode() == name:
+            break
+        i += 1
+    current = name
+
+
+cdef class Pool:
+    """Worker threads for one interpreter: `threads` counts the calling thread."""
+    def __cinit__(self, int threads):
+        if threads < 1:
+            raise ValueError(f"num_threads is {threads}; it must be at least 1")
+        self.ptr = pl_pool_create(threads)
+        if self.ptr == NULL:
+            raise MemoryError(f"could not start {threads} worker threads")
+
+    def __dealloc__(self):
+        pl_pool_destroy(self.ptr)
+
+    @property
+    def threads(self):
+        return pl_pool_threads(self.ptr)
+
+
+use(os.environ.get("PYLITE_ISA") or available()[-1])

@@ -1,0 +1,13 @@
+/* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
+#include "simd.h"
+#include "rows_elementwise.h"
+
+#define PL_JOIN_(a, b) a##b
+#define PL_JOIN(a, b) PL_JOIN_(a, b)
+
+void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s);
+void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s) {
+#define X(name, args) s->name = name;
+  PL_SLOTS(X)
+#undef X
+}

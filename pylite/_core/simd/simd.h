@@ -1,0 +1,37 @@
+/* The table of micro-kernels: every slot is listed here once. */
+#ifndef PYLITE_SIMD_H
+#define PYLITE_SIMD_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
+ * and a rung's hand-written files replace some of them.
+ * Shared headers hold only `static inline` code: the linker may keep any rung's copy of another body. */
+#define PL_SLOTS(X) \
+  /* y[i] = table[x[i]]: any 8-bit to 8-bit function, indexed by the byte's bits */ \
+  X(lut8, (size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y))
+
+typedef struct pl_slots {
+#define X(name, args) void (*name) args;
+  PL_SLOTS(X)
+#undef X
+} pl_slots;
+
+typedef struct pl_isa {
+  const char *name;          /* the word that PYLITE_ISA takes */
+  int (*usable)(void);       /* does this CPU have it? */
+  void (*fill)(pl_slots *s); /* overwrite the slots that this rung improves on */
+} pl_isa;
+
+extern const pl_isa pl_ladder[]; /* weakest first; ends with name == NULL */
+
+/* Worker threads.  A pool of n threads has n - 1 workers: the caller does its share.
+ * fn(ctx, begin, end, thread) is called for disjoint ranges that cover [0, n), at most one at a time
+ * for each thread index; a NULL pool runs everything on the caller. */
+typedef struct pl_pool pl_pool;
+typedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread);
+pl_pool *pl_pool_create(int threads);
+void pl_pool_destroy(pl_pool *pool);
+int pl_pool_threads(const pl_pool *pool);
+void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
+#endif
