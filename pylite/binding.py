@@ -1,0 +1,75 @@
+"""Calls to kernels: every value, view and scratch becomes a numpy array on its memory."""
+import importlib
+from functools import cache
+
+import numpy as np
+
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Packed, Scratch, Value, View
+
+
+class Storage:
+    """Where values live: the arrays made so far, and the memory of the others.
+
+    arrays: {tensor index: typed array}; arena: uint8 array or None; offsets: {root tensor index: byte offset}.
+    """
+    __slots__ = ("arrays", "arena", "offsets", "scratch")
+
+    def __init__(self, arrays, arena=None, offsets=None, scratch=None):
+        self.arrays = arrays
+        self.arena = arena
+        self.offsets = offsets
+        self.scratch = scratch
+
+    def array(self, value):
+        """The array of `value`, of its shape and dtype."""
+        found = self.arrays.get(value.index)
+        if found is None:
+            if value.data is not None:
+                found = value.data
+            else:
+                root = value.root
+                if root is not value and root.index in self.arrays:
+                    base = self.arrays[root.index]
+                    found = base.reshape(-1).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
+                else:
+                    found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena, self.offsets[root.index])
+            self.arrays[value.index] = found
+        return found
+
+    def view(self, view):
+        dtype = NUMPY_DTYPES[view.dtype]
+        size = dtype.itemsize
+        base = self.array(view.value)
+        strides = None if view.strides is None else tuple([s * size for s in view.strides])
+        if not base.size:
+            return np.empty(view.shape, dtype)
+        return np.ndarray(view.shape, dtype, base, view.offset * size, strides)
+
+
+def bind(calls, storage, model):
+    """The kernels of `calls`, in order, bound to the memory in `storage`."""
+    kernels = []
+    array, view = storage.array, storage.view
+    for call in calls:
+        args = []
+        for a in call.args:
+            kind = type(a)
+            if kind is Value:
+                a = array(a)
+            elif kind is View:
+                a = view(a)
+            elif kind is Scratch:
+                a = np.ndarray(a.shape, NUMPY_DTYPES[a.dtype], storage.arena, storage.scratch[a])
+            elif kind is Packed:
+                a = model.pack(a)
+            args.append(a)
+        kernels.append(kernel_class(call.kernel)(*args))
+    return kernels
+
+
+@cache
+def kernel_class(name):
+    """The class or function `family.Name` of pylite._core.kernels."""
+    module, attribute = name.split(".")
+    return getattr(importlib.import_module("pylite._core.kernels." + module), attribute)

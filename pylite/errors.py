@@ -1,0 +1,33 @@
+"""The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place."""
+
+
+class PyliteError(Exception):
+    """Anything that pylite raises on purpose."""
+
+
+class ModelError(PyliteError, ValueError):
+    """The file is not a model, or is damaged."""
+
+
+class UnsupportedOpError(PyliteError, RuntimeError, ValueError):
+    """The model needs operators, versions or types that are not registered."""
+
+
+class OpError(PyliteError, RuntimeError):
+    """An operator cannot be prepared for its inputs: names the node and the tensor."""
+
+
+class ExecutionError(PyliteError, RuntimeError):
+    """An operator failed while running, or the interpreter was not ready to run."""
+
+
+class MemoryLimitError(PyliteError, RuntimeError, MemoryError):
+    """The model needs more memory than `max_memory` allows."""
+
+
+class TensorError(PyliteError, ValueError):
+    """A tensor index, an array's type or its shape does not fit."""
+
+
+class NotAllocatedError(PyliteError, ValueError):
+    """The tensor has no memory to read or write at this time."""

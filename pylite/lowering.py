@@ -1,0 +1,163 @@
+"""Graph to calls: infer every shape, choose every kernel, fold what is constant."""
+import numpy as np
+
+from pylite import binding, registry
+from pylite.errors import OpError, UnsupportedOpError
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Alias, Call, Constant, Node, Value
+
+
+class Lowered:
+    """A subgraph for one set of input shapes: its values, and the calls that compute them.
+
+    values: list of Value, by tensor index; calls: list of Call in execution order, each with its Node.
+    """
+    __slots__ = ("subgraph", "values", "nodes", "calls")
+
+    def __init__(self, subgraph, values, nodes, calls):
+        self.subgraph = subgraph
+        self.values = values
+        self.nodes = nodes
+        self.calls = calls
+
+
+def check(model, subgraphs):
+    """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once."""
+    missing = {}
+    for subgraph in subgraphs:
+        for operator in subgraph.operators:
+            reason = unsupported(subgraph, operator)
+            if reason:
+                missing.setdefault(reason, []).append(operator.index)
+    if missing:
+        lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
+        raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
+
+
+def unsupported(subgraph, operator):
+    """Why `operator` cannot run, as a sentence, or None."""
+    op = registry.find(operator.name)
+    if op is None:
+        if operator.custom:
+            return (f"Encountered unresolved custom op: {operator.name}. Register it as a custom op, or convert the "
+                    "model without it")
+        return f"Didn't find op for builtin opcode '{operator.name}' version '{operator.version}'"
+    low, high = op.versions
+    if operator.version > high:
+        return (f"Didn't find op for builtin opcode '{operator.name}' version '{operator.version}' "
+                f"(versions {low} to {high} are known; the nearest is {high})")
+    tensors = subgraph.tensors
+    inputs = tuple(tensors[i].dtype if i >= 0 else None for i in operator.inputs)
+    outputs = tuple(tensors[i].dtype if i >= 0 else None for i in operator.outputs)
+    if not op.accepts(inputs, outputs):
+        takes = ", ".join(str(d) for d in inputs)
+        gives = ", ".join(str(d) for d in outputs)
+        return f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
+    return None
+
+
+def lower(model, subgraph, shapes, preserve=False):
+    """Lower `subgraph` for the input `shapes` (one tuple per graph input).
+
+    model: the LoadedModel that keeps folded constants and packed weights; preserve: give every tensor its own
+    memory.  Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
+    """
+    values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
+    for index, shape in zip(subgraph.inputs, shapes, strict=True):
+        values[index].shape = shape
+        if values[index].data is None and values[index].kind != "variable":
+            values[index].kind = "input"
+    outputs = set(subgraph.outputs)
+    calls = []
+    nodes = []
+    for operator in subgraph.operators:
+        node = Node(operator.index, operator, values)
+        nodes.append(node)
+        op = registry.find(operator.name)
+        inferred = op.infer(node)
+        empty = True
+        for value, shape in zip(node.outputs, inferred, strict=True):
+            if value is not None:
+                value.shape = shape
+                if 0 not in shape:
+                    empty = False
+        if empty and node.outputs and not op.stateful:
+            continue
+        emitted = op.lower(node)
+        if not isinstance(emitted, list):
+            emitted = [emitted]
+        foldable = not op.stateful and not preserve
+        if foldable:
+            for value in node.inputs:
+                if value is not None and value.data is None:
+                    foldable = False
+                    break
+        if foldable:
+            _fold(model, subgraph, node, emitted)
+            continue
+        for item in emitted:
+            if type(item) is Call:
+                item.node = node
+                calls.append(item)
+            elif type(item) is Constant:
+                item.y.data = np.ascontiguousarray(item.data)
+            elif preserve or not _may_share(item.y, item.x, outputs):
+                copy = Call("movement.CopyBytes", item.x.view((item.x.nbytes,), dtype="uint8"),
+                            item.y.view((item.y.nbytes,), dtype="uint8"))
+                copy.node = node
+                calls.append(copy)
+            else:
+                item.y.root = item.x.root
+    return Lowered(subgraph, values, nodes, calls)
+
+
+def _may_share(y, x, outputs):
+    """May y live in x's memory?  Not when the caller could see or change one through the other."""
+    root = x.root
+    if root.data is not None or root.kind == "variable":
+        return False
+    return not (y.index in outputs and (root.kind == "input" or root.index in outputs))
+
+
+def _fold(model, subgraph, node, emitted):
+    """Run a node whose inputs are all known, now; results from the file alone are kept with the model."""
+    fixed = all(value is None or value.fixed for value in node.inputs)
+    for value in node.outputs:
+        if value is None:
+            continue
+        known = model.folded.get((subgraph.index, value.index)) if fixed else None
+        if known is not None:
+            value.data, value.fixed = known, True
+    if all(value is None or value.data is not None for value in node.outputs):
+        return
+    calls = []
+    fresh = {}
+    for item in emitted:
+        if type(item) is Call:
+            calls.append(item)
+        elif type(item) is Constant:
+            item.y.data = np.ascontiguousarray(item.data)
+        else:
+            item.y.data = np.ascontiguousarray(item.x.data).reshape(item.y.shape).view(NUMPY_DTYPES[item.y.dtype])
+    for value in node.outputs:
+        if value is not None and value.data is None:
+            fresh[value.index] = np.zeros(value.shape, NUMPY_DTYPES[value.dtype])
+    kernels = binding.bind(calls, binding.Storage(fresh), model)
+    for kernel in kernels:
+        status = kernel.run()
+        if status:
+            raise OpError(f"{node}: {kernel.ERRORS.get(status, f'status {status}')}")
+    for value in node.outputs:
+        if value is None:
+            continue
+        if value.index in fresh:
+            value.data = fresh[value.index]
+        value.data.flags.writeable = False
+        if fixed:
+            value.fixed = True
+            model.folded[subgraph.index, value.index] = value.data
+
+
+def _few(indices):
+    shown = ", ".join(map(str, indices[:8]))
+    return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"

@@ -1,0 +1,66 @@
+"""A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
+import threading
+
+import numpy as np
+
+from pylite import binding
+from pylite._core import simd
+from pylite.graph import NUMPY_DTYPES
+from pylite.schema import load
+
+
+class Model:
+    """A `.tflite` model, read once and shared by any number of interpreters and threads.
+
+    source: path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
+    Raises ValueError saying what is wrong with the file.
+    """
+
+    def __init__(self, source):
+        self.graph = load(source)
+        self.folded = {}
+        self._constants = {}
+        self._packed = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self):
+        return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"
+
+    def constant(self, tensor):
+        """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
+        if tensor.data is None:
+            return None
+        key = id(tensor)
+        array = self._constants.get(key)
+        if array is None:
+            array = self._constants[key] = _typed(tensor)
+        return array
+
+    def pack(self, packed):
+        """The result of a Packed call; computed once where its value comes from the file alone."""
+        function = binding.kernel_class(packed.function)
+        value = packed.value
+        if not value.fixed:
+            return function(value.data, *packed.args)
+        key = (packed.function, id(value.tensor), simd.current, *map(_key, packed.args))
+        with self._lock:
+            if key not in self._packed:
+                self._packed[key] = function(value.data, *packed.args)
+            return self._packed[key]
+
+    @property
+    def packed_bytes(self):
+        """Bytes of packed weights and folded constants that the interpreters of this model share."""
+        arrays = [*self.folded.values()]
+        for result in self._packed.values():
+            arrays += result if isinstance(result, tuple) else [result]
+        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+
+def _key(argument):
+    return argument.tobytes() if isinstance(argument, np.ndarray) else argument
+
+
+def _typed(tensor):
+    dtype = NUMPY_DTYPES[tensor.dtype]
+    return tensor.data.view(dtype).reshape(tensor.shape)

@@ -1,0 +1,192 @@
+"""What ops see of a graph while it is lowered: values, nodes, and the calls that they are lowered to."""
+import math
+
+import numpy as np
+
+from pylite.errors import OpError
+from pylite.graph import NUMPY_DTYPES
+
+_NO_SCALE = np.float32(0)
+_EMPTY_F32 = np.empty(0, np.float32)
+_EMPTY_I64 = np.empty(0, np.int64)
+
+
+class Value:
+    """A tensor while its graph is lowered: what the file says of it, and what is known of it so far.
+
+    shape: tuple of int, current after infer; data: typed read-only array when the contents are known, else None;
+    fixed: the contents come from the file alone and so are the same whatever the input shapes.
+    """
+    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "kind")
+
+    def __init__(self, tensor, data=None):
+        self.tensor = tensor
+        self.index = tensor.index
+        self.name = tensor.name
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self.data = data
+        self.fixed = data is not None
+        self.root = self           # the value whose memory this one shares
+        self.kind = "variable" if tensor.is_variable else "temporary"
+
+    def __repr__(self):
+        return f"{self.name!r} (tensor {self.index}, {self.dtype} {list(self.shape)})"
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self):
+        """Bytes that the elements occupy unpacked."""
+        return math.prod(self.shape) * NUMPY_DTYPES[self.dtype].itemsize
+
+    @property
+    def quantized(self):
+        q = self.tensor.quantization
+        return q is not None and len(q.scale) > 0
+
+    @property
+    def scale(self):
+        """The (first) scale as np.float32; 0 when there is none."""
+        q = self.tensor.quantization
+        return q.scale[0] if q is not None and len(q.scale) else _NO_SCALE
+
+    @property
+    def zero_point(self):
+        """The (first) zero point as int; 0 when there is none."""
+        q = self.tensor.quantization
+        return int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0
+
+    @property
+    def scales(self):
+        q = self.tensor.quantization
+        return q.scale if q is not None else _EMPTY_F32
+
+    @property
+    def zero_points(self):
+        q = self.tensor.quantization
+        return q.zero_point if q is not None else _EMPTY_I64
+
+    @property
+    def axis(self):
+        """The axis that the scales run along."""
+        q = self.tensor.quantization
+        return q.axis if q is not None else 0
+
+    @property
+    def block_size(self):
+        """Elements that share one scale in blockwise quantisation, else 0."""
+        q = self.tensor.quantization
+        return q.block_size if q is not None else 0
+
+    def view(self, shape=None, strides=None, offset=0, dtype=None):
+        """A window on this value: shape, strides and offset in elements of `dtype`; contiguous by default."""
+        return View(self, self.shape if shape is None else shape, strides, offset, dtype or self.dtype)
+
+    @property
+    def flat(self):
+        """This value as one row, shape (size,)."""
+        return View(self, (math.prod(self.shape),), None, 0, self.dtype)
+
+
+class View:
+    """A strided window on a Value; strides and offset count elements."""
+    __slots__ = ("value", "shape", "strides", "offset", "dtype")
+
+    def __init__(self, value, shape, strides, offset, dtype):
+        self.value = value
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+
+
+class Scratch:
+    """Arena memory for the duration of one call."""
+    __slots__ = ("shape", "dtype")
+
+    def __init__(self, shape, dtype):
+        self.shape = shape
+        self.dtype = dtype
+
+
+class Packed:
+    """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared."""
+    __slots__ = ("function", "value", "args")
+
+    def __init__(self, function, value, *args):
+        self.function = function
+        self.value = value
+        self.args = args
+
+
+class Call:
+    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, `args` go to its constructor.
+
+    inplace: (y, x) when the kernel may write y over x, should x be needed no more.
+    """
+    __slots__ = ("kernel", "args", "inplace", "node")
+
+    def __init__(self, kernel, *args, inplace=None):
+        self.kernel = kernel
+        self.args = args
+        self.inplace = inplace
+        self.node = None
+
+
+class Alias:
+    """y is x's bytes under another shape: nothing to run."""
+    __slots__ = ("y", "x")
+
+    def __init__(self, y, x):
+        self.y = y
+        self.x = x
+
+
+class Constant:
+    """y is known while lowering: `data`, an array of y's shape and dtype."""
+    __slots__ = ("y", "data")
+
+    def __init__(self, y, data):
+        self.y = y
+        self.data = data
+
+
+class Node:
+    """One operator while it is lowered."""
+    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values")
+
+    def __init__(self, index, operator, values):
+        self.operator = operator
+        self.index = index
+        self.name = operator.name
+        self.version = operator.version
+        self.options = operator.options
+        self.values = values
+        self.inputs = [values[i] if i >= 0 else None for i in operator.inputs]
+        self.outputs = [values[i] if i >= 0 else None for i in operator.outputs]
+
+    def __repr__(self):
+        return f"node {self.index} {self.name}"
+
+    @property
+    def intermediates(self):
+        return [self.values[i] if i >= 0 else None for i in self.operator.intermediates]
+
+    def error(self, text, value=None):
+        """The exception to raise when this node cannot be prepared: names the op and, when given, the tensor."""
+        return OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
+
+    def input(self, i):
+        """Input i, or None when it is absent or left out."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    def constant(self, i, what="input"):
+        """The contents of input i, which must be known while lowering."""
+        value = self.inputs[i]
+        if value.data is None:
+            raise self.error(f"its {what} is computed at run time, so the output shape depends on data", value)
+        return value.data

@@ -1,0 +1,116 @@
+"""Lifetimes to arena offsets: which values share memory, where each lies, and what that costs."""
+import numpy as np
+
+from pylite._core import arena
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Scratch, Value, View
+
+GUARD = 64          # bytes of guard band behind each block in debug mode
+
+
+class Plan:
+    """The arena of one lowered subgraph.
+
+    offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
+    of sizes alive at once, which no plan can undercut; blocks: list of (owner, offset, nbytes, first, last).
+    """
+    __slots__ = ("offsets", "scratch", "total", "bound", "blocks")
+
+    def __init__(self, offsets, scratch, total, bound, blocks):
+        self.offsets = offsets
+        self.scratch = scratch
+        self.total = total
+        self.bound = bound
+        self.blocks = blocks
+
+    def overwritten(self, root):
+        """Is the memory of `root` written again after its last use, so that it cannot be read after a run?"""
+        mine = next((b for b in self.blocks if b[0] is root), None)
+        if mine is None:
+            return False
+        _, start, size, _, last = mine
+        return any(first > last and offset < start + size and start < offset + nbytes
+                   for _, offset, nbytes, first, _ in self.blocks)
+
+    def peak(self):
+        """(step, live bytes) of the step that needs most."""
+        steps = {first for *_, first, _ in self.blocks}
+        best = (0, 0)
+        for step in sorted(steps):
+            live = sum(nbytes for _, _, nbytes, first, last in self.blocks if first <= step <= last)
+            if live > best[1]:
+                best = step, live
+        return best
+
+
+def plan(lowered, preserve=False, guard=False):
+    """Plan the arena of `lowered`.  preserve: every tensor keeps its own place; guard: leave bands in between."""
+    calls, values, subgraph = lowered.calls, lowered.values, lowered.subgraph
+    first, last, scratch = {}, {}, []
+    for step, call in enumerate(calls):
+        for a in call.args:
+            kind = type(a)
+            if kind is Value:
+                root = a.root
+            elif kind is View:
+                root = a.value.root
+            elif kind is Scratch:
+                scratch.append((a, step))
+                continue
+            else:
+                continue
+            if root.data is None and root.kind != "variable":
+                if root not in first:
+                    first[root] = step
+                last[root] = step
+    end = max(len(calls) - 1, 0)
+    for index in subgraph.inputs:
+        root = values[index].root
+        if root.kind == "input":
+            first[root], last[root] = 0, end
+    for index in subgraph.outputs:
+        root = values[index].root
+        if root.data is None and root.kind != "variable":
+            first.setdefault(root, 0)
+            last[root] = end
+    if preserve:
+        for value in values:
+            root = value.root
+            if root.data is None and root.kind != "variable":
+                first[root], last[root] = 0, end
+    else:
+        _share_in_place(lowered, first, last)
+    owners = list(first) + [s for s, _ in scratch]
+    sizes = [owner.nbytes for owner in first]
+    sizes += [int(np.prod(s.shape)) * NUMPY_DTYPES[s.dtype].itemsize for s, _ in scratch]
+    firsts = list(first.values()) + [step for _, step in scratch]
+    lasts = [last[owner] for owner in first] + [step for _, step in scratch]
+    room = [n + GUARD for n in sizes] if guard else sizes
+    offset, total, bound = arena.plan(np.array(room, np.int64), np.array(firsts, np.int64), np.array(lasts, np.int64))
+    offset = offset.tolist()
+    blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
+    count = len(first)
+    offsets = {owner.index: at for owner, at in zip(owners[:count], offset[:count], strict=True)}
+    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks)
+
+
+def _share_in_place(lowered, first, last):
+    """Let an output take over the memory of an input that dies in the same call."""
+    members = {}
+    for value in lowered.values:
+        members.setdefault(value.root, []).append(value)
+    kept = {lowered.values[index].root for index in lowered.subgraph.outputs}
+    for step, call in enumerate(lowered.calls):
+        if call.inplace is None:
+            continue
+        y, x = call.inplace
+        old, new = x.root, y.root
+        if (new is y and old is not new and old.data is None and old.kind == "temporary" and old not in kept
+                and last[old] == step and first[new] == step and old.nbytes == new.nbytes):
+            last[old] = last.pop(new)
+            del first[new]
+            if new in kept:
+                kept.add(old)
+            for value in members[new]:
+                value.root = old
+            members[old] += members[new]

@@ -1,0 +1,97 @@
+"""The registry of ops: each module of pylite.ops enters its own, nothing else lists them."""
+import importlib
+import pkgutil
+from functools import cache
+
+
+class Op:
+    """One registered op: plain functions and the types that it takes.
+
+    versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
+    """
+    __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "_matches")
+
+    def __init__(self, name, versions, types, infer, lower, reference, stateful):
+        self.name = name
+        self.versions = versions
+        self.types = tuple(_parse(t) for t in types)
+        self.infer = infer
+        self.lower = lower
+        self.reference = reference
+        self.stateful = stateful
+        self._matches = {}
+
+    def accepts(self, inputs, outputs):
+        """Do these data types (names, None for an absent input) fit one of the op's signatures?"""
+        key = (inputs, outputs)
+        known = self._matches.get(key)
+        if known is None:
+            known = self._matches[key] = any(
+                _fits(signature[0], inputs) and _fits(signature[1], outputs) for signature in self.types)
+        return known
+
+
+_ops = {}
+
+
+def register(name, *, types, infer, lower, versions=(1, 1), reference=None, stateful=False):
+    """Enter an op under its builtin or custom name.
+
+    types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
+    be absent, `*` after the last for any number, `any` for every type.
+    infer(node) -> list of the outputs' shapes.  lower(node) -> Call, Alias, Constant or a list of them.
+    reference(*real arrays, options) -> what the op means, on real numbers.
+    stateful: has an effect or memory of its own, so it is never folded.
+    """
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful)
+
+
+def same(dtypes, inputs=1, outputs=1):
+    """Signatures whose operands all have one type: same("int8 uint8", 2) -> ["int8 int8 -> int8", ...]."""
+    return [" ".join([t] * inputs) + " -> " + " ".join([t] * outputs) for t in dtypes.split()]
+
+
+def find(name):
+    """The Op registered under `name`, or None."""
+    _load()
+    return _ops.get(name)
+
+
+def names():
+    """Every registered name, sorted."""
+    _load()
+    return sorted(_ops)
+
+
+@cache
+def _load():
+    import pylite.ops as package
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"pylite.ops.{module.name}")
+
+
+def _parse(signature):
+    sides = signature.split("->")
+    return tuple(tuple(_operand(word) for word in side.split()) for side in sides)
+
+
+def _operand(word):
+    repeats = word.endswith("*")
+    optional = word.endswith("?")
+    names = word.rstrip("*?")
+    return (None if names == "any" else frozenset(names.split("|"))), optional, repeats
+
+
+def _fits(pattern, dtypes):
+    position = 0
+    for allowed, optional, repeats in pattern:
+        if repeats:
+            return all(d is None or allowed is None or d in allowed for d in dtypes[position:])
+        dtype = dtypes[position] if position < len(dtypes) else None
+        position += 1
+        if dtype is None:
+            if not optional:
+                return False
+        elif allowed is not None and dtype not in allowed:
+            return False
+    return all(d is None for d in dtypes[position:])
