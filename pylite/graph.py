@@ -1,0 +1,141 @@
+"""The graph of a .tflite model: frozen records without behaviour.
+
+A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
+schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
+"""
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
+# variant's size depend on their contents, so they have none.
+DTYPE_BITS = {
+    "float32": 32, "float16": 16, "int32": 32, "uint8": 8, "int64": 64, "string": None, "bool": 8, "int16": 16,
+    "complex64": 64, "int8": 8, "float64": 64, "complex128": 128, "uint64": 64, "resource": 32, "variant": None,
+    "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
+}
+DTYPES = tuple(DTYPE_BITS)
+
+# What numpy keeps an element in, unpacked.  Types that numpy lacks are kept as the integers of their bits.
+_STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8", "uint4": "uint8",
+            "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantization:
+    """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
+
+    scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none; both empty when the scales lie in a
+    tensor of their own, as in blockwise quantisation, where `block_size` elements along `axis` share a scale.
+    """
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int = 0
+    block_size: int = 0
+    block_shape: tuple[int, ...] = ()   # blocks over several axes, one size per axis
+    axes: tuple[int, ...] = ()          # multi-axis quantisation: the axes that the scales run along
+    scale_tensor: int = -1              # index of the tensor that holds the scales
+    zero_point_tensor: int = -1
+    min: np.ndarray | None = None       # float32: what the converter saw; tells nothing of the arithmetic
+    max: np.ndarray | None = None
+    custom: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseDimension:
+    """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
+    format: str                         # "DENSE" or "SPARSE_CSR"
+    size: int = 0
+    segments: np.ndarray | None = None
+    indices: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparsity:
+    """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
+    traversal_order: tuple[int, ...]
+    block_map: tuple[int, ...]
+    dimensions: tuple[SparseDimension, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExternalBuffer:
+    """Where a constant lies outside the model: bytes [offset, offset + size) of the file `group`."""
+    group: str
+    offset: int
+    size: int
+    packing: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A tensor as the file declares it.
+
+    shape: sizes, 1 in place of an unknown one; shape_signature: the same with -1 for an unknown one.
+    data: the constant's bytes as the file packs them (uint8, read-only, aligned for dtype), or None.
+    """
+    index: int
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    shape_signature: tuple[int, ...]
+    data: np.ndarray | None = None
+    quantization: Quantization | None = None
+    is_variable: bool = False
+    sparsity: Sparsity | None = None
+    has_rank: bool = False              # set: an empty shape is a scalar's; clear: it may mean an unknown rank
+    variants: tuple[tuple[str, tuple[int, ...]], ...] = ()   # what a "variant" holds: (dtype, shape) each
+    buffer: int = 0                     # number of the file's buffer, which several tensors may share
+    external: ExternalBuffer | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """One operator of a subgraph.
+
+    name: "CONV_2D", or the custom code; options: the fields of its options table as attributes, with the schema's
+    defaults for what the file leaves out, and no attributes for a custom op.
+    """
+    index: int
+    name: str
+    builtin_code: int
+    custom: bool
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: object
+    intermediates: tuple[int, ...] = ()
+    custom_options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subgraph:
+    """Operators in the order they run, and the tensors that they read and write."""
+    index: int
+    name: str
+    tensors: tuple[Tensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[Operator, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signature:
+    """A named entry to a subgraph: names of its inputs and outputs -> tensor indices."""
+    key: str
+    subgraph: int
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A whole file.  metadata: name -> bytes; associated_files: the names in a zip archive appended to the model."""
+    subgraphs: tuple[Subgraph, ...]
+    signatures: tuple[Signature, ...] = ()
+    metadata: dict[str, memoryview] = field(default_factory=dict)
+    description: str = ""
+    version: int = 3
+    associated_files: tuple[str, ...] = ()
+    size: int = 0                       # bytes of the whole file
