@@ -4,7 +4,7 @@ import numpy as np
 from pylite import binding, registry
 from pylite.errors import OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias, Call, Constant, Node, Value
+from pylite.node import Call, Constant, Node, Value
 
 
 class Lowered:
