@@ -1,0 +1,33 @@
+"""What some tests need and a machine may lack: the peer, and real models beside the checkout.
+
+A test that lacks them is skipped with its reason; with PYLITE_REQUIRE=1 (as in continuous integration) it fails.
+"""
+import importlib
+import os
+from pathlib import Path
+
+import pytest
+
+MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
+
+
+def lack(reason):
+    """Skip the running test, or fail it where nothing may be lacking."""
+    if os.environ.get("PYLITE_REQUIRE"):
+        pytest.fail(f"PYLITE_REQUIRE is set, and {reason}")
+    pytest.skip(reason)
+
+
+def peer():
+    """The module ai_edge_litert.interpreter, the live oracle."""
+    try:
+        return importlib.import_module("ai_edge_litert.interpreter")
+    except ImportError:
+        return lack("the peer (ai-edge-litert) is not installed")
+
+
+def models():
+    """The folder of real models."""
+    if not MODELS.is_dir():
+        lack("../shared/models is not beside the checkout")
+    return MODELS
