@@ -1,0 +1,263 @@
+"""The exact integer numerics: multipliers, clamping ranges and fixed-point functions (docs/numerics.md).
+
+Everything that is decided when a model is lowered is computed here; the same rounding rules at run time are in
+`_core/simd/rounding.h`, and nowhere else.  The functions of section 2 work alike on Python ints and on int64 arrays.
+The width of every floating-point step is part of the contract: `np.float32` operands give float32 results, and
+`float(...)` moves to float64.
+"""
+import math
+from functools import cache
+
+import numpy as np
+
+f32 = np.float32
+INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+FLT_MAX = float(np.finfo(f32).max)
+
+LIMITS = {"int2": (-2, 1), "int4": (-8, 7), "uint4": (0, 15), "int8": (-128, 127), "uint8": (0, 255),
+          "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1), "int32": (INT32_MIN, INT32_MAX),
+          "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
+
+# The schema's ActivationFunctionType.
+NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
+_BOUNDS = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
+
+
+# ---- section 3: real numbers to multipliers -----------------------------------------------------------------
+def round_away(x):
+    """The integer nearest to the real number x, halves away from zero (C's round)."""
+    whole = math.trunc(x)
+    if abs(x - whole) >= 0.5:
+        return whole + (1 if x > 0 else -1)
+    return whole
+
+
+def quantize_multiplier(d):
+    """QuantizeMultiplier: (m, e) with d ~ m * 2**(e - 31), |m| in [2**30, 2**31); (0, 0) when d is 0 or below 2**-32.
+
+    d: a float, or a numpy float (widened exactly).  docs/numerics.md section 2.  Raises ValueError for inf and nan.
+    """
+    f, e = math.frexp(d)
+    try:
+        m = int(f * 2147483648.0 + (0.5 if f > 0 else -0.5))
+    except (OverflowError, ValueError):
+        raise ValueError(f"a multiplier of {d} cannot be quantized") from None
+    if m == 2147483648:
+        m, e = 1073741824, e + 1
+    return (m, e) if m and e >= -31 else (0, 0)
+
+
+def quantize_multipliers(d):
+    """quantize_multiplier of each element: float64 array -> (m, e), int32 arrays of its shape."""
+    d = np.asarray(d, np.float64)
+    if not np.isfinite(d).all():
+        raise ValueError(f"a multiplier of {d[~np.isfinite(d)][0]} cannot be quantized")
+    f, e = np.frexp(d)
+    m = np.trunc(f * 2147483648.0 + np.copysign(0.5, f)).astype(np.int64)
+    carry = m == 2147483648
+    m[carry] = 1073741824
+    e = e + carry
+    tiny = (m == 0) | (e < -31)
+    m[tiny] = 0
+    e[tiny] = 0
+    return m.astype(np.int32), e.astype(np.int32)
+
+
+def per_channel_multipliers(x_scale, w_scales, y_scale, channels):
+    """(m, e) of D(s_x * s_w[c] / s_y), int32 arrays of `channels`; one weight scale is repeated.  Section 3."""
+    d = float(x_scale) * np.asarray(w_scales, np.float64) / float(y_scale)
+    m, e = quantize_multipliers(d)
+    if m.size != channels:
+        m, e = np.repeat(m, channels), np.repeat(e, channels)
+    return m, e
+
+
+def per_tensor_multiplier(x_scale, w_scale, y_scale):
+    """(m, e) of D(F(s_x * s_w) / s_y), the older rule whose product is rounded to float32.  Section 3."""
+    return quantize_multiplier(float(f32(x_scale) * f32(w_scale)) / float(y_scale))
+
+
+# ---- section 3: clamping ranges -----------------------------------------------------------------------------
+def quantize_value(v, scale, zero_point):
+    """Q(v) = z + round_away(F(v / s)): where the real number v lies on a tensor's integer scale, unclamped."""
+    return zero_point + round_away(float(f32(v) / f32(scale)))
+
+
+def quantized_range(low, high, dtype, scale, zero_point):
+    """(qmin, qmax) of a tensor clamped to the reals [low, high]; None leaves that end at the type's limit."""
+    qmin, qmax = LIMITS[dtype]
+    if low is not None:
+        qmin = max(qmin, quantize_value(low, scale, zero_point))
+    if high is not None:
+        qmax = min(qmax, quantize_value(high, scale, zero_point))
+    return qmin, qmax
+
+
+def activation_range(activation, dtype, scale, zero_point):
+    """(qmin, qmax) of a quantized output with a fused activation.  Raises ValueError for TANH and SIGN_BIT."""
+    if activation == NONE:
+        return LIMITS[dtype]
+    if activation not in _BOUNDS:
+        raise ValueError(f"a quantized output cannot have the fused activation {activation_name(activation)}")
+    return quantized_range(*_BOUNDS[activation], dtype, scale, zero_point)
+
+
+def activation_bounds(activation, dtype="float32"):
+    """(low, high) of an unquantized output with a fused activation, in its own type; TANH and SIGN_BIT do not clamp."""
+    low, high = (-FLT_MAX, FLT_MAX) if dtype.startswith("float") else LIMITS[dtype]
+    lo, hi = _BOUNDS.get(activation, (None, None))
+    number = float if dtype.startswith("float") else int
+    return low if lo is None else number(lo), high if hi is None else number(hi)
+
+
+def activation_name(activation):
+    """The schema's name of an ActivationFunctionType."""
+    names = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
+    return names[activation] if 0 <= activation < len(names) else f"activation {activation}"
+
+
+# ---- section 2: fixed-point primitives, on ints or int64 arrays ---------------------------------------------
+def wrap32(x):
+    """x modulo 2**32 as an int32 value."""
+    return ((x + 2**31) & 0xFFFFFFFF) - 2**31
+
+
+def srdhm(a, b):
+    """SRDHM: the high half of 2ab, rounded to nearest (halves up), saturated.  docs/numerics.md section 2."""
+    r = (a * b + 2**30) >> 31
+    return r - (r == 2**31)
+
+
+def srdhm16(a, b):
+    """SRDHM in 16 bits."""
+    r = (a * b + 2**14) >> 15
+    return r - (r == 2**15)
+
+
+def rdbpot(x, k):
+    """RDBPOT: x / 2**k to the nearest integer, halves away from zero; 0 <= k <= 31."""
+    mask = (1 << k) - 1
+    return (x >> k) + ((x & mask) > (mask >> 1) + (x < 0))
+
+
+def mbqm32(x, m, e):
+    """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints."""
+    return rdbpot(srdhm(wrap32(x << e) if e > 0 else x, m), -e if e < 0 else 0)
+
+
+def mbqm64(x, m, e):
+    """MBQM64: x * m * 2**(e-31) with m cut to 16 bits and one rounding, halves up, wrapped to int32."""
+    r = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
+    return wrap32((x * r + (1 << (14 - e))) >> (15 - e))
+
+
+@cache
+def inv_sqrt(v):
+    """1 / sqrt(v) of an int v >= 0 as (m, e), e <= 0.  Section 2."""
+    if v <= 1:
+        return INT32_MAX, 0
+    e = 11
+    while v >= 2**29:
+        v //= 4
+        e += 1
+    pairs = (32 - v.bit_length() - 1) // 2 - 1
+    e -= pairs
+    v <<= 2 * pairs
+    f = v >> 1                                       # Q3, as are half_f, three_halves and x
+    half_f, three_halves, x = rdbpot(f, 1), 2**28 + 2**27, 2**28
+    for _ in range(5):
+        x3 = _saturating_shift(srdhm(srdhm(x, x), x), 6)
+        x = _saturating_shift(wrap32(srdhm(three_halves, x) - srdhm(half_f, x3)), 3)
+    m = srdhm(x, 1518500250)                         # sqrt(2) / 2
+    if e < 0:
+        m, e = m << -e, 0
+    return m, -e
+
+
+def _saturating_shift(x, k):
+    limit = (1 << (31 - k)) - 1
+    return INT32_MAX if x > limit else INT32_MIN if x < -limit else x << k
+
+
+# ---- sections 5 to 9: what ops need besides a multiplier ----------------------------------------------------
+def add_parameters(a_scale, b_scale, y_scale, dtype):
+    """ADD and SUB: (left shift, (m_a, e_a), (m_b, e_b), (m_y, e_y)).  Section 5.
+
+    Raises ValueError when the output scale is too small for the inputs'.
+    """
+    left = 15 if dtype == "int16" else 20
+    twice = 2.0 * float(max(a_scale, b_scale))
+    y = quantize_multiplier(twice / float(f32(1 << left) * f32(y_scale)))
+    if y[1] > 0:
+        raise ValueError(f"the output scale {y_scale} is too small for the input scales {a_scale} and {b_scale}")
+    return left, quantize_multiplier(float(a_scale) / twice), quantize_multiplier(float(b_scale) / twice), y
+
+
+def power_of_two(scale):
+    """k when scale is 2**k within the field's tolerance (log2 within 1e-3 of a whole number), else None."""
+    exponent = f32(math.log(scale)) * (f32(1) / f32(math.log(2)))
+    whole = round_away(float(exponent))
+    return whole if abs(float(exponent - f32(whole))) < 1e-3 else None
+
+
+def mean_multiplier(x_scale, y_scale, n):
+    """(m, e) of MEAN over n >= 1 quantized elements: the division by n is folded into the multiplier.  Section 8."""
+    m, e = quantize_multiplier(float(x_scale) / float(y_scale))
+    h = min(n.bit_length() - 1, 32, 31 + e)
+    return (m << h) // n, e - h
+
+
+def softmax_parameters(beta, scale):
+    """8-bit SOFTMAX: (m, left shift, diff_min).  Section 7."""
+    m, left = quantize_multiplier(min(float(beta) * float(scale) * 2.0**26, 2.0**31 - 1))
+    return m, left, -math.floor(31 * 2.0**26 / 2.0**left)
+
+
+def log_softmax_parameters(scale):
+    """8-bit LOG_SOFTMAX: softmax_parameters, then the multiplier (m, e) of the reverse scaling.  Section 7."""
+    m, left, diff_min = softmax_parameters(1.0, scale)
+    return m, left, diff_min, quantize_multiplier(2.0 ** (31 - left) / m)
+
+
+def softmax16_multiplier(beta, scale):
+    """int16 SOFTMAX: (m, e) that takes differences to the domain of the exponential's table.  Section 7."""
+    return quantize_multiplier(float(f32(scale) * f32(beta)) / (10.0 / 65535.0))
+
+
+def sigmoid16_multiplier(scale, shifts):
+    """int16 LOGISTIC and TANH: (M, S), which take q to 12 fraction bits of 3x.  Section 6.
+
+    shifts: the powers of two above 2**-12 that are multiplied exactly, (0,) for LOGISTIC and (0, 1) for TANH.
+    """
+    exponent = power_of_two(scale)
+    if exponent is not None and 12 + exponent in shifts:
+        return 3 << (12 + exponent), 0
+    multiplier, shift = float(scale) * 4096.0 * 3.0, 0
+    while multiplier <= 32767.0 / 2.0 and shift <= 30:
+        multiplier, shift = multiplier * 2.0, shift + 1
+    return int(multiplier), shift
+
+
+def hard_swish(x, x_scale, y_scale):
+    """HARD_SWISH of x = q - z_x (int64 array), before the output's zero point and clamp.  Section 6."""
+    fine = f32(1 / 128) * f32(x_scale)
+    my, ey = quantize_multiplier(fine / f32(y_scale))
+    mr, er = quantize_multiplier(fine / (f32(3) / f32(32768)))
+    if ey > 0:
+        raise ValueError(f"the output scale {y_scale} is too small for the input scale {x_scale}")
+    my, mr = (32767 if m >= INT32_MAX - 2**15 else (m + 2**15) >> 16 for m in (my, mr))
+    h = x * 128
+    p = srdhm16(h, my)
+    r = h
+    if er > 0:
+        r = np.clip(r << (er - 1), -32768, 32767)
+    r = srdhm16(r, mr)
+    if er > 0:
+        r = np.clip(r << 1, -32768, 32767)
+    elif er < 0:
+        r = rdbpot(r, min(-er, 31))
+    r = (r + 32768) >> 1
+    product = r * p
+    v = np.where(product < 0, -(-product >> 15), product >> 15)     # truncates; -32768 squared saturates below
+    return rdbpot(np.minimum(v, 32767), min(-ey, 31))

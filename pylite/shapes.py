@@ -1,0 +1,128 @@
+"""Shapes as tuples of ints: broadcasting, collapsing, windows, axes, strides.  No tensor is touched here."""
+from math import prod
+
+
+# ---- strides -------------------------------------------------------------------------------------------------
+def contiguous_strides(shape):
+    """Strides, in elements, of a C-contiguous array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape, strides):
+    """Does a walk in C order over these strides visit consecutive elements?"""
+    step = 1
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1:
+            if stride != step:
+                return False
+            step *= n
+    return True
+
+
+# ---- broadcasting --------------------------------------------------------------------------------------------
+def broadcast(*shapes):
+    """The common shape by numpy's rules.  Raises ValueError when there is none."""
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape == result:
+            continue
+        if len(shape) > len(result):
+            shape, result = result, shape
+        skip = len(result) - len(shape)
+        merged = list(result)
+        for i, n in enumerate(shape, skip):
+            m = merged[i]
+            if n != m:
+                if m == 1:
+                    merged[i] = n
+                elif n != 1:
+                    raise ValueError(f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast together")
+        result = tuple(merged)
+    return tuple(result)
+
+
+def broadcast_strides(shape, target):
+    """Strides, in elements, with which a contiguous array of `shape` is read as one of `target`: 0 where repeated."""
+    skip = len(target) - len(shape)
+    strides = contiguous_strides(shape)
+    return (0,) * skip + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+
+
+def collapse(shape, *strides):
+    """The same walk over several operands in the fewest dimensions.
+
+    Dimensions of one element go, and neighbours merge wherever every operand steps over them evenly.
+    Returns (shape, strides of each operand); a walk over a single element is ((), (), ...).
+    """
+    dims, steps = [], []
+    for n, *step in zip(shape, *strides, strict=True):
+        if n == 1:
+            continue
+        if dims and all(outer == inner * n for outer, inner in zip(steps[-1], step, strict=True)):
+            dims[-1] *= n
+            steps[-1] = step
+        else:
+            dims.append(n)
+            steps.append(step)
+    return (tuple(dims), *(tuple(step[i] for step in steps) for i in range(len(strides))))
+
+
+# ---- axes ----------------------------------------------------------------------------------------------------
+def resolve_axis(axis, rank):
+    """The axis counted from the front.  Raises ValueError when it is not an axis of `rank` dimensions."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is outside a tensor of {rank} dimensions")
+    return axis + rank if axis < 0 else axis
+
+
+def resolve_axes(axes, rank):
+    """The axes counted from the front, sorted, each once."""
+    return tuple(sorted({resolve_axis(axis, rank) for axis in axes}))
+
+
+def reduced(shape, axes, keep_dims):
+    """The shape that is left when `axes` (resolved) are reduced."""
+    if keep_dims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def reshape(shape, requested):
+    """`requested` with its -1, if any, replaced so that the sizes agree.  Raises ValueError when they cannot."""
+    size = prod(shape)
+    wild = [i for i, n in enumerate(requested) if n == -1]
+    known = prod(n for n in requested if n != -1)
+    if len(wild) > 1 or any(n < -1 for n in requested):
+        raise ValueError(f"{list(requested)} is not a shape")
+    if wild:
+        if known == 0 or size % known:
+            raise ValueError(f"{size} elements cannot take the shape {list(requested)}")
+        return tuple(size // known if n == -1 else n for n in requested)
+    if known != size:
+        raise ValueError(f"{size} elements cannot take the shape {list(requested)}")
+    return tuple(requested)
+
+
+# ---- windows: convolution and pooling (docs/numerics.md section 3) -------------------------------------------
+SAME, VALID = 0, 1
+
+
+def window_output(size, window, stride, dilation, padding):
+    """Number of window positions along one axis; 0 or less when the window does not fit."""
+    extent = (window - 1) * dilation + 1
+    if padding == SAME:
+        return -(-size // stride)
+    return (size + stride - extent) // stride
+
+
+def window_padding(size, window, stride, dilation, out):
+    """(before, after): the padding with which `out` window positions fit; the odd element goes after.
+
+    VALID never needs any, as its windows lie inside.
+    """
+    total = max((out - 1) * stride + (window - 1) * dilation + 1 - size, 0)
+    return total // 2, total - total // 2
