@@ -40,7 +40,8 @@ def broadcast(*shapes):
                 if m == 1:
                     merged[i] = n
                 elif n != 1:
-                    raise ValueError(f"shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast together")
+                    names = " and ".join(str(list(s)) for s in shapes)
+                    raise ValueError(f"shapes {names} cannot be broadcast together")
         result = tuple(merged)
     return tuple(result)
 

@@ -142,7 +142,8 @@ def test_mbqm32(c, triples):
 @given(st.lists(st.tuples(st.integers(-(2**46), 2**46), multipliers, st.integers(-31, 7)), min_size=1, max_size=40))
 def test_mbqm64(c, triples):
     a, m, e = zip(*triples, strict=True)
-    expected = [signed32(nearest(Fraction(x * min((k + 2**15) >> 16, 32767), 2 ** (15 - s)), "up")) for x, k, s in triples]
+    expected = [signed32(nearest(Fraction(x * min((k + 2**15) >> 16, 32767), 2 ** (15 - s)), "up"))
+                for x, k, s in triples]
     assert c("mbqm64", a, m, e, dtype=np.int64) == expected == [q.mbqm64(x, k, s) for x, k, s in triples]
 
 
