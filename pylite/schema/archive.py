@@ -1,0 +1,27 @@
+"""The zip archive that may follow a model in the same file: names of the files in it."""
+import struct
+
+_END = struct.Struct("<4s4H2LH")            # end of the central directory
+_ENTRY = struct.Struct("<4s6H3L5H2L")       # one entry of it
+_MOST_NAMES = 10_000
+
+
+def archive_names(contents):
+    """Names of the files in the archive that `contents` (a memoryview) ends with; empty when there is none."""
+    tail = bytes(contents[-(_END.size + 0xFFFF):])
+    found = tail.rfind(b"PK\5\6")
+    if found < 0 or found + _END.size > len(tail):
+        return ()
+    end = len(contents) - len(tail) + found
+    count, size = _END.unpack_from(tail, found)[4:6]
+    position = end - size
+    names = []
+    while position >= 0 and position + _ENTRY.size <= end and len(names) < min(count, _MOST_NAMES):
+        signature, *fields = _ENTRY.unpack_from(contents, position)
+        if signature != b"PK\1\2":
+            break
+        name_size, extra_size, comment_size = fields[9:12]
+        position += _ENTRY.size
+        names.append(str(contents[position:position + name_size], "utf-8", "backslashreplace"))
+        position += name_size + extra_size + comment_size
+    return tuple(names)

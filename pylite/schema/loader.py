@@ -1,0 +1,318 @@
+"""From a file to its graph: what the tables say, checked for sense and put into frozen records."""
+import math
+import mmap
+import os
+import stat
+from functools import cache
+
+import numpy as np
+
+from pylite import graph
+from pylite.errors import ModelError
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.schema.archive import archive_names
+from pylite.schema.packing import packed_size, string_positions
+from pylite.schema.reader import read
+from pylite.schema.tables import Record, default_options, enum_numbers, options_table
+
+VERSION = 3
+_MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
+_CUSTOM = 32
+_ZERO = np.zeros(1, np.int64)
+_ZERO.flags.writeable = False
+_NO_SCALES = np.empty(0, np.float32)
+_NO_OPTIONS = Record()
+
+
+def load(source):
+    """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
+
+    Raises ModelError (a ValueError) that says what is wrong with the file.  Trailing bytes are accepted.
+    """
+    contents = _contents(source)
+    return _Loader(read(contents), contents).model()
+
+
+def _contents(source):
+    if isinstance(source, (bytes, mmap.mmap)):
+        return source
+    if isinstance(source, (bytearray, memoryview, np.ndarray)):
+        return bytes(source)
+    path = os.fspath(source)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ModelError(f"Could not open '{path}'. It is not a regular file")
+        with open(path, "rb") as file:
+            try:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError):     # an empty file, or a file system without mapping
+                return file.read()
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
+
+
+class _Loader:
+    def __init__(self, record, contents):
+        self.record = record
+        self.contents = memoryview(contents)
+        self.buffers = record.buffers or []
+        self.codes = record.operator_codes or []
+        self.known_codes = {}
+        self.external = {b.id: b for b in record.external_buffers or ()}
+
+    def model(self):
+        record = self.record
+        if record.version != VERSION:
+            raise _invalid("the model", f"schema version {record.version}; only version {VERSION} is known")
+        if not record.subgraphs:
+            raise _invalid("the model", "no subgraph")
+        subgraphs = tuple(self.subgraph(s, subgraph) for s, subgraph in enumerate(record.subgraphs))
+        _check_calls(subgraphs)
+        return graph.Model(
+            subgraphs=subgraphs,
+            signatures=tuple(self.signature(i, s, subgraphs) for i, s in enumerate(record.signature_defs or ())),
+            metadata={_text(entry.name): self.metadata(i, entry) for i, entry in enumerate(record.metadata or ())},
+            description=_text(record.description),
+            version=record.version,
+            associated_files=archive_names(self.contents),
+            size=len(self.contents))
+
+    def metadata(self, i, entry):
+        if entry.buffer >= len(self.buffers):
+            raise _invalid(f"metadata {i}", f"buffer {entry.buffer} of {len(self.buffers)}")
+        data = self.buffers[entry.buffer].data
+        return memoryview(b"" if data is None else data)
+
+    def signature(self, i, signature, subgraphs):
+        where = f"signature {i} {_text(signature.signature_key)!r}"
+        if signature.subgraph_index >= len(subgraphs):
+            raise _invalid(where, f"subgraph {signature.subgraph_index} of {len(subgraphs)}")
+        count = len(subgraphs[signature.subgraph_index].tensors)
+        sides = []
+        for side in (signature.inputs, signature.outputs):
+            for entry in side or ():
+                if entry.tensor_index >= count:
+                    raise _invalid(where, f"{_text(entry.name)!r} is tensor {entry.tensor_index} of {count}")
+            sides.append({_text(entry.name): entry.tensor_index for entry in side or ()})
+        return graph.Signature(_text(signature.signature_key), signature.subgraph_index, *sides)
+
+    def subgraph(self, s, subgraph):
+        where = f"subgraph {s}"
+        records = subgraph.tensors or []
+        count = len(records)
+        inputs = subgraph.inputs or ()
+        outputs = subgraph.outputs or ()
+        for side, indices in (("inputs", inputs), ("outputs", outputs)):
+            if indices and (min(indices) < 0 or max(indices) >= count):
+                raise _invalid(where, f"its {side} {list(indices)} name tensors that it lacks (it has {count})")
+        operators = tuple(self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ()))
+        tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
+        _fill_empty(tensors, inputs, operators)
+        return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
+
+    def operator(self, where, i, op, count):
+        known = self.known_codes.get(op.opcode_index)
+        if known is None:
+            known = self.known_codes[op.opcode_index] = self.code(f"{where}, operator {i}", op.opcode_index)
+        name, code, custom, version, table, default = known
+        inputs, outputs, intermediates = op.inputs or (), op.outputs or (), op.intermediates or ()
+        for indices in (inputs, outputs, intermediates):
+            if indices and (min(indices) < -1 or max(indices) >= count):
+                raise _invalid(f"{where}, operator {i} {name}", f"operands {list(indices)[:20]} name tensors that "
+                               f"the subgraph lacks (it has {count})")
+        if not custom:
+            for tensor in outputs:
+                if tensor >= 0 and tensor in inputs:
+                    raise _invalid(f"{where}, operator {i} {name}", f"tensor {tensor} is both input and output")
+        options = op.builtin_options
+        if type(options).__name__ != table:
+            options = op.builtin_options2
+            if type(options).__name__ != table:
+                options = default
+        data = op.custom_options
+        return graph.Operator(i, name, code, custom, version, inputs, outputs, options, intermediates,
+                              b"" if data is None else data.tobytes())
+
+    def code(self, where, index):
+        """(name, number, custom?, version, name of the options table, default options) of an operator code."""
+        if index >= len(self.codes):
+            raise _invalid(where, f"operator code {index} of {len(self.codes)}")
+        record = self.codes[index]
+        numbers = enum_numbers("BuiltinOperator")
+        number = max(record.deprecated_builtin_code, numbers.get(record.builtin_code, record.builtin_code))
+        if number < 0:
+            raise _invalid(where, f"operator code {index} has the negative number {number}")
+        if number == _CUSTOM:
+            if not record.custom_code:
+                raise _invalid(where, f"operator code {index} is CUSTOM but has no custom code")
+            return _text(record.custom_code), number, True, record.version, None, _NO_OPTIONS
+        name = _builtin_names().get(number, f"BUILTIN_{number}")
+        return name, number, False, record.version, options_table(name), default_options(name)
+
+    def tensor(self, where, i, record, count):
+        dtype, shape = record.type, record.shape or ()
+        if dtype not in DTYPE_BITS:
+            raise _invalid_tensor(where, i, record, f"unknown data type {dtype}")
+        size = packed_size(dtype, shape) or 0
+        if shape and (min(shape) < 0 or size > _MOST_BYTES):
+            raise _invalid_tensor(where, i, record, f"impossible shape {list(shape)}")
+        signature = record.shape_signature
+        if not signature:
+            signature = shape
+        elif len(signature) != len(shape):
+            raise _invalid_tensor(where, i, record, f"shape {list(shape)}, shape signature {list(signature)}")
+        sparsity = record.sparsity and self.sparsity(where, i, record)
+        quantization = record.quantization
+        if quantization is not None:
+            quantization = self.quantization(where, i, record, shape, count)
+        return graph.Tensor(
+            i, _text(record.name), dtype, shape, signature, self.data(where, i, record, size), quantization,
+            record.is_variable, sparsity, record.has_rank,
+            tuple((v.type, v.shape or ()) for v in record.variant_tensors) if record.variant_tensors else (),
+            record.buffer, self.external_buffer(where, i, record) if record.external_buffer else None)
+
+    def data(self, where, i, record, size):
+        """The constant's bytes, checked against its shape and aligned for its type, or None."""
+        if not record.buffer:
+            return None
+        if record.buffer >= len(self.buffers):
+            raise _invalid_tensor(where, i, record, f"buffer {record.buffer} of {len(self.buffers)}")
+        data = self.buffers[record.buffer].data
+        if data is None or not len(data):
+            return None
+        dtype = NUMPY_DTYPES[record.type]
+        if record.type == "string":
+            try:
+                string_positions(data)
+            except ValueError as error:
+                raise _invalid_tensor(where, i, record, str(error)) from None
+        elif record.sparsity is None and DTYPE_BITS[record.type] and record.type != "resource" and len(data) != size:
+            raise _invalid_tensor(where, i, record, f"its buffer {record.buffer} has {len(data)} bytes; shape "
+                                  f"{list(record.shape or ())} of {record.type} takes {size}")
+        if dtype.itemsize > 1 and data.__array_interface__["data"][0] % dtype.alignment:
+            data = data.copy()
+            data.flags.writeable = False
+        return data
+
+    def external_buffer(self, where, i, record):
+        known = self.external.get(record.external_buffer)
+        groups = self.record.external_buffer_groups or ()
+        if known is None or known.group >= len(groups):
+            raise _invalid_tensor(where, i, record, f"unknown external buffer {record.external_buffer}")
+        return graph.ExternalBuffer(_text(groups[known.group].name), known.offset, known.length, _text(known.packing))
+
+    def quantization(self, where, i, record, shape, count):
+        q = record.quantization
+        scale, zero_point, axis, details = q.scale, q.zero_point, q.quantized_dimension, q.details
+        scales = 0 if scale is None else len(scale)
+        zero_points = 0 if zero_point is None else len(zero_point)
+        if details is None:
+            if not scales:
+                return None
+            if scales == 1:
+                if not math.isfinite(scale[0]):
+                    raise _invalid_tensor(where, i, record, f"its scale is {scale[0]}")
+            elif not 0 <= axis < len(shape) or shape[axis] != scales:
+                raise _invalid_tensor(where, i, record, f"{scales} scales along axis {axis} of shape {list(shape)}")
+            elif not np.isfinite(scale).all():
+                raise _invalid_tensor(where, i, record, "a scale is not finite")
+            if not zero_points:
+                zero_point = _ZERO if scales == 1 else np.zeros(scales, np.int64)
+            elif zero_points != scales:
+                if zero_points != 1:
+                    raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
+                zero_point = np.repeat(zero_point, scales)
+            return graph.Quantization(scale, zero_point, axis, min=q.min, max=q.max)
+        kind = type(details).__name__
+        known = {"min": q.min, "max": q.max}
+        if kind == "CustomQuantization":
+            known["custom"] = b"" if details.custom is None else details.custom.tobytes()
+        else:
+            known |= {"block_size": details.block_size, "scale_tensor": details.scales,
+                      "zero_point_tensor": details.zero_points}
+            if not (0 <= details.scales < count and -1 <= details.zero_points < count and details.block_size >= 0):
+                raise _invalid_tensor(where, i, record, f"scales in tensor {details.scales}, zero points in tensor "
+                                      f"{details.zero_points}, blocks of {details.block_size}")
+            if kind == "BlockwiseQuantization":
+                known["block_shape"] = details.block_shape or ()
+            else:
+                known["axes"] = details.quantized_dimensions or ()
+        return graph.Quantization(_NO_SCALES if scale is None else scale,
+                                  _ZERO[:0] if zero_point is None else zero_point, axis, **known)
+
+    def sparsity(self, where, i, record):
+        s = record.sparsity
+        order, blocks, dimensions = s.traversal_order or (), s.block_map or (), s.dim_metadata or ()
+        rank = len(record.shape or ())
+        if (sorted(order) != list(range(len(dimensions))) or len(order) != rank + len(blocks)
+                or not all(0 <= b < rank for b in blocks)):
+            raise _invalid_tensor(where, i, record, f"sparse traversal order {list(order)[:20]} and blocks "
+                                  f"{list(blocks)[:20]} do not fit {rank} dimensions")
+        result = []
+        for dimension in dimensions:
+            segments = dimension.array_segments and dimension.array_segments.values
+            indices = dimension.array_indices and dimension.array_indices.values
+            if dimension.format == "SPARSE_CSR" and (segments is None or indices is None):
+                raise _invalid_tensor(where, i, record, "a sparse dimension lacks its segments or indices")
+            result.append(graph.SparseDimension(dimension.format, dimension.dense_size, segments, indices))
+        return graph.Sparsity(order, blocks, tuple(result))
+
+
+def _fill_empty(tensors, inputs, operators):
+    """Give tensors without elements, that nothing computes, their (empty) constant: files store no bytes for them."""
+    empty = [t for t in tensors if 0 in t.shape and t.data is None and t.buffer and not t.is_variable]
+    if empty:
+        computed = set(inputs).union(*(op.outputs for op in operators))
+        for t in empty:
+            if t.index not in computed and -1 not in t.shape_signature:
+                data = np.empty(0, np.uint8)
+                data.flags.writeable = False
+                object.__setattr__(t, "data", data)
+
+
+def _check_calls(subgraphs):
+    """Subgraphs that operators call must exist, and must not call themselves, directly or through others."""
+    calls = [set() for _ in subgraphs]
+    for subgraph in subgraphs:
+        for op in subgraph.operators:
+            for name in _subgraph_fields(type(op.options)):
+                called = getattr(op.options, name)
+                for index in called if isinstance(called, tuple) else (called,):
+                    if not 0 <= (index or 0) < len(subgraphs):
+                        raise _invalid(f"subgraph {subgraph.index}, operator {op.index} {op.name}",
+                                       f"{name} is {index}; the model has {len(subgraphs)} subgraphs")
+                    calls[subgraph.index].add(index or 0)
+    finished = set()
+    while len(finished) < len(subgraphs):
+        ready = {i for i, called in enumerate(calls) if i not in finished and called <= finished}
+        if not ready:
+            left = sorted(set(range(len(subgraphs))) - finished)
+            raise _invalid(f"subgraphs {left[:20]}", "they call each other in a circle")
+        finished |= ready
+
+
+@cache
+def _subgraph_fields(kind):
+    return tuple(f.name for f in kind.FIELDS if f.name.endswith(("subgraph_index", "subgraph_indices", "subgraph")))
+
+
+@cache
+def _builtin_names():
+    return {number: name for name, number in enum_numbers("BuiltinOperator").items()}
+
+
+def _text(name):
+    """A name for people: bytes that are not UTF-8 are shown as escapes."""
+    if not name or name.isascii():
+        return name or ""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _invalid(where, text):
+    return ModelError(f"The model is not valid: {where}: {text}")
+
+
+def _invalid_tensor(where, i, record, text):
+    return _invalid(f"{where}, tensor {i} {_text(record.name)!r}", text)

@@ -1,0 +1,95 @@
+"""How the file packs what numpy cannot view: 4- and 2-bit integers, and strings."""
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+
+_SIGNED = {"int4", "int2"}
+
+
+def packed_size(dtype, shape):
+    """Bytes that a constant occupies in the file; None where it depends on the contents."""
+    bits = DTYPE_BITS[dtype]
+    return None if bits is None else (math.prod(shape) * bits + 7) // 8
+
+
+def pack_bits(values, dtype):
+    """Integers -> bytes of a 4- or 2-bit type, the first element in the lowest bits."""
+    bits = DTYPE_BITS[dtype]
+    per_byte = 8 // bits
+    flat = np.asarray(values).astype(np.uint8).ravel() & (2**bits - 1)
+    flat = np.pad(flat, (0, -len(flat) % per_byte)).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(flat << np.arange(0, 8, bits, dtype=np.uint8), axis=1).astype(np.uint8)
+
+
+def unpack_bits(data, dtype, shape):
+    """Bytes of a 4- or 2-bit type -> integers as NUMPY_DTYPES stores them."""
+    bits = DTYPE_BITS[dtype]
+    values = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
+    values = values.ravel()[:math.prod(shape)].reshape(shape)
+    if dtype in _SIGNED:
+        sign = np.uint8(2**(bits - 1))
+        values = (values ^ sign).view(np.int8) - np.int8(sign)
+    return values.astype(NUMPY_DTYPES[dtype], copy=False)
+
+
+def pack_strings(strings):
+    """Strings (bytes or str, in any nesting) -> a string tensor's bytes.
+
+    int32 count, then count + 1 int32 positions, then the text; positions count from the start.
+    """
+    texts = [s.encode() if isinstance(s, str) else bytes(s) for s in np.asarray(strings, object).ravel()]
+    head = 4 * (len(texts) + 2)
+    ends = head + np.cumsum([0, *map(len, texts)])
+    return np.frombuffer(np.array([len(texts), *ends], "<i4").tobytes() + b"".join(texts), np.uint8)
+
+
+def string_positions(data):
+    """The positions of a string tensor's texts in `data`, checked: int array, one more than there are strings.
+
+    Raises ValueError saying what is wrong.
+    """
+    if len(data) < 8:
+        raise ValueError(f"{len(data)} bytes are too few for a string tensor")
+    count = int(data[:4].view("<i4")[0])
+    head = 4 * (count + 2)
+    if count < 0 or head > len(data):
+        raise ValueError(f"{count} strings do not fit in {len(data)} bytes")
+    positions = data[4:head].view("<i4").astype(np.int64)
+    if positions[0] < head or positions[-1] > len(data) or (np.diff(positions) < 0).any():
+        raise ValueError("the positions of the strings are out of order or out of bounds")
+    return positions
+
+
+def unpack_strings(data, shape):
+    """A string tensor's bytes -> array of bytes objects.  Raises ValueError saying what is wrong."""
+    positions = string_positions(data)
+    text = data.tobytes()
+    count = math.prod(shape)
+    if len(positions) - 1 != count:
+        raise ValueError(f"{len(positions) - 1} strings for the {count} elements of shape {list(shape)}")
+    strings = np.empty(count, object)
+    strings[:] = [text[a:b] for a, b in pairwise(positions)]
+    return strings.reshape(shape)
+
+
+def unpack(data, dtype, shape):
+    """The bytes of a constant -> array of `shape` in NUMPY_DTYPES[dtype]; a view where numpy can."""
+    if dtype == "string":
+        return unpack_strings(data, shape)
+    if DTYPE_BITS[dtype] is None:
+        raise ValueError(f"a {dtype} tensor has no contents that numpy could hold")
+    if DTYPE_BITS[dtype] < 8:
+        return unpack_bits(data, dtype, shape)
+    return data.view(NUMPY_DTYPES[dtype]).reshape(shape)
+
+
+def pack(array, dtype):
+    """An array -> the bytes of a constant, as uint8 array."""
+    if dtype == "string":
+        return pack_strings(array)
+    if DTYPE_BITS[dtype] < 8:
+        return pack_bits(array, dtype)
+    return np.frombuffer(np.ascontiguousarray(array, NUMPY_DTYPES[dtype]).tobytes(), np.uint8)

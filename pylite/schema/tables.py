@@ -1,0 +1,160 @@
+"""Tables, enumerations and unions of the .tflite format, parsed from their declarations when first asked for."""
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from pylite.schema import declarations
+
+# Number types: name in the declarations -> struct code, bytes.
+NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u16": ("H", 2), "i32": ("i", 4),
+           "u32": ("I", 4), "i64": ("q", 8), "u64": ("Q", 8), "f32": ("f", 4)}
+
+
+class Field(NamedTuple):
+    """A field of a table.
+
+    kind: "number", "enum", "string", "table", "tables", "array", "tuple", "enums" or "union"; number: the number type
+    of what is stored (of one element, in vectors); type: the table, enumeration or union.
+    """
+    name: str
+    slot: int
+    kind: str
+    number: str
+    type: str
+    default: object
+
+
+class Record:
+    """A table of a file, its fields as attributes; a field that the file leaves out has the schema's default.
+
+    Vectors, strings and tables that are left out are None.
+    """
+    FIELDS = ()
+
+    def __init__(self, **values):
+        unknown = set(values).difference(field.name for field in self.FIELDS)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}; it has "
+                            f"{', '.join(field.name for field in self.FIELDS) or 'none'}")
+        self.__dict__.update(values)
+
+    def __eq__(self, other):
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_equal(getattr(self, f.name), getattr(other, f.name)) for f in self.FIELDS)
+
+    __hash__ = None
+
+    def __repr__(self):
+        given = (f"{f.name}={getattr(self, f.name)!r}" for f in self.FIELDS if f.name in self.__dict__)
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _equal(a, b):
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a == b
+
+
+@cache
+def table(name):
+    """The Record class of a table."""
+    entries = _tables()
+    if name not in entries:
+        raise KeyError(f"no table {name}")
+    fields = tuple(_fields(entries[name]))
+    return type(name, (Record,), {"FIELDS": fields, "__module__": __name__, **{f.name: f.default for f in fields}})
+
+
+@cache
+def enum(name):
+    """The names of an enumeration's values, by number."""
+    return _enums()[name][1]
+
+
+@cache
+def enum_numbers(name):
+    """An enumeration's numbers by name."""
+    return {value: number for number, value in enumerate(enum(name))}
+
+
+@cache
+def union(name):
+    """The names of a union's tables, by number."""
+    return _unions()[name]
+
+
+@cache
+def options_table(operator):
+    """The name of the options table of a builtin operator, or None when it has none."""
+    return _options().get(operator) or _option_names().get((operator.replace("_", "") + "options").lower())
+
+
+def default_options(operator):
+    """Options of a builtin operator as they are when a file gives none."""
+    name = options_table(operator)
+    return table(name)() if name else Record()
+
+
+def _fields(words):
+    slot = 0
+    for word in words:
+        if word != "-":
+            yield (field := _field(word, slot))
+            slot += field.kind == "union"
+        slot += 1
+
+
+def _field(word, slot):
+    name, declared = word.split(":")
+    declared, _, default = declared.partition("=")
+    element = declared.strip("[]()")
+    if element in NUMBERS:
+        if declared[0] in "[(":
+            return Field(name, slot, "array" if declared[0] == "[" else "tuple", element, "", None)
+        value = float(default or 0) if element == "f32" else int(default or 0)
+        return Field(name, slot, "number", element, "", bool(value) if element == "bool" else value)
+    if element == "str":
+        return Field(name, slot, "string", "", "", None)
+    if element in _enums():
+        number, values = _enums()[element]
+        if declared[0] == "(":
+            return Field(name, slot, "enums", number, element, None)
+        return Field(name, slot, "enum", number, element, values[int(default or 0)])
+    if element in _unions():
+        return Field(name, slot, "union", "", element, None)
+    return Field(name, slot, "tables" if declared[0] == "[" else "table", "", element, None)
+
+
+def _entries(text):
+    """Declarations by name: a line that starts at the margin and the indented ones after it."""
+    for entry in text.strip().replace("\n  ", " ").splitlines():
+        name, *words = entry.split()
+        yield name, tuple(words)
+
+
+@cache
+def _tables():
+    return dict(_entries(declarations.TABLES)) | dict.fromkeys(declarations.EMPTY_TABLES.split(), ())
+
+
+@cache
+def _enums():
+    return {name.partition(":")[0]: (name.partition(":")[2], values)
+            for name, values in _entries(declarations.ENUMS)}
+
+
+@cache
+def _unions():
+    return dict(_entries(declarations.UNIONS))
+
+
+@cache
+def _options():
+    return dict(pair.split(":") for pair in declarations.OPTIONS.split())
+
+
+@cache
+def _option_names():
+    return {name.lower(): name for name in _tables() if name.endswith("Options")}
