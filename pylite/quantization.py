@@ -19,9 +19,8 @@ LIMITS = {"int2": (-2, 1), "int4": (-8, 7), "uint4": (0, 15), "int8": (-128, 127
           "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1), "int32": (INT32_MIN, INT32_MAX),
           "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1), "uint64": (0, 2**64 - 1)}
 
-# The schema's ActivationFunctionType.
-NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
-_BOUNDS = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
+# What fused activations clamp to; None: that end is open.
+_BOUNDS = {"RELU": (0.0, None), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0)}
 
 
 # ---- section 3: real numbers to multipliers -----------------------------------------------------------------
@@ -95,11 +94,14 @@ def quantized_range(low, high, dtype, scale, zero_point):
 
 
 def activation_range(activation, dtype, scale, zero_point):
-    """(qmin, qmax) of a quantized output with a fused activation.  Raises ValueError for TANH and SIGN_BIT."""
-    if activation == NONE:
+    """(qmin, qmax) of a quantized output with a fused activation, given by the schema's name.
+
+    Raises ValueError for TANH and SIGN_BIT.
+    """
+    if activation == "NONE":
         return LIMITS[dtype]
     if activation not in _BOUNDS:
-        raise ValueError(f"a quantized output cannot have the fused activation {activation_name(activation)}")
+        raise ValueError(f"a quantized output cannot have the fused activation {activation}")
     return quantized_range(*_BOUNDS[activation], dtype, scale, zero_point)
 
 
@@ -109,12 +111,6 @@ def activation_bounds(activation, dtype="float32"):
     lo, hi = _BOUNDS.get(activation, (None, None))
     number = float if dtype.startswith("float") else int
     return low if lo is None else number(lo), high if hi is None else number(hi)
-
-
-def activation_name(activation):
-    """The schema's name of an ActivationFunctionType."""
-    names = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
-    return names[activation] if 0 <= activation < len(names) else f"activation {activation}"
 
 
 # ---- section 2: fixed-point primitives, on ints or int64 arrays ---------------------------------------------

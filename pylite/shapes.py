@@ -109,13 +109,10 @@ def reshape(shape, requested):
 
 
 # ---- windows: convolution and pooling (docs/numerics.md section 3) -------------------------------------------
-SAME, VALID = 0, 1
-
-
 def window_output(size, window, stride, dilation, padding):
-    """Number of window positions along one axis; 0 or less when the window does not fit."""
+    """Number of window positions along one axis, padding "SAME" or "VALID"; 0 or less when the window does not fit."""
     extent = (window - 1) * dilation + 1
-    if padding == SAME:
+    if padding == "SAME":
         return -(-size // stride)
     return (size + stride - extent) // stride
 
