@@ -12,8 +12,8 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
 
     size: bytes, int64 (n,); first, last: the steps (inclusive) between which block i must keep its contents.
     Returns (offset: int64 array (n,), every one a multiple of ALIGNMENT, total bytes, lower bound in bytes).
-    Several deterministic orders are tried and the smallest result kept; the lower bound is the largest sum of
-    sizes that live at one step.
+    Several deterministic orders are tried and the smallest result kept.  The total ends with the last block's last
+    byte; the lower bound is the largest sum of sizes that live at one step.
     """
     cdef Py_ssize_t n = size.shape[0]
     if first.shape[0] != n or last.shape[0] != n:
@@ -25,7 +25,8 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
     if (sizes < 0).any() or (lasts < firsts).any() or (firsts < 0).any():
         raise ValueError("a block has a negative size or ends before it begins")
     rounded = (sizes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-    bound, breadth = _live(rounded, firsts, lasts)
+    bound, _ = _live(sizes, firsts, lasts)
+    tight, breadth = _live(rounded, firsts, lasts)
     index = np.arange(n)
     whole = (firsts == firsts.min()) & (lasts == lasts.max())
     span = lasts - firsts
@@ -42,13 +43,13 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
     best_total = None
     offsets = np.empty(n, np.int64)
     for order in orders:
-        total = _place(rounded, firsts, lasts, order(), offsets)
+        total = _place(sizes, rounded, firsts, lasts, order(), offsets)
         if total < 0:
             raise MemoryError(f"no memory to plan {n} blocks")
         if best_total is None or total < best_total:
             best_total = total
             best[:] = offsets
-        if best_total == bound:
+        if best_total <= tight:
             break
     return best, best_total, bound
 
@@ -77,9 +78,12 @@ def _live(rounded, firsts, lasts):
     return int(alive.max()), breadth
 
 
-cdef int64_t _place(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] last,
-                    const int64_t[::1] order, int64_t[::1] offset) noexcept:
-    """Put the blocks down in `order`, each into the smallest gap that fits; returns the total, -1 without memory."""
+cdef int64_t _place(const int64_t[::1] exact, const int64_t[::1] size, const int64_t[::1] first,
+                    const int64_t[::1] last, const int64_t[::1] order, int64_t[::1] offset) noexcept:
+    """Put the blocks down in `order`, each into the smallest gap that fits its rounded `size`.
+
+    Returns the end of the last block by its `exact` size, or -1 without memory.
+    """
     cdef Py_ssize_t n = order.shape[0], placed = 0, i, j, k
     cdef int64_t end, best, best_gap, gap, total = 0
     cdef Py_ssize_t *by_offset = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
@@ -106,8 +110,8 @@ cdef int64_t _place(const int64_t[::1] size, const int64_t[::1] first, const int
             if best < 0:
                 best = end
             offset[i] = best
-            if best + size[i] > total:
-                total = best + size[i]
+            if best + exact[i] > total:
+                total = best + exact[i]
             j = placed
             while j > 0 and offset[by_offset[j - 1]] > best:
                 by_offset[j] = by_offset[j - 1]

@@ -1,0 +1,6 @@
+"""`python -m pylite`: the command line."""
+import sys
+
+from pylite.cli import main
+
+sys.exit(main())

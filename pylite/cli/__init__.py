@@ -1,0 +1,70 @@
+"""The command line, `pylite COMMAND ...`: each module of this package that has no leading underscore is a command.
+
+A command is a module with `configure(parser)` and `run(args)`; its docstring's first line is its help.
+"""
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+
+from pylite.cli._common import UsageError
+from pylite.errors import ModelError, PyliteError
+
+
+def main(argv=None):
+    """Run the command line; returns the exit code: 0, 1 when the run failed, 2 for a wrong argument or file."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    args = _parser(argv).parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except BrokenPipeError:         # the reader, `head` for one, has gone: nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except (UsageError, ModelError, OSError) as error:
+        return _failed(args, error, 2)
+    except (PyliteError, MemoryError) as error:
+        return _failed(args, error, 1)
+
+
+def _failed(args, error, code):
+    if args.debug:
+        raise error
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    sys.stderr.write(f"pylite {args.command}: {' '.join(text.split())}\n")
+    return code
+
+
+def _parser(argv):
+    parser = argparse.ArgumentParser(prog="pylite", description="Run and examine TensorFlow Lite models.")
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    chosen = next((a for a in argv if not a.startswith("-")), None)
+    for name in [chosen] if chosen in names else names:
+        module = importlib.import_module(f"{__name__}.{name}")
+        summary = module.__doc__.splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=summary,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter,
+                                      epilog=getattr(module, "EPILOG", None))
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        module.configure(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings, dest):
+        super().__init__(option_strings, dest, nargs=0, help="show the version")
+
+    def __call__(self, parser, *_):
+        from importlib.metadata import PackageNotFoundError, version
+        try:
+            number = version("pylite")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        parser.exit(message=f"pylite {number}\n")

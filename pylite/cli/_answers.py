@@ -1,0 +1,110 @@
+"""Outputs to answers: ranked classes, boxes, or a summary of the numbers."""
+import math
+
+import numpy as np
+
+from pylite.cli import _format, _inputs, _labels
+
+PASSING = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}      # do not change what the numbers mean
+PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
+DETECTION = "TFLite_Detection_PostProcess"
+
+
+def answer(subgraph, outputs, labels, top, threshold, size):
+    """What the outputs say: a list of dictionaries with a "kind".
+
+    outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the picture that
+    went in, or None.
+    """
+    if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
+        return [_detections([_inputs.dequantise(a, d) for d, a in outputs], labels, top, threshold, size)]
+    return [_output(subgraph, detail, array, labels, top) for detail, array in outputs]
+
+
+def producer(subgraph, index):
+    """The operator that made tensor `index`, looking through those that leave its meaning alone; None for an input."""
+    made_by = {output: operator for operator in subgraph.operators for output in operator.outputs}
+    operator = made_by.get(index)
+    while operator is not None and operator.name in PASSING:
+        operator = made_by.get(operator.inputs[0])
+    return operator and operator.name
+
+
+def _output(subgraph, detail, array, labels, top):
+    real = _inputs.dequantise(array, detail)
+    found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
+    row = real.reshape(-1)
+    if row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
+        names = next(filter(None, (_labels.fitted(known, row.size) for known in labels)), None)
+        likely = producer(subgraph, detail["index"]) in PROBABILITIES
+        if likely or names:
+            best = np.argsort(-row, kind="stable")[:top]
+            found |= {"kind": "classes", "probabilities": likely,
+                      "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": float(row[i])}
+                                  for i in best]}
+            return found
+    return found | _summary(real)
+
+
+def _summary(real):
+    if real.dtype == object or not real.size:
+        return {"values": [_plain(v) for v in real.reshape(-1)[:8]]}
+    row = real.reshape(-1)
+    if row.dtype.kind == "c":
+        return {"values": [str(v) for v in row[:8]]}
+    known = row[np.isfinite(row)] if row.dtype.kind == "f" else row
+    facts = {"min": _plain(known.min()), "max": _plain(known.max()),
+             "mean": float(known.mean(dtype=np.float64))} if known.size else {}
+    if known.size < row.size:
+        facts["not_finite"] = int(row.size - known.size)
+    return facts | {"values": [_plain(v) for v in row[:8]]}
+
+
+def _plain(value):
+    """A number or text that JSON has; NaN and infinities are null there."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _detections(arrays, labels, top, threshold, size):
+    boxes, classes, scores, count = (a.reshape(-1, 4) if i == 0 else a.reshape(-1) for i, a in enumerate(arrays))
+    names = labels[0] if labels else {}
+    found = []
+    for i in range(min(int(count[0]), len(boxes))):
+        if scores[i] >= threshold and len(found) < top:
+            box = [float(v) for v in boxes[i]]
+            entry = {"class": int(classes[i]), "label": names.get(int(classes[i])), "score": float(scores[i]),
+                     "box": dict(zip(("top", "left", "bottom", "right"), box, strict=True))}
+            if size:
+                entry["pixels"] = {k: round(v * size[k in ("left", "right")]) for k, v in entry["box"].items()}
+            found.append(entry)
+    return {"kind": "detections", "threshold": threshold, "detections": found}
+
+
+def lines(found):
+    """The text of one answer."""
+    if found["kind"] == "classes":
+        score = "probability" if found["probabilities"] else "score"
+        rows = [(rank, f"{c['score']:.4f}", c["class"], c["label"] or "")
+                for rank, c in enumerate(found["classes"], 1)]
+        return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+    if found["kind"] == "detections":
+        if not found["detections"]:
+            return [f"nothing found with a score of {found['threshold']} or more"]
+        where = "pixels" if "pixels" in found["detections"][0] else "box"
+        rows = [(f"{d['score']:.4f}", d["class"], d["label"] or "",
+                 *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
+        edges = ("top", "left", "bottom", "right")
+        return _format.table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+    values = ", ".join("nan or inf" if v is None else _format.number(v) for v in found["values"])
+    facts = [f"{k} {_format.number(found[k])}" for k in ("min", "max", "mean") if k in found]
+    if "not_finite" in found:
+        facts.append(f"{found['not_finite']} not finite")
+    more = ", ..." if math.prod(found["shape"]) > len(found["values"]) else ""
+    return [_heading(found), *(["  " + ", ".join(facts)] if facts else []), f"  {values}{more}"]
+
+
+def _heading(found):
+    return f"{found['name']}  {_format.shape(found['shape'])} {found['dtype']}"

@@ -1,0 +1,50 @@
+"""Numbers and tables for people to read."""
+import math
+
+
+def table(headers, rows, right=()):
+    """Lines of a table with columns as wide as needed; `right`: headers of the columns aligned to the right."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    sides = [str.rjust if header in right else str.ljust for header in headers]
+    return ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+            for row in (headers, *rows)]
+
+
+def nbytes(count):
+    """12 B, 3.4 kB, 1.25 MB: thousands, as file managers count them."""
+    return scaled(count, "B")
+
+
+def scaled(count, unit=""):
+    """1234567 -> "1.23 M" + unit."""
+    for factor, prefix in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= factor:
+            digits = 2 if count < 10 * factor else 1 if count < 100 * factor else 0
+            return f"{count / factor:.{digits}f} {prefix}{unit}"
+    return f"{count} {unit}".rstrip()
+
+
+def seconds(duration):
+    """0.0123 -> "12.3 ms"."""
+    factor, unit = next((f, u) for f, u in ((1, "s"), (1e3, "ms"), (1e6, "us")) if duration * f >= 1 or u == "us")
+    return f"{duration * factor:.3g} {unit}"
+
+
+def shape(dims):
+    return "[" + ", ".join(map(str, dims)) + "]"
+
+
+def number(value):
+    """A value as short as six digits allow."""
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    return str(value)
+
+
+def shortened(text, width):
+    """`text`, its middle left out when it is longer than `width`."""
+    if len(text) <= width:
+        return text
+    half = (width - 3) // 2
+    return text[:width - 3 - half] + "..." + text[len(text) - half:]

@@ -1,0 +1,114 @@
+"""Pictures: reading them, with Pillow or without, and bringing them to a model's size."""
+import struct
+
+import numpy as np
+
+from pylite.cli._common import UsageError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".pnm", ".webp", ".gif", ".tif", ".tiff")
+
+
+def read(path):
+    """The picture in `path`: uint8 (height, width, 1 or 3).  Pillow reads what numpy cannot."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        if data[:2] in (b"P2", b"P3", b"P5", b"P6"):
+            return _netpbm(data)
+        if data[:2] == b"BM":
+            pixels = _bmp(data)
+            if pixels is not None:
+                return pixels
+    except (ValueError, IndexError, struct.error) as error:
+        raise UsageError(f"{path}: damaged picture: {error}") from None
+    return _pillow(path)
+
+
+def _pillow(path):
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise UsageError(f"{path}: this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm, .pgm and "
+                         ".bmp are read without it") from None
+    try:
+        with Image.open(path) as picture:
+            upright = ImageOps.exif_transpose(picture)
+            return np.asarray(upright.convert("L" if upright.mode in ("1", "L", "I;16") else "RGB")).reshape(
+                upright.height, upright.width, -1)
+    except (OSError, ValueError, SyntaxError) as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _netpbm(data):
+    fields, at = [], 2
+    while len(fields) < 3:      # width, height, largest value; comments run to the end of their line
+        while data[at:at + 1].isspace():
+            at += 1
+        if data[at:at + 1] == b"#":
+            at = data.index(b"\n", at)
+            continue
+        end = at
+        while data[end:end + 1].isdigit():
+            end += 1
+        fields.append(int(data[at:end]))
+        at = end
+    width, height, top = fields
+    channels = 3 if data[1:2] in b"36" else 1
+    count = width * height * channels
+    if data[1:2] in b"56":
+        values = np.frombuffer(data, np.uint8 if top < 256 else ">u2", count, at + 1)
+    else:
+        values = np.array(data[at:].split()[:count], np.int64)
+    if top != 255:
+        values = (values.astype(np.float64) * 255 / top).round()
+    return values.astype(np.uint8).reshape(height, width, channels)
+
+
+def _bmp(data):
+    """Uncompressed pictures of 8 (with a palette), 24 or 32 bits per pixel; None for the rarer kinds."""
+    start, header, width, height, _, bits, compression = struct.unpack_from("<I I i i H H I", data, 10)
+    if bits not in (8, 24, 32) or compression not in (0, 3) or header < 40:
+        return None
+    row = (width * bits // 8 + 3) // 4 * 4
+    rows = np.frombuffer(data, np.uint8, row * abs(height), start).reshape(abs(height), row)
+    pixels = rows[:, :width * bits // 8].reshape(abs(height), width, bits // 8)
+    if bits == 8:
+        colours = np.frombuffer(data, np.uint8, start - 14 - header, 14 + header).reshape(-1, 4)
+        pixels = colours[pixels[:, :, 0]]
+    pixels = pixels[:, :, 2::-1]            # stored blue, green, red
+    return np.ascontiguousarray(pixels[::-1] if height > 0 else pixels)
+
+
+def channels(pixels, count):
+    """`pixels` with 1 (luma), 3 or 4 (opaque) channels."""
+    if pixels.shape[2] == count:
+        return pixels
+    if count == 1:
+        luma = pixels[:, :, :3] @ np.array([0.299, 0.587, 0.114], np.float32)
+        return luma.round().astype(np.uint8)[:, :, None]
+    colour = np.repeat(pixels, 3, 2) if pixels.shape[2] == 1 else pixels[:, :, :3]
+    if count == 3:
+        return colour
+    return np.concatenate([colour, np.full_like(colour[:, :, :1], 255)], 2)
+
+
+def resize(pixels, height, width):
+    """Stretch to (height, width): bilinear between pixel centres, after averaging whole pixels when shrinking."""
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    down, across = max(1, pixels.shape[0] // height), max(1, pixels.shape[1] // width)
+    h, w = pixels.shape[0] // down * down, pixels.shape[1] // across * across
+    boxes = pixels[:h, :w].reshape(h // down, down, w // across, across, -1)
+    image = boxes.mean((1, 3), dtype=np.float32)
+    image = _bilinear(image, height)
+    image = _bilinear(image.swapaxes(0, 1), width).swapaxes(0, 1)
+    return np.ascontiguousarray(image.round().astype(np.uint8))
+
+
+def _bilinear(image, count):
+    """Resample the first axis to `count` rows."""
+    at = np.clip((np.arange(count) + 0.5) * image.shape[0] / count - 0.5, 0, image.shape[0] - 1)
+    low = at.astype(np.int64)
+    high = np.minimum(low + 1, image.shape[0] - 1)
+    part = (at - low).astype(np.float32)[:, None, None]
+    return image[low] * (1 - part) + image[high] * part

@@ -1,0 +1,184 @@
+"""Files to tensors: what a user has becomes what a model's input takes, quantised for it."""
+import math
+import wave
+
+import numpy as np
+
+from pylite.cli import _images
+from pylite.cli._common import UsageError
+
+MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..255 -> -1..1
+
+
+def read(path):
+    """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and samples."""
+    suffix = path[path.rfind("."):].lower()
+    if suffix in (".npy", ".npz"):
+        try:
+            loaded = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, KeyError) as error:
+            raise UsageError(f"{path}: {error}") from None
+        return "array", loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    if suffix == ".wav":
+        return "audio", read_wav(path)
+    if suffix in _images.SUFFIXES:
+        return "image", _images.read(path)
+    raise UsageError(f"{path}: cannot tell what this is; .npy, .npz, .wav and pictures ({', '.join(_images.SUFFIXES)}) "
+                     "can be read")
+
+
+def read_wav(path):
+    """Mono samples, float32 in [-1, 1)."""
+    try:
+        with wave.open(path, "rb") as file:
+            width, count = file.getsampwidth(), file.getnchannels()
+            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    except (wave.Error, EOFError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    if width == 1:
+        samples = (raw.astype(np.float32) - 128) / 128
+    else:                       # little-endian integers of 2 to 4 bytes, brought to 4
+        wide = np.zeros((len(raw) // width, 4), np.uint8)
+        wide[:, 4 - width:] = raw.reshape(-1, width)
+        samples = wide.view("<i4")[:, 0].astype(np.float32) / 2**31
+    return samples.reshape(-1, count).mean(1, dtype=np.float32)
+
+
+def tensor(kind, contents, detail, mean=None, std=None):
+    """(array for the input that `detail` describes, note or None); its shape may ask for a resize.
+
+    mean, std: for pixels, (pixel - mean) / std is the real number that the model sees; left out, a float input gets
+    -1..1 and an 8-bit input the pixel itself, which is what its quantisation stands for.
+    """
+    name = repr(detail["name"])
+    shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
+    if kind == "image":
+        return _pixels(contents, detail, name, shape, signature, mean, std), None
+    if kind == "audio":
+        return _samples(contents, detail, name, shape, signature)
+    fitted = _fitted(contents, name, shape, signature)
+    return quantise(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
+
+
+def _pixels(pixels, detail, name, shape, signature, mean, std):
+    if len(shape) == 4 and shape[0] == 1:
+        dims, open_dims = shape[1:], signature[1:]
+    else:
+        dims, open_dims = shape, signature
+    planar = len(dims) == 3 and dims[2] not in (1, 3, 4) and dims[0] in (1, 3, 4)
+    if planar:
+        dims, open_dims = dims[1:] + dims[:1], open_dims[1:] + open_dims[:1]
+    if len(dims) != 3 or dims[2] not in (1, 3, 4):
+        raise UsageError(f"input {name} of shape {list(shape)} does not take a picture; give it an .npy or .npz file")
+    height, width = (have if asked == -1 else size
+                     for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
+    image = _images.resize(_images.channels(pixels, dims[2]), height, width)
+    if planar:
+        image = image.transpose(2, 0, 1)
+    image = image.reshape((1,) * (len(shape) - 3) + image.shape)
+    dtype = np.dtype(detail["dtype"])
+    if mean is None and std is None and dtype.kind in "iu":
+        if dtype == np.int8:
+            return (image ^ 0x80).view(np.int8)
+        if dtype == np.uint8 or not detail["quantization"][0]:
+            return image.astype(dtype)
+    real = (image.astype(np.float32) - np.float32(MEAN if mean is None else mean)) / np.float32(
+        STD if std is None else std)
+    return quantise(real, detail)
+
+
+def _samples(samples, detail, name, shape, signature):
+    long = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
+    if len(long) > 1 or not shape:
+        raise UsageError(f"input {name} of shape {list(shape)} takes features computed from sound, not sound itself; "
+                         "give it an .npy or .npz file")
+    axis = long[0] if long else len(shape) - 1
+    wanted = len(samples) if signature[axis] == -1 else shape[axis]
+    note = None
+    if len(samples) != wanted:
+        note = (f"{len(samples)} samples, {'cut' if len(samples) > wanted else 'padded with silence'} to the "
+                f"{wanted} that input {name} takes")
+        samples = np.pad(samples[:wanted], (0, max(0, wanted - len(samples))))
+    if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
+        samples = (samples * 32768).astype(np.int16)
+    else:
+        samples = quantise(samples, detail)
+    return samples.reshape(tuple(wanted if i == axis else 1 for i in range(len(shape)))), note
+
+
+def _fitted(array, name, shape, signature):
+    """`array` with the input's rank; sizes may differ from `shape` where the signature leaves them open."""
+    if array.shape == shape:
+        return array
+    if math.prod(array.shape) == math.prod(shape) and _squeezed(array.shape) == _squeezed(shape):
+        return array.reshape(shape)
+    for candidate in (array, array[None]):
+        if candidate.ndim == len(signature) and all(
+                asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
+            return candidate
+    raise UsageError(f"input {name} takes the shape {list(signature)}, and the file has {list(array.shape)}")
+
+
+def _squeezed(shape):
+    return tuple(size for size in shape if size != 1)
+
+
+def _cast(array, detail, name):
+    """Integers, booleans and text as they are, when the input's type can hold them."""
+    dtype = np.dtype(detail["dtype"])
+    if dtype.kind in "OS":
+        return array.astype(np.bytes_).astype(object)
+    if dtype.kind in "fc" or array.dtype == dtype:
+        return array.astype(dtype)
+    if array.dtype.kind in "iub" and dtype.kind in "iu" and array.size:
+        span = np.iinfo(dtype)
+        if span.min <= array.min() and array.max() <= span.max:
+            return array.astype(dtype)
+    raise UsageError(f"input {name} is {dtype}, which cannot hold the file's {array.dtype} values")
+
+
+def quantise(real, detail):
+    """Real numbers as the tensor's type: rounded half away from zero, saturated."""
+    dtype = np.dtype(detail["dtype"])
+    if dtype.kind in "fc":
+        return real.astype(dtype)
+    if dtype.kind == "b":
+        return real != 0
+    scale, zero_point = detail["quantization"]
+    if not scale:
+        scale, zero_point = 1, 0
+    steps = real.astype(np.float32) / np.float32(scale)
+    steps = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(np.float64) + zero_point
+    span = np.iinfo(dtype)
+    return np.clip(steps, span.min, span.max).astype(dtype)
+
+
+def dequantise(array, detail):
+    """Real numbers that the tensor's contents stand for; unchanged when it has no quantisation."""
+    parameters = detail["quantization_parameters"]
+    scales = np.asarray(parameters["scales"], np.float32)
+    if array.dtype.kind not in "iu" or not scales.size:
+        return array
+    zero_points = np.asarray(parameters["zero_points"], np.int64)
+    if scales.size > 1:
+        along = [1] * array.ndim
+        along[parameters["quantized_dimension"]] = -1
+        scales, zero_points = scales.reshape(along), zero_points.reshape(along)
+    return (array.astype(np.int64) - zero_points).astype(np.float32) * scales
+
+
+def blank(detail, rng):
+    """Contents for an input without a file: zeros, or random ones within its type."""
+    shape, dtype = tuple(map(int, detail["shape"])), np.dtype(detail["dtype"])
+    if dtype.kind in "OS":
+        return np.full(shape, b"", object)
+    if rng is None:
+        return quantise(np.zeros(shape, np.float32), detail)
+    if dtype.kind in "fc":
+        return rng.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.itemsize <= 2:
+        span = np.iinfo(dtype)
+        return rng.integers(span.min, span.max, shape, dtype, endpoint=True)
+    return rng.integers(0, 2, shape).astype(dtype)      # 32 and 64 bits are indices and sizes: keep them small

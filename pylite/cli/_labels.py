@@ -1,0 +1,51 @@
+"""Names of a model's classes: from a file, or from the zip archive that converters append to the model."""
+import re
+import zipfile
+
+from pylite.cli._common import UsageError
+
+_NUMBERED = re.compile(r"\s*(\d+)[\s:,]+(.+)")
+
+
+def read(path):
+    """{class: name} of a text file with a name on each line, numbered or not."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse(file.read())
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text file") from None
+
+
+def parse(text):
+    """Lines are classes in order; when every line begins with a number of its own, that is the class."""
+    lines = [line.strip() for line in text.splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    numbered = [_NUMBERED.fullmatch(line) for line in lines if line]
+    if numbered and all(numbered):
+        named = {int(match[1]): match[2] for match in numbered}
+        if len(named) == len(numbered):
+            return named
+    return {i: line for i, line in enumerate(lines) if line}
+
+
+def attached(path, names):
+    """The label lists among the files `names` in the zip archive at the end of the model: [{class: name}]."""
+    found = []
+    wanted = [name for name in names if name.endswith(".txt") and "vocab" not in name]
+    if wanted:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                found = [parse(archive.read(name).decode("utf-8", "replace")) for name in wanted]
+        except (zipfile.BadZipFile, KeyError):
+            return []
+    return found
+
+
+def fitted(labels, count):
+    """`labels` for `count` classes: a list one shorter leaves out the background, class 0.  None when it fits not."""
+    if not labels:
+        return None
+    if len(labels) == count - 1 and 0 in labels and count - 1 not in labels:
+        return {0: "background"} | {i + 1: name for i, name in labels.items()}
+    return labels if max(labels) < count else None

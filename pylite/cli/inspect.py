@@ -1,0 +1,148 @@
+"""Show what is in a model and what pylite makes of it."""
+import json
+import os
+import sys
+
+from pylite.cli import _common, _format
+
+EPILOG = """
+With --compat the exit code tells whether pylite can run the model: 0 yes, 1 no.
+
+examples:
+  pylite inspect model.tflite
+  pylite inspect model.tflite --tensors --subgraph 0
+  pylite inspect model.tflite --compat && echo it runs
+"""
+
+
+def configure(parser):
+    _common.add_model(parser)
+    parser.add_argument("--subgraph", type=int, metavar="N", help="this subgraph only (default: all)")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor, and every operator with its kernels")
+    parser.add_argument("--compat", action="store_true", help="say only whether the model runs; exit code 1 if not")
+    parser.add_argument("--json", action="store_true", help="print JSON, everything included")
+
+
+def run(args):
+    from pylite.cli import _facts
+    from pylite.model import Model
+    path = os.fspath(_common.model_path(args.model))
+    model = Model(path)
+    count = len(model.graph.subgraphs)
+    if args.subgraph is not None and not 0 <= args.subgraph < count:
+        raise _common.UsageError(f"{path}: has {count} subgraph(s), and no subgraph {args.subgraph}")
+    wanted = range(count) if args.subgraph is None else [args.subgraph]
+    facts = _facts.model_facts(path, model, wanted)
+    if args.json:
+        text = [json.dumps(facts, indent=2)]
+    elif args.compat:
+        text = _compat(facts)
+    else:
+        text = _file(facts)
+        for subgraph in facts["subgraphs"]:
+            text += ["", *_subgraph(subgraph, args.tensors)]
+    sys.stdout.write("\n".join(text) + "\n")
+    return int(args.compat and not facts["runs"])
+
+
+def _compat(facts):
+    problems = [line for s in facts["subgraphs"] for line in _problems(s)]
+    return [f"{facts['file']}: {'pylite cannot run it' if problems else 'pylite runs it'}", *problems]
+
+
+def _problems(subgraph):
+    lines = [f"  missing: {m['reason']}; nodes {_few(m['nodes'])}" for m in subgraph["missing"]]
+    return lines + ([f"  cannot be prepared: {subgraph['error']}"] if subgraph["error"] else [])
+
+
+def _few(indices):
+    shown = ", ".join(map(str, indices[:8]))
+    return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"
+
+
+def _file(facts):
+    lines = [f"{facts['file']}: {_format.nbytes(facts['bytes'])}, schema version {facts['version']}, "
+             f"{facts['subgraph_count']} subgraph(s)"]
+    if facts["description"]:
+        lines.append(f"  description     {facts['description']}")
+    lines.append(f"  weights         {_format.nbytes(facts['weight_bytes'])}, and {_format.nbytes(facts['packed_bytes'])} "
+                 "packed for the kernels")
+    if facts["metadata"]:
+        lines.append("  metadata        " + ", ".join(f"{k} ({_format.nbytes(n)})" for k, n in facts["metadata"].items()))
+    if facts["associated_files"]:
+        lines.append("  attached files  " + ", ".join(facts["associated_files"]))
+    for s in facts["signatures"]:
+        sides = [", ".join(f"{name}: {v['dtype']}{_format.shape(v['shape'])}" for name, v in s[side].items())
+                 for side in ("inputs", "outputs")]
+        lines.append(f"  signature       {s['key']}({sides[0]}) -> {sides[1]}"
+                     + (f" (subgraph {s['subgraph']})" if s["subgraph"] else ""))
+    return lines
+
+
+def _subgraph(facts, everything):
+    name = f" {facts['name']!r}" if facts["name"] else ""
+    lines = [f"subgraph {facts['index']}{name}: {len(facts['operators'])} operators, {len(facts['tensors'])} tensors, "
+             f"{_format.scaled(facts['macs'])} MAC"]
+    ends = {"inputs": "input", "outputs": "output"}
+    lines += [f"  {word:<6}  {_tensor_line(facts['tensors'][i])}" for side, word in ends.items()
+              for i in facts[side] if i >= 0]
+    arena = facts["arena"]
+    if arena:
+        lines.append(f"  arena   {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
+                     f"fullest at {arena['peak_node']}")
+    rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
+             "" if c["supported"] else "missing") for c in facts["counts"]]
+    lines += ["", *_format.table(("operator", "count", "version", "types", "MAC", ""), rows, ("count", "version", "MAC"))]
+    problems = _problems(facts)
+    lines += ["", *problems] if problems else []
+    if everything:
+        lines += ["", *_operators(facts), "", *_tensors(facts)]
+    return lines
+
+
+def _tensor_line(t):
+    return f"{t['index']:>3}  {t['name']}  {t['dtype']}{_format.shape(t['signature'])}  {_quantization(t)}".rstrip()
+
+
+def _quantization(t):
+    q = t["quantization"]
+    if q is None:
+        return ""
+    if q["scheme"] == "blockwise":
+        block = q["block_size"] or "x".join(map(str, q["block_shape"]))
+        return f"blocks of {block}"
+    if q["scheme"] == "per channel":
+        return f"{q['scales']} scales, axis {q['axis']}"
+    zero_point = q["zero_point"][0] if q["zero_point"] else 0
+    return f"{_format.number(q['scale'][0])} * (q - {zero_point})" if zero_point >= 0 else (
+        f"{_format.number(q['scale'][0])} * (q + {-zero_point})")
+
+
+def _operators(facts):
+    rows = []
+    for o in facts["operators"]:
+        kernels = "missing" if not o["supported"] else "" if o["kernels"] is None else (
+            ", ".join(o["kernels"]) or "no work at run time")
+        rows.append((o["index"], o["name"], o["dtype"], _operands(o["inputs"]), _operands(o["outputs"]),
+                     _format.scaled(o["macs"]) if o["macs"] else "", kernels))
+    return _format.table(("node", "operator", "types", "inputs", "outputs", "MAC", "kernels"), rows, ("node", "MAC"))
+
+
+def _operands(indices):
+    return " ".join("-" if i < 0 else str(i) for i in indices)
+
+
+def _tensors(facts):
+    rows = []
+    for t in facts["tensors"]:
+        shape = _format.shape(t["shape"])
+        if t["signature"] != t["shape"]:
+            shape += " of " + _format.shape(t["signature"])
+        kind = "variable" if t["variable"] else "constant" if t["constant"] else ""
+        if t["sparsity"]:
+            kind += ", sparse"
+        if "external" in t:
+            kind += ", external"
+        rows.append((t["index"], _format.shortened(t["name"], 48), t["dtype"], shape,
+                     "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _quantization(t)))
+    return _format.table(("tensor", "name", "type", "shape", "bytes", "kind", "quantisation"), rows, ("tensor", "bytes"))
