@@ -65,10 +65,11 @@ def _file(facts):
              f"{facts['subgraph_count']} subgraph(s)"]
     if facts["description"]:
         lines.append(f"  description     {facts['description']}")
-    lines.append(f"  weights         {_format.nbytes(facts['weight_bytes'])}, and {_format.nbytes(facts['packed_bytes'])} "
-                 "packed for the kernels")
+    weights, packed = _format.nbytes(facts["weight_bytes"]), _format.nbytes(facts["packed_bytes"])
+    lines.append(f"  weights         {weights}, and {packed} packed for the kernels")
     if facts["metadata"]:
-        lines.append("  metadata        " + ", ".join(f"{k} ({_format.nbytes(n)})" for k, n in facts["metadata"].items()))
+        sizes = [f"{name} ({_format.nbytes(n)})" for name, n in facts["metadata"].items()]
+        lines.append("  metadata        " + ", ".join(sizes))
     if facts["associated_files"]:
         lines.append("  attached files  " + ", ".join(facts["associated_files"]))
     for s in facts["signatures"]:
@@ -92,7 +93,8 @@ def _subgraph(facts, everything):
                      f"fullest at {arena['peak_node']}")
     rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
              "" if c["supported"] else "missing") for c in facts["counts"]]
-    lines += ["", *_format.table(("operator", "count", "version", "types", "MAC", ""), rows, ("count", "version", "MAC"))]
+    headers = ("operator", "count", "version", "types", "MAC", "")
+    lines += ["", *_format.table(headers, rows, ("count", "version", "MAC"))]
     problems = _problems(facts)
     lines += ["", *problems] if problems else []
     if everything:
@@ -145,4 +147,5 @@ def _tensors(facts):
             kind += ", external"
         rows.append((t["index"], _format.shortened(t["name"], 48), t["dtype"], shape,
                      "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _quantization(t)))
-    return _format.table(("tensor", "name", "type", "shape", "bytes", "kind", "quantisation"), rows, ("tensor", "bytes"))
+    headers = ("tensor", "name", "type", "shape", "bytes", "kind", "quantisation")
+    return _format.table(headers, rows, ("tensor", "bytes"))

@@ -23,7 +23,7 @@ def configure(parser):
     _common.add_model(parser)
     parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE",
                         help=".npy, .npz, .wav or a picture; inputs without a name are taken in the model's order")
-    parser.add_argument("--labels", metavar="FILE", 
+    parser.add_argument("--labels", metavar="FILE",
                         help="names of the classes, one on a line (default: the model's own)")
     parser.add_argument("--top", type=_positive, default=5, metavar="N", help="classes or boxes to print (default: 5)")
     parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
