@@ -1,0 +1,165 @@
+"""ModelBuilder: make a .tflite model in a few lines, tensor by tensor and operator by operator."""
+import numpy as np
+
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.schema.packing import pack, packed_size
+from pylite.schema.tables import enum_numbers, options_table, table, union
+from pylite.schema.writer import write
+
+_FIRST_VERSIONS = {"BROADCAST_TO": 2}      # where an operator's first version is not 1
+_MOST_OLD_CODE = 127                       # larger builtin codes have a field of their own
+
+
+class ModelBuilder:
+    """Builds a model: `tensor`, `constant` and `operator` add to the current subgraph and return indices.
+
+        m = ModelBuilder()
+        x = m.tensor("x", (1, 8, 8, 3), "int8", scale=0.5, zero_point=3)
+        w = m.constant("w", weights, scale=scales, axis=0)
+        y = m.tensor("y", (1, 8, 8, 4), "int8", scale=0.25)
+        m.operator("CONV_2D", [x, w, b], [y], padding="SAME", stride_w=1, stride_h=1)
+        m.inputs([x])
+        m.outputs([y])
+        data = m.build()
+    """
+
+    def __init__(self, description=""):
+        self._model = table("Model")(version=3, description=description, buffers=[table("Buffer")()],
+                                     operator_codes=[], subgraphs=[], metadata=[], signature_defs=[])
+        self._codes = {}
+        self._current = None
+        self.subgraph("main")
+
+    def subgraph(self, name):
+        """Start another subgraph, unless the current one is still empty; the index of the one that is now current."""
+        if self._current is None or self._current.tensors or self._current.operators:
+            self._current = table("SubGraph")(tensors=[], operators=[], inputs=(), outputs=())
+            self._model.subgraphs.append(self._current)
+        self._current.name = name
+        return len(self._model.subgraphs) - 1
+
+    def tensor(self, name, shape, dtype="float32", scale=None, zero_point=0, axis=0, shape_signature=None,
+               variable=False, **fields):
+        """Add a tensor; its index.
+
+        shape: a size of None or -1 is unknown, and stored as 1 with -1 in the signature; scale, zero_point: one for
+        the tensor, or one per index along `axis`.  Further `fields` are the Tensor table's own.
+        """
+        shape = tuple(-1 if n is None else int(n) for n in shape)
+        if -1 in shape:
+            shape_signature = shape if shape_signature is None else shape_signature
+            shape = tuple(1 if n == -1 else n for n in shape)
+        if dtype not in DTYPE_BITS:
+            raise ValueError(f"unknown data type {dtype!r}; known: {', '.join(DTYPE_BITS)}")
+        record = table("Tensor")(name=name, shape=shape, type=dtype, is_variable=bool(variable), **fields)
+        if shape_signature is not None:
+            record.shape_signature = tuple(shape_signature)
+        if scale is not None:
+            scale = np.atleast_1d(np.asarray(scale, np.float32))
+            zero_point = np.broadcast_to(np.asarray(zero_point, np.int64), scale.shape)
+            record.quantization = table("QuantizationParameters")(scale=scale, zero_point=zero_point,
+                                                                  quantized_dimension=axis)
+        self._current.tensors.append(record)
+        return len(self._current.tensors) - 1
+
+    def constant(self, name, array, scale=None, zero_point=0, axis=0, dtype=None, **fields):
+        """Add a tensor with contents; its index.
+
+        dtype: the array's own by default; "int4", "int2" and "uint4" are packed, str and bytes become strings, types
+        that numpy lacks take the integers of their bits.
+        """
+        array = np.asarray(array)
+        if dtype is None:
+            dtype = "string" if array.dtype.kind in "OSU" else array.dtype.name
+        if dtype != "string" and DTYPE_BITS.get(dtype, 8) is not None:
+            array = array.astype(NUMPY_DTYPES.get(dtype), copy=False)
+        index = self.tensor(name, array.shape, dtype, scale, zero_point, axis, **fields)
+        self._current.tensors[index].buffer = self.buffer(pack(array, dtype))
+        return index
+
+    def buffer(self, data):
+        """Add bytes to the model; the buffer's number."""
+        data = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+        self._model.buffers.append(table("Buffer")(data=data))
+        return len(self._model.buffers) - 1
+
+    def operator(self, name, inputs, outputs, version=None, custom_options=None, intermediates=(), **options):
+        """Add an operator; its index.
+
+        name: a builtin operator's, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:
+        tensor indices, None or -1 where absent; options: fields of its options table, enumerations by name or number.
+        """
+        record = table("Operator")(inputs=_indices(inputs), outputs=_indices(outputs))
+        if intermediates:
+            record.intermediates = _indices(intermediates)
+        builtin = enum_numbers("BuiltinOperator").get(name)
+        if builtin is None and custom_options is None:
+            raise ValueError(f"there is no builtin operator {name!r}; a custom one needs custom_options, b'' if none")
+        if custom_options is not None:
+            record.custom_options = np.frombuffer(custom_options, np.uint8)
+        record.opcode_index = self._code(name, builtin, version or _FIRST_VERSIONS.get(name, 1))
+        options_name = options_table(name)
+        if options_name:
+            value = table(options_name)(**options)
+            if options_name in union("BuiltinOptions"):
+                record.builtin_options = value
+            else:
+                record.builtin_options2 = value
+        elif options:
+            raise TypeError(f"{name} has no options; got {', '.join(options)}")
+        self._current.operators.append(record)
+        return len(self._current.operators) - 1
+
+    def inputs(self, indices):
+        """Set the current subgraph's inputs."""
+        self._current.inputs = _indices(indices)
+
+    def outputs(self, indices):
+        """Set the current subgraph's outputs."""
+        self._current.outputs = _indices(indices)
+
+    def signature(self, key, inputs, outputs):
+        """Name the current subgraph's inputs and outputs: {name: tensor index}."""
+        sides = [[table("TensorMap")(name=name, tensor_index=int(index)) for name, index in side.items()]
+                 for side in (inputs, outputs)]
+        self._model.signature_defs.append(table("SignatureDef")(
+            signature_key=key, subgraph_index=self._model.subgraphs.index(self._current), inputs=sides[0],
+            outputs=sides[1]))
+
+    def metadata(self, name, data):
+        """Attach named bytes to the model."""
+        self._model.metadata.append(table("Metadata")(name=name, buffer=self.buffer(data)))
+
+    @property
+    def record(self):
+        """The Model table as built so far, for what the methods do not cover."""
+        return self._model
+
+    def build(self, outside=False):
+        """The file, as bytes; outside: with the constants after the flatbuffer."""
+        for subgraph in self._model.subgraphs:
+            for record in subgraph.tensors:
+                data = self._model.buffers[record.buffer].data
+                size = packed_size(record.type, record.shape)
+                if data is not None and size is not None and record.sparsity is None and len(data) != size:
+                    raise ValueError(f"tensor {record.name!r}: {len(data)} bytes for shape {list(record.shape)} of "
+                                     f"{record.type}, which takes {size}")
+        return write(self._model, outside)
+
+    def _code(self, name, builtin, version):
+        key = name, version
+        if key not in self._codes:
+            self._codes[key] = len(self._model.operator_codes)
+            code = table("OperatorCode")(version=version)
+            if builtin is None:
+                code.custom_code = name
+                code.builtin_code = "CUSTOM"
+            else:
+                code.builtin_code = name
+            code.deprecated_builtin_code = min(enum_numbers("BuiltinOperator")[code.builtin_code], _MOST_OLD_CODE)
+            self._model.operator_codes.append(code)
+        return self._codes[key]
+
+
+def _indices(indices):
+    return tuple(-1 if i is None else int(i) for i in indices)

@@ -1,0 +1,106 @@
+"""Writer: Record of a Model table -> bytes of a .tflite file."""
+import copy
+import struct
+
+import flatbuffers
+import numpy as np
+from flatbuffers import number_types
+
+from pylite.schema.reader import IDENTIFIER
+from pylite.schema.tables import NUMBERS, enum_numbers, union
+
+ALIGNMENT = 16      # of constants, from the start of the file
+_FLAGS = {"bool": number_types.BoolFlags, "i8": number_types.Int8Flags, "u8": number_types.Uint8Flags,
+          "i16": number_types.Int16Flags, "u16": number_types.Uint16Flags, "i32": number_types.Int32Flags,
+          "u32": number_types.Uint32Flags, "i64": number_types.Int64Flags, "u64": number_types.Uint64Flags,
+          "f32": number_types.Float32Flags}
+
+
+def write(model, outside=False):
+    """The file of `model`, the Record of a Model table as `read` gives it, as bytes.
+
+    outside: put constants after the flatbuffer, as files beyond 2 GB need, where buffers name their offset and size.
+    Enumerations may be given by name or number.  Raises ValueError or TypeError for what the format cannot hold.
+    """
+    if not outside:
+        return _flatbuffer(model)
+    moved = [buffer.data for buffer in model.buffers]
+    kind = type(model.buffers[0])
+    model = copy.copy(model)
+    model.buffers = [kind() if data is None else kind(offset=2, size=len(data)) for data in moved]
+    end = -(-len(_flatbuffer(model)) // ALIGNMENT) * ALIGNMENT
+    for buffer in model.buffers:
+        if buffer.size:
+            buffer.offset = end
+            end += -(-buffer.size // ALIGNMENT) * ALIGNMENT
+    contents = bytearray(end)
+    head = _flatbuffer(model)
+    contents[:len(head)] = head
+    for buffer, data in zip(model.buffers, moved, strict=True):
+        if buffer.size:
+            contents[buffer.offset:buffer.offset + buffer.size] = bytes(data)
+    return bytes(contents)
+
+
+def _flatbuffer(model):
+    data = sum(len(buffer.data) + ALIGNMENT for buffer in model.buffers or () if buffer.data is not None)
+    builder = flatbuffers.Builder(data + 4096)
+    builder.Finish(_table(builder, model), IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _table(builder, record):
+    """Write the record after everything that it points to; its position."""
+    pointed = {}
+    for field in record.FIELDS:
+        if field.kind not in ("number", "enum"):
+            value = getattr(record, field.name)
+            if value is not None:
+                pointed[field.name] = _pointed(builder, field, value, type(record).__name__)
+    builder.StartObject(record.FIELDS[-1].slot + 1 + (record.FIELDS[-1].kind == "union") if record.FIELDS else 0)
+    for field in record.FIELDS:
+        if field.name in pointed:
+            slot = field.slot
+            if field.kind == "union":
+                number = union(field.type).index(type(getattr(record, field.name)).__name__)
+                builder.PrependUint8Slot(slot, number, 0)
+                slot += 1
+            builder.PrependUOffsetTRelativeSlot(slot, pointed[field.name], 0)
+        elif field.kind in ("number", "enum"):
+            value = _number(field, getattr(record, field.name))
+            builder.PrependSlot(_FLAGS[field.number], field.slot, value, _number(field, field.default))
+    return builder.EndObject()
+
+
+def _number(field, value):
+    if field.kind == "enum" and isinstance(value, str):
+        numbers = enum_numbers(field.type)
+        if value not in numbers:
+            raise ValueError(f"{field.name} has no value {value!r}; known: {', '.join(numbers)}")
+        return numbers[value]
+    return value
+
+
+def _pointed(builder, field, value, owner):
+    if field.kind == "string":
+        return builder.CreateString(value.encode("utf-8", "surrogateescape"))
+    if field.kind in ("table", "union"):
+        return _table(builder, value)
+    if field.kind == "tables":
+        positions = [_table(builder, record) for record in value]
+        builder.StartVector(4, len(positions), 4)
+        for position in reversed(positions):
+            builder.PrependUOffsetTRelative(position)
+        return builder.EndVector()
+    code, width = NUMBERS[field.number]
+    if field.kind == "enums":
+        numbers = enum_numbers(field.type)
+        value = [numbers.get(v, v) for v in value]
+    if field.kind == "array":
+        data = np.ascontiguousarray(value, "<" + code).tobytes()
+    else:
+        data = struct.pack(f"<{len(value)}{code}", *value)
+    builder.StartVector(width, len(value), ALIGNMENT if owner == "Buffer" else width)
+    builder.head -= len(data)
+    builder.Bytes[builder.head:builder.head + len(data)] = data
+    return builder.EndVector()
