@@ -31,3 +31,19 @@ class TensorError(PyliteError, ValueError):
 
 class NotAllocatedError(PyliteError, ValueError):
     """The tensor has no memory to read or write at this time."""
+
+
+class ResizeError(PyliteError, RuntimeError, ValueError):
+    """An input cannot take the new shape."""
+
+
+class ViewError(PyliteError, RuntimeError):
+    """Arrays from tensor() are alive while the memory behind them would change."""
+
+
+class DelegateError(PyliteError, ValueError):
+    """A delegate refuses, or what was given is none."""
+
+
+class DelegateLibraryError(DelegateError, OSError):
+    """The shared library of a delegate cannot be loaded."""

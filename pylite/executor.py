@@ -3,7 +3,7 @@ import numpy as np
 
 from pylite import binding, lowering, planning
 from pylite._core.program import Program
-from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError
+from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 
 CACHED = 8          # sets of input shapes whose programs are kept
@@ -20,7 +20,7 @@ def aligned(nbytes):
 
 class Allocation:
     """A subgraph bound to memory for one set of input shapes."""
-    __slots__ = ("lowered", "plan", "storage", "program", "arena")
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered
@@ -28,6 +28,8 @@ class Allocation:
         self.storage = storage
         self.program = program
         self.arena = arena
+        self.readable = {}      # arrays handed out before, by tensor index
+        self.writable = {}
 
 
 class Executor:
@@ -35,6 +37,8 @@ class Executor:
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
     max_memory: most bytes that the arena may take, or None.
+    `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
+    steady-state caller around every check; `ready` tells whether invoke() may run.
     """
 
     def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None):
@@ -46,18 +50,59 @@ class Executor:
         self.max_memory = max_memory
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.current = None
+        self.ready = False
+        self.readable = {}
+        self.writable = {}
         self.variables = {}
         self._arena = aligned(0)
         self._cache = {}
+        self._checked = False
 
     def resize(self, position, shape):
         """Give graph input `position` another shape; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
             self.shapes[position] = shape
-            self.current = None
+            self._suspend()
+
+    def rebind(self, pool):
+        """Use other worker threads; the contents of inputs and variables stay."""
+        was_ready, self.pool = self.ready, pool
+        kept = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
+        self._cache.clear()
+        self._suspend()
+        if was_ready:
+            self._take_up()
+            for index, contents in kept:
+                array = self.array(index)
+                if array.flags.writeable:
+                    array[...] = contents
+
+    def shape(self, index):
+        """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
+        if index in self.subgraph.inputs:
+            return self.shapes[self.subgraph.inputs.index(index)]
+        if self.current is None:
+            return self.subgraph.tensors[index].shape
+        return self.current.lowered.values[index].shape
 
     def allocate(self):
-        """Lower, plan and bind for the present input shapes, or take up what was bound for them before."""
+        """Lower, plan and bind for the present input shapes, or take up what was bound for them before.
+
+        Variables start anew, as in tf.lite, unless there was nothing to do.
+        """
+        if not self.ready:
+            self._take_up()
+            self.reset_variables()
+
+    def _suspend(self):
+        self.ready = False
+        self.readable = {}
+        self.writable = {}
+
+    def _take_up(self):
+        if not self._checked:
+            lowering.check(self.model, [self.subgraph])
+            self._checked = True
         key = tuple(self.shapes)
         known = self._cache.pop(key, None)
         if known is None:
@@ -65,6 +110,9 @@ class Executor:
         self._cache[key] = known
         self._evict()
         self.current = known
+        self.readable = known.readable
+        self.writable = known.writable
+        self.ready = True
 
     def _bind(self, lowered):
         plan = planning.plan(lowered, self.preserve, self.guard)
@@ -80,6 +128,8 @@ class Executor:
         for value in lowered.values:
             if value.kind == "variable":
                 arrays[value.index] = self._variable(value)
+            elif value.data is None and value.root is value and NUMPY_DTYPES[value.dtype] == object:
+                arrays[value.index] = np.full(value.shape, b"", object)     # strings live outside the arena
         storage = binding.Storage(arrays, self._arena, plan.offsets, plan.scratch)
         kernels = binding.bind(lowered.calls, storage, self.model)
         return Allocation(lowered, plan, storage, Program(kernels, self.pool), self._arena)
@@ -88,7 +138,6 @@ class Executor:
         held = self.variables.get(value.index)
         if held is None or held.shape != value.shape:
             held = aligned(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
-            held[...] = value.zero_point
             self.variables[value.index] = held
         return held
 
@@ -101,35 +150,55 @@ class Executor:
             del self._cache[key]
 
     def reset_variables(self):
-        """Set every variable tensor back to its zero point."""
+        """Set every variable tensor back to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
         for index, held in self.variables.items():
-            q = self.subgraph.tensors[index].quantization
-            held[...] = int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0
+            tensor = self.subgraph.tensors[index]
+            q = tensor.quantization
+            held[...] = int(q.zero_point[0]) if tensor.dtype == "int8" and q is not None and len(q.zero_point) else 0
 
     def array(self, index):
         """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
-        if self.current is None:
-            raise NotAllocatedError("Tensor data is null. Run allocate_tensors() first")
+        if self.current is None or not self.ready and index in self.subgraph.inputs:
+            raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
+                                    f"{self.subgraph.tensors[index].name!r})")
         lowered, storage = self.current.lowered, self.current.storage
         value = lowered.values[index]
         if value.data is None and value.index not in storage.arrays and value.root.index not in storage.offsets:
-            raise NotAllocatedError(f"tensor {value!r} has no memory: no operator or caller of this graph uses it")
+            if not value.size:
+                return np.empty(value.shape, NUMPY_DTYPES[value.dtype])
+            raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since no operator that runs and "
+                                    "no caller of this graph uses it")
         return storage.array(value)
 
-    def readable(self, index):
+    def to_read(self, index):
         """array(index), or an error where a later node of the last run has reused its memory."""
         array = self.array(index)
         value = self.current.lowered.values[index]
-        if self.current.plan.overwritten(value.root):
+        if self.current.plan.overwritten(value):
             raise NotAllocatedError(
-                f"tensor {value!r} is an intermediate result whose memory later nodes reuse. Create the interpreter "
-                "with experimental_preserve_all_tensors=True to read it; results are the same")
+                f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
+                "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
+        if self.ready:
+            self.readable[index] = array
+        return array
+
+    def to_write(self, index):
+        """array(index), or an error where the tensor is a constant or must not be written now."""
+        if not self.ready:
+            raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first "
+                                    f"(tensor {index}, {self.subgraph.tensors[index].name!r})")
+        array = self.array(index)
+        if not array.flags.writeable:
+            raise TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the model, "
+                              "which its interpreters share")
+        self.writable[index] = array
         return array
 
     def invoke(self):
         """Run every node once.  ExecutionError names the node that failed."""
-        if self.current is None:
-            raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first")
+        if not self.ready:
+            raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also after "
+                                 "every resize_tensor_input() that changes a shape")
         failed = self._guarded() if self.guard else self.current.program.run()
         if failed is not None:
             step, status = failed

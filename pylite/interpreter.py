@@ -1,61 +1,332 @@
 """The tf.lite-compatible face: Interpreter and what it hands out."""
+import enum
+import gc
+import operator
+import os
 import threading
+import warnings
+import weakref
 
 import numpy as np
 
-from pylite import lowering
+from pylite import arguments, delegates, lowering
 from pylite._core.simd import Pool
-from pylite.errors import TensorError
+from pylite.delegates import Delegate, load_delegate
+from pylite.details import op_details, tensor_details
+from pylite.errors import ResizeError, TensorError, ViewError
 from pylite.executor import Executor
-from pylite.graph import NUMPY_DTYPES
-from pylite.model import Model
+from pylite.signature import SignatureRunner
+from pylite.wrapper import Wrapper
+
+__all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
+
+_living = weakref.WeakSet()
+
+
+class OpResolverType(enum.Enum):
+    """Which kernels to use in tf.lite.  pylite has one set, equal to BUILTIN_REF, and takes any of these."""
+    AUTO = 0
+    BUILTIN = 1
+    BUILTIN_REF = 2
+    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
 
 
 class Interpreter:
-    """Runs a model; see the methods.  (The whole tf.lite surface is being added.)"""
+    """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
 
-    def __init__(self, model_path=None, model_content=None, experimental_delegates=None, num_threads=None, *,
-                 experimental_preserve_all_tensors=False, guard_bands=False, max_memory=None, model=None):
-        if model is None:
-            model = Model(model_path if model_path is not None else model_content)
-        self._model = model
-        lowering.check(model, model.graph.subgraphs[:1])
-        self._pool = Pool(num_threads or 1)
+    model_path: str or os.PathLike; model_content: the file's bytes instead; num_threads: threads for one invoke(),
+    at least 1; experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
+    The other experimental arguments are accepted and change nothing.
+
+    pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse, when tensors are
+    allocated, to use more bytes than this for the arena; model: a pylite.Model to share with other interpreters.
+
+    Raises ValueError for a file that is no model, for operators that are unknown (all at once), or for arguments that
+    do not fit together.  Threads: every method takes the interpreter's lock, and invoke() releases the GIL; several
+    interpreters on one Model run at the same time.
+    """
+
+    def __init__(self, model_path=None, model_content=None, experimental_delegates=None, num_threads=None,
+                 experimental_op_resolver_type=OpResolverType.AUTO, experimental_preserve_all_tensors=False,
+                 experimental_disable_delegate_clustering=False, experimental_default_delegate_latest_features=False,
+                 experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
+                 experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None):
         self._lock = threading.RLock()
-        self._executor = Executor(model, model.graph.subgraphs[0], self._pool, experimental_preserve_all_tensors,
-                                  guard_bands, max_memory)
+        self._executors = {}
+        self._views = set()     # weak references to what keeps the arrays from tensor() alive
+        self._options = {"num_threads": num_threads, "experimental_op_resolver_type": experimental_op_resolver_type,
+                         "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
+                         "experimental_compress_quantization_zero_points":
+                             experimental_compress_quantization_zero_points,
+                         "guard_bands": guard_bands, "max_memory": max_memory}
+        if not isinstance(experimental_op_resolver_type, OpResolverType):
+            raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}. "
+                             "Pass a member of OpResolverType")
+        if experimental_preserve_all_tensors and experimental_op_resolver_type in (OpResolverType.AUTO,
+                                                                                   OpResolverType.BUILTIN):
+            warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
+                          "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
+        self._pool = Pool(arguments.thread_count(num_threads))
+        self._model = arguments.model_from(model_path, model_content, model)
+        if model_content:
+            self._model_content = model_content
+        self._signatures = {s.key: s for s in self._model.graph.signatures}
+        self._interpreter = Wrapper(weakref.proxy(self))
+        self._custom_op_registerers = []
+        lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True)
+        self._main = self._executor(0)
+        self._delegates = list(experimental_delegates or ())
+        delegates.apply(self, self._delegates)
+        self._signature_defs = self.get_signature_list()
+        self._metrics = None
+        _living.add(self)
 
     def allocate_tensors(self):
+        """Plan and bind memory for the present input shapes.
+
+        Needed before set_tensor() and invoke(), and again after resize_tensor_input().  RuntimeError names the node
+        and tensor that cannot be prepared.
+        """
         with self._lock:
-            self._executor.allocate()
+            self._ensure_safe()
+            self._main.allocate()
 
     def invoke(self):
+        """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
         with self._lock:
-            self._executor.invoke()
-
-    def resize_tensor_input(self, input_index, tensor_size, strict=False):
-        position = self._executor.subgraph.inputs.index(int(input_index))
-        self._executor.resize(position, tuple(int(n) for n in tensor_size))
-
-    def _details(self, index):
-        tensor = self._executor.subgraph.tensors[index]
-        current = self._executor.current
-        shape = current.lowered.values[index].shape if current else tensor.shape
-        return {"name": tensor.name, "index": index, "shape": np.array(shape, np.int32),
-                "dtype": NUMPY_DTYPES[tensor.dtype].type}
-
-    def get_input_details(self):
-        return [self._details(i) for i in self._executor.subgraph.inputs]
-
-    def get_output_details(self):
-        return [self._details(i) for i in self._executor.subgraph.outputs]
+            if self._views:
+                self._ensure_safe()
+            self._main.invoke()
 
     def set_tensor(self, tensor_index, value):
-        array = self._executor.array(tensor_index)
-        if array.shape != value.shape or array.dtype != value.dtype:
-            raise TensorError(f"Cannot set tensor {tensor_index}: got {value.dtype} {value.shape}, "
-                              f"expected {array.dtype} {array.shape}")
-        array[...] = value
+        """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
+        with self._lock:
+            self._set(self._main, tensor_index, value)
 
     def get_tensor(self, tensor_index, subgraph_index=0):
-        return self._executor.readable(tensor_index).copy()
+        """A copy of a tensor: an input, an output, a constant, or an intermediate one that is still true.
+
+        ValueError when it has no memory (call allocate_tensors() first), or its memory has been used again.
+        """
+        with self._lock:
+            return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
+
+    def tensor(self, tensor_index):
+        """A function that returns the tensor's own memory as an array, to read and write without a copy.
+
+        Keep the function, not the array: invoke(), allocate_tensors() and resize_tensor_input() raise RuntimeError
+        while any such array, or a slice of one, is alive.
+        """
+        return lambda: self._view(tensor_index)
+
+    def resize_tensor_input(self, input_index, tensor_size, strict=False):
+        """Give an input another shape; allocate_tensors() must follow.
+
+        strict: only dimensions that are -1 in the `shape_signature` may change.
+        Raises ResizeError (a RuntimeError and ValueError).
+        """
+        with self._lock:
+            self._ensure_safe()
+            self._resize(self._main, input_index, tensor_size, strict)
+
+    def reset_all_variables(self):
+        """Set the variables, which keep their contents from one invoke() to the next, back to zero."""
+        with self._lock:
+            for executor in self._executors.values():
+                executor.reset_variables()
+
+    def num_subgraphs(self):
+        """Number of subgraphs in the model."""
+        return len(self._model.graph.subgraphs)
+
+    def get_input_details(self):
+        """One dict for each input: name, index, shape, shape_signature, dtype, quantization, ..."""
+        return [self._get_tensor_details(i, 0) for i in self._main.subgraph.inputs]
+
+    def get_output_details(self):
+        """One dict for each output: name, index, shape, shape_signature, dtype, quantization, ..."""
+        return [self._get_tensor_details(i, 0) for i in self._main.subgraph.outputs]
+
+    def get_tensor_details(self, subgraph_index=0):
+        """One dict for each tensor of a subgraph."""
+        if not 0 <= subgraph_index < self.num_subgraphs():
+            raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
+                             f"{self.num_subgraphs()} subgraphs.")
+        tensors = self._model.graph.subgraphs[subgraph_index].tensors
+        return [self._get_tensor_details(i, subgraph_index) for i in range(len(tensors))]
+
+    def get_signature_list(self):
+        """{signature key: {"inputs": [name, ...], "outputs": [name, ...]}}"""
+        return {key: {"inputs": list(names["inputs"]), "outputs": list(names["outputs"])}
+                for key, names in self._get_full_signature_list().items()}
+
+    def get_signature_runner(self, signature_key=None):
+        """A SignatureRunner: call it with the inputs by name.  The key may be left out where there is one signature."""
+        if signature_key is None:
+            if len(self._signatures) != 1:
+                raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
+                                 "None is only allowed when the model has 1 SignatureDef")
+            signature_key = next(iter(self._signatures))
+        return SignatureRunner(self, signature_key)
+
+    @property
+    def experimental_compress_quantization_zero_points(self):
+        return self._options["experimental_compress_quantization_zero_points"]
+
+    # What clients reach for although it is private.
+
+    def _get_full_signature_list(self):
+        return {key: {"inputs": dict(s.inputs), "outputs": dict(s.outputs)}
+                for key, s in sorted(self._signatures.items())}
+
+    def _get_tensor_details(self, tensor_index, subgraph_index=0):
+        executor = self._executor(subgraph_index)
+        index = arguments.checked_index(executor, tensor_index)
+        return tensor_details(self._model, executor.subgraph.tensors[index], executor.shape(index))
+
+    def _get_ops_details(self):
+        return [self._get_op_details(i) for i in range(len(self._main.subgraph.operators))]
+
+    def _get_op_details(self, op_index):
+        operators = self._main.subgraph.operators
+        if not 0 <= op_index < len(operators):
+            raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
+        return op_details(self._main.subgraph, operators[op_index])
+
+    def _native_handle(self):
+        raise NotImplementedError("pylite has no tflite::Interpreter in C++ whose address it could give")
+
+    def _safe_to_run(self):
+        """Is no array from tensor() alive?"""
+        if self._views:
+            gc.collect()        # some may only wait for the collector
+        return not self._views
+
+    def _ensure_safe(self):
+        if self._views and not self._safe_to_run():
+            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
+                            "array or slice. Be sure to only hold the function returned from tensor() if you are using "
+                            "raw data access: call it again where the data is needed, or copy the array")
+
+    def __reduce__(self):
+        """Pickles the model (its path, or its content) and the options, not the contents of tensors."""
+        shapes = {i: list(e.shapes) for i, e in self._executors.items()}
+        ready = [i for i, e in self._executors.items() if e.ready]
+        return _restore, (type(self), self._model, self._options, shapes, ready)
+
+    # The inside: all callers hold the lock.
+
+    def _executor(self, subgraph_index):
+        found = self._executors.get(subgraph_index)
+        if found is None:
+            subgraphs = self._model.graph.subgraphs
+            if not 0 <= subgraph_index < len(subgraphs):
+                raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
+            options = self._options
+            found = Executor(self._model, subgraphs[subgraph_index], self._pool,
+                             options["experimental_preserve_all_tensors"], options["guard_bands"],
+                             options["max_memory"])
+            self._executors[int(subgraph_index)] = found
+        return found
+
+    def _allocate(self, subgraph_index):
+        with self._lock:
+            self._executor(subgraph_index).allocate()
+
+    def _invoke(self, subgraph_index):
+        with self._lock:
+            self._executor(subgraph_index).invoke()
+
+    def _set(self, executor, tensor_index, value):
+        try:
+            array = executor.writable[tensor_index]
+        except (KeyError, TypeError):
+            array = executor.to_write(arguments.checked_index(executor, tensor_index))
+        if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
+            value = arguments.fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
+        array[...] = value
+
+    def _get(self, executor, tensor_index):
+        try:
+            return executor.readable[tensor_index].copy()
+        except (KeyError, TypeError):
+            return executor.to_read(arguments.checked_index(executor, tensor_index)).copy()
+
+    def _view(self, tensor_index):
+        with self._lock:
+            index = arguments.checked_index(self._main, tensor_index)
+            array = self._main.to_read(index)
+            if array.dtype == object:
+                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which "
+                                  "have no fixed memory to look at; use get_tensor() and set_tensor()")
+            lease = _Lease(array)
+            self._views.add(weakref.ref(lease, self._views.discard))
+            return np.asarray(lease)
+
+    def _resize(self, executor, tensor_index, size, strict):
+        index = arguments.checked_index(executor, tensor_index, ResizeError)
+        tensor = executor.subgraph.tensors[index]
+        size = np.array(size, np.int32)
+        if size.ndim != 1:
+            raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
+        shape = tuple(size.tolist())
+        if index not in executor.subgraph.inputs:
+            raise ResizeError(f"tensor {index} ({tensor.name!r}) is not an input; only inputs "
+                              f"{list(executor.subgraph.inputs)} can be resized")
+        if any(n < 0 for n in shape):
+            raise ResizeError(f"input {index} ({tensor.name!r}) cannot have the shape {list(shape)}: a dimension is "
+                              "negative")
+        if strict:
+            arguments.check_strict(tensor, executor.shape(index), shape)
+        executor.resize(executor.subgraph.inputs.index(index), shape)
+
+    def _set_num_threads(self, count):
+        with self._lock:
+            self._pool = Pool(max(1, count))
+            for executor in self._executors.values():
+                executor.rebind(self._pool)
+
+
+class InterpreterWithCustomOps(Interpreter):
+    """An Interpreter for models with custom ops.
+
+    In tf.lite, `custom_op_registerers` names C++ functions that enter ops into its resolver; pylite has no such
+    resolver, and raises ValueError when any is given.
+    """
+
+    def __init__(self, custom_op_registerers=None, **kwargs):
+        if custom_op_registerers:
+            raise ValueError(f"custom_op_registerers {custom_op_registerers!r} need the C++ resolver of tf.lite; enter "
+                             "the ops with pylite.registry.register instead")
+        super().__init__(**kwargs)
+
+
+class _Lease:
+    """Owns the memory that arrays from tensor() and all their slices look at: alive as long as any of them."""
+    __slots__ = ("__array_interface__", "__weakref__", "_array")
+
+    def __init__(self, array):
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def _restore(cls, model, options, shapes, ready):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        interpreter = cls(model=model, **options)
+    for subgraph_index, inputs in shapes.items():
+        executor = interpreter._executor(subgraph_index)
+        for position, shape in enumerate(inputs):
+            executor.resize(position, shape)
+        if subgraph_index in ready:
+            executor.allocate()
+    return interpreter
+
+
+def _after_fork():
+    """Another thread may have held a lock while the process forked; in the child that thread is gone."""
+    for interpreter in list(_living):
+        interpreter._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -6,6 +6,8 @@ from pylite.errors import OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Constant, Node, Value
 
+UNRESOLVED = "Didn't find op for builtin opcode"
+
 
 class Lowered:
     """A subgraph for one set of input shapes: its values, and the calls that compute them.
@@ -21,14 +23,21 @@ class Lowered:
         self.calls = calls
 
 
-def check(model, subgraphs):
-    """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once."""
+def check(model, subgraphs, unresolved_only=False):
+    """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once.
+
+    unresolved_only: stay silent unless a builtin operator or its version is unknown, which tf.lite reports when a
+    model is opened; custom ops and types it reports when tensors are allocated.
+    """
     missing = {}
     for subgraph in subgraphs:
         for operator in subgraph.operators:
             reason = unsupported(subgraph, operator)
             if reason:
-                missing.setdefault(reason, []).append(operator.index)
+                where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
+                missing.setdefault(reason, []).append(where)
+    if unresolved_only and not any(reason.startswith(UNRESOLVED) for reason in missing):
+        return
     if missing:
         lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
         raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
@@ -41,10 +50,10 @@ def unsupported(subgraph, operator):
         if operator.custom:
             return (f"Encountered unresolved custom op: {operator.name}. Register it as a custom op, or convert the "
                     "model without it")
-        return f"Didn't find op for builtin opcode '{operator.name}' version '{operator.version}'"
+        return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
     if operator.version > high:
-        return (f"Didn't find op for builtin opcode '{operator.name}' version '{operator.version}' "
+        return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
                 f"(versions {low} to {high} are known; the nearest is {high})")
     tensors = subgraph.tensors
     inputs = tuple(tensors[i].dtype if i >= 0 else None for i in operator.inputs)
@@ -159,5 +168,5 @@ def _fold(model, subgraph, node, emitted):
 
 
 def _few(indices):
-    shown = ", ".join(map(str, indices[:8]))
+    shown = ", ".join(indices[:8])
     return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"

@@ -12,19 +12,24 @@ class Plan:
     """The arena of one lowered subgraph.
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
-    of sizes alive at once, which no plan can undercut; blocks: list of (owner, offset, nbytes, first, last).
+    of sizes alive at once, which no plan can undercut; blocks: list of (owner, offset, nbytes, first, last); replaced:
+    the values that another one was written over in place.
     """
-    __slots__ = ("offsets", "scratch", "total", "bound", "blocks")
+    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "replaced")
 
-    def __init__(self, offsets, scratch, total, bound, blocks):
+    def __init__(self, offsets, scratch, total, bound, blocks, replaced):
         self.offsets = offsets
         self.scratch = scratch
         self.total = total
         self.bound = bound
         self.blocks = blocks
+        self.replaced = replaced
 
-    def overwritten(self, root):
-        """Is the memory of `root` written again after its last use, so that it cannot be read after a run?"""
+    def overwritten(self, value):
+        """Is the memory of `value` written again after its last use, so that it cannot be read after a run?"""
+        if value in self.replaced:
+            return True
+        root = value.root
         mine = next((b for b in self.blocks if b[0] is root), None)
         if mine is None:
             return False
@@ -78,8 +83,9 @@ def plan(lowered, preserve=False, guard=False):
             root = value.root
             if root.data is None and root.kind != "variable":
                 first[root], last[root] = 0, end
+        replaced = set()
     else:
-        _share_in_place(lowered, first, last)
+        replaced = _share_in_place(lowered, first, last)
     owners = list(first) + [s for s, _ in scratch]
     sizes = [owner.nbytes for owner in first]
     sizes += [int(np.prod(s.shape)) * NUMPY_DTYPES[s.dtype].itemsize for s, _ in scratch]
@@ -91,12 +97,13 @@ def plan(lowered, preserve=False, guard=False):
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     count = len(first)
     offsets = {owner.index: at for owner, at in zip(owners[:count], offset[:count], strict=True)}
-    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks)
+    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks, replaced)
 
 
 def _share_in_place(lowered, first, last):
-    """Let an output take over the memory of an input that dies in the same call."""
+    """Let an output take over the memory of an input that dies in the same call; returns the values lost by it."""
     members = {}
+    replaced = set()
     for value in lowered.values:
         members.setdefault(value.root, []).append(value)
     kept = {lowered.values[index].root for index in lowered.subgraph.outputs}
@@ -113,4 +120,6 @@ def _share_in_place(lowered, first, last):
                 kept.add(old)
             for value in members[new]:
                 value.root = old
+            replaced.update(members[old])
             members[old] += members[new]
+    return replaced

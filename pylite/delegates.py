@@ -1,0 +1,52 @@
+"""Delegates: shared libraries, made for the C API of TensorFlow Lite, that take over parts of a graph."""
+import ctypes
+
+from pylite.errors import DelegateError, DelegateLibraryError
+
+ENTRY_POINTS = ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate")
+
+
+class Delegate:
+    """A delegate from a shared library that exports ENTRY_POINTS.
+
+    library: file name or path; options: dict whose keys and values are handed over as strings.
+    Raises DelegateLibraryError (an OSError and a ValueError) when the library cannot be loaded, and DelegateError (a
+    ValueError) when it has no such entry points or refuses.
+    """
+
+    def __init__(self, library, options=None):
+        self._library = None
+        self._options = {str(key): str(value) for key, value in (options or {}).items()}
+        try:
+            loaded = ctypes.PyDLL(library)
+        except OSError as error:
+            raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
+        for name in ENTRY_POINTS:
+            if not hasattr(loaded, name):
+                raise DelegateError(f"Failed to load delegate from {library}\nit is no delegate: it does not export "
+                                    f"{name}")
+        self._library = loaded
+        self._create()
+
+    def _create(self):
+        raise DelegateError(f"Failed to load delegate from {self._library._name}\ndelegates in C need the plug-in "
+                            "support, which this version of pylite does not have yet; run the model without it")
+
+    def _get_native_delegate_pointer(self):
+        """Address of the TfLiteDelegate."""
+        return self._delegate_ptr
+
+
+def load_delegate(library, options=None):
+    """The Delegate in the shared library `library`.
+
+    Raises OSError (also a ValueError) when it cannot be loaded, ValueError when it is no delegate or refuses.
+    """
+    return Delegate(library, options)
+
+
+def apply(interpreter, delegates):
+    """Give parts of the interpreter's graph to `delegates`.  DelegateError names one that cannot take any."""
+    for delegate in delegates:
+        if not isinstance(delegate, Delegate):
+            raise DelegateError(f"experimental_delegates must hold what load_delegate() returns, not {delegate!r}")
