@@ -45,7 +45,7 @@ def checked_index(executor, tensor_index, error=TensorError):
 def fitting(tensor, array, value):
     """`value` as an array that can be copied into `array`, the memory of `tensor`; ValueError if it does not fit."""
     value = np.asarray(value)
-    if array.dtype == object:
+    if array.dtype.hasobject:
         if value.dtype.kind not in "OSU":
             raise _wrong_type(tensor, value)
         value = _byte_strings(tensor, value)
@@ -87,6 +87,7 @@ def check_strict(tensor, now, shape):
                           f"{list(shape)}")
     for axis, (old, new, declared) in enumerate(zip(now, shape, tensor.shape_signature, strict=True)):
         if old != new and declared != -1:
-            raise ResizeError(f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {old} to "
-                              f"{new}. ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1: "
-                              f"tensor {tensor.name!r} declares {list(tensor.shape_signature)}. Pass strict=False to try")
+            raise ResizeError(
+                f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {old} to {new}. "
+                "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1: tensor "
+                f"{tensor.name!r} declares {list(tensor.shape_signature)}. Pass strict=False to try it")

@@ -4,7 +4,8 @@ import numpy as np
 from pylite.graph import NUMPY_DTYPES
 
 # The type that a tensor is reported to have.  What numpy lacks is reported as the integers that its bits are kept in.
-FACE_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {"string": np.bytes_}
+FACE_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
+    "string": np.bytes_, "resource": np.object_}
 
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
@@ -55,7 +56,7 @@ def _held(model, tensor, index, dtype):
     """Blockwise scales and zero points lie in tensors of their own subgraph."""
     if index < 0:
         return np.empty(0, dtype)
-    owner = next(s for s in model.graph.subgraphs if tensor.index < len(s.tensors) and s.tensors[tensor.index] is tensor)
+    owner = next(s for s in model.graph.subgraphs if tensor in s.tensors)
     held = model.constant(owner.tensors[index])
     return np.empty(0, dtype) if held is None else held.reshape(-1).copy()
 

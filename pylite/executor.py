@@ -128,7 +128,7 @@ class Executor:
         for value in lowered.values:
             if value.kind == "variable":
                 arrays[value.index] = self._variable(value)
-            elif value.data is None and value.root is value and NUMPY_DTYPES[value.dtype] == object:
+            elif value.data is None and value.root is value and NUMPY_DTYPES[value.dtype].hasobject:
                 arrays[value.index] = np.full(value.shape, b"", object)     # strings live outside the arena
         storage = binding.Storage(arrays, self._arena, plan.offsets, plan.scratch)
         kernels = binding.bind(lowered.calls, storage, self.model)
@@ -158,7 +158,7 @@ class Executor:
 
     def array(self, index):
         """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
-        if self.current is None or not self.ready and index in self.subgraph.inputs:
+        if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                     f"{self.subgraph.tensors[index].name!r})")
         lowered, storage = self.current.lowered, self.current.storage

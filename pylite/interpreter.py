@@ -164,8 +164,8 @@ class Interpreter:
         """A SignatureRunner: call it with the inputs by name.  The key may be left out where there is one signature."""
         if signature_key is None:
             if len(self._signatures) != 1:
-                raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
-                                 "None is only allowed when the model has 1 SignatureDef")
+                raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
+                                 "Signatures. None is only allowed when the model has 1 SignatureDef")
             signature_key = next(iter(self._signatures))
         return SignatureRunner(self, signature_key)
 
@@ -176,7 +176,7 @@ class Interpreter:
     # What clients reach for although it is private.
 
     def _get_full_signature_list(self):
-        return {key: {"inputs": dict(s.inputs), "outputs": dict(s.outputs)}
+        return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}
                 for key, s in sorted(self._signatures.items())}
 
     def _get_tensor_details(self, tensor_index, subgraph_index=0):
@@ -256,7 +256,7 @@ class Interpreter:
         with self._lock:
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
-            if array.dtype == object:
+            if array.dtype.hasobject:
                 raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which "
                                   "have no fixed memory to look at; use get_tensor() and set_tensor()")
             lease = _Lease(array)

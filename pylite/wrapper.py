@@ -1,4 +1,4 @@
-"""What stands where tf.lite keeps its C++ interpreter: `Interpreter._interpreter`, by the names that clients reach for."""
+"""What stands where tf.lite keeps its C++ interpreter, `Interpreter._interpreter`, for clients that reach for it."""
 import numpy as np
 
 
