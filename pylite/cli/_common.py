@@ -13,8 +13,19 @@ def model_path(text):
     from pylite import models
     try:
         return models.path(text)
-    except (KeyError, ValueError, OSError) as error:
+    except ValueError as error:
         raise UsageError(f"{text}: neither a file nor a bundled model ({error})") from None
+
+
+def input_path(text):
+    """The path that `text` names: a file, or the short name of a bundled sample."""
+    if os.path.exists(text) or os.sep in text or "." in text:
+        return text
+    from pylite import models
+    try:
+        return os.fspath(models.sample(text))
+    except ValueError as error:
+        raise UsageError(f"{text}: neither a file nor a bundled sample ({error})") from None
 
 
 def add_model(parser):

@@ -4,7 +4,7 @@ import wave
 
 import numpy as np
 
-from pylite.cli import _images
+from pylite.cli import _common, _images
 from pylite.cli._common import UsageError
 
 MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..255 -> -1..1
@@ -12,6 +12,7 @@ MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..
 
 def read(path):
     """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and samples."""
+    path = _common.input_path(path)
     suffix = path[path.rfind("."):].lower()
     if suffix in (".npy", ".npz"):
         try:
