@@ -3,7 +3,6 @@ import importlib
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 TRAINING = Path(__file__).resolve().parents[1] / "examples" / "training"
