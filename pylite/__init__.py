@@ -1,1 +1,34 @@
 """Exact, fast and open runtime for TensorFlow Lite models."""
+import importlib
+
+__version__ = "0.1.0"
+
+# Public name -> module that has it, imported when first asked for.
+_HOMES = {
+    name: home for home, names in {
+        "pylite.interpreter": "Interpreter InterpreterWithCustomOps OpResolverType",
+        "pylite.signature": "SignatureRunner",
+        "pylite.delegates": "Delegate load_delegate",
+        "pylite.model": "Model",
+        "pylite.shim": "install_as",
+        "pylite.errors": "DelegateError DelegateLibraryError ExecutionError MemoryLimitError ModelError "
+                         "NotAllocatedError OpError PyliteError ResizeError TensorError UnsupportedOpError ViewError",
+    }.items() for name in names.split()
+}
+__all__ = ["__version__", "get_version", *_HOMES]
+
+
+def get_version():
+    """The version of pylite, such as "0.1.0"."""
+    return __version__
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pylite' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES})

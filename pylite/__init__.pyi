@@ -1,0 +1,50 @@
+from typing import Final
+
+from pylite.delegates import Delegate as Delegate
+from pylite.delegates import load_delegate as load_delegate
+from pylite.errors import DelegateError as DelegateError
+from pylite.errors import DelegateLibraryError as DelegateLibraryError
+from pylite.errors import ExecutionError as ExecutionError
+from pylite.errors import MemoryLimitError as MemoryLimitError
+from pylite.errors import ModelError as ModelError
+from pylite.errors import NotAllocatedError as NotAllocatedError
+from pylite.errors import OpError as OpError
+from pylite.errors import PyliteError as PyliteError
+from pylite.errors import ResizeError as ResizeError
+from pylite.errors import TensorError as TensorError
+from pylite.errors import UnsupportedOpError as UnsupportedOpError
+from pylite.errors import ViewError as ViewError
+from pylite.interpreter import Interpreter as Interpreter
+from pylite.interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
+from pylite.interpreter import OpResolverType as OpResolverType
+from pylite.model import Model as Model
+from pylite.shim import install_as as install_as
+from pylite.signature import SignatureRunner as SignatureRunner
+
+__version__: Final[str]
+__all__ = [
+    "Delegate",
+    "DelegateError",
+    "DelegateLibraryError",
+    "ExecutionError",
+    "Interpreter",
+    "InterpreterWithCustomOps",
+    "MemoryLimitError",
+    "Model",
+    "ModelError",
+    "NotAllocatedError",
+    "OpError",
+    "OpResolverType",
+    "PyliteError",
+    "ResizeError",
+    "SignatureRunner",
+    "TensorError",
+    "UnsupportedOpError",
+    "ViewError",
+    "__version__",
+    "get_version",
+    "install_as",
+    "load_delegate",
+]
+
+def get_version() -> str: ...

@@ -1,0 +1,7 @@
+"""Stands in for tensorflow.lite: its interpreter, and no converter."""
+from types import SimpleNamespace
+
+from pylite.interpreter import Interpreter as Interpreter
+from pylite.interpreter import OpResolverType, load_delegate
+
+experimental = SimpleNamespace(OpResolverType=OpResolverType, load_delegate=load_delegate)

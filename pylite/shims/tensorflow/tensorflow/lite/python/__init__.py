@@ -1,0 +1,1 @@
+"""Stands in for tensorflow.lite.python, which has `interpreter`."""

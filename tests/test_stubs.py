@@ -1,0 +1,30 @@
+"""The type stubs say what the modules do."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pylite
+
+PUBLIC = "interpreter|signature|delegates|model|shim|errors"
+ALLOWED = rf"""
+pylite\.(?!({PUBLIC})\b)[a-z]\w*\..*
+pylite\._core.*
+pylite\.__main__
+"""
+
+
+def test_stubs_agree(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "allowed").write_text(ALLOWED)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nignore_missing_imports = True\n[mypy-pylite.*]\nignore_errors = True\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-unused-allowlist", "--allowlist", "allowed",
+         "--mypy-config-file", "mypy.ini", "pylite"], cwd=tmp_path, capture_output=True, text=True,
+        env={"MYPYPATH": str(Path(pylite.__file__).parents[1]), "PYTHONPATH": str(Path(pylite.__file__).parents[1])})
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_package_is_marked_as_typed():
+    assert (Path(pylite.__file__).parent / "py.typed").exists()
