@@ -22,7 +22,8 @@ def thread_count(num_threads):
 
 
 def model_from(path, content, model):
-    given = [name for name, value in (("model_path", path), ("model_content", content)) if value]
+    given = [name for name, value in (("model_path", path), ("model_content", content))
+             if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:
         if given:
             raise ValueError(f"Can't both provide `model` and `{given[0]}`")
@@ -31,7 +32,10 @@ def model_from(path, content, model):
         raise ValueError("`model_path` or `model_content` must be specified.")
     if len(given) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
-    return Model(os.fspath(path) if path else content)
+    if content and isinstance(content, (str, os.PathLike)):
+        raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; a path goes into "
+                        "model_path")
+    return Model(os.fsdecode(path) if path else content)
 
 
 def checked_index(executor, tensor_index, error=TensorError):

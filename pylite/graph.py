@@ -18,7 +18,7 @@ DTYPES = tuple(DTYPE_BITS)
 
 # What numpy keeps an element in, unpacked.  Types that numpy lacks are kept as the integers of their bits.
 _STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8", "uint4": "uint8",
-            "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+            "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
 NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
 
 

@@ -20,6 +20,7 @@ from pylite.wrapper import Wrapper
 
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 
+OBJECTS = np.dtype(object)      # what strings are kept as
 _living = weakref.WeakSet()
 
 
@@ -242,7 +243,8 @@ class Interpreter:
             array = executor.writable[tensor_index]
         except (KeyError, TypeError):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
-        if type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape:
+        if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
+                or array.dtype is OBJECTS):
             value = arguments.fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 

@@ -1,5 +1,6 @@
 """A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
 import math
+import os
 import threading
 
 import numpy as np
@@ -19,11 +20,21 @@ class Model:
     """
 
     def __init__(self, source):
-        self.graph = load(source)
+        try:
+            self.graph = load(source)
+        except ModelError as error:
+            if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
+                raise ModelError(f"{error} (in '{os.fspath(source)}')") from None
+            raise
+        self._source = source
         self.folded = {}
         self._constants = {}
         self._packed = {}
         self._lock = threading.RLock()
+
+    def __reduce__(self):
+        """Pickles as its path or its content."""
+        return Model, (self._source if isinstance(self._source, (str, os.PathLike)) else bytes(self._source),)
 
     def __repr__(self):
         return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"

@@ -1,0 +1,136 @@
+"""Standing in for other packages: programs that import tflite_runtime and its like run unchanged."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import shim
+from pylite.schema.builder import ModelBuilder
+
+PROGRAM = """
+import sys
+import numpy as np
+{imports}
+interpreter = {cls}(model_path=sys.argv[1], num_threads=2)
+interpreter.allocate_tensors()
+i, o = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+interpreter.set_tensor(i["index"], np.arange(6, dtype=i["dtype"]).reshape(i["shape"]))
+interpreter.invoke()
+print(interpreter.get_tensor(o["index"]).tolist(), sys.argv[2:], type(interpreter).__module__)
+"""
+ANSWER = "[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]] ['--flag', 'x'] pylite.interpreter"
+IMPORTS = {
+    "tflite_runtime": [("import tflite_runtime.interpreter as tflite", "tflite.Interpreter"),
+                       ("from tflite_runtime.interpreter import Interpreter, load_delegate", "Interpreter")],
+    "ai_edge_litert": [("from ai_edge_litert.interpreter import Interpreter, OpResolverType", "Interpreter"),
+                       ("from ai_edge_litert import interpreter as tfl", "tfl.Interpreter")],
+    "tensorflow": [("import tensorflow as tf", "tf.lite.Interpreter"),
+                   ("import tensorflow.lite as tflite", "tflite.Interpreter"),
+                   ("from tensorflow import lite as tflite", "tflite.Interpreter"),
+                   ("from tensorflow.lite.python.interpreter import Interpreter, load_delegate", "Interpreter")],
+}
+CASES = [(name, *case) for name, cases in IMPORTS.items() for case in cases]
+
+
+@pytest.fixture
+def model(tmp_path):
+    m = ModelBuilder()
+    x = m.tensor("x", (2, 3))
+    shape = m.constant("shape", np.array([3, 2], np.int32))
+    y = m.tensor("y", (3, 2))
+    m.operator("RESHAPE", [x, shape], [y], new_shape=(3, 2))
+    m.inputs([x])
+    m.outputs([y])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(m.build())
+    return path
+
+
+def run(*arguments, **environment):
+    """Run Python beside this one's search path; its output."""
+    path = os.pathsep.join([*environment.pop("before", []), str(Path(pylite.__file__).parents[1])])
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(("name", "imports", "cls"), CASES)
+def test_run_a_program(name, imports, cls, model, tmp_path):
+    program = tmp_path / "client.py"
+    program.write_text(PROGRAM.format(imports=imports, cls=cls))
+    assert run("-m", "pylite.shim", "--as", name, program, model, "--flag", "x") == ANSWER
+
+
+@pytest.mark.parametrize(("name", "imports", "cls"), CASES)
+def test_install_as(name, imports, cls, model):
+    program = f"import pylite; pylite.install_as({name!r})\n" + PROGRAM.format(imports=imports, cls=cls)
+    assert run("-c", program, model, "--flag", "x") == ANSWER
+
+
+def test_by_environment(model, tmp_path):
+    folders = run("-m", "pylite.shim", "--path").split(os.pathsep)
+    assert folders == shim.paths("tflite_runtime", "ai_edge_litert")
+    program = PROGRAM.format(imports="import tflite_runtime.interpreter as tflite", cls="tflite.Interpreter")
+    assert run("-c", program, model, "--flag", "x", before=folders) == ANSWER
+
+
+def test_run_a_module_and_its_children(model, tmp_path):
+    (tmp_path / "client.py").write_text(
+        "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))\n")
+    program = PROGRAM.format(imports="import tflite_runtime.interpreter as tflite", cls="tflite.Interpreter")
+    assert run("-m", "pylite.shim", "-m", "client", "-c", program, model, "--flag", "x",
+               before=[str(tmp_path)]) == ANSWER
+
+
+def test_the_module_is_the_same():
+    check = "import pylite, pylite.interpreter, sys; pylite.install_as(); import tflite_runtime.interpreter as t, " \
+            "ai_edge_litert.interpreter as l; print(t is l is pylite.interpreter)"
+    assert run("-c", check) == "True"
+
+
+def test_a_package_imported_before_is_replaced(tmp_path):
+    (tmp_path / "tflite_runtime").mkdir()
+    (tmp_path / "tflite_runtime" / "__init__.py").write_text("other = 1\n")
+    (tmp_path / "tflite_runtime" / "interpreter.py").write_text("class Interpreter: pass\n")
+    check = "import tflite_runtime.interpreter as old; import pylite; pylite.install_as('tflite_runtime'); " \
+            "import tflite_runtime.interpreter as new; print(old is not new, new.__name__)"
+    assert run("-c", check, before=[str(tmp_path)]) == "True pylite.interpreter"
+
+
+def test_the_stand_in_for_tensorflow_has_nothing_else():
+    check = "import pylite; pylite.install_as('tensorflow.lite'); import tensorflow as tf\n" \
+            "try: tf.constant(1)\nexcept AttributeError as e: print(e)"
+    assert "tensorflow.lite alone" in run("-c", check)
+
+
+def test_other_names_are_refused():
+    with pytest.raises(ValueError, match="numpy"):
+        pylite.install_as("numpy")
+
+
+def test_nothing_stands_in_unasked():
+    assert run("-c", "import pylite.interpreter, sys; print([m for m in sys.modules if 'tflite' in m or 'litert' in m])"
+               ) == "[]"
+
+
+def test_public_names_are_imported_when_asked_for():
+    assert run("-c", "import sys, pylite; print('numpy' in sys.modules, pylite.Interpreter.__name__)") == \
+        "False Interpreter"
+    for name in pylite.__all__:
+        assert getattr(pylite, name) is not None
+    assert set(pylite.__all__) <= set(dir(pylite))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = pylite.nothing
+
+
+def test_one_version():
+    root = Path(__file__).parents[1]
+    assert pylite.get_version() == pylite.__version__
+    for file in ("pyproject.toml", "meson.build"):
+        assert pylite.__version__ in (root / file).read_text()[:600]
