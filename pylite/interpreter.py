@@ -178,7 +178,7 @@ class Interpreter:
 
     def _get_full_signature_list(self):
         return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}
-                for key, s in sorted(self._signatures.items())}
+                for key, s in self._signatures.items()}
 
     def _get_tensor_details(self, tensor_index, subgraph_index=0):
         executor = self._executor(subgraph_index)

@@ -111,7 +111,8 @@ def test_details_are_the_peers(quantization):
     for model in (small_models.reshape("int8", to=(2, 3), **quantization), small_models.two_signatures(),
                   small_models.reshape(shape=(1, 3), to=(-1, 1), shape_signature=(-1, 3))):
         ours = pylite.Interpreter(model_content=model)
-        theirs = litert.Interpreter(model_content=model)
+        theirs = litert.Interpreter(model_content=model,
+                                    experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
         for _ in range(2):
             for i in range(ours.num_subgraphs()):
                 assert same(ours.get_tensor_details(i), theirs.get_tensor_details(i))
@@ -257,8 +258,8 @@ def test_strings():
 
 def test_signatures():
     interpreter = pylite.Interpreter(model_content=small_models.two_signatures())
-    assert interpreter.get_signature_list() == {"columns": {"inputs": ["x"], "outputs": ["y"]},
-                                                "rows": {"inputs": ["x"], "outputs": ["y"]}}
+    assert interpreter.get_signature_list() == {"rows": {"inputs": ["x"], "outputs": ["y"]},
+                                                "columns": {"inputs": ["x"], "outputs": ["y"]}}
     rows, columns = (interpreter.get_signature_runner(k) for k in ("rows", "columns"))
     assert rows(x=X)["y"].shape == (6, 1)
     assert columns(x=X)["y"].shape == (1, 6)
