@@ -26,8 +26,9 @@ NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
 class Quantization:
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
-    scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none; both empty when the scales lie in a
-    tensor of their own, as in blockwise quantisation, where `block_size` elements along `axis` share a scale.
+    scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none.  In blockwise quantisation
+    `block_size` elements share a scale: the scales lie in a tensor of their own, whose elements `scale` has in order
+    (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
     """
     scale: np.ndarray
     zero_point: np.ndarray

@@ -1,5 +1,4 @@
 """A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
-import math
 import os
 import threading
 
@@ -7,9 +6,9 @@ import numpy as np
 
 from pylite import binding
 from pylite._core import simd
-from pylite.errors import ModelError, UnsupportedOpError
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.errors import UnsupportedOpError
 from pylite.schema import load
+from pylite.schema.packing import unpack
 
 
 class Model:
@@ -76,41 +75,9 @@ def _key(argument):
 
 def _typed(tensor):
     """A constant's elements, unpacked, read-only."""
-    dtype, bits = NUMPY_DTYPES[tensor.dtype], DTYPE_BITS[tensor.dtype]
     if tensor.sparsity is not None:
         raise UnsupportedOpError(f"tensor {tensor.name!r} (tensor {tensor.index}) is stored sparse; convert the model "
                                  "with dense weights")
-    if tensor.dtype == "string":
-        array = _strings(tensor)
-    elif bits < 8:
-        array = _unpacked(tensor.data, bits, dtype)[:math.prod(tensor.shape)].reshape(tensor.shape)
-    else:
-        return tensor.data.view(dtype).reshape(tensor.shape)
+    array = unpack(tensor.data, tensor.dtype, tensor.shape)
     array.flags.writeable = False
     return array
-
-
-def _unpacked(data, bits, dtype):
-    """Elements of 2 or 4 bits, the lowest bits of a byte first, one to a byte; sign-extended where dtype is signed."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    values = (data[:, None] >> shifts & (1 << bits) - 1).astype(np.uint8).reshape(-1)
-    if dtype.kind == "i":
-        lift = 8 - bits
-        return (values << lift).view(np.int8) >> lift
-    return values
-
-
-def _strings(tensor):
-    """TensorFlow Lite's string layout: int32 count, count + 1 offsets into the buffer, then the bytes."""
-    raw = tensor.data.tobytes()
-    array = np.empty(math.prod(tensor.shape), object)
-    bad = ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}) does not hold {array.size} strings")
-    header = np.frombuffer(raw[:4 * (array.size + 2)], np.int32)
-    if len(header) != array.size + 2 or header[0] != array.size:
-        raise bad
-    offsets = header[1:].tolist()
-    if any(a > b for a, b in zip([len(header) * 4, *offsets], [*offsets, len(raw)], strict=True)):
-        raise bad
-    for i in range(array.size):
-        array[i] = raw[offsets[i]:offsets[i + 1]]
-    return array.reshape(tensor.shape)

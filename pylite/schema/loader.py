@@ -3,6 +3,7 @@ import math
 import mmap
 import os
 import stat
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -21,6 +22,8 @@ _CUSTOM = 32
 _ZERO = np.zeros(1, np.int64)
 _ZERO.flags.writeable = False
 _NO_SCALES = np.empty(0, np.float32)
+_NO_DATA = np.empty(0, np.uint8)
+_NO_DATA.flags.writeable = False
 _NO_OPTIONS = Record()
 
 
@@ -110,6 +113,7 @@ class _Loader:
         operators = tuple(self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ()))
         tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
         _fill_empty(tensors, inputs, operators)
+        _fetch_scales(tensors)
         return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
     def operator(self, where, i, op, count):
@@ -185,7 +189,7 @@ class _Loader:
         dtype = NUMPY_DTYPES[record.type]
         if record.type == "string":
             try:
-                string_positions(data)
+                string_positions(data, math.prod(record.shape or ()))
             except ValueError as error:
                 raise _invalid_tensor(where, i, record, str(error)) from None
         elif record.sparsity is None and DTYPE_BITS[record.type] and record.type != "resource" and len(data) != size:
@@ -267,9 +271,26 @@ def _fill_empty(tensors, inputs, operators):
         computed = set(inputs).union(*(op.outputs for op in operators))
         for t in empty:
             if t.index not in computed and -1 not in t.shape_signature:
-                data = np.empty(0, np.uint8)
-                data.flags.writeable = False
-                object.__setattr__(t, "data", data)
+                tensors[t.index] = replace(t, data=_NO_DATA)
+
+
+def _fetch_scales(tensors):
+    """Copy scales and zero points that lie in tensors of their own to the tensors that they are for."""
+    for t in tensors:
+        q = t.quantization
+        if q is not None and q.scale_tensor >= 0:
+            scale = _numbers(tensors[q.scale_tensor], ("float16", "float32"), q.scale)
+            zero_point = q.zero_point
+            if q.zero_point_tensor >= 0:
+                zero_point = _numbers(tensors[q.zero_point_tensor], ("int8", "int16", "int32", "int64"), zero_point)
+            tensors[t.index] = replace(t, quantization=replace(q, scale=scale, zero_point=zero_point))
+
+
+def _numbers(tensor, dtypes, default):
+    """A constant's elements in `default`'s dtype, or `default` when they are not known or of no fitting type."""
+    if tensor.data is None or tensor.dtype not in dtypes:
+        return default
+    return tensor.data.view(tensor.dtype).astype(default.dtype)
 
 
 def _check_calls(subgraphs):

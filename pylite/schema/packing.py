@@ -46,32 +46,29 @@ def pack_strings(strings):
     return np.frombuffer(np.array([len(texts), *ends], "<i4").tobytes() + b"".join(texts), np.uint8)
 
 
-def string_positions(data):
-    """The positions of a string tensor's texts in `data`, checked: int array, one more than there are strings.
+def string_positions(data, count):
+    """The positions of a string tensor's `count` texts in `data`, checked: int64 array with one more, the last end.
 
     Raises ValueError saying what is wrong.
     """
-    if len(data) < 8:
-        raise ValueError(f"{len(data)} bytes are too few for a string tensor")
-    count = int(data[:4].view("<i4")[0])
     head = 4 * (count + 2)
-    if count < 0 or head > len(data):
+    if head > len(data):
         raise ValueError(f"{count} strings do not fit in {len(data)} bytes")
-    positions = data[4:head].view("<i4").astype(np.int64)
+    words = np.frombuffer(data[:head], "<i4")
+    if words[0] != count:
+        raise ValueError(f"{words[0]} strings stored for {count} elements")
+    positions = words[1:].astype(np.int64)
     if positions[0] < head or positions[-1] > len(data) or (np.diff(positions) < 0).any():
         raise ValueError("the positions of the strings are out of order or out of bounds")
     return positions
 
 
 def unpack_strings(data, shape):
-    """A string tensor's bytes -> array of bytes objects.  Raises ValueError saying what is wrong."""
-    positions = string_positions(data)
-    text = data.tobytes()
+    """A string tensor's bytes -> array of bytes objects."""
     count = math.prod(shape)
-    if len(positions) - 1 != count:
-        raise ValueError(f"{len(positions) - 1} strings for the {count} elements of shape {list(shape)}")
+    text = data.tobytes()
     strings = np.empty(count, object)
-    strings[:] = [text[a:b] for a, b in pairwise(positions)]
+    strings[:] = [text[a:b] for a, b in pairwise(string_positions(data, count))]
     return strings.reshape(shape)
 
 

@@ -24,10 +24,9 @@ def write(model, outside=False):
     """
     if not outside:
         return _flatbuffer(model)
-    moved = [buffer.data for buffer in model.buffers]
-    kind = type(model.buffers[0])
+    buffers = model.buffers or []
     model = copy.copy(model)
-    model.buffers = [kind() if data is None else kind(offset=2, size=len(data)) for data in moved]
+    model.buffers = [_moved(buffer) for buffer in buffers]
     end = -(-len(_flatbuffer(model)) // ALIGNMENT) * ALIGNMENT
     for buffer in model.buffers:
         if buffer.size:
@@ -36,10 +35,17 @@ def write(model, outside=False):
     contents = bytearray(end)
     head = _flatbuffer(model)
     contents[:len(head)] = head
-    for buffer, data in zip(model.buffers, moved, strict=True):
+    for buffer, given in zip(model.buffers, buffers, strict=True):
         if buffer.size:
-            contents[buffer.offset:buffer.offset + buffer.size] = bytes(data)
+            contents[buffer.offset:buffer.offset + buffer.size] = bytes(given.data)
     return bytes(contents)
+
+
+def _moved(buffer):
+    """The buffer with its data elsewhere; an offset of 2 is the least that means so."""
+    if buffer.data is None or not len(buffer.data):
+        return buffer
+    return type(buffer)(offset=2, size=len(buffer.data))
 
 
 def _flatbuffer(model):

@@ -1,0 +1,58 @@
+"""Custom options in the FlexBuffers format -> plain Python values, whatever the bytes."""
+from pylite.errors import ModelError
+
+_MOST_BYTES = 1 << 20
+_MOST_VALUES = 10_000
+_DEEPEST = 16
+
+
+def decode(data, name):
+    """The dict, list or scalar that the custom options of operator `name` hold; {} when there are none.
+
+    Raises ModelError (a ValueError) naming the operator when the bytes are not a FlexBuffer.
+    """
+    if not data:
+        return {}
+    from flatbuffers import flexbuffers  # costs 3 ms that most models need not pay
+    try:
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        return _value(flexbuffers.GetRoot(bytes(data)), _Budget(len(data)), _DEEPEST)
+    except Exception as error:
+        # flexbuffers checks nothing: any exception, from IndexError to AssertionError, means damaged bytes.
+        raise ModelError(f"operator {name!r}: its custom options ({len(data)} bytes) are not a valid FlexBuffer: "
+                         f"{error}") from None
+
+
+class _Budget:
+    """What may still be decoded: parts of a FlexBuffer may be shared, and may even contain themselves."""
+
+    def __init__(self, size):
+        self.values = min(size, _MOST_VALUES)
+        self.text = size
+
+    def elements(self, vector):
+        self.values -= len(vector)
+        if self.values < 0:
+            raise ValueError("more values than fit in it")
+        return vector
+
+
+def _value(ref, budget, depth):
+    if depth < 0:
+        raise ValueError("too deeply nested")
+    if ref.IsMap:
+        entries = ref.AsMap
+        keys = [key.AsKey for key in budget.elements(entries.Keys)]
+        return dict(zip(keys, [_value(e, budget, depth - 1) for e in budget.elements(entries.Values)], strict=True))
+    if ref.IsVector:
+        return [_value(e, budget, depth - 1) for e in budget.elements(ref.AsVector)]
+    if ref.IsTypedVector or ref.IsFixedTypedVector:
+        vector = ref.AsTypedVector if ref.IsTypedVector else ref.AsFixedTypedVector
+        return [_value(e, budget, depth - 1) for e in budget.elements(vector)]
+    value = bytes(ref.AsBlob) if ref.IsBlob else ref.Value
+    if isinstance(value, (str, bytes)):
+        budget.text -= len(value)
+        if budget.text < 0:
+            raise ValueError("more text than fits in it")
+    return value

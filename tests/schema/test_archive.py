@@ -1,0 +1,35 @@
+"""A zip archive after the model: its names are found, and nothing after a model disturbs it."""
+import io
+import zipfile
+
+import pytest
+
+from pylite.schema import load
+from tests.schema.test_builder import conv_model
+
+
+def archive(files, comment=b""):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as z:
+        for name, text in files.items():
+            z.writestr(name, text)
+        z.comment = comment
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("comment", [b"", b"PK\5\6 a comment"[4:], b"x" * 300])
+def test_names(comment):
+    files = {"labels.txt": "cat\ndog", "metadata.json": "{}", "é.txt": "é"}
+    model = load(conv_model().build() + archive(files, comment))
+    assert model.associated_files == tuple(files)
+
+
+def test_no_archive():
+    assert load(conv_model().build()).associated_files == ()
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 7, b"PK\5\6", b"PK\5\6" + b"\xff" * 18, archive({"a": "b"})[:-9],
+                                  archive({"a": "b"}).replace(b"PK\1\2", b"PK\1\0")])
+def test_other_trailing_bytes_are_accepted(tail):
+    model = load(conv_model().build() + tail)
+    assert len(model.subgraphs) == 1 and model.associated_files == ()
