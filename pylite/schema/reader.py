@@ -13,8 +13,8 @@ from pylite.schema.tables import NUMBERS, enum, table, union
 
 INVALID = "The model is not a valid Flatbuffer buffer"
 IDENTIFIER = b"TFL3"
-_MOST_TABLES = 1 << 21
-_MOST_BYTES = 1 << 26        # of strings and tuples; arrays are views and cost nothing
+_MOST_TABLES = 1 << 19       # far more than any graph has; a hostile file then costs some 200 MB
+_MOST_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
 _MOST_VTABLES = 10_000
 _VTABLE_HEAD = struct.Struct("<HH")
 _OFFSET = ("I", 4)
