@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import binding
 from pylite._core import simd
-from pylite.errors import UnsupportedOpError
+from pylite.errors import ModelError, UnsupportedOpError
 from pylite.schema import load
 from pylite.schema.packing import unpack
 
