@@ -1,0 +1,57 @@
+"""What the benchmarks share: the models, the peer, and clocks."""
+import statistics
+import sys
+import time
+from pathlib import Path
+
+MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
+
+
+def models(*patterns):
+    """Paths of the models under ../shared/models that match any of the glob `patterns` (default: all), sorted."""
+    if not MODELS.is_dir():
+        raise SystemExit(f"no models: {MODELS} does not exist")
+    return sorted({path for pattern in patterns or ("**/*.tflite",) for path in MODELS.glob(pattern)})
+
+
+def short(path):
+    return str(Path(path).relative_to(MODELS)) if MODELS in Path(path).parents else Path(path).name
+
+
+def peer():
+    """The peer's module (ai-edge-litert, or tflite-runtime), or None."""
+    for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
+        try:
+            return __import__(name, fromlist=["Interpreter"])
+        except ImportError:
+            continue
+    return None
+
+
+def peer_interpreter(path, threads=1, reference=False):
+    litert = peer()
+    kind = "BUILTIN_REF" if reference else "AUTO"
+    return litert.Interpreter(str(path), num_threads=threads,
+                              experimental_op_resolver_type=getattr(litert.OpResolverType, kind))
+
+
+def median_seconds(function, budget=0.3, least=5):
+    """Median time of a call, repeated for `budget` seconds and at least `least` times after one for warming up."""
+    function()
+    times, start = [], time.perf_counter()
+    while len(times) < least or time.perf_counter() - start < budget:
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def print_table(headers, rows, right=None):
+    """A table on stdout; by default all columns but the first align to the right."""
+    from pylite.cli._format import table
+    sys.stdout.write("\n".join(table(headers, rows, headers[1:] if right is None else right)) + "\n")
+
+
+def say(text):
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

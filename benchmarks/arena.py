@@ -1,0 +1,131 @@
+"""Arena sizes: pylite's, its lower bound, and LiteRT's for the same model.
+
+    python benchmarks/arena.py [MODEL.tflite ...]      (default: every model under ../shared/models)
+
+LiteRT's is measured: the span of the addresses that its reference interpreter gives the tensors of its arena.  It is
+also computed anew by its planner's rules, which checks the measurement and is what stands where they differ because
+tensors live elsewhere.  Exit code 1 when pylite's arena is the larger for any model.
+"""
+import sys
+
+import _common
+import numpy as np
+
+# Ops that LiteRT lets write over an input (by position), and of them those that leave the bytes as they are.
+IN_PLACE = {"ADD": (0, 1), "SUB": (0, 1), "MUL": (0, 1), "DIV": (0, 1), "SOFTMAX": (0,), "RESHAPE": (0,),
+            "SQUEEZE": (0,), "EXPAND_DIMS": (0,), "BITCAST": (0,)}
+SAME_BYTES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"}
+FOREVER = 1 << 30
+
+
+def litert_plan(nodes, inputs, outputs, nbytes):
+    """LiteRT's greedy plan: ({tensor: offset}, arena bytes).
+
+    nodes: [(op name, input tensors, output tensors)]; nbytes: {tensor in the arena: bytes}.
+    """
+    owner = _shared(nodes, inputs, outputs, nbytes)
+    references = dict.fromkeys(nbytes, 0)
+    for tensor in (*inputs, *outputs):
+        if tensor in references:
+            references[tensor] += 1
+    for _, takes, _ in nodes:
+        for tensor in takes:
+            if tensor in nbytes:
+                references[owner.get(tensor, tensor)] += 1
+    first, last = {t: 0 for t in inputs if t in nbytes}, {}
+    for step, (_, takes, gives) in enumerate(nodes):
+        for tensor in gives:
+            if tensor in nbytes:
+                first.setdefault(tensor, step)
+        for tensor in takes:
+            tensor = owner.get(tensor, tensor)
+            if tensor in nbytes:
+                references[tensor] -= 1
+                if references[tensor] == 0:
+                    last[tensor] = step
+    alive = [t for t in first if t not in owner]
+    whole = [t for t in alive if first[t] == 0 and t not in last]
+    others = sorted((t for t in alive if t not in whole), key=lambda t: (-nbytes[t], first[t]))
+    placed, offsets, total = [], {}, 0
+    for tensor in sorted(whole) + others:
+        size, begin, end = nbytes[tensor], first[tensor], last.get(tensor, FOREVER)
+        offsets[tensor] = _best_fit(placed, size, begin, end)
+        if size:
+            placed.append((offsets[tensor], size, begin, end))
+            placed.sort(key=lambda block: block[0])
+        total = max(total, offsets[tensor] + size)
+    for tensor, other in owner.items():
+        if other in offsets:
+            offsets[tensor] = offsets[other]
+    return offsets, total
+
+
+def _best_fit(placed, size, begin, end):
+    best, best_gap, at = None, 1 << 60, 0
+    for offset, other, other_begin, other_end in placed:
+        if other_end < begin or other_begin > end:
+            continue
+        aligned = -(-at // 64) * 64
+        if aligned + size <= offset and offset - aligned < best_gap:
+            best, best_gap = aligned, offset - at
+        at = max(at, offset + other)
+    return -(-at // 64) * 64 if best is None else best
+
+
+def _shared(nodes, inputs, outputs, nbytes):
+    """{output tensor: the tensor whose memory it takes over}"""
+    counts = {}
+    for tensor in (*inputs, *outputs, *(t for _, takes, _ in nodes for t in takes)):
+        counts[tensor] = counts.get(tensor, 0) + 1
+    owner = {}
+    for name, takes, gives in nodes:
+        changed = name not in SAME_BYTES
+        for position in IN_PLACE.get(name, ()):
+            if position >= len(takes) or takes[position] not in nbytes or not gives or gives[0] not in nbytes:
+                continue
+            x, y = takes[position], gives[0]
+            if x in inputs or x in outputs or y in outputs:
+                continue
+            if changed and (nbytes[x] != nbytes[y] or nbytes[x] <= 4 or counts[x] > 1):
+                continue
+            root = owner.get(x, x)
+            if not (changed and counts[root] > 1):
+                owner[y] = root
+            break
+    return owner
+
+
+def litert_measured(path):
+    """Addresses in LiteRT's arena: {tensor: (address, bytes)} after allocation, constants and variables left out."""
+    from pylite.schema import load
+    interpreter = _common.peer_interpreter(path, reference=True)
+    interpreter.allocate_tensors()
+    subgraph = load(path).subgraphs[0]
+    fixed = {t.index for t in subgraph.tensors if t.data is not None or t.is_variable} | {-1}
+    for operator in subgraph.operators:     # what comes of constants alone is kept elsewhere
+        if fixed.issuperset(operator.inputs):
+            fixed.update(operator.outputs)
+    found = {}
+    for tensor in subgraph.tensors:
+        if tensor.index in fixed:
+            continue
+        try:
+            array = np.asarray(interpreter.tensor(tensor.index)())
+        except (ValueError, RuntimeError):
+            continue
+        if array.nbytes and array.ndim:
+            found[tensor.index] = array.ctypes.data, array.nbytes
+    return subgraph, found
+
+
+def litert(path):
+    """(arena bytes computed by its rules, bytes spanned by the addresses, do the two plans agree?)"""
+    subgraph, found = litert_measured(path)
+    nodes = [(o.name, o.inputs, o.outputs) for o in subgraph.operators]
+    sizes = {index: size for index, (_, size) in found.items()}
+    offsets, total = litert_plan(nodes, subgraph.inputs, subgraph.outputs, sizes)
+    if not offsets:
+        return 0, 0, True
+    base = min(found[t][0] for t in offsets)
+    span = max(found[t][0] + found[t][1] for t in offsets) - base
+    return total, span, all(found[t][0] - base == at for t, at in offsets.items())
