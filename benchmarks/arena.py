@@ -6,7 +6,10 @@ LiteRT's is measured: the span of the addresses that its reference interpreter g
 also computed anew by its planner's rules, which checks the measurement and is what stands where they differ because
 tensors live elsewhere.  Exit code 1 when pylite's arena is the larger for any model.
 """
+import json
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import _common
 import numpy as np
@@ -96,7 +99,7 @@ def _shared(nodes, inputs, outputs, nbytes):
 
 
 def litert_measured(path):
-    """Addresses in LiteRT's arena: {tensor: (address, bytes)} after allocation, constants and variables left out."""
+    """(subgraph, {tensor: (address or None, bytes)}) of LiteRT's arena; constants and variables left out."""
     from pylite.schema import load
     interpreter = _common.peer_interpreter(path, reference=True)
     interpreter.allocate_tensors()
@@ -113,19 +116,74 @@ def litert_measured(path):
             array = np.asarray(interpreter.tensor(tensor.index)())
         except (ValueError, RuntimeError):
             continue
-        if array.nbytes and array.ndim:
-            found[tensor.index] = array.ctypes.data, array.nbytes
+        if array.nbytes:        # a scalar comes as a copy, so its address is unknown
+            found[tensor.index] = array.ctypes.data if array.ndim else None, array.nbytes
     return subgraph, found
 
 
 def litert(path):
-    """(arena bytes computed by its rules, bytes spanned by the addresses, do the two plans agree?)"""
+    """(arena bytes by LiteRT's rules, bytes that the addresses span)
+
+    The two are equal but for what its kernels take beside the file's tensors, which only the addresses show, and for
+    tensors of a size known only at run time, which lie outside the arena and spread the addresses wide.
+    """
     subgraph, found = litert_measured(path)
     nodes = [(o.name, o.inputs, o.outputs) for o in subgraph.operators]
-    sizes = {index: size for index, (_, size) in found.items()}
-    offsets, total = litert_plan(nodes, subgraph.inputs, subgraph.outputs, sizes)
-    if not offsets:
-        return 0, 0, True
-    base = min(found[t][0] for t in offsets)
-    span = max(found[t][0] + found[t][1] for t in offsets) - base
-    return total, span, all(found[t][0] - base == at for t, at in offsets.items())
+    offsets, total = litert_plan(nodes, subgraph.inputs, subgraph.outputs, {i: n for i, (_, n) in found.items()})
+    known = [found[t] for t in offsets if found[t][0] is not None]
+    span = max(map(sum, known)) - min(address for address, _ in known) if known else 0
+    return total, span
+
+
+def litert_apart(path):
+    """litert(path) in a process of its own, which some models bring down; None when it cannot load the model."""
+    done = subprocess.run([sys.executable, __file__, "--litert", str(path)], capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def pylite(path):
+    """(arena bytes, lower bound) of a model's first subgraph, or None when an operator is missing."""
+    from pylite import lowering, planning
+    from pylite.errors import PyliteError
+    from pylite.model import Model
+    model = Model(path)
+    subgraph = model.graph.subgraphs[0]
+    try:
+        lowering.check(model, model.graph.subgraphs)
+        lowered = lowering.lower(model, subgraph, [subgraph.tensors[i].shape for i in subgraph.inputs])
+    except PyliteError:
+        return None
+    plan = planning.plan(lowered)
+    return plan.total, plan.bound
+
+
+def compare(paths):
+    """[(path, pylite's bytes, lower bound, LiteRT's bytes by its rules, by its addresses)] for models that both run"""
+    rows = []
+    with ThreadPoolExecutor(2) as pool:
+        for path, ours, theirs in zip(paths, map(pylite, paths), pool.map(litert_apart, paths), strict=True):
+            if ours and theirs:
+                rows.append((path, *ours, *theirs))
+    return rows
+
+
+def larger(rows):
+    """The models for which pylite's arena is the larger."""
+    return [row for row in rows if row[1] > row[3] and not row[3] < row[1] <= row[4] < 4 * row[3]]
+
+
+def main(arguments):
+    if arguments[:1] == ["--litert"]:
+        _common.say(json.dumps(litert(arguments[1])))
+        return 0
+    rows = compare(arguments or _common.models())
+    _common.print_table(("model", "pylite", "lower bound", "LiteRT, by rule", "LiteRT, measured"),
+                        [(_common.short(row[0]), *row[1:]) for row in rows])
+    worse = [_common.short(row[0]) for row in larger(rows)]
+    tight = sum(row[1] == row[2] for row in rows)
+    _common.say(f"\n{len(rows)} models, {tight} at the lower bound; larger than LiteRT's: {', '.join(worse) or 'none'}")
+    return int(bool(worse))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

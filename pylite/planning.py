@@ -102,7 +102,7 @@ def plan(lowered, preserve=False, guard=False):
 
 def _share_in_place(lowered, first, last):
     """Let an output take over the memory of an input that dies in the same call; returns the values lost by it."""
-    members = {}
+    members = {}        # root -> the values that its memory holds at present
     replaced = set()
     for value in lowered.values:
         members.setdefault(value.root, []).append(value)
@@ -121,5 +121,5 @@ def _share_in_place(lowered, first, last):
             for value in members[new]:
                 value.root = old
             replaced.update(members[old])
-            members[old] += members[new]
+            members[old] = members[new]
     return replaced

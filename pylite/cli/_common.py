@@ -1,4 +1,4 @@
-"""What several commands share: finding and loading the model."""
+"""What several commands share: finding models and samples."""
 import os
 
 
@@ -8,24 +8,22 @@ class UsageError(Exception):
 
 def model_path(text):
     """The path that `text` names: a file, or the short name of a bundled model."""
-    if os.path.exists(text) or os.sep in text or "." in text:
-        return text
-    from pylite import models
-    try:
-        return models.path(text)
-    except ValueError as error:
-        raise UsageError(f"{text}: neither a file nor a bundled model ({error})") from None
+    return _bundled(text, "path")
 
 
 def input_path(text):
     """The path that `text` names: a file, or the short name of a bundled sample."""
+    return _bundled(text, "sample")
+
+
+def _bundled(text, kind):
     if os.path.exists(text) or os.sep in text or "." in text:
         return text
     from pylite import models
     try:
-        return os.fspath(models.sample(text))
+        return os.fspath(getattr(models, kind)(text))
     except ValueError as error:
-        raise UsageError(f"{text}: neither a file nor a bundled sample ({error})") from None
+        raise UsageError(f"{text}: no such file, and {error}") from None
 
 
 def add_model(parser):

@@ -1,6 +1,5 @@
 """Show what is in a model and what pylite makes of it."""
 import json
-import os
 import sys
 
 from pylite.cli import _common, _format
@@ -26,7 +25,7 @@ def configure(parser):
 def run(args):
     from pylite.cli import _facts
     from pylite.model import Model
-    path = os.fspath(_common.model_path(args.model))
+    path = _common.model_path(args.model)
     model = Model(path)
     count = len(model.graph.subgraphs)
     if args.subgraph is not None and not 0 <= args.subgraph < count:

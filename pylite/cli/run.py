@@ -13,6 +13,7 @@ from pylite.cli import _common, _format
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
+  pylite run digits --input seven               a model and a sample that come with pylite
   pylite run mobilenet.tflite --input cat.jpg --labels labels.txt
   pylite run model.tflite --input left=a.npy --input right=b.npy --output results.npz
   pylite run yamnet.tflite --input dog.wav --json
@@ -51,7 +52,7 @@ def run(args):
     from pylite.model import Model
     if args.std == 0:
         raise _common.UsageError("--std must not be 0")
-    path = os.fspath(_common.model_path(args.model))
+    path = _common.model_path(args.model)
     given = [_labels.read(args.labels)] if args.labels else []
     model = Model(path)
     interpreter = Interpreter(model=model, num_threads=args.threads)
@@ -121,21 +122,23 @@ def _assigned(given, names, count):
         if not equals or os.path.exists(text):
             name, path = None, text
         kind, contents = _inputs.read(path)
-        if isinstance(contents, dict):
-            if name is None and len(contents) == 1:
-                contents = next(iter(contents.values()))
-            elif name is None:
-                parts = list(contents.items())
-            elif name in contents:
-                contents = contents[name]
-            else:
-                raise _common.UsageError(f"{path}: has {', '.join(contents)}, and no {name}")
-        if not isinstance(contents, dict):
-            parts = [(name, contents)]
-        for part, array in parts:
+        for part, array in _parts(name, path, contents):
             position = _position(part, names, taken, count)
             taken.add(position)
             yield position, kind, array
+
+
+def _parts(name, path, contents):
+    """[(input's name or None, array)]: an .npz file may hold several."""
+    if not isinstance(contents, dict):
+        return [(name, contents)]
+    if name is None and len(contents) > 1:
+        return list(contents.items())
+    if name is not None and name in contents:
+        return [(name, contents[name])]
+    if len(contents) != 1:
+        raise _common.UsageError(f"{path}: holds {', '.join(contents) or 'nothing'}, and no {name}")
+    return [(name, next(iter(contents.values())))]
 
 
 def _position(name, names, taken, count):

@@ -1,0 +1,229 @@
+"""`pylite run`: files in, answers out."""
+import json
+import struct
+import wave
+import zlib
+
+import numpy as np
+import pytest
+
+from pylite import cli, graph
+from pylite.cli import _answers, _images, _inputs, _labels
+from pylite.cli._common import UsageError
+from pylite.schema.builder import ModelBuilder
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A function that writes a model whose output is its input, as one row; returns its path."""
+    def make(shape, dtype="float32", scale=None, zero_point=0, signature=None):
+        m = ModelBuilder()
+        x = m.tensor("x", shape, dtype, scale, zero_point, shape_signature=signature)
+        y = m.tensor("y", (1, int(np.prod(shape))), dtype, scale, zero_point)
+        m.operator("RESHAPE", [x, m.constant("shape", np.array([1, -1], np.int32))], [y])
+        m.inputs([x])
+        m.outputs([y])
+        path = tmp_path / "model.tflite"
+        path.write_bytes(m.build())
+        return str(path)
+    return make
+
+
+def run(capsys, *arguments, code=0):
+    assert cli.main(["run", *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+def report(capsys, *arguments):
+    return json.loads(run(capsys, *arguments, "--json").out)
+
+
+def save(path, **arrays):
+    if len(arrays) == 1 and "only" in arrays:
+        np.save(path, arrays["only"])
+    else:
+        np.savez(path, **arrays)
+    return path
+
+
+def test_numbers_are_quantised_and_dequantised(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npy", only=np.array([[-3.0, -0.25, 0.25, 1e9]], np.float32))
+    found = report(capsys, model((1, 4), "int8", 0.5, 3), "--input", given)["outputs"][0]
+    assert found["values"] == [-3.0, -0.5, 0.5, 62.0] and found["dtype"] == "int8"
+
+
+def test_integers_of_the_input_type_go_in_as_they_are(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 4], np.int64))
+    assert report(capsys, model((1, 4), "int8", 0.5, 0), "--input", given)["outputs"][0]["values"] == [.5, 1, 1.5, 2]
+    given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 400]))
+    assert "int8, which cannot hold" in run(capsys, model((1, 4), "int8", 0.5, 0), "--input", given, code=2).err
+
+
+def test_labels_rank_the_classes(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npz", x=np.array([0.1, 0.7, 0.2], np.float32), other=np.zeros(3))
+    labels = tmp_path / "labels.txt"
+    labels.write_text("ant\nbee\ncat\n")
+    path = model((1, 3))
+    lines = run(capsys, path, "--input", f"x={given}", "--labels", labels, "--top", 2).out.splitlines()
+    assert [line.split() for line in lines[2:4]] == [["1", "0.7000", "1", "bee"], ["2", "0.2000", "2", "cat"]]
+    found = report(capsys, path, "--input", f"x={given}", "--labels", labels)["outputs"][0]
+    assert [c["label"] for c in found["classes"]] == ["bee", "cat", "ant"]
+
+
+def test_without_a_file_it_says_so(model, capsys):
+    done = run(capsys, model((1, 4)))
+    assert "filled with zeros" in done.err and "min 0, max 0" in done.out
+    one, other = (report(capsys, model((1, 4)), "--random", 7) for _ in range(2))
+    assert one["outputs"] == other["outputs"] and "seed 7" in one["notes"][0]
+
+
+def test_outputs_are_written(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npy", only=np.array([1.0, 2.0], np.float32))
+    run(capsys, model((1, 2), "uint8", 0.5, 128), "--input", given, "--output", tmp_path / "out")
+    assert np.load(tmp_path / "out")["y"].tolist() == [[1.0, 2.0]]
+
+
+def test_an_open_dimension_is_resized(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npy", only=np.arange(6, dtype=np.float32))
+    assert report(capsys, model((1, 1), signature=(1, -1)), "--input", given)["outputs"][0]["shape"] == [1, 6]
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--input", "nowhere.npy"], "nowhere.npy: No such file"),
+    (["--input", "nowhere.xyz"], "cannot tell what this is"),
+    (["--input", "nothing"], "no sample 'nothing'"),
+    (["--labels", "nowhere.txt"], "nowhere.txt: No such file"),
+    (["--std", "0"], "--std must not be 0"),
+])
+def test_a_wrong_argument_is_one_line_and_code_2(model, arguments, says, capsys):
+    error = run(capsys, model((1, 4)), *arguments, code=2).err
+    assert error.startswith("pylite run: ") and error.count("\n") == 1 and says in error
+
+
+def test_a_shape_that_does_not_fit_is_named(model, tmp_path, capsys):
+    path = model((1, 4))
+    given = save(tmp_path / "x.npy", only=np.zeros((2, 2), np.float32))
+    assert "takes the shape [1, 4], and the file has [2, 2]" in run(capsys, path, "--input", given, code=2).err
+    given = save(tmp_path / "x.npz", a=np.zeros(4), b=np.zeros(4))
+    assert "no input is called 'a'; the model has 'x'" in run(capsys, path, "--input", given, code=2).err
+
+
+def test_debug_shows_the_exception(model):
+    with pytest.raises(UsageError):
+        cli.main(["run", model((1, 4)), "--std", "0", "--debug"])
+
+
+def write_ppm(path, pixels):
+    kind = b"P6" if pixels.shape[2] == 3 else b"P5"
+    path.write_bytes(kind + b"\n# a comment\n%d %d\n255\n" % pixels.shape[1::-1] + pixels.tobytes())
+
+
+def write_bmp(path, pixels):
+    height, width = pixels.shape[:2]
+    row = -(-width * 3 // 4) * 4
+    padded = np.zeros((height, row), np.uint8)
+    padded[:, :width * 3] = pixels[::-1, :, ::-1].reshape(height, -1)
+    header = struct.pack("<2s I I I I i i H H I I i i I I", b"BM", 54 + padded.size, 0, 54, 40, width, height, 1, 24, 0,
+                         padded.size, 0, 0, 0, 0)
+    path.write_bytes(header + padded.tobytes())
+
+
+def write_png(path, pixels):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    height, width = pixels.shape[:2]
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], 1).tobytes()
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+                     + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize(("suffix", "write"), [("ppm", write_ppm), ("bmp", write_bmp), ("png", write_png)])
+def test_pictures_are_read(tmp_path, suffix, write):
+    if suffix == "png":
+        pytest.importorskip("PIL", reason="Pillow is not installed")
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
+    path = tmp_path / f"picture.{suffix}"
+    write(path, pixels)
+    assert (_images.read(str(path)) == pixels).all()
+
+
+def test_text_and_grey_pictures_are_read(tmp_path):
+    path = tmp_path / "grey.pgm"
+    path.write_bytes(b"P2 3 2\n# half bright\n 15\n0 1 2\n3 14 15\n")
+    assert _images.read(str(path))[:, :, 0].tolist() == [[0, 17, 34], [51, 238, 255]]
+    path.write_bytes(b"P5 3 2 255\n1")
+    with pytest.raises(UsageError, match="damaged picture"):
+        _images.read(str(path))
+
+
+def test_resizing_keeps_a_ramp_and_the_mean():
+    ramp = np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[None, :, None], 16, 0)
+    big = _images.resize(ramp, 32, 64)[:, :, 0].astype(int)
+    assert big.shape == (32, 64) and (np.diff(big, axis=1) >= 0).all() and (big == big[0]).all()
+    noise = np.random.default_rng(1).integers(0, 256, (100, 150, 3), np.uint8)
+    small = _images.resize(noise, 10, 15)
+    assert np.abs(small.reshape(10, 15, 3) - noise.reshape(10, 10, 15, 10, 3).mean((1, 3))).max() <= 0.5
+
+
+def test_pixels_go_into_each_type(model, tmp_path, capsys):
+    write_ppm(tmp_path / "p.ppm", np.array([[[0, 51, 255]]], np.uint8))
+    shape = (1, 1, 1, 3)
+
+    def values(path, *options):
+        return report(capsys, path, "--input", tmp_path / "p.ppm", *options)["outputs"][0]["values"]
+    assert values(model(shape)) == pytest.approx([-1, -0.6, 1])
+    assert values(model(shape), "--mean", 0, "--std", 255) == pytest.approx([0, 0.2, 1])
+    assert values(model(shape, "uint8", 1 / 255, 0)) == pytest.approx([0, 0.2, 1])
+    assert values(model(shape, "int8", 1 / 255, -128)) == pytest.approx([0, 0.2, 1])
+    assert values(model(shape, "int8", 1 / 127.5, 0), "--mean", 127.5) == pytest.approx([-1, -0.6, 1], abs=0.01)
+    assert values(model((1, 3, 1, 2))) == pytest.approx([-1, -1, -0.6, -0.6, 1, 1])     # channels first
+    assert values(model((1, 2, 2, 1))) == pytest.approx([(59 - 127.5) / 127.5] * 4)    # grey
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_sound_is_read(model, tmp_path, capsys, width):
+    samples = np.array([0, 0.5, -0.5, -1.0])
+    steps = np.round(samples * 2 ** (8 * width - 1)).astype(np.int64)
+    stereo = np.repeat(steps + (128 if width == 1 else 0), 2)
+    path = tmp_path / "s.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(width)
+        file.setframerate(16000)
+        file.writeframes(b"".join(int(s % 2 ** (8 * width)).to_bytes(width, "little") for s in stereo))
+    assert report(capsys, model((1, 1), signature=(1, -1)), "--input", path)["outputs"][0]["values"] == samples.tolist()
+    padded = report(capsys, model((1, 6)), "--input", path)
+    assert padded["outputs"][0]["values"] == [*samples, 0, 0] and "padded with silence" in padded["notes"][0]
+
+
+def test_labels_of_every_form():
+    assert _labels.parse("ant\n\ncat\n") == {0: "ant", 2: "cat"}
+    assert _labels.parse("0 person\n2: bicycle wheel\n") == {0: "person", 2: "bicycle wheel"}
+    assert _labels.fitted({0: "ant", 1: "bee"}, 3) == {0: "background", 1: "ant", 2: "bee"}
+    assert _labels.fitted({5: "far"}, 3) is None and _labels.fitted({}, 3) is None
+
+
+def test_quantising_rounds_half_away_from_zero():
+    detail = {"dtype": np.int8, "quantization": (0.5, -1)}
+    assert _inputs.quantise(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
+
+
+def test_detections_are_boxes():
+    operator = graph.Operator(0, _answers.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
+    subgraph = graph.Subgraph(0, "", (), (0,), (1, 2, 3, 4), (operator,))
+    arrays = [np.array([[[0, .25, .5, 1], [0, 0, 1, 1]]], np.float32), np.array([[1, 0]], np.float32),
+              np.array([[.9, .2]], np.float32), np.array([2], np.float32)]
+    empty = {"scales": np.empty(0), "zero_points": np.empty(0), "quantized_dimension": 0}
+    outputs = [({"index": i + 1, "name": "", "quantization_parameters": empty}, a) for i, a in enumerate(arrays)]
+    [found] = _answers.answer(subgraph, outputs, [{1: "cat"}], 5, 0.3, (100, 200))
+    assert found["detections"] == [{"class": 1, "label": "cat", "score": pytest.approx(0.9),
+                                    "box": {"top": 0, "left": .25, "bottom": .5, "right": 1},
+                                    "pixels": {"top": 0, "left": 50, "bottom": 50, "right": 200}}]
+    assert "cat" in _answers.lines(found)[1]
+
+
+def test_numbers_that_json_lacks(model, tmp_path, capsys):
+    given = save(tmp_path / "x.npy", only=np.array([np.nan, np.inf, 1], np.float32))
+    found = report(capsys, model((1, 3)), "--input", given)["outputs"][0]
+    assert found["values"] == [None, None, 1.0] and found["not_finite"] == 2 and found["max"] == 1.0
+    assert "2 not finite" in run(capsys, model((1, 3)), "--input", given).out
