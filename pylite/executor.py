@@ -94,15 +94,19 @@ class Executor:
             self._take_up()
             self.reset_variables()
 
+    def check(self):
+        """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
+        if not self._checked:
+            lowering.check(self.model, [self.subgraph])
+            self._checked = True
+
     def _suspend(self):
         self.ready = False
         self.readable = {}
         self.writable = {}
 
     def _take_up(self):
-        if not self._checked:
-            lowering.check(self.model, [self.subgraph])
-            self._checked = True
+        self.check()
         key = tuple(self.shapes)
         known = self._cache.pop(key, None)
         if known is None:

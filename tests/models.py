@@ -1,0 +1,260 @@
+"""Real models against the reference kernels: `python -m tests.models` prints a table of those beside the checkout.
+
+    python -m tests.models [WORD ...] [--failing] [--layers]
+
+WORD: only models whose path contains one of the words; --failing: leave out what is equal and what is unsupported;
+--layers: name the first node whose result differs.
+"""
+import argparse
+import multiprocessing
+import sys
+import traceback
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pylite.errors import UnsupportedOpError
+from pylite.interpreter import Interpreter, OpResolverType
+from tests.resources import MODELS
+
+TOLERANCE = 1e-5        # of the largest magnitude, for float outputs
+RUNS = ("smooth", "random", "smooth")
+SIZES = (None, 2, 16, 160, 1760, 16000)     # for unknown dimensions, where the declared 1 is refused
+TIMEOUT = 300
+
+# The peer's reference kernels lack an operator or version, or do not compute blockwise weights: its others are taken.
+OTHER_KERNELS = "Didn't find op"
+
+
+@dataclass
+class Result:
+    """The comparison of one model.  status: equal, close, DIFFERS, ERROR, unsupported or refused (by the peer)."""
+    status: str
+    detail: str = ""
+    nodes: int = 0
+    layers: list = field(default_factory=list)
+
+
+def names():
+    """Every model, as a path relative to MODELS."""
+    return sorted(str(p.relative_to(MODELS)) for p in MODELS.rglob("*") if p.suffix in (".tflite", ".bin"))
+
+
+def compare(name, layers=False):
+    """Compare one model in a process of its own: the peer may end its process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(sender, name, layers))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(TIMEOUT):
+            return Result("ERROR", f"no result in {TIMEOUT} s")
+        return receiver.recv()
+    except EOFError:
+        process.join()
+        return Result("ERROR", f"the process ended with {process.exitcode}")
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()
+
+
+def _child(sender, name, layers):
+    try:
+        result = _compare(MODELS / name, layers)
+    except Exception:
+        result = Result("ERROR", traceback.format_exc(limit=-2).replace("\n", " "))
+    sender.send(result)
+
+
+def _compare(path, layers):
+    try:
+        ours = Interpreter(path, experimental_preserve_all_tensors=layers,
+                           experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+        nodes = len(ours._get_ops_details())
+        ours._main.check()
+    except UnsupportedOpError as error:
+        return Result("unsupported", str(error))
+    try:
+        theirs, inputs, expected = _reference(path, layers)
+    except (ValueError, RuntimeError) as error:
+        return Result("refused", str(error), nodes)
+    for detail, array in zip(ours.get_input_details(), inputs[0], strict=True):
+        ours.resize_tensor_input(detail["index"], array.shape)
+    ours.allocate_tensors()
+    worst = Result("equal", "", nodes)
+    for run, arrays in enumerate(inputs):
+        _feed(ours, arrays)
+        ours.invoke()
+        for o, (detail, want) in enumerate(zip(ours.get_output_details(), expected[run], strict=True)):
+            status, text = difference(ours.get_tensor(detail["index"]), want)
+            if ("equal", "close", "DIFFERS").index(status) > ("equal", "close", "DIFFERS").index(worst.status):
+                worst.status, worst.detail = status, f"run {run}, output {o} {detail['name']!r}: {text}"
+        if layers and worst.status == "DIFFERS":
+            worst.layers = _first_differences(ours, theirs, run, inputs)
+            break
+    return worst
+
+
+def difference(got, want):
+    """("equal" | "close" | "DIFFERS", how): integers must be equal, floats within TOLERANCE of the largest."""
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return "DIFFERS", f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if got.dtype.kind not in "fc":
+        wrong = int((got != want).sum())
+        if not wrong:
+            return "equal", ""
+        if got.dtype.kind in "OSUb":
+            return "DIFFERS", f"{wrong} of {got.size}"
+        off = np.abs(got.astype(np.int64) - want.astype(np.int64)).max()
+        return "DIFFERS", f"{wrong} of {got.size}, by up to {off}"
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), want.astype(wide)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return "DIFFERS", "infinities and NaN"
+    top = np.abs(b[finite]).max(initial=0)
+    off = np.abs(a[finite] - b[finite]).max(initial=0)
+    relative = off / top if top else off
+    text = f"{relative:.1e} of the largest magnitude"
+    return ("equal", "") if off == 0 else ("close" if relative <= TOLERANCE else "DIFFERS", text)
+
+
+def _reference(path, layers):
+    """(the peer's interpreter, the inputs of each run, the outputs of each run)"""
+    from ai_edge_litert import interpreter as litert
+    kinds = litert.OpResolverType
+    kind = kinds.BUILTIN_REF
+    try:
+        peer = litert.Interpreter(str(path), experimental_op_resolver_type=kind)
+        if any(d["quantization_parameters"]["block_size"] for d in peer.get_tensor_details()):
+            kind = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    except ValueError as error:
+        if OTHER_KERNELS not in str(error):
+            raise
+        kind = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    first = None
+    for size in SIZES:
+        for integers in (4, 2, 1):
+            try:
+                peer = litert.Interpreter(str(path), experimental_op_resolver_type=kind,
+                                          experimental_preserve_all_tensors=layers)
+                unknown = _resize(peer, size)
+                peer.allocate_tensors()
+                inputs = [make_inputs(peer, run, mode, integers) for run, mode in enumerate(RUNS)]
+                expected = []
+                for arrays in inputs:
+                    _feed(peer, arrays)
+                    peer.invoke()
+                    expected.append([np.array(peer.get_tensor(d["index"])) for d in peer.get_output_details()])
+                return peer, inputs, expected
+            except (ValueError, RuntimeError) as error:
+                first = first or error
+        if not unknown:
+            break
+    raise first
+
+
+def _resize(peer, size):
+    """Give every unknown dimension `size`, but the leading one of several, the batch, 1.  Is there any?"""
+    unknown = False
+    for detail in peer.get_input_details():
+        signature = detail["shape_signature"].tolist()
+        if -1 in signature:
+            unknown = True
+            if size is not None:
+                several = signature.count(-1) > 1
+                peer.resize_tensor_input(detail["index"], [
+                    n if n != -1 else 1 if several and i == 0 else size for i, n in enumerate(signature)])
+    return unknown
+
+
+def _feed(interpreter, arrays):
+    for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+
+
+def make_inputs(interpreter, run, mode, integers=4):
+    """One array for each input, the same on every machine.  integers: indices and counts lie below it."""
+    arrays = []
+    for k, detail in enumerate(interpreter.get_input_details()):
+        rng = np.random.default_rng([run, k])
+        shape, dtype = tuple(detail["shape"].tolist()), np.dtype(detail["dtype"])
+        quantized = len(detail["quantization_parameters"]["scales"]) > 0
+        if dtype.kind == "S":
+            words = np.array([b"word%d" % i for i in range(100)], object)
+            array = words[rng.integers(0, 100, shape)]
+        elif dtype.kind == "b":
+            array = rng.integers(0, 2, shape).astype(bool)
+        elif dtype.kind in "iu" and not quantized and dtype.itemsize > 1:
+            array = rng.integers(0, integers, shape) if integers > 1 else np.ones(shape)
+        elif dtype.kind in "iu":
+            low, high = (-(1 << 15), 1 << 15) if dtype.itemsize > 2 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+            array = rng.integers(low, high, shape) if mode == "random" else \
+                np.floor(low + (smooth(rng, shape) + 1) / 2 * (high - 1 - low))
+        elif dtype.kind == "c":
+            array = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        else:
+            array = rng.normal(size=shape) if mode == "random" else smooth(rng, shape)
+        arrays.append(np.asarray(array).astype(object if dtype.kind == "S" else dtype))
+    return arrays
+
+
+def smooth(rng, shape):
+    """Slow waves along every longer axis with a little noise, within [-1, 1]: noise alone saturates classifiers."""
+    total = np.zeros(shape)
+    for _ in range(3):
+        wave = np.full(shape, rng.uniform(-np.pi, np.pi))
+        for axis, n in enumerate(shape):
+            angle = np.arange(n) * rng.uniform(-2, 2) * np.pi / max(n, 8) + rng.uniform(-1, 1, n) * (n < 8)
+            wave = wave + angle.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        total += rng.uniform(0.2, 0.5) * np.sin(wave)
+    return np.clip(total + 0.03 * rng.normal(size=shape), -1, 1)
+
+
+def _first_differences(ours, theirs, run, inputs):
+    """Run the peer up to `run` again and compare every inner tensor; the first nodes that differ."""
+    theirs.reset_all_variables()
+    for arrays in inputs[:run + 1]:
+        _feed(theirs, arrays)
+        theirs.invoke()
+    found = []
+    names = {d["index"]: d["name"] for d in ours.get_tensor_details()}
+    for node in ours._get_ops_details():
+        for index in node["outputs"].tolist():
+            try:
+                status, text = difference(ours.get_tensor(index), np.array(theirs.get_tensor(index)))
+            except ValueError as error:
+                status, text = "unread", str(error)
+            if status == "DIFFERS" or (status == "close" and not text.startswith("0")):
+                found.append(f"{status} node {node['index']} {node['op_name']} {names.get(index)!r}: {text}")
+    worst = [f for f in found if f.startswith("DIFFERS")]
+    return (worst or found)[:3]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--failing", action="store_true")
+    parser.add_argument("--layers", action="store_true")
+    args = parser.parse_args()
+    if not MODELS.is_dir():
+        parser.exit(1, f"there is no folder {MODELS}\n")
+    counts = {}
+    for name in names():
+        if args.words and not any(word in name for word in args.words):
+            continue
+        result = compare(name, args.layers)
+        counts[result.status] = counts.get(result.status, 0) + 1
+        if not args.failing or result.status in ("DIFFERS", "ERROR"):
+            sys.stdout.write(f"{result.status:<12} {result.nodes:>5}  {name}  {result.detail[:400]}\n")
+            sys.stdout.writelines(f"{'':20}{line}\n" for line in result.layers)
+            sys.stdout.flush()
+    sys.stdout.write(", ".join(f"{n} {status}" for status, n in sorted(counts.items())) + "\n")
+    return 1 if counts.keys() & {"DIFFERS", "ERROR"} else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
