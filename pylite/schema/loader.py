@@ -114,6 +114,7 @@ class _Loader:
         tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
         _fill_empty(tensors, inputs, operators)
         _fetch_scales(tensors)
+        _check_order(where, tensors, inputs, operators)
         return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
     def operator(self, where, i, op, count):
@@ -272,6 +273,23 @@ def _fill_empty(tensors, inputs, operators):
         for t in empty:
             if t.index not in computed and -1 not in t.shape_signature:
                 tensors[t.index] = replace(t, data=_NO_DATA)
+
+
+def _check_order(where, tensors, inputs, operators):
+    """Each tensor must have one source (the caller, the file or one operator), and have it before it is read."""
+    ready = {t.index for t in tensors if t.data is not None or t.external is not None}
+    ready.update(inputs)
+    variables = {t.index for t in tensors if t.is_variable}
+    for op in operators:
+        for index in op.inputs:
+            if index >= 0 and index not in ready and index not in variables and 0 not in tensors[index].shape:
+                raise _invalid(f"{where}, operator {op.index} {op.name}", f"it reads tensor {index} "
+                               f"{tensors[index].name!r}, which nothing has computed")
+        for index in op.outputs:
+            if index >= 0 and index in ready and index not in variables:
+                raise _invalid(f"{where}, operator {op.index} {op.name}", f"it writes tensor {index} "
+                               f"{tensors[index].name!r}, which is an input, a constant or another operator's output")
+            ready.add(index)
 
 
 def _fetch_scales(tensors):

@@ -85,6 +85,7 @@ def test_scalars_and_empty_constants():
 def test_custom_operators_and_absent_inputs():
     m = ModelBuilder()
     x, y = m.tensor("x", (1,)), m.tensor("y", (1,))
+    m.inputs([x])
     m.operator("Mine", [x, None], [y], custom_options=b"abc")
     op, = load(m.build()).subgraphs[0].operators
     assert (op.name, op.custom, op.custom_options, op.inputs) == ("Mine", True, b"abc", (0, -1))
@@ -92,9 +93,10 @@ def test_custom_operators_and_absent_inputs():
 
 def test_codes_beyond_127_and_second_options():
     m = ModelBuilder()
-    x, y = m.tensor("x", (1,)), m.tensor("y", (1,))
+    x, y, z = (m.tensor(name, (1,)) for name in "xyz")
+    m.inputs([x])
     m.operator("GELU", [x], [y], approximate=True)
-    m.operator("STABLEHLO_PAD", [x], [y], edge_padding_low=(1,))
+    m.operator("STABLEHLO_PAD", [y], [z], edge_padding_low=(1,))
     gelu, pad = load(m.build()).subgraphs[0].operators
     assert (gelu.name, gelu.builtin_code, gelu.options.approximate) == ("GELU", 150, True)
     assert pad.options.edge_padding_low == (1,) and pad.options.interior_padding is None
@@ -103,6 +105,7 @@ def test_codes_beyond_127_and_second_options():
 def test_several_subgraphs():
     m = ModelBuilder()
     c, y = m.tensor("c", (), "bool"), m.tensor("y", (1,))
+    m.inputs([c])
     m.operator("IF", [c], [y], then_subgraph_index=1, else_subgraph_index=2)
     for name in ("then", "else"):
         m.subgraph(name)

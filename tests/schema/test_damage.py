@@ -33,9 +33,10 @@ def rich_model():
                 values=np.array([1], np.int32)))]), buffer=m.buffer(np.ones(1, np.float32).view(np.uint8)))
     z = m.tensor("z", (2, 2), "variant", variant_tensors=[table("VariantSubType")(shape=(2,), type="int8")])
     m.operator("IF", [c, x, s], [z], then_subgraph_index=1, else_subgraph_index=1)
-    m.operator("RESHAPE", [y, q], [z], new_shape=(4,))
-    m.operator("Mine", [x, None], [z], custom_options=b"\x01\x04\x01", intermediates=[c])
-    m.operator("STABLEHLO_SLICE", [x], [z], start_indices=(1, 2), strides=(1, 1))
+    m.operator("RESHAPE", [y, q], [m.tensor("flat", (4,))], new_shape=(4,))
+    m.operator("Mine", [x, None], [m.tensor("mine", (1,))], custom_options=b"\x01\x04\x01", intermediates=[c])
+    m.operator("STABLEHLO_SLICE", [x], [m.tensor("part", (1,))], start_indices=(1, 2), strides=(1, 1))
+    m.inputs([x, c])
     m.subgraph("branch")
     m.outputs([m.tensor("w", (3,), variable=True)])
     m.signature("branch", {}, {"w": 0})
@@ -225,6 +226,11 @@ def change(path, value):
     ("subgraphs.0.operators.0.inputs", (0, 1, 99), "operator 0 CONV_2D: operands"),
     ("subgraphs.0.operators.0.outputs", (-2,), "operator 0 CONV_2D: operands"),
     ("subgraphs.0.operators.0.outputs", (0,), "tensor 0 is both input and output"),
+    ("subgraphs.0.operators.0.outputs", (2,), "operator 0 CONV_2D: tensor 2 is both"),
+    ("subgraphs.0.operators.1.outputs", (3,), "operator 1 IF: it writes tensor 3 'y', which is an input, a const"),
+    ("subgraphs.0.operators.1.outputs", (1,), "operator 1 IF: it writes tensor 1 'w', which is an input, a const"),
+    ("subgraphs.0.operators.1.outputs", (8, 8), "operator 1 IF: it writes tensor 8 'z'"),
+    ("subgraphs.0.operators.1.inputs", (4, 11), "operator 1 IF: it reads tensor 11 'part', which nothing has computed"),
     ("subgraphs.0.operators.1.builtin_options.then_subgraph_index", 5, "then_subgraph_index is 5"),
     ("subgraphs.0.operators.1.builtin_options.else_subgraph_index", 0, "call each other in a circle"),
     ("subgraphs.0.tensors.1.buffer", 99, "tensor 1 'w': buffer 99 of"),
