@@ -91,6 +91,11 @@ class Value:
         """This value as one row, shape (size,)."""
         return View(self, (math.prod(self.shape),), None, 0, self.dtype)
 
+    @property
+    def bytes(self):
+        """This value as one row of its bytes, for kernels of several types."""
+        return View(self, (self.nbytes,), None, 0, "uint8")
+
 
 class View:
     """A strided window on a Value; strides and offset count elements."""

@@ -1,10 +1,49 @@
 # The micro-kernel table, the worker pool and the rung in use, for the kernels to cimport.
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
 
 
 cdef extern from "simd.h" nogil:
+    ctypedef struct pl_window:
+        ptrdiff_t channels, rows, cols, row_stride, col_stride
+        int32_t low, high
+        float low_f, high_f
+    ctypedef struct pl_reduction:
+        ptrdiff_t n[3]
+        ptrdiff_t stride[3]
+        ptrdiff_t run, step
+        float divisor_f
+        int64_t divisor
+        int32_t x_zero_sum, multiplier, exponent, y_zero, low, high
+    ctypedef struct pl_softmax8:
+        int32_t value[256]
+        int32_t scaled[256]
+        int32_t multiplier, exponent, least
+        uint8_t flip
+    ctypedef struct pl_softmax16:
+        const int16_t *exp
+        const int16_t *reciprocal
+        int32_t multiplier, exponent
     ctypedef struct pl_slots:
         void (*lut8)(size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y) noexcept nogil
+        void (*pool_pixel)(int kind, const pl_window *w, const void *x, void *y) noexcept nogil
+        void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
+        void (*softmax_f32)(size_t n, float beta, const float *x, float *y) noexcept nogil
+        void (*softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
+        void (*softmax_8_to_16)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
+        void (*softmax_s16)(size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y) noexcept nogil
+        void (*log_softmax_f32)(size_t n, const float *x, float *y) noexcept nogil
+        void (*log_softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
+        void (*l2_normalize_f32)(size_t n, const float *x, float *y) noexcept nogil
+        void (*l2_normalize_8)(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) noexcept nogil
+        void (*bilinear_f32)(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
+                             const int32_t *high, const float *fraction, float dy, float *y) noexcept nogil
+        void (*bilinear_u8)(size_t n, size_t c, const uint8_t *top, const uint8_t *bottom, const int32_t *low,
+                            const int32_t *high, const float *fraction, float dy, uint8_t *y) noexcept nogil
+        void (*bilinear_s8)(size_t n, size_t c, const int8_t *top, const int8_t *bottom, const int32_t *low,
+                            const int32_t *high, const int32_t *fraction, int32_t dy, int8_t *y) noexcept nogil
+        void (*bilinear_s16)(size_t n, size_t c, const int16_t *top, const int16_t *bottom, const int32_t *low,
+                             const int32_t *high, const int32_t *fraction, int32_t dy, int16_t *y) noexcept nogil
+        void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
     ctypedef struct pl_pool:
         pass
     ctypedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil

@@ -1,6 +1,10 @@
 /* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
 #include "simd.h"
 #include "rows_elementwise.h"
+#include "rows_pooling.h"
+#include "rows_reduction.h"
+#include "rows_resize.h"
+#include "rows_softmax.h"
 
 #define PL_JOIN_(a, b) a##b
 #define PL_JOIN(a, b) PL_JOIN_(a, b)

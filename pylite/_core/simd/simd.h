@@ -3,13 +3,15 @@
 #define PYLITE_SIMD_H
 #include <stddef.h>
 #include <stdint.h>
+#include "reducing.h"
 
 /* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
  * and a rung's hand-written files replace some of them.
  * Shared headers hold only `static inline` code: the linker may keep any rung's copy of another body. */
 #define PL_SLOTS(X) \
   /* y[i] = table[x[i]]: any 8-bit to 8-bit function, indexed by the byte's bits */ \
-  X(lut8, (size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y))
+  X(lut8, (size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y)) \
+  PL_SLOTS_REDUCING(X)
 
 typedef struct pl_slots {
 #define X(name, args) void (*name) args;

@@ -1,0 +1,157 @@
+"""Kernels that work along the last dimension: softmax, its logarithm, L2 normalization."""
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax8, pl_softmax16, slots
+
+
+cdef extern from "rounding.h" nogil:
+    int32_t pl_rdbpot(int32_t x, int k)
+    int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+    int32_t pl_exp_q(int32_t a, int m, int bits)
+
+
+cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
+    """Rows of n elements that make up a piece of work worth a thread."""
+    return 1 + 8192 // n
+
+
+cdef class RowsF32(Kernel):
+    """One function of each row of float32.  x, y: (rows, n); y may lie over x.
+
+    function: "softmax" (of x times beta), "log_softmax", or "l2_normalize".
+    """
+    cdef const float[:, ::1] x
+    cdef float[:, ::1] y
+    cdef float beta
+    cdef int function
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, str function, float beta=1.0):
+        self.x, self.y, self.beta = x, y, beta
+        self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
+        self.fn = <kernel_fn>rows_f32
+
+
+cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t row, n = self.x.shape[1]
+    for row in range(begin, end):
+        if self.function == 0:
+            slots.softmax_f32(n, self.beta, &self.x[row, 0], &self.y[row, 0])
+        elif self.function == 1:
+            slots.log_softmax_f32(n, &self.x[row, 0], &self.y[row, 0])
+        else:
+            slots.l2_normalize_f32(n, &self.x[row, 0], &self.y[row, 0])
+
+
+cdef int rows_f32(RowsF32 self, pl_pool *pool) noexcept nogil:
+    if self.x.shape[0] and self.x.shape[1]:
+        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_f32, <void *>self)
+    return 0
+
+
+cdef class Softmax8(Kernel):
+    """8-bit softmax, or its logarithm, with its tables of exp(d) and so on for the 256 differences d.
+
+    x: (rows, n) bytes, y: (rows, n * bytes per output element); bits: of an output element, 8 or 16.
+    flip: 0x80 when x is int8, else 0 (an 8-bit y is of the same type).  multiplier, shift, least: how a difference
+    becomes fixed point, and the smallest one that counts.  reverse: (multiplier, exponent) back again, for the
+    logarithm; None for softmax.
+    """
+    cdef const uint8_t[:, ::1] x
+    cdef uint8_t[:, ::1] y
+    cdef pl_softmax8 tables
+    cdef int function
+
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int bits, uint8_t flip, int32_t multiplier,
+                 int shift, int32_t least, reverse=None):
+        self.x, self.y = x, y
+        cdef pl_softmax8 *t = &self.tables
+        cdef int32_t e
+        cdef int d
+        for d in range(256):
+            t.value[d] = t.scaled[d] = 0
+            if -d >= least:
+                t.value[d] = pl_mbqm32(-d, multiplier, shift)
+                e = pl_exp_q(t.value[d], 5, 32)
+                t.scaled[d] = pl_rdbpot(e, 12)
+                if reverse is None:
+                    t.value[d] = e
+        t.flip = flip
+        t.least = least - 1
+        self.function = 0 if bits == 8 else 1
+        if reverse is not None:
+            t.multiplier, t.exponent = reverse
+            self.function = 2
+        self.fn = <kernel_fn>rows_8
+
+
+cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t row, n = self.x.shape[1]
+    for row in range(begin, end):
+        if self.function == 0:
+            slots.softmax_8(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
+        elif self.function == 1:
+            slots.softmax_8_to_16(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
+        else:
+            slots.log_softmax_8(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
+
+
+cdef int rows_8(Softmax8 self, pl_pool *pool) noexcept nogil:
+    if self.x.shape[0] and self.x.shape[1]:
+        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_8, <void *>self)
+    return 0
+
+
+cdef class Softmax16(Kernel):
+    """int16 softmax.  x, y: (rows, n); exp, reciprocal: (513,) tables; multiplier, exponent: to exp's domain."""
+    cdef const int16_t[:, ::1] x
+    cdef int16_t[:, ::1] y
+    cdef const int16_t[::1] exp
+    cdef const int16_t[::1] reciprocal
+    cdef pl_softmax16 tables
+
+    def __init__(self, const int16_t[:, ::1] x, int16_t[:, ::1] y, const int16_t[::1] exp,
+                 const int16_t[::1] reciprocal, int32_t multiplier, int exponent):
+        self.x, self.y, self.exp, self.reciprocal = x, y, exp, reciprocal
+        self.tables.exp, self.tables.reciprocal = &self.exp[0], &self.reciprocal[0]
+        self.tables.multiplier, self.tables.exponent = multiplier, exponent
+        self.fn = <kernel_fn>rows_16
+
+
+cdef void range_16(Softmax16 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t row
+    for row in range(begin, end):
+        slots.softmax_s16(self.x.shape[1], &self.tables, &self.x[row, 0], &self.y[row, 0])
+
+
+cdef int rows_16(Softmax16 self, pl_pool *pool) noexcept nogil:
+    if self.x.shape[0] and self.x.shape[1]:
+        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_16, <void *>self)
+    return 0
+
+
+cdef class L2Normalize8(Kernel):
+    """8-bit L2 normalization.  x, y: (rows, n) bytes.
+
+    flip: 0x80 for int8, else 0; zero_point: x's among the flipped bytes.
+    """
+    cdef const uint8_t[:, ::1] x
+    cdef uint8_t[:, ::1] y
+    cdef int32_t zero_point
+    cdef uint8_t flip
+
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int32_t zero_point, uint8_t flip):
+        self.x, self.y, self.zero_point, self.flip = x, y, zero_point, flip
+        self.fn = <kernel_fn>l2_normalize_8
+
+
+cdef void range_l2(L2Normalize8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t row
+    for row in range(begin, end):
+        slots.l2_normalize_8(self.x.shape[1], self.zero_point, self.flip, &self.x[row, 0], &self.y[row, 0])
+
+
+cdef int l2_normalize_8(L2Normalize8 self, pl_pool *pool) noexcept nogil:
+    if self.x.shape[0] and self.x.shape[1]:
+        parallel_for(pool, self.x.shape[0], grain(self.x.shape[1]), <pl_range_fn>range_l2, <void *>self)
+    return 0

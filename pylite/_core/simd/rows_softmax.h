@@ -1,0 +1,165 @@
+/* Micro-kernels of one row for softmax, its logarithm and L2 normalization; included by rows.c alone.
+ *
+ * Docs/numerics.md section 7.  A difference d to the row's maximum has 256 values in 8 bits, so everything that
+ * depends on d and the node alone comes as a table.  y may lie over x. */
+#include "floats.h"
+#include "rounding.h"
+
+PL_INLINE float row_max_f32(size_t n, const float *x) {
+  float part[16], top = x[0];
+  size_t i = 0;
+  for (int k = 0; k < 16; k++) part[k] = x[0];
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; k++) part[k] = x[i + k] > part[k] ? x[i + k] : part[k];
+  for (int k = 0; k < 16; k++) top = part[k] > top ? part[k] : top;
+  for (; i < n; i++) top = x[i] > top ? x[i] : top;
+  return top;
+}
+/* Sixteen interleaved sums, joined pairwise. */
+PL_INLINE float join16_f32(float *part) {
+  for (int width = 8; width; width /= 2)
+    for (int k = 0; k < width; k++) part[k] += part[k + width];
+  return part[0];
+}
+
+static void softmax_f32(size_t n, float beta, const float *x, float *y) {
+  const float top = row_max_f32(n, x);
+  float part[16] = {0};
+  for (size_t i = 0; i < n; i++) y[i] = pl_expf((x[i] - top) * beta);
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; k++) part[k] += y[i + k];
+  for (int k = 0; i < n; i++, k++) part[k] += y[i];
+  const float sum = join16_f32(part);
+  for (i = 0; i < n; i++) y[i] /= sum;
+}
+static void log_softmax_f32(size_t n, const float *x, float *y) {
+  const float top = row_max_f32(n, x);
+  float part[16] = {0};
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; k++) part[k] += pl_expf(x[i + k] - top);
+  for (int k = 0; i < n; i++, k++) part[k] += pl_expf(x[i] - top);
+  const float log_sum = logf(join16_f32(part));
+  for (i = 0; i < n; i++) y[i] = x[i] - top - log_sum;
+}
+static void l2_normalize_f32(size_t n, const float *x, float *y) {
+  float part[16] = {0};
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 16; k++) part[k] += x[i + k] * x[i + k];
+  for (int k = 0; i < n; i++, k++) part[k] += x[i] * x[i];
+  const float norm = sqrtf(join16_f32(part));
+  const float divisor = norm < 1e-6f ? 1e-6f : norm;
+  for (i = 0; i < n; i++) y[i] = x[i] / divisor;
+}
+
+/* The largest of the bytes, taken as unsigned after the flip. */
+static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
+  uint8_t top = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint8_t v = x[i] ^ flip;
+    top = v > top ? v : top;
+  }
+  return top;
+}
+/* The table's index for byte v.  The empty asm keeps gcc from vectorising the loop around the look-up, which it does by
+ * taking vectors apart, in many kilobytes of slow code. */
+PL_INLINE size_t below(uint8_t v, uint8_t flip, uint8_t top) {
+  size_t d = (size_t)(top - (v ^ flip));
+  __asm__("" : "+r"(d));
+  return d;
+}
+/* The sum of table[top - x] in four chains; it wraps. */
+static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, const int32_t *table) {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    a += (uint32_t)table[below(x[i], flip, top)];
+    b += (uint32_t)table[below(x[i + 1], flip, top)];
+    c += (uint32_t)table[below(x[i + 2], flip, top)];
+    d += (uint32_t)table[below(x[i + 3], flip, top)];
+  }
+  for (; i < n; i++) a += (uint32_t)table[below(x[i], flip, top)];
+  return (int32_t)(a + b + c + d);
+}
+
+/* What a row makes of e = exp(d), clamped: RDBPOT(SRDHM(r, e), shift). */
+#define SOFTMAX_8(name, type, bits, outflip) \
+  PL_INLINE void name##_shares(size_t n, const int32_t *e, int32_t r, int shift, uint8_t flip, type *y) { \
+    (void)flip; \
+    for (size_t i = 0; i < n; i++) \
+      y[i] = (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e[i], r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
+  } \
+  static void name(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) { \
+    type *y = y0; \
+    const uint8_t flip = s->flip, top = row_max_8(n, x, flip); \
+    int over; \
+    int32_t r = pl_reciprocal(row_sum_8(n, x, flip, top, s->scaled), 12, &over); \
+    int shift = over + 31 - bits; \
+    if (shift > 31) r = 0, shift = 31; /* nothing is left of any element */ \
+    int32_t e[256]; \
+    type table[256]; \
+    const int direct = n < 256; \
+    if (direct) \
+      for (size_t i = 0; i < n; i++) e[i] = s->value[below(x[i], flip, top)]; \
+    name##_shares(direct ? n : 256, direct ? e : s->value, r, shift, flip, direct ? y : table); \
+    if (!direct) \
+      for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)]; \
+  }
+SOFTMAX_8(softmax_8, uint8_t, 8, flip)
+SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
+
+static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
+  uint8_t table[256], *y = y0;
+  const uint8_t flip = s->flip, top = row_max_8(n, x, flip);
+  const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
+  int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
+  if (least < s->least) least = s->least;
+  for (int d = 0; d < 256; d++) {
+    int32_t v = pl_clamp32(pl_rdbpot((int32_t)((uint32_t)s->value[d] - (uint32_t)log_sum), 22) + 255, 0, 255);
+    table[d] = (uint8_t)((-d > least ? v : 0) ^ flip);
+  }
+  for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)];
+}
+
+PL_INLINE int32_t interpolate_16(const int16_t *table, int32_t q) {
+  int32_t at = 256 + (q >> 7), base = table[at];
+  int32_t slope = (int16_t)(table[at + 1] - base);
+  return (int16_t)(base + ((slope * (q & 127) + 64) >> 7));
+}
+static void softmax_s16(size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y) {
+  int16_t top = INT16_MIN;
+  for (size_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+  int32_t sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    int32_t d = pl_mbqm32(x[i] - top, s->multiplier, s->exponent) + 32767;
+    int32_t e = interpolate_16(s->exp, pl_sat16(d));
+    y[i] = (int16_t)e;
+    sum += e;
+  }
+  const int head = pl_clz32((uint32_t)sum), shift = 31 - head;
+  const int32_t t = (int32_t)(((uint32_t)sum << ((head - 1) & 31)) + (1u << 13)) >> 14;
+  const int32_t r = interpolate_16(s->reciprocal, pl_sat16(t - (1 << 15) - (1 << 16)));
+  for (size_t i = 0; i < n; i++) {
+    int32_t v = (y[i] * r + (1 << (shift - 1))) >> shift;
+    y[i] = (int16_t)pl_clamp32(v, 0, 32767);
+  }
+}
+
+/* (m, e) of 1 / sqrt(sum of squares), then each element by it: section 8. */
+static void l2_normalize_8(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) {
+  uint32_t sum = 0;
+  int e;
+  for (size_t i = 0; i < n; i++) {
+    int32_t d = (x[i] ^ flip) - zero;
+    sum += (uint32_t)(d * d);
+  }
+  const int32_t m = pl_inv_sqrt((int32_t)sum, &e);
+  if (flip)
+    for (size_t i = 0; i < n; i++)
+      y[i] = (uint8_t)pl_clamp32(pl_mbqm32((x[i] ^ flip) - zero, m, e + 7) + 128, 0, 255) ^ flip;
+  else
+    for (size_t i = 0; i < n; i++)
+      y[i] = (uint8_t)pl_clamp32(pl_mbqm_small(128 * (x[i] - zero), m, e) + 128, 0, 255);
+}

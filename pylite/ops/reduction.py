@@ -1,0 +1,124 @@
+"""Reductions over axes: mean, sum, maximum, minimum."""
+import math
+
+import numpy as np
+
+from pylite import quantization, shapes
+from pylite.node import Call, Constant
+from pylite.registry import register, same
+
+TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
+BOOL = ["bool int32 -> bool"]
+QUANTIZED = ("int8", "uint8", "int16")
+
+
+def reduced_axes(node):
+    """The axes to reduce, counted from the front, sorted, each once.  A scalar has none, whatever is asked for."""
+    x = node.inputs[0]
+    axes = node.constant(1, "list of axes").ravel().tolist()
+    if not x.shape:
+        return ()
+    try:
+        return shapes.resolve_axes(axes, len(x.shape))
+    except ValueError as error:
+        raise node.error(str(error), x)
+
+
+def infer_reduce(node):
+    return [shapes.reduced(node.inputs[0].shape, reduced_axes(node), node.options.keep_dims)]
+
+
+def walk(shape, axes):
+    """How a kernel walks an array of `shape` whose `axes` are reduced: (kept, loops, run).
+
+    kept: (size, stride) of the axes left, neighbours merged, at least one; loops: the same of the reduced ones;
+    run: how many consecutive elements are reduced inside the loops, or 0 when the last axis is kept.
+    """
+    groups = []                             # [reduced?, size, stride], innermost first
+    step = 1
+    for i in range(len(shape) - 1, -1, -1):
+        n, is_reduced = shape[i], i in axes
+        if n != 1:
+            if groups and groups[-1][0] == is_reduced:
+                groups[-1][1] *= n
+            else:
+                groups.append([is_reduced, n, step])
+        step *= n
+    run = 0
+    if groups and groups[0][0]:
+        run = groups.pop(0)[1]
+    groups.reverse()
+    kept = [(n, stride) for is_reduced, n, stride in groups if not is_reduced]
+    loops = [(n, stride) for is_reduced, n, stride in groups if is_reduced]
+    return kept or [(1, 1)], loops, run
+
+
+def reduce_call(node, operation, axes, divisor=1, requantize=(0, 0, 0, 0, 0, 0)):
+    x, y = node.inputs[0], node.outputs[0]
+    kept, loops, run = walk(x.shape, axes)
+    if len(kept) > 4 or len(loops) > 3:
+        raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
+    dtype = "uint8" if x.dtype == "bool" else x.dtype
+    return Call("reduction.Reduce", x.bytes, y.bytes, operation, dtype, kept, loops, run, divisor, requantize)
+
+
+def check_zero_points(node):
+    for value in (node.inputs[0], node.outputs[0]):
+        if value.dtype == "int16" and value.quantized and value.zero_point:
+            raise node.error(f"its zero point is {value.zero_point}, where int16 takes only 0", value)
+
+
+def lower_sum(mean):
+    def lower(node):
+        x, y = node.inputs[0], node.outputs[0]
+        check_zero_points(node)
+        axes = reduced_axes(node)
+        n = math.prod(x.shape[i] for i in axes)
+        if n == 0:                          # the sum of nothing: stored zeros, whatever the zero point
+            return Constant(y, np.full(y.shape, np.nan if mean and y.dtype == "float32" else 0, y.dtype))
+        if x.dtype == "bool":
+            return reduce_call(node, "max", axes)
+        if x.dtype not in QUANTIZED:
+            return reduce_call(node, "sum", axes, n if mean else 1)
+        for value in (x, y):
+            if not value.quantized:
+                raise node.error(f"{value.dtype} needs a scale here, and it has none", value)
+        if mean:
+            m, e = quantization.mean_multiplier(x.scale, y.scale, n)
+        else:
+            m, e = quantization.quantize_multiplier(float(x.scale) / float(y.scale))
+        requantize = (quantization.wrap32(x.zero_point * n), m, e, y.zero_point, *quantization.LIMITS[y.dtype])
+        return reduce_call(node, "sum", axes, requantize=requantize)
+    return lower
+
+
+def lower_extreme(operation, start):
+    """start: which of a type's limits the extreme of nothing is."""
+    def lower(node):
+        x, y = node.inputs[0], node.outputs[0]
+        check_zero_points(node)
+        if x.scale != y.scale or x.zero_point != y.zero_point:
+            raise node.error(f"its scale and zero point ({y.scale}, {y.zero_point}) must be the input's ({x.scale}, "
+                             f"{x.zero_point})", y)
+        axes = reduced_axes(node)
+        if x.size == 0:
+            limits = (0, 1) if y.dtype == "bool" else quantization.activation_bounds("NONE", y.dtype)
+            return Constant(y, np.full(y.shape, limits[start], y.dtype))
+        return reduce_call(node, operation, axes)
+    return lower
+
+
+def reference_reduce(f):
+    def reduce(x, axes, o):
+        return f(x, axis=tuple(np.unique(np.ravel(axes) % max(x.ndim, 1))) if x.ndim else (), keepdims=o.keep_dims)
+    return reduce
+
+
+register("MEAN", versions=(1, 3), types=TYPES, infer=infer_reduce, lower=lower_sum(mean=True),
+         reference=reference_reduce(np.mean))
+register("SUM", versions=(1, 2), types=TYPES + BOOL, infer=infer_reduce, lower=lower_sum(mean=False),
+         reference=reference_reduce(np.sum))
+register("REDUCE_MAX", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, lower=lower_extreme("max", 0),
+         reference=reference_reduce(np.max))
+register("REDUCE_MIN", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, lower=lower_extreme("min", 1),
+         reference=reference_reduce(np.min))

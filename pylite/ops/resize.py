@@ -1,0 +1,128 @@
+"""Resizing of NHWC images: bilinear and nearest neighbour."""
+from functools import lru_cache
+
+import numpy as np
+
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Call
+from pylite.registry import register, same
+
+f32 = np.float32
+
+
+def infer_resize(node):
+    x = node.inputs[0]
+    size = node.constant(1, "size").tolist()
+    if len(x.shape) != 4:
+        raise node.error("resizing takes 4 dimensions (batch, height, width, channels)", x)
+    if not isinstance(size, list) or len(size) != 2 or min(size) < 0:
+        raise node.error(f"holds {size}, where a new height and width are due", node.inputs[1])
+    n, h, w, c = x.shape
+    if n and c and min(size) and not (h and w):
+        raise node.error("has no pixels to resize", x)
+    return [(n, *size, c)]
+
+
+def infer_bilinear(node):
+    if node.options.half_pixel_centers and node.options.align_corners:
+        raise node.error("half_pixel_centers and align_corners exclude each other")
+    shape = infer_resize(node)
+    if min(shape[0][1:3]) < 1:
+        raise node.error(f"holds {list(shape[0][1:3])}; both must be at least 1", node.inputs[1])
+    return shape
+
+
+def _scale(size, out, align_corners):
+    """Input pixels per output pixel, float32."""
+    if align_corners and out > 1:
+        return f32(size - 1) / f32(out - 1)
+    return f32(size) / f32(out)
+
+
+@lru_cache(256)
+def bilinear_axis(size, out, align_corners, half_pixel_centers):
+    """(low, high, fraction) of each output index along one axis, in float32.  docs/numerics.md section 9."""
+    at = np.arange(out, dtype=f32)
+    scale = _scale(size, out, align_corners)
+    at = (at + f32(0.5)) * scale - f32(0.5) if half_pixel_centers else at * scale
+    low = np.minimum(np.maximum(np.floor(at), f32(0)), f32(size - 1))
+    high = np.minimum(np.ceil(at), f32(size - 1))
+    return _frozen(low.astype(np.int32), np.maximum(high, 0).astype(np.int32), at - low)
+
+
+@lru_cache(256)
+def bilinear_axis_fixed(size, out, align_corners, half_pixel_centers):
+    """The same in units of 1/1024 for int8 and int16.  docs/numerics.md section 9."""
+    if align_corners and out > 1:
+        scale = (1024 * (size - 1) + (out - 1) // 2) // (out - 1)
+    else:
+        scale = (1024 * size + out // 2) // out
+    at = np.arange(out, dtype=np.int64) * scale
+    if half_pixel_centers:
+        at += scale // 2 - 512
+    # Where the rounded scale leads beyond the last pixel the reference reads outside the image: stay inside.
+    low = np.clip(at >> 10, 0, size - 1)
+    high = np.clip((at + 1023) >> 10, 0, size - 1)
+    return _frozen(low.astype(np.int32), high.astype(np.int32), (at - 1024 * low).astype(np.int32))
+
+
+@lru_cache(256)
+def nearest_axis(size, out, align_corners, half_pixel_centers):
+    """The input index of each output index along one axis.  docs/numerics.md section 9."""
+    at = (np.arange(out, dtype=f32) + f32(0.5 if half_pixel_centers else 0)) * _scale(size, out, align_corners)
+    if align_corners:                       # halves away from zero; nothing is below zero
+        whole = np.floor(at)
+        at = whole + (at - whole >= f32(0.5))
+    return _frozen(np.clip(np.floor(at), 0, size - 1).astype(np.int32))[0]
+
+
+def _frozen(*arrays):
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
+
+
+def lower_bilinear(node):
+    x, y, o = node.inputs[0], node.outputs[0], node.options
+    axis = bilinear_axis if x.dtype in ("float32", "uint8") else bilinear_axis_fixed
+    _, h, w, _ = x.shape
+    _, rows, cols, _ = y.shape
+    return Call("resize.Bilinear", x.bytes, y.bytes, x.dtype, x.shape, y.shape,
+                axis(h, rows, o.align_corners, o.half_pixel_centers),
+                axis(w, cols, o.align_corners, o.half_pixel_centers))
+
+
+def lower_nearest(node):
+    x, y, o = node.inputs[0], node.outputs[0], node.options
+    n, h, w, c = x.shape
+    _, rows, cols, _ = y.shape
+    pixel = c * NUMPY_DTYPES[x.dtype].itemsize
+    x, y = x.view((n, h, w, pixel), dtype="uint8"), y.view((n, rows, cols, pixel), dtype="uint8")
+    return Call("resize.Nearest", x, y,
+                nearest_axis(h, rows, o.align_corners, o.half_pixel_centers),
+                nearest_axis(w, cols, o.align_corners, o.half_pixel_centers))
+
+
+def reference_bilinear(x, size, o):
+    for axis, out in zip((1, 2), size, strict=True):
+        low, high, fraction = bilinear_axis(x.shape[axis], int(out), o.align_corners, o.half_pixel_centers)
+        fraction = fraction.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(4)])
+        x = x.take(low, axis) * (1 - fraction) + x.take(high, axis) * fraction
+    return x
+
+
+def reference_nearest(x, size, o):
+    rows, cols = (nearest_axis(n, int(out), o.align_corners, o.half_pixel_centers)
+                  for n, out in zip(x.shape[1:3], size, strict=True))
+    return x[:, rows][:, :, cols]
+
+
+def types(dtypes):
+    return [t.replace(" ->", " int32 ->") for t in same(dtypes)]
+
+
+register("RESIZE_BILINEAR", versions=(1, 4), types=types("float32 uint8 int8 int16"), infer=infer_bilinear,
+         lower=lower_bilinear, reference=reference_bilinear)
+register("RESIZE_NEAREST_NEIGHBOR", versions=(1, 4), infer=infer_resize, lower=lower_nearest,
+         types=types("float32 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 bool float8_e4m3fn float8_e5m2"),
+         reference=reference_nearest)

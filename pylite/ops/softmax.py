@@ -1,0 +1,85 @@
+"""Softmax and its logarithm, along the last dimension."""
+import math
+
+import numpy as np
+
+from pylite import quantization, tables
+from pylite.node import Call
+from pylite.registry import register, same
+
+
+def infer_rows(node):
+    x = node.inputs[0]
+    if not x.shape:
+        raise node.error("a scalar has no last dimension to work along", x)
+    return [x.shape]
+
+
+def rows(value):
+    """The value as (rows, elements), one row for each last dimension."""
+    return value.view((math.prod(value.shape[:-1]), value.shape[-1]))
+
+
+def byte_rows(value):
+    """The value as (rows, bytes), one row for each last dimension."""
+    count = math.prod(value.shape[:-1])
+    return value.view((count, value.nbytes // count), dtype="uint8")
+
+
+def require(node, scale, zero_point, tolerance=0.0):
+    """The output's quantization is the op's to choose: raise when the file has another."""
+    y = node.outputs[0]
+    if y.zero_point != zero_point or abs(float(y.scale) - scale) > tolerance:
+        raise node.error(f"its scale must be {scale} and its zero point {zero_point}; they are {y.scale} and "
+                         f"{y.zero_point}", y)
+
+
+def check_scale(node, beta):
+    """The fixed-point exponential needs beta * scale above 2**-26."""
+    x = node.inputs[0]
+    if not float(beta) * float(x.scale) * 2.0**26 > 1:
+        raise node.error(f"beta ({beta}) times its scale ({x.scale}) is too small, or not above 0", x)
+
+
+def lower_softmax(node):
+    x, y, beta = node.inputs[0], node.outputs[0], node.options.beta
+    if x.dtype == "float32":
+        return Call("softmax.RowsF32", rows(x), rows(y), "softmax", beta, inplace=(y, x))
+    if y.dtype == "int16":
+        require(node, 2.0**-15 if x.dtype == "int16" else 2.0**-16, 0 if x.dtype == "int16" else -32768, 2.0**-24)
+    else:
+        require(node, 2.0**-8, -128 if y.dtype == "int8" else 0, 2.0**-16)
+    if x.dtype == "int16":
+        exponential, reciprocal = tables.softmax16_tables()
+        m, e = quantization.softmax16_multiplier(beta, x.scale)
+        return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, m, e, inplace=(y, x))
+    check_scale(node, beta)
+    bits = 16 if y.dtype == "int16" else 8
+    return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), bits, 0x80 if x.dtype == "int8" else 0,
+                *quantization.softmax_parameters(beta, x.scale), inplace=(y, x))
+
+
+def lower_log_softmax(node):
+    x, y = node.inputs[0], node.outputs[0]
+    if x.dtype == "float32":
+        return Call("softmax.RowsF32", rows(x), rows(y), "log_softmax", inplace=(y, x))
+    require(node, 16 / 256, 127 if y.dtype == "int8" else 255)
+    check_scale(node, 1)
+    return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), 8, 0x80 if x.dtype == "int8" else 0,
+                *quantization.log_softmax_parameters(x.scale), inplace=(y, x))
+
+
+def reference_softmax(x, o):
+    e = np.exp((x - x.max(-1, keepdims=True)) * o.beta)
+    return e / e.sum(-1, keepdims=True)
+
+
+def reference_log_softmax(x, o):
+    d = x - x.max(-1, keepdims=True)
+    return d - np.log(np.exp(d).sum(-1, keepdims=True))
+
+
+register("SOFTMAX", versions=(1, 3), types=same("float32 int8 uint8 int16") + ["int8|uint8 -> int16"],
+         infer=infer_rows, lower=lower_softmax, reference=reference_softmax)
+register("LOG_SOFTMAX", versions=(1, 2), types=same("float32 int8 uint8"), infer=infer_rows, lower=lower_log_softmax,
+         reference=reference_log_softmax)

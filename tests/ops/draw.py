@@ -1,0 +1,39 @@
+"""Random shapes, values and quantizations that several of the one-op tests draw from."""
+from pylite.quantization import LIMITS
+
+
+def image(rng, most=13):
+    """An NHWC shape, now and then empty."""
+    n, h, w = (int(rng.integers(1, top)) for top in (4, most, most))
+    c = int(rng.choice([1, 2, 3, 5, 16, 24, 65, 130]))
+    if rng.random() < 0.08:
+        n, c = (0, c) if rng.random() < 0.5 else (n, 0)
+    return n, h, w, c
+
+
+def values(rng, shape, dtype):
+    """Values of a type: all of an integer's range, half the time only a narrow part of it; floats of mixed size."""
+    if dtype.startswith("float"):
+        return (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3)).astype(dtype)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    low, high = LIMITS[dtype]
+    if rng.random() < 0.5:
+        at = int(rng.integers(low, high))
+        low, high = max(low, at - 10), min(high, at + 10)
+    return rng.integers(low, high, shape, dtype, endpoint=True)
+
+
+def activation(rng):
+    """The name of a fused activation, NONE half the time."""
+    return str(rng.choice(["NONE", "NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1"]))
+
+
+def quantization(rng, dtype):
+    """{} for an unquantized type, else {scale, zero_point}, extreme ones included."""
+    if dtype not in ("int8", "uint8", "int16"):
+        return {}
+    low, high = LIMITS[dtype]
+    zero_point = int(rng.choice([low, high, 0 if low else 128, rng.integers(low, high)]))
+    scale = float(rng.choice([rng.random() + 1e-3, 2.0 ** rng.integers(-12, 3), 1e-7, 300.0], p=[0.6, 0.2, 0.1, 0.1]))
+    return {"scale": scale, "zero_point": 0 if dtype == "int16" else zero_point}

@@ -1,0 +1,54 @@
+"""Pooling."""
+import numpy as np
+
+from tests.oneop import differential
+from tests.ops.draw import activation, image, values
+
+
+def pool(m, rng, dtype, name, shape=None, **options):
+    shape = shape or image(rng)
+    q = {} if dtype == "float32" else {"scale": float(rng.choice([0.5, 0.01, 1e-6, 40.0])),
+                                       "zero_point": 0 if dtype == "int16" else int(values(rng, (), dtype))}
+    x = m.tensor("x", shape, dtype, **q)
+    y = m.tensor("y", (1, 1, 1, 1), dtype, **q)
+    options = {"padding": str(rng.choice(["SAME", "VALID"])), "stride_h": int(rng.integers(1, 4)),
+               "stride_w": int(rng.integers(1, 4)), "filter_height": int(rng.integers(1, 5)),
+               "filter_width": int(rng.integers(1, 5)), "fused_activation_function": activation(rng)} | options
+    # A window may just not fit, but no more: the peer then has a shape with a size below 0.
+    for size, side, stride in zip(shape[1:3], ("filter_height", "filter_width"), ("stride_h", "stride_w"), strict=True):
+        options[side] = min(options[side], size + options[stride])
+    m.operator(name, [x], [y], **options)
+    m.inputs([x])
+    m.outputs([y])
+    return [values(rng, shape, dtype)]
+
+
+@differential("float32", "int8", "uint8", "int16", count=40)
+def test_average_pool(m, rng, dtype):
+    return pool(m, rng, dtype, "AVERAGE_POOL_2D")
+
+
+@differential("float32", "int8", "uint8", "int16", count=40)
+def test_max_pool(m, rng, dtype):
+    return pool(m, rng, dtype, "MAX_POOL_2D")
+
+
+@differential("float32")
+def test_l2_pool(m, rng, dtype):
+    return pool(m, rng, dtype, "L2_POOL_2D")
+
+
+@differential("float32", "int8", "uint8", "int16", count=6)
+def test_pool_whole_images(m, rng, dtype):
+    """Few taps and many channels, or more taps than a float32 quotient is exact for."""
+    h, w, c = (7, 5, 201) if rng.random() < 0.7 else (201, 199, 1)
+    x, = pool(m, rng, dtype, "AVERAGE_POOL_2D", (1, h, w, c), padding="VALID", filter_height=h, filter_width=w,
+              stride_h=1, stride_w=1)
+    return [np.resize(x[0, 0], x.shape)]
+
+
+@differential("float32", count=4)
+def test_max_pool_passes_over_nan(m, rng, dtype):
+    x, = pool(m, rng, dtype, "MAX_POOL_2D", fused_activation_function="NONE")
+    x[rng.random(x.shape) < 0.5] = np.nan
+    return [x]

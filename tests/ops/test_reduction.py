@@ -1,0 +1,95 @@
+"""Reductions."""
+import numpy as np
+import pytest
+
+from pylite import quantization
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests import oneop
+from tests.ops import draw
+
+ALL = ("float32", "int8", "uint8", "int16", "int32", "int64")
+
+
+def reduce(m, rng, dtype, name, x_quantization=None, y_quantization=None):
+    rank = int(rng.integers(0, 7))
+    most = [300, 300, 30, 10, 7, 5, 4][rank]
+    shape = tuple(int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, most, rank))
+    axes = rng.integers(-max(rank, 1), max(rank, 1), rng.integers(0, rank + 2)).astype(np.int32)
+    x = m.tensor("x", shape, dtype, **(x_quantization or {}))
+    y = m.tensor("y", (), dtype, **(y_quantization or x_quantization or {}))
+    m.operator(name, [x, m.constant("axes", axes)], [y], keep_dims=bool(rng.integers(2)))
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, shape, dtype)]
+
+
+@oneop.differential(*ALL, count=40)
+def test_mean(m, rng, dtype):
+    return reduce(m, rng, dtype, "MEAN", draw.quantization(rng, dtype), draw.quantization(rng, dtype))
+
+
+def exact_sum(inputs, model):
+    """SUM by the uint8 formula, since the peer reads int8 and int16 as uint8 (docs/numerics.md section 14)."""
+    from pylite.schema import load
+    graph = load(model).subgraphs[0]
+    x, y, axes = graph.tensors
+    axes = tuple(np.unique(np.ravel(axes.data.view(np.int32)) % max(inputs[0].ndim, 1))) if inputs[0].ndim else ()
+    keep = graph.operators[0].options.keep_dims
+    total = inputs[0].astype(np.int64).sum(axes, keepdims=keep)
+    n = inputs[0].size // total.size if total.size else 0
+    if n == 0:
+        return [np.zeros(total.shape, inputs[0].dtype)]
+    (sx, zx), (sy, zy) = ((t.quantization.scale[0], int(t.quantization.zero_point[0])) for t in (x, y))
+    m, e = quantization.quantize_multiplier(float(sx) / float(sy))
+    q = quantization.mbqm32(quantization.wrap32(total - zx * n), m, e) + zy
+    return [np.clip(quantization.wrap32(q), *quantization.LIMITS[x.dtype]).astype(inputs[0].dtype)]
+
+
+@oneop.differential("float32", "uint8", "int32", "int64", "bool", count=40)
+def test_sum(m, rng, dtype):
+    return reduce(m, rng, dtype, "SUM", draw.quantization(rng, dtype), draw.quantization(rng, dtype))
+
+
+@oneop.differential("int8", "int16", "uint8", count=30, reference=exact_sum)
+def test_sum_where_the_peer_is_wrong(m, rng, dtype):
+    return reduce(m, rng, dtype, "SUM", draw.quantization(rng, dtype), draw.quantization(rng, dtype))
+
+
+@oneop.differential(*ALL, "bool")
+def test_reduce_max(m, rng, dtype):
+    return reduce(m, rng, dtype, "REDUCE_MAX", draw.quantization(rng, dtype))
+
+
+@oneop.differential(*ALL, "bool")
+def test_reduce_min(m, rng, dtype):
+    return reduce(m, rng, dtype, "REDUCE_MIN", draw.quantization(rng, dtype))
+
+
+def one(name, shape, axes, dtype="float32", x_quantization=None, y_quantization=None):
+    m = ModelBuilder()
+    x = m.tensor("x", shape, dtype, **(x_quantization or {}))
+    y = m.tensor("y", (), dtype, **(y_quantization or x_quantization or {}))
+    m.operator(name, [x, m.constant("axes", np.array(axes, np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize(("model", "words"), [
+    (one("MEAN", (2, 3), [2]), "axis 2"),
+    (one("SUM", (2, 3), [0], "int8"), "scale"),
+    (one("MEAN", (2, 3), [0], "int16", {"scale": 0.1, "zero_point": 3}), "zero point"),
+    (one("REDUCE_MAX", (2, 3), [0], "int8", {"scale": 0.1}, {"scale": 0.2}), "must be the input's"),
+])
+def test_errors_name_the_tensor(model, words):
+    with pytest.raises(RuntimeError, match=words) as error:
+        Interpreter(model_content=model).allocate_tensors()
+    assert "tensor" in str(error.value)
+
+
+def test_eight_alternating_axes():
+    shape = (2, 3, 2, 3, 2, 3, 2, 3)
+    x = np.random.default_rng(0).integers(-9, 9, shape, np.int32)
+    got, = oneop.run_pylite(one("SUM", shape, [1, 3, 5, 7], "int32"), [x])
+    np.testing.assert_array_equal(got, x.sum((1, 3, 5, 7)))

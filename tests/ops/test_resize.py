@@ -1,0 +1,64 @@
+"""Resizing."""
+import numpy as np
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests import oneop
+from tests.ops import draw
+
+
+def resize(m, rng, dtype, name, align_corners, half_pixel_centers):
+    shape = draw.image(rng, 8)
+    size = rng.integers(1, 16, 2).astype(np.int32)
+    q = draw.quantization(rng, dtype)
+    x = m.tensor("x", shape, dtype, **q)
+    y = m.tensor("y", (1, 1, 1, 1), dtype, **q)
+    m.operator(name, [x, m.constant("size", size)], [y], align_corners=align_corners,
+               half_pixel_centers=half_pixel_centers)
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, shape, dtype)]
+
+
+@oneop.differential("float32", "int8", "uint8", "int16", count=40)
+def test_resize_bilinear(m, rng, dtype):
+    return resize(m, rng, dtype, "RESIZE_BILINEAR", *[(False, False), (True, False), (False, True)][rng.integers(3)])
+
+
+@oneop.differential("float32", "int8", "uint8", "int16", "int32", "bool", "float16", count=30)
+def test_resize_nearest_neighbor(m, rng, dtype):
+    return resize(m, rng, dtype, "RESIZE_NEAREST_NEIGHBOR", bool(rng.integers(2)), bool(rng.integers(2)))
+
+
+def model(name, shape, size, dtype="float32", **options):
+    m = ModelBuilder()
+    x = m.tensor("x", shape, dtype, **({"scale": 0.1} if dtype != "float32" else {}))
+    y = m.tensor("y", (1, 1, 1, 1), dtype, **({"scale": 0.1} if dtype != "float32" else {}))
+    m.operator(name, [x, m.constant("size", np.array(size, np.int32))], [y], **options)
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("half_pixel_centers", [False, True])
+def test_a_rounded_scale_never_leads_out_of_the_image(size, half_pixel_centers):
+    """Enlarged a thousand times, the fixed-point scale is too coarse, and the reference reads behind the image."""
+    x = np.arange(size, dtype=np.int8).reshape(1, size, 1, 1) + 10
+    got, = oneop.run_pylite(model("RESIZE_BILINEAR", x.shape, (size * 1500, 1), "int8",
+                                  half_pixel_centers=half_pixel_centers), [x])
+    assert got.min() >= x.min() and got.max() <= x.max()
+
+
+@pytest.mark.parametrize(("name", "shape", "size", "options", "words"), [
+    ("RESIZE_BILINEAR", (1, 3, 3, 1), (4, 4), {"align_corners": True, "half_pixel_centers": True}, "exclude"),
+    ("RESIZE_BILINEAR", (1, 3, 3, 1), (0, 4), {}, "at least 1"),
+    ("RESIZE_BILINEAR", (1, 0, 3, 1), (4, 4), {}, "no pixels"),
+    ("RESIZE_NEAREST_NEIGHBOR", (1, 0, 3, 1), (4, 4), {}, "no pixels"),
+    ("RESIZE_NEAREST_NEIGHBOR", (1, 3, 3, 1), (-1, 4), {}, "height and width"),
+    ("RESIZE_NEAREST_NEIGHBOR", (3, 3, 1), (4, 4), {}, "4 dimensions"),
+])
+def test_errors(name, shape, size, options, words):
+    with pytest.raises(RuntimeError, match=words):
+        Interpreter(model_content=model(name, shape, size, **options)).allocate_tensors()

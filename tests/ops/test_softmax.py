@@ -1,0 +1,114 @@
+"""Softmax and its logarithm."""
+import numpy as np
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests import oneop
+from tests.ops import draw
+
+OUTPUT = {"int8": (2.0**-8, -128), "uint8": (2.0**-8, 0), "int16": (2.0**-15, 0)}
+
+
+def softmax(m, rng, dtype, y_dtype=None, last=None):
+    rank = int(rng.integers(1, 6))
+    last = last or int(rng.choice([1, 2, 3, 10, 17, 100, 257, 1001]))
+    shape = (*(int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, 4, rank - 1)), last)
+    y_dtype = y_dtype or dtype
+    scale, zero_point = OUTPUT.get(y_dtype, (None, 0))
+    if y_dtype == "int16" and dtype != "int16":
+        scale, zero_point = 2.0**-16, -32768
+    q = draw.quantization(rng, dtype)
+    x = m.tensor("x", shape, dtype, **q)
+    y = m.tensor("y", shape, y_dtype, scale, zero_point)
+    beta = float(rng.choice([1.0, 0.1, 3.7]))
+    if dtype in ("int8", "uint8") and beta * q["scale"] < 2.0**-25:
+        beta = 1.0
+    m.operator("SOFTMAX", [x], [y], beta=beta)
+    m.inputs([x])
+    m.outputs([y])
+    return [spread(rng, draw.values(rng, shape, dtype), q)]
+
+
+def spread(rng, x, q):
+    """Few equal maxima in a row: the peer stops the process when its 8-bit sum needs a shift of more than 31."""
+    if x.dtype.itemsize == 1 and x.size and x.shape[-1] > 100 and q["scale"] < 0.1:
+        x = np.where(rng.random(x.shape) < 0.9, np.iinfo(x.dtype).min, x)
+    return x
+
+
+@oneop.differential("float32", "int16", count=30)
+def test_softmax(m, rng, dtype):
+    return softmax(m, rng, dtype)
+
+
+@oneop.differential("int8", "uint8", count=40)
+def test_softmax_8(m, rng, dtype):
+    return softmax(m, rng, dtype, last=int(rng.choice([1, 2, 3, 10, 17, 64, 255, 256])))
+
+
+@oneop.differential("int8", "uint8", count=40)
+def test_softmax_8_to_16(m, rng, dtype):
+    return softmax(m, rng, dtype, "int16")
+
+
+@oneop.differential("int8", "uint8", count=20)
+def test_softmax_of_a_thousand_classes(m, rng, dtype):
+    x = m.tensor("x", (3, 1001), dtype, 0.15, 20)
+    y = m.tensor("y", (3, 1001), dtype, *OUTPUT[dtype])
+    m.operator("SOFTMAX", [x], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    return [np.clip(rng.normal(-20, 25, (3, 1001)) + 128 * (dtype == "uint8"), *(
+        np.iinfo(dtype).min, np.iinfo(dtype).max)).astype(dtype)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("n", [512, 1000, 5000, 20000])
+def test_many_equal_values_have_no_share(n, dtype):
+    """The reference kernel stops the process here."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, n), dtype, 0.1, 0)
+    y = m.tensor("y", (1, n), dtype, *OUTPUT[dtype])
+    m.operator("SOFTMAX", [x], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    got, = oneop.run_pylite(m.build(), [np.zeros((1, n), dtype)])
+    assert (got == OUTPUT[dtype][1]).all()
+
+
+@oneop.differential("float32", "int8", "uint8", count=40)
+def test_log_softmax(m, rng, dtype):
+    shape = (int(rng.integers(1, 5)), int(rng.choice([1, 2, 3, 10, 17, 100, 257, 1001])))
+    x = m.tensor("x", shape, dtype, **draw.quantization(rng, dtype))
+    y = m.tensor("y", shape, dtype, *{"int8": (16 / 256, 127), "uint8": (16 / 256, 255)}.get(dtype, ()))
+    m.operator("LOG_SOFTMAX", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, shape, dtype)]
+
+
+@oneop.differential("float32", count=6)
+def test_softmax_of_infinities(m, rng, dtype):
+    x, = softmax(m, rng, dtype, last=19)
+    x[rng.random(x.shape) < 0.3] = -np.inf
+    x[rng.random(x.shape) < 0.02] = np.nan
+    return [x]
+
+
+@pytest.mark.parametrize(("x_quantization", "y_quantization", "beta", "words"), [
+    ((0.1, 0), (1 / 128, -128), 1.0, "its scale must be"),
+    ((0.1, 0), (1 / 256, 0), 1.0, "zero point"),
+    ((1e-9, 0), (1 / 256, -128), 1.0, "too small"),
+    ((0.1, 0), (1 / 256, -128), -1.0, "not above 0"),
+])
+def test_errors_name_the_tensor(x_quantization, y_quantization, beta, words):
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 4), "int8", *x_quantization)
+    y = m.tensor("y", (1, 4), "int8", *y_quantization)
+    m.operator("SOFTMAX", [x], [y], beta=beta)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=words) as error:
+        Interpreter(model_content=m.build()).allocate_tensors()
+    assert "tensor" in str(error.value)
