@@ -1,5 +1,5 @@
 # The micro-kernel table, the worker pool and the rung in use, for the kernels to cimport.
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
 
 
 cdef extern from "simd.h" nogil:
@@ -24,6 +24,18 @@ cdef extern from "simd.h" nogil:
         const int16_t *reciprocal
         int32_t multiplier, exponent
     ctypedef struct pl_slots:
+        void (*copy_runs)(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow,
+                          uint8_t *y, ptrdiff_t yrow) noexcept nogil
+        void (*copy_strided)(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xrow, ptrdiff_t xcol,
+                             uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol) noexcept nogil
+        void (*copy_transposed)(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol,
+                                uint8_t *y, ptrdiff_t yrow) noexcept nogil
+        void (*arg_max_f32)(size_t n, size_t cols, ptrdiff_t stride, const float *x, uint32_t flip,
+                            int32_t *at) noexcept nogil
+        void (*arg_max_s32)(size_t n, size_t cols, ptrdiff_t stride, const int32_t *x, int32_t flip,
+                            int32_t *at) noexcept nogil
+        void (*arg_max_s8)(size_t n, size_t cols, ptrdiff_t stride, const int8_t *x, uint8_t flip,
+                           int32_t *at) noexcept nogil
         void (*lut8)(size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y) noexcept nogil
         void (*pool_pixel)(int kind, const pl_window *w, const void *x, void *y) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil

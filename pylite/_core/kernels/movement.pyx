@@ -1,22 +1,191 @@
-"""Kernels that move elements."""
+"""Kernels that move elements, whatever their type."""
+from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport pl_pool
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
+
+cdef enum:
+    MAX_DIMS = 16
+    CHUNK = 1 << 16         # bytes of a long run that one thread copies at a time
+    GRAIN = 1 << 18         # bytes below which threads cost more than they save
+
+cdef enum Inner:            # what the two innermost dimensions are, which a micro-kernel walks
+    RUNS                    # x and y are consecutive along the last: rows of bytes
+    TRANSPOSED              # y is consecutive along the last, x along the one before
+    STRIDED                 # anything else
 
 
-cdef class CopyBytes(Kernel):
-    """y = x, byte by byte.  x, y: (n,) uint8."""
-    cdef const uint8_t[::1] x
-    cdef uint8_t[::1] y
+cdef class Copy(Kernel):
+    """y[...] = x[...] for arrays of one shape and element size, with any strides; a stride of 0 in x repeats.
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y):
-        self.x, self.y = x, y
-        self.fn = <kernel_fn>copy_bytes
+    The walk is put in the order of y's memory, so that y is written from end to end, and taken in as few dimensions
+    as x allows.  Rows are `shape[n - 2]`, columns `shape[n - 1]`; the dimensions before are looped over.
+    """
+    cdef Py_buffer x_buffer, y_buffer
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef Py_ssize_t shape[MAX_DIMS]
+    cdef Py_ssize_t xs[MAX_DIMS]
+    cdef Py_ssize_t ys[MAX_DIMS]
+    cdef Py_ssize_t item, total
+    cdef int n
+    cdef Inner inner
+
+    def __init__(self, x, y):
+        PyObject_GetBuffer(x, &self.x_buffer, PyBUF_STRIDES)
+        PyObject_GetBuffer(y, &self.y_buffer, PyBUF_STRIDES | PyBUF_WRITABLE)
+        cdef int i
+        if self.x_buffer.ndim != self.y_buffer.ndim or self.x_buffer.itemsize != self.y_buffer.itemsize \
+                or any([self.x_buffer.shape[i] != self.y_buffer.shape[i] for i in range(self.x_buffer.ndim)]):
+            raise ValueError(f"cannot copy {x.dtype}{x.shape} to {y.dtype}{y.shape}")
+        if self.x_buffer.ndim > MAX_DIMS:
+            raise ValueError(f"{self.x_buffer.ndim} dimensions; at most {MAX_DIMS} can be copied")
+        order(self)
+        choose(self)
+        self.total = 1
+        for i in range(self.n - 1):
+            self.total *= self.shape[i]
+        if 0 in y.shape:
+            self.total = 0
+        self.fn = <kernel_fn>copy
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.x_buffer)
+        PyBuffer_Release(&self.y_buffer)
 
 
-cdef int copy_bytes(CopyBytes self, pl_pool *pool) noexcept nogil:
-    if self.y.shape[0]:
-        memcpy(&self.y[0], &self.x[0], self.y.shape[0])
+cdef void order(Copy self) noexcept:
+    """Take the dimensions over: y's strides positive and falling, single elements dropped, neighbours merged."""
+    cdef Py_ssize_t n, xs, ys
+    cdef int i, j, count = 0
+    self.x = <const uint8_t *>self.x_buffer.buf
+    self.y = <uint8_t *>self.y_buffer.buf
+    self.item = self.y_buffer.itemsize
+    for i in range(self.y_buffer.ndim):
+        n, xs, ys = self.y_buffer.shape[i], self.x_buffer.strides[i], self.y_buffer.strides[i]
+        if n == 1:
+            continue
+        if ys < 0:
+            self.x += (n - 1) * xs
+            self.y += (n - 1) * ys
+            xs, ys = -xs, -ys
+        j = count
+        while j > 0 and self.ys[j - 1] < ys:
+            self.shape[j], self.xs[j], self.ys[j] = self.shape[j - 1], self.xs[j - 1], self.ys[j - 1]
+            j -= 1
+        self.shape[j], self.xs[j], self.ys[j] = n, xs, ys
+        count += 1
+    j = 0
+    for i in range(1, count):
+        if self.xs[j] == self.shape[i] * self.xs[i] and self.ys[j] == self.shape[i] * self.ys[i]:
+            self.shape[j] *= self.shape[i]
+        else:
+            j += 1
+            self.shape[j] = self.shape[i]
+        self.xs[j], self.ys[j] = self.xs[i], self.ys[i]
+    self.n = min(count, j + 1)
+
+
+cdef void choose(Copy self) noexcept:
+    """Settle the innermost two dimensions and the micro-kernel that walks them."""
+    cdef Py_ssize_t n, xs, ys
+    cdef int i, j, last = self.n - 1
+    self.inner = STRIDED
+    if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
+        n = self.item if self.n == 0 else self.shape[last] * self.item
+        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # a run that is one wider element
+            self.item = n
+            self.n -= 1
+        else:
+            self.inner = RUNS
+            if self.n == 0:
+                self.n = 1
+            self.shape[self.n - 1] = n
+    while self.n < 2:
+        for i in range(self.n, 0, -1):
+            self.shape[i], self.xs[i], self.ys[i] = self.shape[i - 1], self.xs[i - 1], self.ys[i - 1]
+        self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
+        self.n += 1
+    last = self.n - 1
+    if self.inner == RUNS or self.ys[last] != self.item:
+        return
+    for i in range(last):
+        if self.xs[i] == self.item and self.shape[i] > 1:
+            self.inner = TRANSPOSED
+            n, xs, ys = self.shape[i], self.xs[i], self.ys[i]
+            for j in range(i, last - 1):
+                self.shape[j], self.xs[j], self.ys[j] = self.shape[j + 1], self.xs[j + 1], self.ys[j + 1]
+            self.shape[last - 1], self.xs[last - 1], self.ys[last - 1] = n, xs, ys
+            return
+
+
+cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t row = self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item)
+    if self.total == 1 and self.inner == RUNS:
+        parallel_for(pool, (row + CHUNK - 1) // CHUNK, GRAIN // CHUNK, <pl_range_fn>copy_chunks, <void *>self)
+    elif self.total > 0:
+        parallel_for(pool, self.total, max(1, GRAIN // row), <pl_range_fn>copy_rows, <void *>self)
+    return 0
+
+
+cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t bytes = min(end * CHUNK, self.shape[self.n - 1]) - begin * CHUNK
+    memcpy(self.y + begin * CHUNK, self.x + begin * CHUNK, bytes)
+
+
+cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Copy rows begin..end-1 of all the rows there are, a plane of neighbouring ones at a time."""
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef const uint8_t *x = self.x
+    cdef uint8_t *y = self.y
+    cdef int i, r = self.n - 2
+    cdef Py_ssize_t left = begin, rows, cols = self.shape[r + 1]
+    for i in range(r, -1, -1):
+        index[i] = left % self.shape[i]
+        left //= self.shape[i]
+        x += index[i] * self.xs[i]
+        y += index[i] * self.ys[i]
+    while begin < end:
+        rows = min(end - begin, self.shape[r] - index[r])
+        if self.inner == RUNS:
+            slots.copy_runs(rows, cols, x, self.xs[r], y, self.ys[r])
+        elif self.inner == TRANSPOSED:
+            slots.copy_transposed(self.item, rows, cols, x, self.xs[r + 1], y, self.ys[r])
+        else:
+            slots.copy_strided(self.item, rows, cols, x, self.xs[r], self.xs[r + 1], y, self.ys[r], self.ys[r + 1])
+        begin += rows
+        x -= index[r] * self.xs[r]
+        y -= index[r] * self.ys[r]
+        index[r] = 0
+        i = r - 1
+        while i >= 0:                   # step the outer dimensions, like an odometer
+            index[i] += 1
+            x += self.xs[i]
+            y += self.ys[i]
+            if index[i] < self.shape[i]:
+                break
+            x -= self.shape[i] * self.xs[i]
+            y -= self.shape[i] * self.ys[i]
+            index[i] = 0
+            i -= 1
+
+
+cdef class LookUpRows(Kernel):
+    """y[r, c] = table[x[r, c]] for bytes.  x, y: (rows, cols) uint8, columns consecutive; table: (256,) uint8."""
+    cdef const uint8_t[:, ::1] x
+    cdef const uint8_t[::1] table
+    cdef uint8_t[:, :] y
+
+    def __init__(self, const uint8_t[:, ::1] x, const uint8_t[::1] table, uint8_t[:, :] y):
+        self.x, self.table, self.y = x, table, y
+        self.fn = <kernel_fn>look_up_rows
+
+
+cdef int look_up_rows(LookUpRows self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t r
+    if self.x.shape[1]:
+        for r in range(self.x.shape[0]):
+            slots.lut8(self.x.shape[1], &self.x[r, 0], &self.table[0], &self.y[r, 0])
     return 0

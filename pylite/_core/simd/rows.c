@@ -1,6 +1,8 @@
 /* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
 #include "simd.h"
+#include "rows_argmax.h"
 #include "rows_elementwise.h"
+#include "rows_movement.h"
 #include "rows_pooling.h"
 #include "rows_reduction.h"
 #include "rows_resize.h"
