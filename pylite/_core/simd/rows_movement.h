@@ -76,24 +76,33 @@ PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
 PL_TILE(transpose_tile_32, pl_v32, PL_ZIP32, 4, 2)
 
+/* Tiles are taken in bands of rows that fill a cache line of x. */
 #define PL_TRANSPOSE(tile, n)                                                                                  \
   {                                                                                                            \
-    size_t full_rows = rows - rows % n, full_cols = cols - cols % n;                                           \
-    for (size_t r = 0; r < full_rows; r += n)                                                                  \
+    size_t full_rows = rows - rows % n, full_cols = cols - cols % n, band = 64 / item;        \
+    for (size_t top = 0; top < full_rows; top += band)                                                         \
       for (size_t c = 0; c < full_cols; c += n)                                                                \
-        tile(x + r * item + (ptrdiff_t)c * xcol, xcol, y + (ptrdiff_t)r * yrow + c * item, yrow);              \
+        for (size_t r = top; r < top + band && r < full_rows; r += n)                                          \
+          tile(x + r * item + (ptrdiff_t)c * xcol, xcol, y + (ptrdiff_t)r * yrow + c * item, yrow);            \
     copy_strided(item, full_rows, cols - full_cols, x + (ptrdiff_t)full_cols * xcol, (ptrdiff_t)item, xcol,    \
                  y + full_cols * item, yrow, (ptrdiff_t)item);                                                 \
     x += full_rows * item;                                                                                     \
     y += (ptrdiff_t)full_rows * yrow;                                                                          \
     rows -= full_rows;                                                                                         \
   }
+static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow) {
+  for (int r = 0; r < 8; r++)
+    for (int c = 0; c < 8; c++) memcpy(y + r * yrow + c * 8, x + c * xcol + r * 8, 8);
+}
 /* y's columns and x's rows are consecutive elements: a transpose, in tiles that fit the registers. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {
-  if (item == 1) PL_TRANSPOSE(transpose_tile_8, 16)
-  else if (item == 2) PL_TRANSPOSE(transpose_tile_16, 8)
-  else if (item == 4) PL_TRANSPOSE(transpose_tile_32, 4)
+  switch (item) {
+    case 1: PL_TRANSPOSE(transpose_tile_8, 16) break;
+    case 2: PL_TRANSPOSE(transpose_tile_16, 8) break;
+    case 4: PL_TRANSPOSE(transpose_tile_32, 4) break;
+    case 8: PL_TRANSPOSE(transpose_tile_64, 8)
+  }
   if (rows < cols)
     copy_strided(item, rows, cols, x, (ptrdiff_t)item, xcol, y, yrow, (ptrdiff_t)item);
   else

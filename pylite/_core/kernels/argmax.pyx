@@ -1,0 +1,66 @@
+"""Kernels that find where along an axis the largest or smallest element lies."""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
+
+cdef enum:
+    BLOCK = 16              # neighbouring columns that a micro-kernel takes at once
+    GRAIN = 1 << 17         # bytes below which threads cost more than they save
+
+
+cdef class ArgMax(Kernel):
+    """y[o, i] = the first a at which x[o, a, i] is largest.  x: (outer, size, inner), y: (outer, inner), as bytes.
+
+    kind: "f" for float32, "i" for int32, "b" for bytes; y holds int32 or int64, as its length tells.  Every element
+    is compared with its bits XORed by `flip`, which gives the order: as signed for 0, turned round for all ones.
+    """
+    cdef const uint8_t[::1] x
+    cdef uint8_t[::1] y
+    cdef Py_ssize_t outer, size, inner, item, wide
+    cdef uint32_t flip
+    cdef bint is_float
+
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str kind, uint32_t flip, Py_ssize_t outer,
+                 Py_ssize_t size, Py_ssize_t inner):
+        self.x, self.y = x, y
+        self.flip, self.outer, self.size, self.inner = flip, outer, size, inner
+        self.is_float = kind == "f"
+        self.item = 1 if kind == "b" else 4
+        self.wide = y.shape[0] // max(1, outer * inner)
+        if x.shape[0] != outer * size * inner * self.item or y.shape[0] not in (outer * inner * 4, outer * inner * 8):
+            raise ValueError("the arrays do not have the sizes given")
+        self.fn = <kernel_fn>arg_max
+
+
+cdef int arg_max(ArgMax self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t blocks = (self.inner + BLOCK - 1) // BLOCK
+    if self.y.shape[0]:
+        parallel_for(pool, self.outer * blocks, max(1, GRAIN // (self.size * min(self.inner, BLOCK) * self.item)),
+                     <pl_range_fn>arg_max_blocks, <void *>self)
+    return 0
+
+
+cdef void arg_max_blocks(ArgMax self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t blocks = (self.inner + BLOCK - 1) // BLOCK
+    cdef Py_ssize_t o, column, count, i
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef int32_t at[BLOCK]
+    while begin < end:
+        o, column = begin // blocks, begin % blocks * BLOCK
+        count = min(BLOCK, self.inner - column)
+        x = &self.x[(o * self.size * self.inner + column) * self.item]
+        y = &self.y[(o * self.inner + column) * self.wide]
+        if self.is_float:
+            slots.arg_max_f32(self.size, count, self.inner, <const float *>x, self.flip, at)
+        elif self.item == 4:
+            slots.arg_max_s32(self.size, count, self.inner, <const int32_t *>x, <int32_t>self.flip, at)
+        else:
+            slots.arg_max_s8(self.size, count, self.inner, <const signed char *>x, <uint8_t>self.flip, at)
+        for i in range(count):
+            if self.wide == 4:
+                (<int32_t *>y)[i] = at[i]
+            else:
+                (<int64_t *>y)[i] = at[i]
+        begin += 1

@@ -1,0 +1,44 @@
+"""What the ops that only move elements have in common: the types they take, and pieces of tensors as views."""
+from pylite.graph import DTYPE_BITS
+from pylite.node import Call
+
+# Every type whose elements have a fixed size: moving them needs to know no more.
+MOVABLE = tuple(name for name, bits in DTYPE_BITS.items() if bits is not None)
+INDICES = "int32|int64"
+
+
+def movable(signature):
+    """A signature for each movable type, which takes the place of `T`: movable("T int32 -> T")."""
+    return [signature.replace("T", dtype) for dtype in MOVABLE]
+
+
+def axis_of(node, axis, rank, value=None):
+    """The axis counted from the front, or the node's error."""
+    if not -rank <= axis < rank:
+        raise node.error(f"axis {axis} is outside its {rank} dimensions", value)
+    return axis % rank
+
+
+def integers(array):
+    """The elements of an integer array as a list of int."""
+    return array.reshape(-1).tolist()
+
+
+def check_same_parameters(node, values):
+    """Stored integers are copied as they are, so all must mean the same: one scale and zero point."""
+    first = values[0]
+    for value in values:
+        if value.scale != first.scale or value.zero_point != first.zero_point:
+            raise node.error(f"its scale {value.scale} and zero point {value.zero_point} differ from the "
+                             f"{first.scale} and {first.zero_point} of {first!r}; quantise the model with equal ones",
+                             value)
+
+
+def copy(x, y):
+    """The Call that copies one view or value to another of its shape."""
+    return Call("movement.Copy", x, y)
+
+
+def strip(value, outer, width, start, run):
+    """Elements [start, start + run) of each of the `outer` rows of `width` elements that `value` consists of."""
+    return value.view((outer, run), (width, 1), start)

@@ -1,0 +1,112 @@
+"""PAD, PADV2 and MIRROR_PAD: x in the middle of y, and what goes around it."""
+import numpy as np
+
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Alias
+from pylite.ops.moves import check_same_parameters, copy, integers, movable
+from pylite.registry import register
+from pylite.shapes import contiguous_strides
+
+WIDTHS = "int8|int16|int32|int64|bool"
+
+
+def paddings(node):
+    """[(before, after)] of each axis."""
+    x = node.inputs[0]
+    widths = integers(node.constant(1, "paddings"))
+    if len(widths) != 2 * len(x.shape):
+        raise node.error(f"has {len(x.shape)} dimensions, but paddings has {len(widths)} values", x)
+    pairs = [(int(a), int(b)) for a, b in zip(widths[::2], widths[1::2], strict=True)]
+    if min(widths, default=0) < 0:
+        raise node.error(f"cannot be padded by {pairs}: a width is negative", x)
+    return pairs
+
+
+def infer_pad(node):
+    x = node.inputs[0]
+    return [tuple(n + before + after for n, (before, after) in zip(x.shape, paddings(node), strict=True))]
+
+
+def region(y, first, shape):
+    """The part of y of `shape` that begins at the indices `first`."""
+    strides = contiguous_strides(y.shape)
+    return y.view(shape, strides, sum(i * s for i, s in zip(first, strides, strict=True)))
+
+
+def lower_pad(node):
+    x, y = node.inputs[0], node.outputs[0]
+    fill = node.input(2)
+    if fill is None:
+        zero = y.zero_point if y.dtype in ("int8", "uint8", "int16") else 0
+        fill = np.array(zero, NUMPY_DTYPES[y.dtype])
+    else:
+        if fill.size != 1:
+            raise node.error(f"pads with one value, but it has {fill.size}", fill)
+        check_same_parameters(node, [y, fill])
+    pairs = paddings(node)
+    calls = []
+    if x.size == y.size:
+        return Alias(y, x)
+    if x.size:
+        calls.append(copy(x, region(y, [before for before, _ in pairs], x.shape)))
+    return calls + [copy(repeated(fill, shape), region(y, first, shape)) for first, shape in borders(x, y, pairs)]
+
+
+def repeated(value, shape):
+    """One element read as an array of `shape`."""
+    strides = (0,) * len(shape)
+    if isinstance(value, np.ndarray):
+        return np.ndarray(shape, value.dtype, value, 0, strides)
+    return value.view(shape, strides)
+
+
+def borders(x, y, pairs):
+    """(first index, shape) of disjoint blocks that cover y around x: slabs that are the thicker the further out."""
+    for axis, (before, after) in enumerate(pairs):
+        for start, width in ((0, before), (before + x.shape[axis], after)):
+            shape = x.shape[:axis] + (width,) + y.shape[axis + 1:]
+            if 0 not in shape:
+                yield [b for b, _ in pairs[:axis]] + [start] + [0] * (len(shape) - axis - 1), shape
+
+
+def reference_pad(x, widths, fill=0, options=None):
+    return np.pad(x, widths, constant_values=fill)
+
+
+register("PAD", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=infer_pad, lower=lower_pad,
+         reference=reference_pad)
+register("PADV2", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=infer_pad, lower=lower_pad,
+         reference=reference_pad)
+
+
+def lower_mirror_pad(node):
+    """x into the middle, then axis by axis the mirrored ends, read from y itself, which is complete up to there.
+
+    REFLECT mirrors at the last element, which it does not repeat; SYMMETRIC after it.
+    """
+    x, y = node.inputs[0], node.outputs[0]
+    if x.dtype in ("int8", "uint8", "int16"):
+        check_same_parameters(node, [x, y])
+    pairs = paddings(node)
+    skip = int(node.options.mode == "REFLECT")
+    if any(max(pair) > n - skip for n, pair in zip(x.shape, pairs, strict=True)):
+        raise node.error(f"of shape {list(x.shape)} is too small to be mirrored by {pairs}", x)
+    if x.size == y.size:
+        return Alias(y, x)
+    calls = [copy(x, region(y, [before for before, _ in pairs], x.shape))]
+    strides = contiguous_strides(y.shape)
+    for axis, (before, after) in enumerate(pairs):
+        last = before + x.shape[axis] - 1
+        for to, source, width in ((0, 2 * before - 1 + skip, before), (last + 1, last - skip, after)):
+            if width:
+                shape = y.shape[:axis] + (width,) + x.shape[axis + 1:]
+                start = sum(b * s for (b, _), s in zip(pairs[axis + 1:], strides[axis + 1:], strict=True))
+                step = strides[axis]
+                mirrored = strides[:axis] + (-step,) + strides[axis + 1:]
+                calls.append(copy(y.view(shape, mirrored, start + source * step),
+                                  y.view(shape, strides, start + to * step)))
+    return calls
+
+
+register("MIRROR_PAD", versions=(1, 3), types=movable("T int32|int64 -> T"), infer=infer_pad, lower=lower_mirror_pad,
+         reference=lambda x, widths, options: np.pad(x, widths, options.mode.lower()))

@@ -1,0 +1,100 @@
+"""SLICE and STRIDED_SLICE: a regular part of a tensor, as a strided view that is copied."""
+from pylite.node import Alias
+from pylite.ops.moves import INDICES, copy, integers, movable
+from pylite.registry import register
+from pylite.shapes import contiguous_strides
+
+
+def lower_window(node, window):
+    """Copy the part of x that `window` (see `strided_window`) describes, or alias x where it is all of it."""
+    x, y = node.inputs[0], node.outputs[0]
+    shape, strides, offset = window
+    if y.size == x.size and all(stride >= 0 for stride in strides):
+        return Alias(y, x)
+    return copy(x.view(shape, strides, offset), y)
+
+
+def slice_window(node):
+    """SLICE's window: `size` elements from `begin` on along each axis; a size of -1 is all that are left."""
+    x = node.inputs[0]
+    begin, size = integers(node.constant(1, "begin")), integers(node.constant(2, "size"))
+    if len(begin) != len(x.shape) or len(size) != len(x.shape):
+        raise node.error(f"has {len(x.shape)} dimensions, but begin has {len(begin)} and size {len(size)} values", x)
+    shape = tuple(n - b if s == -1 else s for n, b, s in zip(x.shape, begin, size, strict=True))
+    if any(b < 0 or s < 0 or b + s > n for n, b, s in zip(x.shape, begin, shape, strict=True)):
+        raise node.error(f"of shape {list(x.shape)} has no part of size {size} at {begin}", x)
+    strides = contiguous_strides(x.shape)
+    return shape, strides, sum(b * s for b, s in zip(begin, strides, strict=True))
+
+
+def reference_slice(x, begin, size, options):
+    return x[tuple(slice(b, None if s == -1 else b + s) for b, s in zip(begin, size, strict=True))]
+
+
+register("SLICE", versions=(1, 8), types=movable(f"T {INDICES} {INDICES} -> T"),
+         infer=lambda node: [slice_window(node)[0]], lower=lambda node: lower_window(node, slice_window(node)),
+         reference=reference_slice)
+
+
+def strided_window(node):
+    """STRIDED_SLICE's window: (shape, strides, offset) of the part of x that begin, end, strides and masks name.
+
+    Bit i of a mask concerns entry i.  begin_mask, end_mask: the entry starts or ends where the axis does; ellipsis:
+    it stands for as many whole axes as the others leave over; new_axis: it adds a dimension of one element;
+    shrink_axis: it takes the single element `begin` and drops the axis.  offset: `end` counts from `begin`.
+    """
+    x, o = node.inputs[0], node.options
+    begin, end, step = (integers(node.constant(i, what)) for i, what in ((1, "begin"), (2, "end"), (3, "strides")))
+    entries = len(begin)
+    if len(end) != entries or len(step) != entries:
+        raise node.error(f"begin, end and strides have {entries}, {len(end)} and {len(step)} values", x)
+    if 0 in step:
+        raise node.error(f"strides {step} must not be 0", x)
+    ellipsis, new_axis = o.ellipsis_mask, o.new_axis_mask & ~o.ellipsis_mask
+    named = sum(not (ellipsis | new_axis) >> i & 1 for i in range(entries))
+    spare = len(x.shape) - named        # axes that no entry names: the ellipsis's, or the last ones
+    if spare < 0:
+        raise node.error(f"has {len(x.shape)} dimensions, but {named} are sliced", x)
+    x_strides = contiguous_strides(x.shape)
+    shape, strides, offset, axis = [], [], 0, 0
+    for i in range(entries):
+        bit = 1 << i
+        if ellipsis & bit:
+            shape += x.shape[axis:axis + spare]
+            strides += x_strides[axis:axis + spare]
+            axis += spare
+            spare = 0
+        elif new_axis & bit:
+            shape.append(1)
+            strides.append(0)
+        else:
+            first, count = _span(x.shape[axis], begin[i], end[i], step[i], o.begin_mask & bit, o.end_mask & bit,
+                                 o.offset)
+            offset += first * x_strides[axis]
+            if not o.shrink_axis_mask & bit:
+                shape.append(count)
+                strides.append(step[i] * x_strides[axis])
+            elif not 0 <= first < x.shape[axis]:
+                raise node.error(f"of shape {list(x.shape)} has no index {begin[i]} along axis {axis}", x)
+            axis += 1
+    return (*shape, *x.shape[axis:]), (*strides, *x_strides[axis:]), offset if 0 not in shape else 0
+
+
+def _span(size, begin, end, step, from_start, to_end, relative):
+    """(first, count) of an entry's elements on an axis of `size`; indices below 0 count from the end."""
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    if from_start:
+        first = 0 if step > 0 else size - 1
+    else:
+        first = min(max(begin + size if begin < 0 else begin, low), high)
+    if to_end:
+        stop = size if step > 0 else -1
+    else:
+        stop = end + first if relative else end
+        stop = min(max(stop + size if stop < 0 else stop, low), high)
+    return first, max(0, -((first - stop) // step))
+
+
+register("STRIDED_SLICE", versions=(1, 8), types=movable("T int32 int32 int32 -> T"),
+         infer=lambda node: [strided_window(node)[0]], lower=lambda node: lower_window(node, strided_window(node)),
+         reference=None)
