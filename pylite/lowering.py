@@ -111,7 +111,7 @@ def lower(model, subgraph, shapes, preserve=False):
             elif type(item) is Constant:
                 item.y.data = np.ascontiguousarray(item.data)
             elif preserve or not _may_share(item.y, item.x, outputs):
-                copy = Call("movement.CopyBytes", item.x.view((item.x.nbytes,), dtype="uint8"),
+                copy = Call("movement.Copy", item.x.view((item.x.nbytes,), dtype="uint8"),
                             item.y.view((item.y.nbytes,), dtype="uint8"))
                 copy.node = node
                 calls.append(copy)

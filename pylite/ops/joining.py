@@ -34,8 +34,8 @@ def rescaled(x, y):
     """What each uint8 of x is with y's parameters, in float32 as the peer does it (docs/numerics.md section 9)."""
     k = np.float32(x.scale * (np.float32(1) / y.scale))
     c = np.float32(-x.zero_point) * k
-    q = round_away(np.arange(256, dtype=np.float32) * k + c).astype(np.int64) + y.zero_point
-    return np.clip(q, 0, 255).astype(np.uint8)
+    values = (np.arange(256, dtype=np.float32) * k + c).tolist()
+    return np.array([min(max(round_away(v) + y.zero_point, 0), 255) for v in values], np.uint8)
 
 
 def taken_apart(node, x, outer, runs):

@@ -18,7 +18,7 @@ def infer_reshape(node):
     if shape is not None and shape.dtype == "int32" and len(shape.shape) == 1:
         wanted = integers(node.constant(1, "shape"))
     else:
-        wanted = [] if node.options.new_shape is None else integers(node.options.new_shape)
+        wanted = list(node.options.new_shape or ())
         if wanted == [0]:           # how old converters wrote a scalar
             wanted = []
     unknown = wanted.count(-1)
@@ -40,8 +40,7 @@ register("RESHAPE", types=movable("T any? -> T"), infer=infer_reshape, lower=low
 def infer_squeeze(node):
     """Drops the dimensions of one element: those that the option lists, or all."""
     x = node.inputs[0]
-    axes = () if node.options.squeeze_dims is None else integers(node.options.squeeze_dims)
-    axes = {axis_of(node, axis, len(x.shape), x) for axis in axes}
+    axes = {axis_of(node, axis, len(x.shape), x) for axis in node.options.squeeze_dims or ()}
     if any(x.shape[axis] != 1 for axis in axes):
         raise node.error(f"cannot lose the dimensions {sorted(axes)} of {list(x.shape)}: not all are of one element", x)
     return [tuple(n for i, n in enumerate(x.shape) if (i not in axes if axes else n != 1))]

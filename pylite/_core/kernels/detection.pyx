@@ -1,0 +1,301 @@
+"""The end of SSD detectors: boxes decoded from anchors, and non-maximum suppression."""
+from libc.math cimport exp
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool, slots
+
+
+cdef struct Numbers:            # floats, or bytes with the float that each stands for
+    const float *values
+    const uint8_t *codes
+    const float *table
+
+
+cdef struct Box:
+    float ymin, xmin, ymax, xmax
+
+
+cdef class DetectionPostProcess(Kernel):
+    """TFLite_Detection_PostProcess for n boxes of `classes` scores each, after a background's, if there is one.
+
+    encodings: (n, 4 or more), scores: (n, classes or classes + 1), anchors: (n, 4), each float32, or 8-bit codes taken
+    as uint8 with a table (256,) of float32; None where there is none.  Encodings and anchors are y, x, h, w.
+    boxes: (m, 4), labels: (m,), confidences: (m,), count: (1,): the float32 results, zeros where there are fewer.
+    scales: the four divisors of the encodings, float32.  regular: suppress class by class, keeping at most
+    `per_class` of each, instead of all at once by their best score, with the `per_box` best classes of each box.
+    decoded: (n, 4) float32, heap: (n,) uint64, chosen, chosen_class: (most,) int32, chosen_score: (most,) float32,
+    order: (classes,) int32: scratch.
+    """
+    ERRORS = {1: "a box has its minimum above its maximum: an anchor or an encoding's scale is negative"}
+    cdef Numbers encodings, scores, anchors
+    cdef Py_ssize_t n, encoding_width, score_width, classes, most, per_class, per_box
+    cdef float score_threshold, overlap_threshold
+    cdef float scales[4]
+    cdef bint regular
+    cdef uint32_t flip
+    cdef float[:, ::1] boxes, decoded
+    cdef float[::1] labels, confidences, count, chosen_score
+    cdef uint64_t[::1] heap
+    cdef int32_t[::1] chosen, chosen_class, order
+    cdef list kept              # what the pointers in Numbers point at
+
+    def __init__(self, encodings, encodings_table, scores, scores_table, anchors, anchors_table, float[:, ::1] boxes,
+                 float[::1] labels, float[::1] confidences, float[::1] count, const float[::1] scales,
+                 Py_ssize_t classes, Py_ssize_t most, Py_ssize_t per_class, Py_ssize_t per_box, bint regular,
+                 float score_threshold, float overlap_threshold, uint32_t flip, float[:, ::1] decoded,
+                 uint64_t[::1] heap, int32_t[::1] chosen, int32_t[::1] chosen_class, float[::1] chosen_score,
+                 int32_t[::1] order):
+        self.kept = []
+        self.encodings = numbers(self.kept, encodings, encodings_table)
+        self.scores = numbers(self.kept, scores, scores_table)
+        self.anchors = numbers(self.kept, anchors, anchors_table)
+        self.n, self.encoding_width = encodings.shape
+        self.score_width = scores.shape[1]
+        self.boxes, self.labels, self.confidences, self.count = boxes, labels, confidences, count
+        for i in range(4):
+            self.scales[i] = scales[i]
+        self.classes, self.most, self.per_class, self.per_box = classes, most, per_class, per_box
+        self.regular, self.flip = regular, flip
+        self.score_threshold, self.overlap_threshold = score_threshold, overlap_threshold
+        self.decoded, self.heap, self.order = decoded, heap, order
+        self.chosen, self.chosen_class, self.chosen_score = chosen, chosen_class, chosen_score
+        if self.encoding_width < 4 or anchors.shape[1] != 4 or len(scores) != self.n or len(anchors) < self.n \
+                or not 0 <= self.score_width - classes <= 1 or boxes.shape[0] < most * (1 if regular else per_box):
+            raise ValueError("the arrays do not have sizes that go together")
+        self.fn = <kernel_fn>detect
+
+
+cdef Numbers numbers(list kept, array, table) except *:
+    cdef const float[:, ::1] values
+    cdef const uint8_t[:, ::1] codes
+    cdef const float[::1] entries
+    cdef Numbers result = Numbers(NULL, NULL, NULL)
+    if 0 in array.shape:
+        return result
+    if table is None:
+        values = array
+        result.values = &values[0, 0]
+    else:
+        codes, entries = array, table
+        result.codes, result.table = &codes[0, 0], &entries[0]
+    kept += [array, table]
+    return result
+
+
+cdef inline float at(const Numbers *x, Py_ssize_t i) noexcept nogil:
+    return x.values[i] if x.codes == NULL else x.table[x.codes[i]]
+
+
+cdef int detect(DetectionPostProcess self, pl_pool *pool) noexcept nogil:
+    memset(&self.boxes[0, 0], 0, self.boxes.shape[0] * sizeof(Box))
+    memset(&self.labels[0], 0, self.labels.shape[0] * sizeof(float))
+    memset(&self.confidences[0], 0, self.confidences.shape[0] * sizeof(float))
+    self.count[0] = 0
+    if self.n == 0:
+        return 0
+    if not decode(self):
+        return 1
+    if self.regular:
+        by_class(self)
+    else:
+        all_at_once(self)
+    return 0
+
+
+cdef bint decode(DetectionPostProcess self) noexcept nogil:
+    """Boxes from their encodings, in double precision up to the corners' distances; False if one is inside out."""
+    cdef Py_ssize_t i
+    cdef float y, x, half_h, half_w
+    cdef double anchor_y, anchor_x, anchor_h, anchor_w
+    cdef Box *box
+    for i in range(self.n):
+        anchor_y, anchor_x = at(&self.anchors, 4 * i), at(&self.anchors, 4 * i + 1)
+        anchor_h, anchor_w = at(&self.anchors, 4 * i + 2), at(&self.anchors, 4 * i + 3)
+        y = <float>(unscaled(self, i, 0) * anchor_h + anchor_y)
+        x = <float>(unscaled(self, i, 1) * anchor_w + anchor_x)
+        half_h = <float>(0.5 * exp(unscaled(self, i, 2)) * anchor_h)
+        half_w = <float>(0.5 * exp(unscaled(self, i, 3)) * anchor_w)
+        box = <Box *>&self.decoded[i, 0]
+        box.ymin, box.xmin, box.ymax, box.xmax = y - half_h, x - half_w, y + half_h, x + half_w
+        if box.ymin > box.ymax or box.xmin > box.xmax:
+            return False
+    return True
+
+
+cdef inline double unscaled(DetectionPostProcess self, Py_ssize_t i, int k) noexcept nogil:
+    return <double>at(&self.encodings, i * self.encoding_width + k) / <double>self.scales[k]
+
+
+# ---- suppression of one list of scores -----------------------------------------------------------------------
+cdef inline uint64_t ranked(float score, Py_ssize_t i) noexcept nogil:
+    """A number that grows with the score and, for equal scores, falls with the index."""
+    cdef uint32_t bits
+    score += 0                          # -0.0 is as good as 0.0
+    memcpy(&bits, &score, 4)
+    bits = ~bits if bits >> 31 else bits | <uint32_t>0x80000000
+    return (<uint64_t>bits << 32) | (<uint32_t>0xFFFFFFFF - <uint32_t>i)
+
+
+cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
+    """Let heap[root] sink to where no child is larger."""
+    cdef uint64_t value = heap[root]
+    cdef Py_ssize_t child = 2 * root + 1
+    while child < n:
+        if child + 1 < n and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= value:
+            break
+        heap[root] = heap[child]
+        root, child = child, 2 * child + 1
+    heap[root] = value
+
+
+cdef float overlap(const Box *a, const Box *b) noexcept nogil:
+    """Intersection over union; 0 for a box without area."""
+    cdef float area_a = (a.ymax - a.ymin) * (a.xmax - a.xmin)
+    cdef float area_b = (b.ymax - b.ymin) * (b.xmax - b.xmin)
+    cdef float h, w
+    if area_a <= 0 or area_b <= 0:
+        return 0
+    h = (b.ymax if b.ymax < a.ymax else a.ymax) - (b.ymin if a.ymin < b.ymin else a.ymin)
+    w = (b.xmax if b.xmax < a.xmax else a.xmax) - (b.xmin if a.xmin < b.xmin else a.xmin)
+    h = (0 if h < 0 else h) * (0 if w < 0 else w)
+    return h / (area_a + area_b - h)
+
+
+cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
+    """Take boxes from self.heap[:n], best first, unless one that was taken overlaps them too much."""
+    cdef Py_ssize_t i, taken = 0
+    cdef uint64_t *heap = &self.heap[0]
+    cdef Box *boxes = <Box *>&self.decoded[0, 0]
+    cdef int32_t candidate
+    cdef bint free
+    for i in range(n // 2 - 1, -1, -1):
+        sift(heap, i, n)
+    while n > 0 and taken < most:
+        candidate = <int32_t>(<uint32_t>0xFFFFFFFF - <uint32_t>heap[0])
+        n -= 1
+        heap[0] = heap[n]
+        sift(heap, 0, n)
+        free = True
+        for i in range(taken):
+            if overlap(&boxes[chosen[i]], &boxes[candidate]) > self.overlap_threshold:
+                free = False
+                break
+        if free:
+            chosen[taken] = candidate
+            taken += 1
+    return taken
+
+
+# ---- all classes at once -------------------------------------------------------------------------------------
+cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
+    cdef Py_ssize_t i, j, n = 0, taken, row, background = self.score_width - self.classes
+    cdef Py_ssize_t classes = min(self.per_box, self.classes)
+    cdef float score
+    cdef int32_t best
+    for i in range(self.n):
+        row = i * self.score_width + background
+        best = best_class(self, row)
+        score = at(&self.scores, row + best)
+        if score >= self.score_threshold:
+            self.heap[n] = ranked(score, i)
+            n += 1
+    taken = suppress(self, n, self.most, &self.chosen[0])
+    for i in range(taken):
+        row = self.chosen[i] * self.score_width + background
+        if classes == 1:
+            self.order[0] = best_class(self, row)
+        else:
+            sort_best(&self.scores, row, &self.order[0], self.classes, classes)
+        for j in range(classes):
+            put(self, self.per_box * i + j, self.chosen[i], self.order[j], at(&self.scores, row + self.order[j]))
+    self.count[0] = taken
+
+
+cdef inline int32_t best_class(DetectionPostProcess self, Py_ssize_t row) noexcept nogil:
+    cdef int32_t best
+    if self.scores.codes == NULL:
+        slots.arg_max_f32(self.classes, 1, 1, self.scores.values + row, 0, &best)
+    else:
+        slots.arg_max_s8(self.classes, 1, 1, <const signed char *>self.scores.codes + row, <uint8_t>self.flip, &best)
+    return best
+
+
+cdef void put(DetectionPostProcess self, Py_ssize_t i, Py_ssize_t box, Py_ssize_t label, float score) noexcept nogil:
+    memcpy(&self.boxes[i, 0], &self.decoded[box, 0], sizeof(Box))
+    self.labels[i] = label
+    self.confidences[i] = score
+
+
+# Classes of equal score come out in the order of the peer, which is that of libstdc++'s std::partial_sort: a heap of
+# the first `most`, with the worst on top, takes in what is better, and is then sorted.
+cdef void sort_best(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t n, Py_ssize_t most) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int32_t value
+    for i in range(n):
+        order[i] = <int32_t>i
+    for i in range((most - 2) // 2, -1, -1):
+        sink(x, row, order, i, most, order[i])
+    for i in range(most, n):
+        if at(x, row + order[i]) > at(x, row + order[0]):
+            value, order[i] = order[i], order[0]
+            sink(x, row, order, 0, most, value)
+    for i in range(most - 1, 0, -1):
+        value, order[i] = order[i], order[0]
+        sink(x, row, order, 0, i, value)
+
+
+cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole, Py_ssize_t n,
+               int32_t value) noexcept nogil:
+    """Put `value` in the heap whose place `hole` is empty: the hole goes down to a leaf, the value up from there."""
+    cdef Py_ssize_t top = hole, child = hole
+    cdef float score = at(x, row + value)
+    while child < (n - 1) // 2:
+        child = 2 * (child + 1)
+        if at(x, row + order[child]) > at(x, row + order[child - 1]):
+            child -= 1
+        order[hole] = order[child]
+        hole = child
+    if n % 2 == 0 and child == (n - 2) // 2:
+        child = 2 * child + 1
+        order[hole] = order[child]
+        hole = child
+    while hole > top and at(x, row + order[(hole - 1) // 2]) > score:
+        order[hole] = order[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    order[hole] = value
+
+
+# ---- class by class ------------------------------------------------------------------------------------------
+cdef void by_class(DetectionPostProcess self) noexcept nogil:
+    """The best of all classes' survivors; among equals, the lower class and the one taken earlier come first."""
+    cdef Py_ssize_t c, i, j, n, taken, kept = 0, background = self.score_width - self.classes
+    cdef float score
+    cdef int32_t *survivors = &self.order[0]
+    for c in range(self.classes):
+        n = 0
+        for i in range(self.n):
+            score = at(&self.scores, i * self.score_width + background + c)
+            if score >= self.score_threshold:
+                self.heap[n] = ranked(score, i)
+                n += 1
+        taken = suppress(self, n, min(self.per_class, self.most), survivors)
+        for i in range(taken):
+            score = at(&self.scores, survivors[i] * self.score_width + background + c)
+            j = kept
+            while j > 0 and self.chosen_score[j - 1] < score:
+                j -= 1
+            if j == self.most:
+                break
+            kept = min(kept + 1, self.most)
+            for n in range(kept - 1, j, -1):
+                self.chosen[n] = self.chosen[n - 1]
+                self.chosen_class[n] = self.chosen_class[n - 1]
+                self.chosen_score[n] = self.chosen_score[n - 1]
+            self.chosen[j], self.chosen_class[j], self.chosen_score[j] = survivors[i], <int32_t>c, score
+    for i in range(kept):
+        put(self, i, self.chosen[i], self.chosen_class[i], self.chosen_score[i])
+    self.count[0] = kept

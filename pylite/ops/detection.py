@@ -1,0 +1,74 @@
+"""TFLite_Detection_PostProcess, the custom op that ends SSD detectors: from encoded boxes to the best few."""
+import numpy as np
+
+from pylite.node import Call, Scratch
+from pylite.registry import register
+from pylite.schema import flex
+
+NAME = "TFLite_Detection_PostProcess"
+CODES = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}   # what a byte's bits mean
+
+
+def detection_options(node):
+    """The options as a dict, with what the peer takes where one is left out."""
+    given = flex.decode(node.operator.custom_options, NAME)
+    options = dict.fromkeys(("max_detections", "max_classes_per_detection", "num_classes", "nms_score_threshold",
+                             "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"), 0)
+    options |= {"detections_per_class": 100, "use_regular_nms": False, **given}
+    if not 0 < options["nms_iou_threshold"] <= 1:
+        raise node.error(f"nms_iou_threshold {options['nms_iou_threshold']} is not above 0 and at most 1")
+    if min(options["max_detections"], options["max_classes_per_detection"], options["detections_per_class"]) < 1:
+        raise node.error(f"max_detections, max_classes_per_detection and detections_per_class must be positive; they "
+                         f"are {options['max_detections']}, {options['max_classes_per_detection']} and "
+                         f"{options['detections_per_class']}")
+    return options
+
+
+def infer_detection(node):
+    encodings, scores, anchors = node.inputs
+    options = detection_options(node)
+    classes = options["num_classes"]
+    if len(encodings.shape) != 3 or encodings.shape[0] != 1 or encodings.shape[2] < 4:
+        raise node.error(f"of shape {list(encodings.shape)} should be encoded boxes, [1, boxes, 4 or more]", encodings)
+    boxes = encodings.shape[1]
+    if scores.shape not in ((1, boxes, classes), (1, boxes, classes + 1)):
+        raise node.error(f"of shape {list(scores.shape)} should be scores of {boxes} boxes for {classes} classes, with "
+                         "or without a background", scores)
+    if len(anchors.shape) != 2 or anchors.shape[0] < boxes or anchors.shape[1] != 4:
+        raise node.error(f"of shape {list(anchors.shape)} should be {boxes} anchors of 4", anchors)
+    found = options["max_detections"] * options["max_classes_per_detection"]
+    return [(1, found, 4), (1, found), (1, found), (1,)]
+
+
+def lower_detection(node):
+    encodings, scores, anchors = node.inputs
+    o = detection_options(node)
+    n, classes = encodings.shape[1], o["num_classes"]
+    most, regular = o["max_detections"], bool(o["use_regular_nms"])
+    operands = []
+    for value, table in ((encodings, box_table), (scores, score_table), (anchors, box_table)):
+        operands += [value.view(value.shape[-2:], dtype="uint8" if value.dtype == "int8" else value.dtype),
+                     None if value.dtype == "float32" else table(value)]
+    boxes, labels, confidences, count = node.outputs
+    found = boxes.shape[1]
+    scales = np.array([o["y_scale"], o["x_scale"], o["h_scale"], o["w_scale"]], np.float32)
+    return Call("detection.DetectionPostProcess", *operands, boxes.view((found, 4)), labels.flat, confidences.flat,
+                count, scales, classes, most, o["detections_per_class"], o["max_classes_per_detection"], regular,
+                o["nms_score_threshold"], o["nms_iou_threshold"], 0x80 if scores.dtype == "uint8" else 0,
+                Scratch((n, 4), "float32"), Scratch((n,), "uint64"), Scratch((most,), "int32"),
+                Scratch((most,), "int32"), Scratch((most,), "float32"), Scratch((max(classes, most),), "int32"))
+
+
+def box_table(value):
+    """What each 8-bit code is worth in an encoding or an anchor: in float32 throughout."""
+    return (CODES[value.dtype].astype(np.float32) - np.float32(value.zero_point)) * value.scale
+
+
+def score_table(value):
+    """What each 8-bit code is worth as a score: as DEQUANTIZE has it."""
+    return (float(value.scale) * (CODES[value.dtype].astype(np.int64) - value.zero_point)).astype(np.float32)
+
+
+register(NAME, versions=(1, 100), types=[f"{b} {s} {b} -> float32 float32 float32 float32"
+                                         for b in ("float32", "uint8", "int8") for s in ("float32", "uint8", "int8")],
+         infer=infer_detection, lower=lower_detection)

@@ -1,0 +1,111 @@
+"""TFLite_Detection_PostProcess against the peer: same boxes, same order, ties and all."""
+import numpy as np
+import pytest
+from flatbuffers import flexbuffers
+
+from pylite.errors import OpError
+from pylite.interpreter import Interpreter
+from pylite.schema import flex, load
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential, run_peer
+
+NAME = "TFLite_Detection_PostProcess"
+
+
+def flexbuffer(options):
+    """A dict as a FlexBuffer, the way converters write these options."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for key, value in options.items():
+            builder.Key(key)
+            add = {bool: builder.Bool, int: builder.Int, float: builder.Float}[type(value)]
+            add(value)
+    return bytes(builder.Finish())
+
+
+def found(inputs, model):
+    """The peer's results, with zeros in the places that it leaves as they were in memory."""
+    options = flex.decode(load(model).subgraphs[0].operators[0].custom_options, NAME)
+    boxes, labels, scores, count = run_peer(model, inputs)
+    per_box, regular = options["max_classes_per_detection"], options["use_regular_nms"]
+    for array in (boxes, labels, scores):
+        if regular:
+            array[:, int(count[0]):] = 0
+        else:
+            groups = array.reshape(options["max_detections"], per_box, -1)
+            groups[int(count[0]):] = 0
+            groups[:, options["num_classes"]:] = 0
+    return [boxes, labels, scores, count]
+
+
+def draw_detection(m, rng, dtype, regular, per_box):
+    n, classes = int(rng.integers(1, 120)), int(rng.integers(1, 9))
+    background = int(rng.integers(0, 2))
+    levels = int(rng.choice([4, 50, 5000]))             # few levels make many equal scores
+    quantization = {"scale": 0.05, "zero_point": 118} if dtype == "uint8" else {}
+    encodings = rng.normal(0, 1.5, (1, n, 4 + int(rng.integers(0, 2)))).astype(np.float32)
+    scores = (rng.integers(0, levels, (1, n, classes + background)) / levels).astype(np.float32)
+    centres = rng.uniform(0, 1, (n, 2))
+    anchors = np.concatenate([centres, rng.uniform(0.05, 0.5, (n, 2))], 1).astype(np.float32)
+    if dtype == "uint8":
+        encodings = np.clip(np.round(encodings / 0.05) + 118, 0, 255).astype(np.uint8)
+        scores = np.round(scores * 255).astype(np.uint8)
+        anchors = np.round(anchors * 200).astype(np.uint8)
+    tensors = [m.tensor("encodings", encodings.shape, dtype, **quantization),
+               m.tensor("scores", scores.shape, dtype, **({"scale": 1 / 255, "zero_point": 0} if quantization else {})),
+               m.constant("anchors", anchors, **({"scale": 1 / 200, "zero_point": 0} if quantization else {}))]
+    most = int(rng.integers(1, 30))
+    options = {"max_detections": most, "max_classes_per_detection": per_box, "num_classes": classes,
+               "nms_score_threshold": float(rng.choice([1e-8, 0.3])), "nms_iou_threshold": float(rng.uniform(0.2, 1)),
+               "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0, "use_regular_nms": regular}
+    if rng.random() < 0.5:
+        options["detections_per_class"] = int(rng.integers(1, 40))
+    outputs = [m.tensor("boxes", (1, most * per_box, 4)), m.tensor("labels", (1, most * per_box)),
+               m.tensor("confidences", (1, most * per_box)), m.tensor("count", (1,))]
+    m.operator(NAME, tensors, outputs, custom_options=flexbuffer(options))
+    m.inputs(tensors[:2])
+    m.outputs(outputs)
+    return [encodings, scores]
+
+
+@differential("float32", "uint8", count=40, tolerance=0, reference=found)
+def test_all_classes_at_once(m, rng, dtype):
+    return draw_detection(m, rng, dtype, regular=False, per_box=1)
+
+
+@differential("float32", "uint8", count=40, tolerance=0, reference=found)
+def test_several_classes_a_box(m, rng, dtype):
+    return draw_detection(m, rng, dtype, regular=False, per_box=int(rng.integers(2, 6)))
+
+
+@differential("float32", "uint8", count=40, tolerance=0, reference=found)
+def test_class_by_class(m, rng, dtype):
+    return draw_detection(m, rng, dtype, regular=True, per_box=int(rng.integers(1, 3)))
+
+
+def small_model(anchor_height=0.5, **options):
+    m = ModelBuilder()
+    anchors = np.array([[0.5, 0.5, anchor_height, 0.5]] * 3, np.float32)
+    tensors = [m.tensor("encodings", (1, 3, 4)), m.tensor("scores", (1, 3, 2)), m.constant("anchors", anchors)]
+    outputs = [m.tensor(name, (1,)) for name in ("boxes", "labels", "confidences", "count")]
+    given = {"max_detections": 2, "max_classes_per_detection": 1, "num_classes": 2, "nms_score_threshold": 0.0,
+             "nms_iou_threshold": 0.5, "y_scale": 1.0, "x_scale": 1.0, "h_scale": 1.0, "w_scale": 1.0}
+    m.operator(NAME, tensors, outputs, custom_options=flexbuffer(given | options))
+    m.inputs(tensors[:2])
+    m.outputs(outputs)
+    return Interpreter(model_content=m.build())
+
+
+def test_a_box_inside_out_is_refused_when_run():
+    interpreter = small_model(anchor_height=-0.5)
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match=f"{NAME}.*minimum above its maximum"):
+        interpreter.invoke()
+
+
+@pytest.mark.parametrize(("options", "text"), [({"nms_iou_threshold": 0.0}, "nms_iou_threshold"),
+                                               ({"max_detections": 0}, "must be positive"),
+                                               ({"num_classes": 4}, "scores")])
+def test_bad_options_are_refused(options, text):
+    with pytest.raises(OpError, match=text):
+        small_model(**options).allocate_tensors()
