@@ -329,6 +329,7 @@ def _after_fork():
     """Another thread may have held a lock while the process forked; in the child that thread is gone."""
     for interpreter in list(_living):
         interpreter._lock = threading.RLock()
+        interpreter._model._lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)
