@@ -7,9 +7,9 @@ also computed anew by its planner's rules, which checks the measurement and is w
 tensors live elsewhere.  Exit code 1 when pylite's arena is the larger for any model.
 """
 import json
+import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import _common
 import numpy as np
@@ -135,10 +135,25 @@ def litert(path):
     return total, span
 
 
-def litert_apart(path):
-    """litert(path) in a process of its own, which some models bring down; None when it cannot load the model."""
-    done = subprocess.run([sys.executable, __file__, "--litert", str(path)], capture_output=True, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+def litert_apart(paths):
+    """litert() of each path, from a process that some models bring down; None for those that it cannot load."""
+    found = []
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    while len(found) < len(paths):
+        rest = [str(path) for path in paths[len(found):]]
+        done = subprocess.run([sys.executable, __file__, "--litert", *rest], capture_output=True, text=True,
+                              env=environment)
+        found += [json.loads(line) for line in done.stdout.splitlines()]
+        if done.returncode:
+            found.append(None)
+    return found
+
+
+def litert_or_none(path):
+    try:
+        return litert(path)
+    except (ValueError, RuntimeError):      # the peer lacks an operator, or cannot prepare one
+        return None
 
 
 def pylite(path):
@@ -159,12 +174,9 @@ def pylite(path):
 
 def compare(paths):
     """[(path, pylite's bytes, lower bound, LiteRT's bytes by its rules, by its addresses)] for models that both run"""
-    rows = []
-    with ThreadPoolExecutor(2) as pool:
-        for path, ours, theirs in zip(paths, map(pylite, paths), pool.map(litert_apart, paths), strict=True):
-            if ours and theirs:
-                rows.append((path, *ours, *theirs))
-    return rows
+    ours = {path: found for path in paths if (found := pylite(path))}
+    theirs = litert_apart(list(ours))
+    return [(path, *found, *other) for (path, found), other in zip(ours.items(), theirs, strict=True) if other]
 
 
 def larger(rows):
@@ -174,7 +186,8 @@ def larger(rows):
 
 def main(arguments):
     if arguments[:1] == ["--litert"]:
-        _common.say(json.dumps(litert(arguments[1])))
+        for path in arguments[1:]:
+            _common.say(json.dumps(litert_or_none(path)))
         return 0
     rows = compare(arguments or _common.models())
     _common.print_table(("model", "pylite", "lower bound", "LiteRT, by rule", "LiteRT, measured"),

@@ -1,4 +1,7 @@
 """Lifetimes to arena offsets: which values share memory, where each lies, and what that costs."""
+import math
+from operator import attrgetter
+
 import numpy as np
 
 from pylite._core import arena
@@ -6,6 +9,7 @@ from pylite.graph import NUMPY_DTYPES
 from pylite.node import Scratch, Value, View
 
 GUARD = 64          # bytes of guard band behind each block in debug mode
+_index = attrgetter("index")
 
 
 class Plan:
@@ -68,7 +72,7 @@ def plan(lowered, preserve=False, guard=False):
                 if root not in first:
                     first[root] = step
                 last[root] = step
-    end = max(len(calls) - 1, 0)
+    end = len(calls)        # the caller reads and writes its tensors after the last step
     for index in subgraph.inputs:
         root = values[index].root
         if root.kind == "input":
@@ -86,17 +90,18 @@ def plan(lowered, preserve=False, guard=False):
         replaced = set()
     else:
         replaced = _share_in_place(lowered, first, last)
-    owners = list(first) + [s for s, _ in scratch]
-    sizes = [owner.nbytes for owner in first]
-    sizes += [int(np.prod(s.shape)) * NUMPY_DTYPES[s.dtype].itemsize for s, _ in scratch]
-    firsts = list(first.values()) + [step for _, step in scratch]
-    lasts = [last[owner] for owner in first] + [step for _, step in scratch]
+    roots = sorted(first, key=_index)
+    owners = roots + [s for s, _ in scratch]
+    sizes = [owner.nbytes for owner in roots]
+    sizes += [math.prod(s.shape) * NUMPY_DTYPES[s.dtype].itemsize for s, _ in scratch]
+    firsts = [first[owner] for owner in roots] + [step for _, step in scratch]
+    lasts = [last[owner] for owner in roots] + [step for _, step in scratch]
     room = [n + GUARD for n in sizes] if guard else sizes
     offset, total, bound = arena.plan(np.array(room, np.int64), np.array(firsts, np.int64), np.array(lasts, np.int64))
     offset = offset.tolist()
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
-    count = len(first)
-    offsets = {owner.index: at for owner, at in zip(owners[:count], offset[:count], strict=True)}
+    count = len(roots)
+    offsets = {root.index: at for root, at in zip(roots, offset[:count], strict=True)}
     return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks, replaced)
 
 

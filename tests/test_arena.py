@@ -1,10 +1,21 @@
-"""The memory planner: properties of every plan."""
+"""The memory planner: properties of every plan, sizes beside the peer's, guard bands and max_memory."""
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
+from pylite import Interpreter, binding, registry
 from pylite._core import arena
+from pylite.node import Call
+from pylite.schema.builder import ModelBuilder
+from tests import oneop
+
+ROOT = Path(__file__).resolve().parents[1]
 
 BLOCK = st.tuples(st.integers(0, 5000), st.integers(0, 40), st.integers(0, 40)).map(
     lambda b: (b[0], min(b[1:]), max(b[1:])))
@@ -39,8 +50,8 @@ def test_the_same_blocks_get_the_same_plan(blocks):
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 6)), min_size=1, max_size=60))
 @settings(max_examples=50, deadline=None)
-def test_a_chain_reaches_the_bound_of_its_aligned_sizes(blocks):
-    """In a chain each block lives with the one before and the one after it: two alternating ends always suffice."""
+def test_a_chain_takes_at_most_half_as_much_again_as_its_bound(blocks):
+    """In a chain each block lives with the one before and the one after it."""
     size = np.array([64 * n for n, _ in blocks], np.int64)
     first = np.arange(len(size), dtype=np.int64)
     _, total, bound = arena.plan(size, first, first + 1)
@@ -61,3 +72,90 @@ def test_impossible_blocks_are_refused(blocks):
 def test_columns_of_unequal_length_are_refused():
     with pytest.raises(ValueError, match="2 sizes, 1 first uses"):
         arena.plan(np.ones(2, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+@pytest.fixture
+def chain(monkeypatch):
+    """A function that builds a model of copying nodes with the tensor sizes given, in bytes."""
+    registry.find("RELU")       # loads the ops, so that the next line is undone to what they registered
+    monkeypatch.setitem(registry._ops, "RELU", registry.Op(
+        "RELU", (1, 1), ["uint8 -> uint8"], lambda node: [node.outputs[0].shape], lower_copy, None, False))
+
+    def build(*sizes):
+        m = ModelBuilder()
+        tensors = [m.tensor(f"t{i}", (size,), "uint8") for i, size in enumerate(sizes)]
+        for x, y in zip(tensors[:-1], tensors[1:], strict=True):
+            m.operator("RELU", [x], [y])
+        m.inputs(tensors[:1])
+        m.outputs(tensors[-1:])
+        return m.build()
+    return build
+
+
+def lower_copy(node):
+    x, y = node.inputs[0], node.outputs[0]
+    count = min(x.size, y.size)
+    return Call("movement.CopyBytes", x.view((count,)), y.view((count,)))
+
+
+def test_guard_bands_name_the_node_that_writes_out_of_bounds(chain, monkeypatch):
+    model = chain(100, 100, 100, 100)
+    made = []
+    real = binding.kernel_class("movement.CopyBytes")
+
+    def faulty(x, y):
+        made.append(y)
+        return real(np.zeros(101, np.uint8), as_strided(y, (101,))) if len(made) == 2 else real(x, y)
+    monkeypatch.setattr(binding, "kernel_class", lambda name: faulty)
+    interpreter = Interpreter(model_content=model, guard_bands=True)
+    interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"node 1 RELU wrote out of bounds, behind 't2' \(tensor 2"):
+        interpreter.invoke()
+
+
+def test_guard_bands_pass_what_stays_inside(chain):
+    interpreter = Interpreter(model_content=chain(100, 60, 100), guard_bands=True)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.arange(100, dtype=np.uint8))
+    interpreter.invoke()
+    assert interpreter.get_tensor(2)[:60].tolist() == list(range(60))
+
+
+def test_max_memory_names_the_node_at_the_peak(chain):
+    model = chain(100, 1000, 5000, 3000, 10)
+    with pytest.raises(MemoryError, match=r"needs \d+ bytes and max_memory is 8000; the peak is at node 2 RELU with"):
+        Interpreter(model_content=model, max_memory=8000).allocate_tensors()
+    Interpreter(model_content=model, max_memory=8200).allocate_tensors()
+
+
+def benchmark(name):
+    """A script of benchmarks/ as a module."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def test_no_arena_is_larger_than_the_peers():
+    if oneop.peer() is None:
+        pytest.skip("the peer (ai-edge-litert) is not installed")
+    folder = ROOT.parent / "shared" / "models"
+    if not folder.is_dir():
+        pytest.skip(f"no models to compare: {folder} does not exist")
+    arenas = benchmark("arena")
+    rows = arenas.compare(sorted(folder.glob("**/*.tflite")))
+    assert rows
+    assert arenas.larger(rows) == []
+
+
+def test_the_recomputed_plan_of_the_peer():
+    """A chain of three in which the first and the last node share; ADD writes over its input."""
+    plan = benchmark("arena").litert_plan
+    nodes = [("CONV_2D", (0,), (1,)), ("CONV_2D", (1,), (2,)), ("CONV_2D", (2,), (3,))]
+    assert plan(nodes, (0,), (3,), {0: 10, 1: 100, 2: 50, 3: 100}) == ({0: 0, 1: 64, 3: 64, 2: 192}, 242)
+    nodes = [("CONV_2D", (0,), (1,)), ("ADD", (1, 0), (2,)), ("CONV_2D", (2,), (3,))]
+    assert plan(nodes, (0,), (3,), {0: 10, 1: 100, 2: 100, 3: 64}) == ({0: 0, 1: 64, 2: 64, 3: 192}, 256)

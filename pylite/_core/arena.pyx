@@ -32,7 +32,7 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
     span = lasts - firsts
     orders = (
         # blocks that live throughout first, then by size: the order of TensorFlow Lite's own planner
-        lambda: np.lexsort((index, firsts, np.where(whole, 0, -rounded), ~whole)),
+        lambda: np.lexsort((index, np.where(whole, 0, firsts), np.where(whole, 0, -sizes), ~whole)),
         lambda: np.lexsort((index, firsts, -rounded)),
         lambda: np.lexsort((index, -rounded, -breadth)),
         lambda: np.lexsort((index, firsts, -rounded * (span + 1))),
