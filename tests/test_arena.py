@@ -1,5 +1,6 @@
 """The memory planner: properties of every plan, sizes beside the peer's, guard bands and max_memory."""
 import importlib.util
+import itertools
 import sys
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def chain(monkeypatch):
     def build(*sizes):
         m = ModelBuilder()
         tensors = [m.tensor(f"t{i}", (size,), "uint8") for i, size in enumerate(sizes)]
-        for x, y in zip(tensors[:-1], tensors[1:], strict=True):
+        for x, y in itertools.pairwise(tensors):
             m.operator("RELU", [x], [y])
         m.inputs(tensors[:1])
         m.outputs(tensors[-1:])
