@@ -96,13 +96,13 @@ def chain(monkeypatch):
 def lower_copy(node):
     x, y = node.inputs[0], node.outputs[0]
     count = min(x.size, y.size)
-    return Call("movement.CopyBytes", x.view((count,)), y.view((count,)))
+    return Call("movement.Copy", x.view((count,)), y.view((count,)))
 
 
 def test_guard_bands_name_the_node_that_writes_out_of_bounds(chain, monkeypatch):
     model = chain(100, 100, 100, 100)
     made = []
-    real = binding.kernel_class("movement.CopyBytes")
+    real = binding.kernel_class("movement.Copy")
 
     def faulty(x, y):
         made.append(y)
