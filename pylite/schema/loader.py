@@ -25,6 +25,9 @@ _NO_SCALES = np.empty(0, np.float32)
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
 _NO_OPTIONS = Record()
+_ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**15, 2**15 - 1), "uint16": (0, 2**16 - 1),
+                "int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1)}
+_ANY_ZERO_POINT = -2**31, 2**31 - 1
 
 
 def load(source):
@@ -229,6 +232,10 @@ class _Loader:
                 if zero_points != 1:
                     raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
                 zero_point = np.repeat(zero_point, scales)
+            low, high = _ZERO_POINTS.get(record.type, _ANY_ZERO_POINT)
+            for z in zero_point.tolist():
+                if not low <= z <= high:
+                    raise _invalid_tensor(where, i, record, f"its zero point {z} lies outside {low} to {high}")
             return graph.Quantization(scale, zero_point, axis, min=q.min, max=q.max)
         kind = type(details).__name__
         known = {"min": q.min, "max": q.max}

@@ -245,6 +245,7 @@ def change(path, value):
     ("subgraphs.0.tensors.1.quantization.scale", np.array([1, 2, 3, np.inf], np.float32), "not finite"),
     ("subgraphs.0.tensors.0.quantization.scale", np.array([np.nan], np.float32), "its scale is nan"),
     ("subgraphs.0.tensors.1.quantization.zero_point", np.zeros(3, np.int64), "4 scales, 3 zero points"),
+    ("subgraphs.0.tensors.0.quantization.zero_point", np.array([128]), "its zero point 128 lies outside -128 to 127"),
     ("subgraphs.0.tensors.7.sparsity.traversal_order", (0, 0), "sparse traversal order"),
     ("subgraphs.0.tensors.7.sparsity.block_map", (7,), "sparse traversal order"),
     ("subgraphs.0.tensors.7.external_buffer", 3, "unknown external buffer 3"),
