@@ -24,6 +24,7 @@ cdef extern from "simd.h" nogil:
         const int16_t *reciprocal
         int32_t multiplier, exponent
     ctypedef struct pl_slots:
+        void (*lut8)(size_t n, const void *x, void *y, const void *table) noexcept nogil
         void (*copy_runs)(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow,
                           uint8_t *y, ptrdiff_t yrow) noexcept nogil
         void (*copy_strided)(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xrow, ptrdiff_t xcol,
@@ -36,7 +37,6 @@ cdef extern from "simd.h" nogil:
                             int32_t *at) noexcept nogil
         void (*arg_max_s8)(size_t n, size_t cols, ptrdiff_t stride, const int8_t *x, uint8_t flip,
                            int32_t *at) noexcept nogil
-        void (*lut8)(size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y) noexcept nogil
         void (*pool_pixel)(int kind, const pl_window *w, const void *x, void *y) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
         void (*softmax_f32)(size_t n, float beta, const float *x, float *y) noexcept nogil
@@ -56,12 +56,17 @@ cdef extern from "simd.h" nogil:
         void (*bilinear_s16)(size_t n, size_t c, const int16_t *top, const int16_t *bottom, const int32_t *low,
                              const int32_t *high, const int32_t *fraction, int32_t dy, int16_t *y) noexcept nogil
         void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
+    ctypedef void (*pl_unary_fn)(size_t n, const void *x, void *y, const void *p) noexcept nogil
+    ctypedef void (*pl_binary_fn)(
+        size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) noexcept nogil
     ctypedef struct pl_pool:
         pass
     ctypedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil
 
 
 cdef const pl_slots *slots
+cdef pl_unary_fn unary_row(str name) except NULL
+cdef pl_binary_fn binary_row(str name) except NULL
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
 
 

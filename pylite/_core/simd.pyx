@@ -1,8 +1,6 @@
 """Run-time choice of the instruction set, and the worker pool."""
 import os
 
-from libc.stdint cimport uint8_t
-
 
 cdef extern from "simd.h" nogil:
     ctypedef struct pl_isa:
@@ -10,6 +8,8 @@ cdef extern from "simd.h" nogil:
         int (*usable)() noexcept nogil
         void (*fill)(pl_slots *s) noexcept nogil
     const pl_isa pl_ladder[]
+    pl_unary_fn pl_unary_row(const pl_slots *s, const char *name)
+    pl_binary_fn pl_binary_row(const pl_slots *s, const char *name)
     pl_pool *pl_pool_create(int threads)
     void pl_pool_destroy(pl_pool *pool)
     int pl_pool_threads(const pl_pool *pool)
@@ -24,6 +24,22 @@ current = ""
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
     """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n), each of at least `grain` items."""
     pl_for(pool, n, grain, fn, ctx)
+
+
+cdef pl_unary_fn unary_row(str name) except NULL:
+    """The one-operand row `name` of the rung in use (PL_UNARY_SLOTS in simd.h)."""
+    cdef pl_unary_fn row = pl_unary_row(&table, name.encode())
+    if row == NULL:
+        raise ValueError(f"there is no one-operand row {name!r}")
+    return row
+
+
+cdef pl_binary_fn binary_row(str name) except NULL:
+    """The two-operand row `name` of the rung in use (PL_BINARY_SLOTS in simd.h)."""
+    cdef pl_binary_fn row = pl_binary_row(&table, name.encode())
+    if row == NULL:
+        raise ValueError(f"there is no two-operand row {name!r}")
+    return row
 
 
 def available():

@@ -1,4 +1,6 @@
 """Random shapes, values and quantizations that several of the one-op tests draw from."""
+import numpy as np
+
 from pylite.quantization import LIMITS
 
 
@@ -37,3 +39,23 @@ def quantization(rng, dtype):
     zero_point = int(rng.choice([low, high, 0 if low else 128, rng.integers(low, high)]))
     scale = float(rng.choice([rng.random() + 1e-3, 2.0 ** rng.integers(-12, 3), 1e-7, 300.0], p=[0.6, 0.2, 0.1, 0.1]))
     return {"scale": scale, "zero_point": 0 if dtype == "int16" else zero_point}
+
+
+def mild_quantization(rng, dtype, scale=None):
+    """{scale, zero_point} among which no output scale is out of an op's reach."""
+    low, high = LIMITS[dtype]
+    if scale is None:
+        scale = np.exp(rng.uniform(-5, 0)) / (64 if dtype == "int16" else 1)
+    zero_point = int(rng.integers(low, high + 1)) if rng.random() < 0.7 else (low + high + 1) // 2
+    return {"scale": float(np.float32(scale)), "zero_point": 0 if dtype == "int16" else zero_point}
+
+
+def shape_of(rng, most=5, least=0, empty=0.04):
+    """A shape of `least` to `most` dimensions: small ones and half the time a long one; rarely empty."""
+    rank = int(rng.integers(least, most + 1))
+    shape = [int(n) for n in rng.integers(1, 5, rank)]
+    if rank and rng.random() < 0.5:
+        shape[int(rng.integers(rank))] = int(rng.integers(5, 130))
+    if rank and rng.random() < empty:
+        shape[int(rng.integers(rank))] = 0
+    return tuple(shape)

@@ -1,28 +1,251 @@
-"""Element-wise kernels."""
-cimport cython
-from libc.stdint cimport uint8_t
+"""Element-wise kernels: one for any function of one operand, one for any of two with broadcasting."""
+from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, slots
+from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_unary_fn, unary_row
+
+ctypedef fused integer:
+    int8_t
+    int16_t
+    int32_t
+    uint8_t
+
+cdef enum:
+    MAX_OUTER = 7      # the outer dimensions of a broadcast: of eight at most, the last is the row
+cdef uint8_t nothing = 0
 
 
-cdef class Lut8(Kernel):
-    """y[i] = table[x[i]] for 8-bit x and y, bytes taken as unsigned.  x, y: (n,) uint8; table: (256,) uint8."""
-    cdef const uint8_t[::1] x
-    cdef const uint8_t[::1] table
+cdef const void *pointer(const uint8_t[::1] array) noexcept:
+    """The first byte; never NULL, though there may be none."""
+    return <const void *>&array[0] if array.shape[0] else <const void *>&nothing
+
+
+# ---- one operand -------------------------------------------------------------------------------------------
+cdef struct UnaryJob:
+    pl_unary_fn row
+    const uint8_t *x
+    uint8_t *y
+    const void *p
+    ptrdiff_t n, x_size, y_size, grain
+
+
+cdef class Unary(Kernel):
+    """y[i] = f(x[i]) for the row `name` (PL_UNARY_SLOTS in simd.h).
+
+    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: the row's
+    parameters as bytes or array of uint8; grain: the least number of elements worth a thread.
+    """
+    cdef UnaryJob job
+    cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
-    def __init__(self, const uint8_t[::1] x, const uint8_t[::1] table, uint8_t[::1] y):
-        self.x, self.table, self.y = x, table, y
-        self.fn = <kernel_fn>lut8
+    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p=b"",
+                 ptrdiff_t grain=16384):
+        self.x, self.y, self.p = x, y, p
+        self.job.row = unary_row(name)
+        self.job.n, self.job.grain = n, grain
+        self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
+        self.job.x_size, self.job.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
+        self.fn = <kernel_fn>run_unary
 
 
-@cython.boundscheck(False)
-cdef void lut8_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    pass
-
-
-cdef int lut8(Lut8 self, pl_pool *pool) noexcept nogil:
-    if self.x.shape[0]:
-        slots.lut8(self.x.shape[0], &self.x[0], &self.table[0], &self.y[0])
+cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.job.n, self.job.grain, unary_range, &self.job)
     return 0
+
+
+cdef void unary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef UnaryJob *job = <UnaryJob *>ctx
+    job.row(end - begin, job.x + begin * job.x_size, job.y + begin * job.y_size, job.p)
+
+
+# ---- one operand, other parameters for each index of an axis -----------------------------------------------
+cdef class UnaryPerAxis(Kernel):
+    """y[o, c, i] = f_c(x[o, c, i]) for the row `name`.
+
+    shape: (outer, channels, inner); x, y: bytes as for Unary; p: the parameters of each channel, (channels * k,).
+    """
+    cdef UnaryJob job
+    cdef ptrdiff_t channels, p_size
+    cdef const uint8_t[::1] x, p
+    cdef uint8_t[::1] y
+
+    def __init__(self, str name, tuple shape, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p):
+        cdef ptrdiff_t outer, channels, inner
+        outer, channels, inner = shape
+        self.x, self.y, self.p = x, y, p
+        self.channels, self.p_size = channels, p.shape[0] // max(channels, 1)
+        self.job.row = unary_row(name)
+        self.job.n, self.job.grain = outer * channels, inner
+        self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
+        self.job.x_size = inner * (x.shape[0] // max(outer * channels * inner, 1))
+        self.job.y_size = inner * (y.shape[0] // max(outer * channels * inner, 1))
+        self.fn = <kernel_fn>run_unary_per_axis
+
+
+cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
+    cdef UnaryJob *job = &self.job
+    cdef ptrdiff_t i
+    for i in range(job.n):
+        job.row(job.grain, job.x + i * job.x_size, job.y + i * job.y_size,
+                <const uint8_t *>job.p + i % self.channels * self.p_size)
+    return 0
+
+
+# ---- two operands ------------------------------------------------------------------------------------------
+cdef struct BinaryJob:
+    pl_binary_fn row
+    const uint8_t *a
+    const uint8_t *b
+    uint8_t *y
+    const void *p
+    ptrdiff_t rows, n, a_size, b_size, y_size
+    int outer, a_step, b_step
+    ptrdiff_t shape[MAX_OUTER]
+    ptrdiff_t a_strides[MAX_OUTER]
+    ptrdiff_t b_strides[MAX_OUTER]
+
+
+cdef class Binary(Kernel):
+    """y = f(a, b) with broadcasting, for the row `name` (PL_BINARY_SLOTS in simd.h).
+
+    shape: y's, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 where the operand repeats;
+    a, b, y: bytes, (elements * item size,) uint8, where y may be the memory of an operand of its own size;
+    p: the row's parameters as bytes.
+    """
+    cdef BinaryJob job
+    cdef const uint8_t[::1] a, b, p
+    cdef uint8_t[::1] y
+
+    def __init__(self, str name, tuple shape, const uint8_t[::1] a, tuple a_strides, const uint8_t[::1] b,
+                 tuple b_strides, uint8_t[::1] y, const uint8_t[::1] p=b""):
+        cdef BinaryJob *job = &self.job
+        cdef ptrdiff_t i
+        self.a, self.b, self.y, self.p = a, b, y, p
+        job.row = binary_row(name)
+        job.a, job.b, job.y = <const uint8_t *>pointer(a), <const uint8_t *>pointer(b), <uint8_t *>pointer(y)
+        job.p = pointer(p)
+        job.rows, job.n, job.a_step, job.b_step = 1, 1, 1, 1
+        job.outer = max(len(shape) - 1, 0)
+        if job.outer > MAX_OUTER:
+            raise ValueError(f"{len(shape)} dimensions cannot be broadcast")
+        if len(shape):
+            job.n, job.a_step, job.b_step = shape[-1], a_strides[-1], b_strides[-1]
+        for i in range(job.outer):
+            job.shape[i] = shape[i]
+            job.rows *= shape[i]
+        job.a_size, job.b_size, job.y_size = item_size(a, shape, a_strides), item_size(b, shape, b_strides), \
+            y.shape[0] // max(job.rows * job.n, 1)
+        for i in range(job.outer):
+            job.a_strides[i] = job.a_size * <ptrdiff_t>a_strides[i]
+            job.b_strides[i] = job.b_size * <ptrdiff_t>b_strides[i]
+        self.fn = <kernel_fn>run_binary
+
+
+cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) except -1:
+    """Bytes of one element of an operand."""
+    cdef ptrdiff_t n, stride, elements = 1
+    for n, stride in zip(shape, strides, strict=True):
+        if stride:
+            elements *= n
+    return array.shape[0] // max(elements, 1)
+
+
+cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.job.rows * self.job.n, 16384, binary_range, &self.job)
+    return 0
+
+
+cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Elements begin..end-1 of y, which may start and stop inside a row."""
+    cdef BinaryJob *job = <BinaryJob *>ctx
+    cdef ptrdiff_t index[MAX_OUTER]
+    cdef ptrdiff_t row = begin // job.n, column = begin % job.n, count
+    cdef const uint8_t *a = job.a
+    cdef const uint8_t *b = job.b
+    cdef int i
+    for i in range(job.outer - 1, -1, -1):
+        index[i] = row % job.shape[i]
+        row = row // job.shape[i]
+        a += index[i] * job.a_strides[i]
+        b += index[i] * job.b_strides[i]
+    while begin < end:
+        count = min(job.n - column, end - begin)
+        job.row(count, a + column * job.a_step * job.a_size, job.a_step, b + column * job.b_step * job.b_size,
+                job.b_step, job.y + begin * job.y_size, job.p)
+        begin += count
+        column = 0
+        for i in range(job.outer - 1, -1, -1):
+            a += job.a_strides[i]
+            b += job.b_strides[i]
+            index[i] += 1
+            if index[i] < job.shape[i]:
+                break
+            a -= index[i] * job.a_strides[i]
+            b -= index[i] * job.b_strides[i]
+            index[i] = 0
+
+
+# ---- conditions on a run's data ----------------------------------------------------------------------------
+cdef class RequireNot(Kernel):
+    """Fails when an element of x is `value`, as a divisor must not be zero.  x: bytes of elements of `dtype`."""
+    ERRORS = {1: "division by zero"}
+    cdef const uint8_t[::1] x
+    cdef ptrdiff_t n
+    cdef int32_t value
+    cdef int size
+
+    def __init__(self, str dtype, const uint8_t[::1] x, int32_t value):
+        self.size = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4}[dtype]
+        self.x, self.n = x, x.shape[0] // self.size
+        self.value = value
+        self.fn = <kernel_fn>run_require_not
+
+
+cdef bint has(const integer *x, ptrdiff_t n, integer value) noexcept nogil:
+    cdef ptrdiff_t i
+    cdef bint found = False
+    for i in range(n):
+        found |= x[i] == value
+    return found
+
+
+cdef int run_require_not(RequireNot self, pl_pool *pool) noexcept nogil:
+    if self.n == 0:
+        return 0
+    if self.size == 1:
+        return has(<const uint8_t *>&self.x[0], self.n, <uint8_t>self.value)
+    if self.size == 2:
+        return has(<const int16_t *>&self.x[0], self.n, <int16_t>self.value)
+    return has(<const int32_t *>&self.x[0], self.n, self.value)
+
+
+cdef class RequireAtLeast(Kernel):
+    """Fails when an element of x is below `low`, where the function of it has no value."""
+    ERRORS = {1: "an input is below zero, where this function has no value"}
+    cdef const uint8_t[::1] x
+    cdef ptrdiff_t n
+    cdef int32_t low
+    cdef int size
+
+    def __init__(self, str dtype, const uint8_t[::1] x, int32_t low):
+        self.size = {"int8": 1, "int16": 2}[dtype]
+        self.x, self.n = x, x.shape[0] // self.size
+        self.low = low
+        self.fn = <kernel_fn>run_require_at_least
+
+
+cdef bint has_below(const integer *x, ptrdiff_t n, int32_t low) noexcept nogil:
+    cdef ptrdiff_t i
+    cdef bint found = False
+    for i in range(n):
+        found |= x[i] < low
+    return found
+
+
+cdef int run_require_at_least(RequireAtLeast self, pl_pool *pool) noexcept nogil:
+    if self.n == 0:
+        return 0
+    if self.size == 1:
+        return has_below(<const int8_t *>&self.x[0], self.n, self.low)
+    return has_below(<const int16_t *>&self.x[0], self.n, self.low)

@@ -187,5 +187,5 @@ cdef int look_up_rows(LookUpRows self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t r
     if self.x.shape[1]:
         for r in range(self.x.shape[0]):
-            slots.lut8(self.x.shape[1], &self.x[r, 0], &self.table[0], &self.y[r, 0])
+            slots.lut8(self.x.shape[1], &self.x[r, 0], &self.y[r, 0], &self.table[0])
     return 0

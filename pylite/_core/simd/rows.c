@@ -1,7 +1,16 @@
 /* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
 #include "simd.h"
+
+/* The iterations of the next loop are independent, even when it writes over its input. */
+#if defined(__clang__)
+#define PL_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PL_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #include "rows_argmax.h"
-#include "rows_elementwise.h"
+#include "rows_unary.h"
+#include "rows_binary.h"
 #include "rows_movement.h"
 #include "rows_pooling.h"
 #include "rows_reduction.h"

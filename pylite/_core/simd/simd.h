@@ -3,6 +3,7 @@
 #define PYLITE_SIMD_H
 #include <stddef.h>
 #include <stdint.h>
+#include "elementwise.h"
 #include "reducing.h"
 
 /* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
@@ -21,8 +22,7 @@
   X(arg_max_f32, (size_t n, size_t cols, ptrdiff_t stride, const float *x, uint32_t flip, int32_t *at)) \
   X(arg_max_s32, (size_t n, size_t cols, ptrdiff_t stride, const int32_t *x, int32_t flip, int32_t *at)) \
   X(arg_max_s8, (size_t n, size_t cols, ptrdiff_t stride, const int8_t *x, uint8_t flip, int32_t *at)) \
-  /* y[i] = table[x[i]]: any 8-bit to 8-bit function, indexed by the byte's bits */ \
-  X(lut8, (size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y)) \
+  PL_SLOTS_ELEMENTWISE(X) \
   PL_SLOTS_REDUCING(X)
 
 typedef struct pl_slots {
@@ -30,6 +30,12 @@ typedef struct pl_slots {
   PL_SLOTS(X)
 #undef X
 } pl_slots;
+
+/* The row of that name in the table `s`, or NULL. */
+typedef void (*pl_unary_fn) PL_UNARY;
+typedef void (*pl_binary_fn) PL_BINARY;
+pl_unary_fn pl_unary_row(const pl_slots *s, const char *name);
+pl_binary_fn pl_binary_row(const pl_slots *s, const char *name);
 
 typedef struct pl_isa {
   const char *name;          /* the word that PYLITE_ISA takes */

@@ -1,0 +1,41 @@
+/* The element-wise slots: rows of one and of two operands, each kind with one signature. */
+#ifndef PYLITE_ELEMENTWISE_H
+#define PYLITE_ELEMENTWISE_H
+
+#define PL_SLOTS_ELEMENTWISE(X) \
+  PL_UNARY_SLOTS(X) \
+  PL_BINARY_SLOTS(X)
+
+/* y[i] = f(x[i]), rows_unary.h; p: the row's parameters, as lowering packs them.  y may be x. */
+#define PL_UNARY (size_t n, const void *x, void *y, const void *p)
+#define PL_UNARY_SLOTS(X) \
+  X(clamp_f32, PL_UNARY) X(leaky_relu_f32, PL_UNARY) X(logistic_f32, PL_UNARY) X(tanh_f32, PL_UNARY) \
+  X(exp_f32, PL_UNARY) X(elu_f32, PL_UNARY) X(hard_swish_f32, PL_UNARY) X(gelu_f32, PL_UNARY) \
+  X(gelu_tanh_f32, PL_UNARY) X(sqrt_f32, PL_UNARY) X(rsqrt_f32, PL_UNARY) X(abs_f32, PL_UNARY) X(neg_f32, PL_UNARY) \
+  X(logistic_f16, PL_UNARY) X(tanh_f16, PL_UNARY) X(gelu_f16, PL_UNARY) X(gelu_tanh_f16, PL_UNARY) \
+  X(neg_f16, PL_UNARY) X(abs_i16, PL_UNARY) X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) X(neg_i32, PL_UNARY) \
+  X(neg_i64, PL_UNARY) \
+  X(lut8, PL_UNARY) X(lut8_i16, PL_UNARY) X(lut16, PL_UNARY) X(logistic_i16, PL_UNARY) X(tanh_i16, PL_UNARY) \
+  X(rescale_i16_i8, PL_UNARY) X(rescale_i16_i16, PL_UNARY) X(rescale_i16_i32, PL_UNARY) \
+  X(rescale_i32_i8, PL_UNARY) X(rescale_i32_i16, PL_UNARY) X(rescale_abs_i16, PL_UNARY) \
+  X(leaky_relu_i16, PL_UNARY) X(sqrt_i16, PL_UNARY) X(quantize_f32_i8, PL_UNARY) X(quantize_f32_i16, PL_UNARY) \
+  X(dequantize_i8, PL_UNARY) X(dequantize_u8, PL_UNARY) X(dequantize_i16, PL_UNARY) \
+  X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY)
+
+/* y[i] = f(a[i * a_step], b[i * b_step]), rows_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
+#define PL_BINARY (size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p)
+#define PL_BINARY_SLOTS(X) \
+  X(add_f32, PL_BINARY) X(sub_f32, PL_BINARY) X(mul_f32, PL_BINARY) X(div_f32, PL_BINARY) \
+  X(maximum_f32, PL_BINARY) X(minimum_f32, PL_BINARY) X(prelu_f32, PL_BINARY) \
+  X(add_f16, PL_BINARY) X(mul_f16, PL_BINARY) X(maximum_f16, PL_BINARY) X(minimum_f16, PL_BINARY) \
+  X(add_i16, PL_BINARY) X(sub_i16, PL_BINARY) X(mul_i16, PL_BINARY) \
+  X(add_i32, PL_BINARY) X(sub_i32, PL_BINARY) X(mul_i32, PL_BINARY) X(div_i32, PL_BINARY) \
+  X(add_i64, PL_BINARY) X(sub_i64, PL_BINARY) X(mul_i64, PL_BINARY) X(mul_u32, PL_BINARY) \
+  X(maximum_i8, PL_BINARY) X(minimum_i8, PL_BINARY) X(maximum_u8, PL_BINARY) X(minimum_u8, PL_BINARY) \
+  X(maximum_i16, PL_BINARY) X(minimum_i16, PL_BINARY) X(maximum_i32, PL_BINARY) X(minimum_i32, PL_BINARY) \
+  X(maximum_i64, PL_BINARY) X(minimum_i64, PL_BINARY) \
+  X(sum_q8, PL_BINARY) X(sum_q16, PL_BINARY) X(add_pot16, PL_BINARY) X(sub_pot16, PL_BINARY) \
+  X(mul_q8, PL_BINARY) X(mul_q16, PL_BINARY) X(mul_q16_q8, PL_BINARY) X(div_q8, PL_BINARY) X(div_q16, PL_BINARY) \
+  X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY)
+
+#endif

@@ -1,0 +1,121 @@
+/* Two-operand rows: y[i] = f(a[i], b[i]), where one operand may be a single element; included by rows.c alone. */
+#define BINARY_ROW(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const A_TYPE *pa = va; \
+    const B_TYPE *pb = vb; \
+    Y_TYPE *py = vy; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    if (a_step && b_step) { \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        A_TYPE a = pa[i]; \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } else if (a_step) { \
+      const B_TYPE b = *pb; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        A_TYPE a = pa[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } else { \
+      const A_TYPE a = *pa; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } \
+  }
+#define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_ROW(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+
+/* ---- float32, clamped to the fused activation ---- */
+ARITHMETIC(add_f32, float, range_f_p, pl_clampf(a + b, p.low, p.high))
+ARITHMETIC(sub_f32, float, range_f_p, pl_clampf(a - b, p.low, p.high))
+ARITHMETIC(mul_f32, float, range_f_p, pl_clampf(a *b, p.low, p.high))
+ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
+ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
+ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
+ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
+
+/* ---- float16, computed in float32 ---- */
+ARITHMETIC(add_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) + pl_from_half(b), p.low, p.high)))
+ARITHMETIC(mul_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) * pl_from_half(b), p.low, p.high)))
+ARITHMETIC(maximum_f16, uint16_t, none_p, pl_from_half(a) > pl_from_half(b) ? a : b)
+ARITHMETIC(minimum_f16, uint16_t, none_p, pl_from_half(a) < pl_from_half(b) ? a : b)
+
+/* ---- plain integers; they wrap, and are clamped to the fused activation ---- */
+typedef struct { int32_t low, high; } range_i32_p;
+typedef struct { int64_t low, high; } range_i64_p;
+#define CLAMP(v) ((v) < p.low ? p.low : (v) > p.high ? p.high : (v))
+#define INTEGER_ROWS(suffix, TYPE, P_TYPE) \
+  ARITHMETIC(add_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a + b))) \
+  ARITHMETIC(sub_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a - b))) \
+  ARITHMETIC(mul_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a * b)))
+INTEGER_ROWS(i16, int16_t, range_i32_p)
+INTEGER_ROWS(i32, int32_t, range_i32_p)
+INTEGER_ROWS(i64, int64_t, range_i64_p)
+ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
+/* b is not 0 (checked beforehand); -2^31 / -1 wraps */
+ARITHMETIC(div_i32, int32_t, range_i32_p, CLAMP(b == -1 ? -a : a / b))
+
+#define EXTREMES(suffix, TYPE) \
+  ARITHMETIC(maximum_##suffix, TYPE, none_p, a > b ? a : b) \
+  ARITHMETIC(minimum_##suffix, TYPE, none_p, a < b ? a : b)
+EXTREMES(i8, int8_t)
+EXTREMES(u8, uint8_t)
+EXTREMES(i16, int16_t)
+EXTREMES(i32, int32_t)
+EXTREMES(i64, int64_t)
+
+/* ---- quantized (section 5); flip: 0x80 takes uint8 for int8 with its zero points less 128 ---- */
+#define BYTE(v) (int8_t)((v) ^ p.flip)
+
+typedef struct {
+  int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
+  int32_t a_m, a_e, b_m, b_e, y_m, y_e;
+} sum_q_p;
+PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
+  a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
+  b = pl_mbqm_small(pl_shl32(b - p.b_zero, p.left), p.b_m, p.b_e);
+  int32_t sum = a + ((b ^ p.sign) - p.sign);
+  return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
+}
+ARITHMETIC(sum_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+ARITHMETIC(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
+
+typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;
+PL_INLINE int32_t difference_pot(int32_t a, int32_t b, sum_pot_p p) {
+  return pl_clamp32(pl_rdbpot(a, p.a_shift) - pl_rdbpot(b, p.b_shift), p.low, p.high);
+}
+ARITHMETIC(add_pot16, int16_t, sum_pot_p,
+           pl_clamp32(pl_sat16(pl_rdbpot(a, p.a_shift) + pl_rdbpot(b, p.b_shift)), p.low, p.high))
+ARITHMETIC(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
+
+typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e; } product_q_p;
+PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {
+  return pl_clamp32(pl_mbqm32((a - p.a_zero) * (b - p.b_zero), p.m, p.e) + p.y_zero, p.low, p.high);
+}
+ARITHMETIC(mul_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
+ARITHMETIC(mul_q16, int16_t, product_q_p, product_one(a, b, p))
+/* int16 to 8 bits: fractions of 2^-15, whatever the scales */
+BINARY_ROW(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
+           pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
+
+/* b differs from its zero point (checked beforehand) */
+PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
+  return pl_clamp32(pl_div_q(a - p.a_zero, b - p.b_zero, p.m, p.e) + p.y_zero, p.low, p.high);
+}
+ARITHMETIC(div_q8, uint8_t, product_q_p, quotient_one(BYTE(a), BYTE(b), p) ^ p.flip)
+ARITHMETIC(div_q16, int16_t, product_q_p, quotient_one(a, b, p))
+
+typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e, negative_m, negative_e; } prelu_q_p;
+PL_INLINE int32_t prelu_one(int32_t a, int32_t b, prelu_q_p p) {
+  a -= p.a_zero;
+  int32_t r = a >= 0 ? pl_mbqm32(a, p.m, p.e) : pl_mbqm32(a * (b - p.b_zero), p.negative_m, p.negative_e);
+  return pl_clamp32(r + p.y_zero, p.low, p.high);
+}
+ARITHMETIC(prelu_q8, uint8_t, prelu_q_p, prelu_one(BYTE(a), BYTE(b), p) ^ p.flip)
+BINARY_ROW(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))

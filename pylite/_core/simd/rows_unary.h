@@ -1,0 +1,151 @@
+/* One-operand rows: y[i] = f(x[i]); included by rows.c alone. */
+#include "functions.h"
+
+/* `p` points at the row's parameters, as lowering packed them; each row says their layout. */
+#define UNARY_ROW(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *vx, void *vy, const void *vp) { \
+    const X_TYPE *px = vx; \
+    Y_TYPE *py = vy; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    PL_INDEPENDENT \
+    for (size_t i = 0; i < n; i++) { \
+      X_TYPE x = px[i]; \
+      py[i] = (Y_TYPE)(expression); \
+    } \
+  }
+#define UNARY_FLOAT(name, expression) UNARY_ROW(name, float, float, none_p, expression)
+
+typedef struct { char none; } none_p; /* no parameters */
+typedef struct { float low, high; } range_f_p;
+typedef struct { float alpha; } alpha_f_p;
+
+/* ---- float32 ---- */
+UNARY_ROW(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
+UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
+UNARY_FLOAT(logistic_f32, pl_logistic(x))
+UNARY_FLOAT(tanh_f32, pl_tanh(x))
+UNARY_FLOAT(exp_f32, pl_exp(x))
+UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
+UNARY_FLOAT(hard_swish_f32, x * pl_clampf(x + 3.0f, 0.0f, 6.0f) / 6.0f)
+#define GELU(x) (0.5f * x * pl_erfc(x * -0.70710678f))
+#define GELU_TANH(x) (0.5f * x * (1.0f + pl_tanh(0.7978845608f * (x + 0.044715f * x * x * x))))
+UNARY_FLOAT(gelu_f32, GELU(x))
+UNARY_FLOAT(gelu_tanh_f32, GELU_TANH(x))
+UNARY_FLOAT(sqrt_f32, sqrtf(x))
+UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
+UNARY_FLOAT(abs_f32, fabsf(x))
+UNARY_FLOAT(neg_f32, -x)
+
+/* ---- float16, computed in float32 ---- */
+#define UNARY_HALF(name, expression) \
+  PL_INLINE float name##_one(float x) { return expression; } \
+  UNARY_ROW(name, uint16_t, uint16_t, none_p, pl_to_half(name##_one(pl_from_half(x))))
+UNARY_HALF(logistic_f16, pl_logistic(x))
+UNARY_HALF(tanh_f16, pl_tanh(x))
+UNARY_HALF(gelu_f16, GELU(x))
+UNARY_HALF(gelu_tanh_f16, GELU_TANH(x))
+UNARY_ROW(neg_f16, uint16_t, uint16_t, none_p, x ^ 0x8000)
+
+/* ---- plain integers; they wrap ---- */
+UNARY_ROW(abs_i16, int16_t, int16_t, none_p, x < 0 ? -x : x)
+UNARY_ROW(abs_i32, int32_t, int32_t, none_p, x < 0 ? -x : x)
+UNARY_ROW(neg_i16, int16_t, int16_t, none_p, -x)
+UNARY_ROW(neg_i32, int32_t, int32_t, none_p, -x)
+UNARY_ROW(neg_i64, int64_t, int64_t, none_p, -x)
+
+/* ---- tables ---- */
+static void lut8(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx, *t = table;
+  uint8_t *y = vy;
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
+}
+/* 8 bits to 16: table of 256 int16 */
+static void lut8_i16(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx;
+  const int16_t *t = table;
+  int16_t *y = vy;
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
+}
+/* LUT16: 512 segments, 513 int16 */
+static void lut16(size_t n, const void *vx, void *vy, const void *table) {
+  const int16_t *x = vx, *t = table;
+  int16_t *y = vy;
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) {
+    int index = 256 + (x[i] >> 7), offset = x[i] & 127;
+    int base = t[index], slope = (int16_t)(t[index + 1] - base);
+    y[i] = (int16_t)(base + ((slope * offset + 64) >> 7));
+  }
+}
+
+/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table of section 15 */
+typedef struct { int32_t multiplier, shift; uint16_t table[256]; } sigmoid16_p;
+PL_INLINE int32_t sigmoid16_index(int32_t q, const sigmoid16_p *p) {
+  return (int32_t)(((int64_t)q * p->multiplier + ((1ll << p->shift) >> 1)) >> p->shift);
+}
+static void logistic_i16(size_t n, const void *vx, void *vy, const void *vp) {
+  const int16_t *x = vx;
+  const sigmoid16_p *p = vp;
+  int16_t *y = vy;
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) {
+    int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 9;
+    int32_t k = u < 254 ? u : 254;
+    int32_t r = ((int32_t)p->table[k] << 9) + (a & 511) * (p->table[k + 1] - p->table[k]);
+    r = u >= 255 ? 0x7FFF << 10 : r;
+    y[i] = (int16_t)((v >= 0 ? r + 512 : (1 << 25) - r + 511) >> 10);
+  }
+}
+static void tanh_i16(size_t n, const void *vx, void *vy, const void *vp) {
+  const int16_t *x = vx;
+  const sigmoid16_p *p = vp;
+  int16_t *y = vy;
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) {
+    int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 8;
+    int32_t k = u < 254 ? u : 254;
+    int32_t r = ((int32_t)p->table[k] << 8) + (a & 255) * (p->table[k + 1] - p->table[k]);
+    r = u >= 255 ? 0xFFFF << 8 : r;
+    y[i] = (int16_t)((v >= 0 ? r - (1 << 23) + 128 : -r + (1 << 23) + 127) >> 8);
+  }
+}
+
+/* ---- MBQM32 from one integer scale to another ---- */
+typedef struct { int32_t x_zero, m, e, y_zero, low, high; } rescale_p;
+#define RESCALE(v) pl_clamp32(pl_mbqm32(v, p.m, p.e) + p.y_zero, p.low, p.high)
+UNARY_ROW(rescale_i16_i8, int16_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_ROW(rescale_i16_i16, int16_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_ROW(rescale_i16_i32, int16_t, int32_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_ROW(rescale_i32_i8, int32_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_ROW(rescale_i32_i16, int32_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_ROW(rescale_abs_i16, int16_t, int16_t, rescale_p, RESCALE(x < p.x_zero ? p.x_zero - x : x - p.x_zero))
+
+typedef struct { int32_t x_zero, m, e, negative_m, negative_e, flip, y_zero; } leaky_p; /* flip: -1 negates, or 0 */
+PL_INLINE int32_t leaky_one(int32_t v, leaky_p p) {
+  int32_t negative = (pl_mbqm32(v, p.negative_m, p.negative_e) ^ p.flip) - p.flip;
+  return pl_sat16((v >= 0 ? pl_mbqm32(v, p.m, p.e) : negative) + p.y_zero);
+}
+UNARY_ROW(leaky_relu_i16, int16_t, int16_t, leaky_p, leaky_one(x - p.x_zero, p))
+
+typedef struct { float x_scale, y_scale; int32_t x_zero, y_zero; } square_root_p;
+PL_INLINE int32_t square_root_one(int32_t v, square_root_p p) {
+  return pl_sat16((int32_t)(sqrtf(p.x_scale * (float)v) / p.y_scale) + p.y_zero);
+}
+UNARY_ROW(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
+
+/* ---- QUANTIZE and DEQUANTIZE (section 9); a byte stands for int8 and uint8 alike ---- */
+typedef struct { float scale; int32_t zero, low, high; } quantize_p;
+#define QUANTIZE pl_clamp32(pl_round_away32(x / p.scale) + p.zero, p.low, p.high)
+UNARY_ROW(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
+UNARY_ROW(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
+
+/* s (q - z) in float32: the product of two exact float32 numbers, so rounded once as in float64 */
+typedef struct { float scale; int32_t zero; } dequantize_p;
+UNARY_ROW(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_ROW(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_ROW(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_ROW(half_to_float, uint16_t, float, none_p, pl_from_half(x))
+UNARY_ROW(float_to_half, float, uint16_t, none_p, pl_to_half(x))

@@ -1,0 +1,126 @@
+"""ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM: two operands, broadcast.  docs/numerics.md section 5."""
+import numpy as np
+
+from pylite.node import Call
+from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
+from pylite.quantization import (
+    activation_bounds,
+    activation_range,
+    add_parameters,
+    power_of_two,
+    quantize_multiplier,
+)
+from pylite.registry import register, same
+
+SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
+          "int64": "i64", "uint32": "u32"}
+_LAYOUT = {"float32": "2f", "float16": "2f", "int16": "2i", "int32": "2i", "int64": "2q"}
+
+
+def output_range(node):
+    """(low, high) of a quantized output with its fused activation."""
+    y = node.outputs[0]
+    try:
+        return activation_range(node.options.fused_activation_function, y.dtype, y.scale, y.zero_point)
+    except ValueError as problem:
+        raise node.error(str(problem), y) from None
+
+
+def plain(node, name):
+    """The op on numbers without a scale, clamped to the fused activation."""
+    dtype = node.outputs[0].dtype
+    bounds = activation_bounds(node.options.fused_activation_function, dtype)
+    return binary(node, f"{name}_{SUFFIX[dtype]}", parameters(node, _LAYOUT[dtype], *bounds))
+
+
+def zeros_and_range(node):
+    """(a_zero, b_zero, y_zero, low, high, flip) as the rows of quantized ops take them."""
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    low, high = output_range(node)
+    f = flip(y.dtype)
+    return a.zero_point - flip(a.dtype), b.zero_point - flip(b.dtype), y.zero_point - f, low - f, high - f, f
+
+
+def is_quantized(node):
+    """Does the op compute with scales?  8-bit types always do, int16 where the output has one."""
+    y = node.outputs[0]
+    if y.dtype in ("int8", "uint8") or (y.dtype == "int16" and y.quantized):
+        require_quantized(node, *node.inputs[:2], y)
+        return True
+    return False
+
+
+def lower_add(node):
+    return _sum(node, "add", 0)
+
+
+def lower_sub(node):
+    return _sum(node, "sub", -1)
+
+
+def _sum(node, name, sign):
+    if not is_quantized(node):
+        return plain(node, name)
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    if y.dtype == "int16" and node.options.pot_scale_int16:
+        exponents = [power_of_two(v.scale) for v in (a, b, y)]
+        if None not in exponents:
+            shifts = [exponents[2] - exponents[0], exponents[2] - exponents[1]]
+            if min(shifts) != 0 and (min(shifts) < 0 or name == "add"):
+                raise node.error("the larger of the inputs' scales must be the output's where all are powers of two", y)
+            return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
+    try:
+        left, a_scaling, b_scaling, y_scaling = add_parameters(a.scale, b.scale, y.scale, y.dtype)
+    except ValueError as problem:
+        raise node.error(str(problem), y) from None
+    p = parameters(node, "14i", *zeros_and_range(node), left, sign, *a_scaling, *b_scaling, *y_scaling)
+    return binary(node, "sum_q16" if y.dtype == "int16" else "sum_q8", p)
+
+
+def lower_mul(node):
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    if y.dtype == "uint32":
+        return binary(node, "mul_u32")
+    if not is_quantized(node):
+        return plain(node, "mul")
+    m, e = quantize_multiplier(a.scale * b.scale / y.scale)
+    row = "mul_q8" if a.dtype != "int16" else "mul_q16" if y.dtype == "int16" else "mul_q16_q8"
+    return binary(node, row, parameters(node, "8i", *zeros_and_range(node), m, e))
+
+
+def lower_div(node):
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    if y.dtype == "float32":
+        return plain(node, "div")
+    zero = 0
+    if is_quantized(node):
+        m, e = quantize_multiplier(a.scale / (b.scale * y.scale))
+        row = "div_q16" if y.dtype == "int16" else "div_q8"
+        call = binary(node, row, parameters(node, "8i", *zeros_and_range(node), m, e))
+        zero = b.zero_point
+    else:
+        call = plain(node, "div")
+    if b.data is None:
+        return [Call("elementwise.RequireNot", b.dtype, raw(b), zero), call]
+    if (b.data == zero).any():
+        raise node.error("holds a zero, and is divided by", b)
+    return call
+
+
+def lower_extreme(node):
+    name = "maximum" if node.name == "MAXIMUM" else "minimum"
+    return binary(node, f"{name}_{SUFFIX[node.outputs[0].dtype]}")
+
+
+register("ADD", versions=(1, 6), types=same("float32 float16 int8 uint8 int16 int32 int64", 2),
+         infer=infer_broadcast, lower=lower_add, reference=np.add)
+register("SUB", versions=(1, 5), types=same("float32 int8 uint8 int16 int32 int64", 2),
+         infer=infer_broadcast, lower=lower_sub, reference=np.subtract)
+register("MUL", versions=(1, 8),
+         types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64", 2), "int16 int16 -> int8|uint8"],
+         infer=infer_broadcast, lower=lower_mul, reference=np.multiply)
+register("DIV", versions=(1, 2), types=same("float32 int8 uint8 int16 int32", 2),
+         infer=infer_broadcast, lower=lower_div, reference=np.divide)
+for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):
+    register(_name, versions=(1, 4), types=same("float32 float16 int8 uint8 int16 int32 int64", 2),
+             infer=infer_broadcast, lower=lower_extreme, reference=_reference)

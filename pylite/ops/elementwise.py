@@ -1,0 +1,72 @@
+"""What the element-wise ops share: shapes, and calls to the two kernels that run them all."""
+from struct import error, pack
+
+from pylite import shapes, tables
+from pylite.node import Call
+
+
+def infer_same(node):
+    """The output has the first input's shape."""
+    return [node.inputs[0].shape]
+
+
+def infer_broadcast(node):
+    """Two inputs broadcast by numpy's rules."""
+    a, b = node.inputs[:2]
+    try:
+        return [shapes.broadcast(a.shape, b.shape)]
+    except ValueError as problem:
+        raise node.error(str(problem), b) from None
+
+
+def require_quantized(node, *values):
+    """Refuse tensors of an integer type that only has a meaning with a scale."""
+    for value in values:
+        if not value.quantized:
+            raise node.error("has no scale, which this op needs for its type", value)
+
+
+def parameters(node, layout, *numbers):
+    """The row's parameters as bytes; each row (simd/rows_*.h) says their layout."""
+    try:
+        return pack(layout, *numbers)
+    except error as problem:
+        raise node.error(f"a quantization parameter is out of range ({problem})") from None
+
+
+def raw(value):
+    """The value's bytes."""
+    return value.view((value.nbytes,), dtype="uint8")
+
+
+def unary(node, row, p=b""):
+    """y = f(x) by the row of that name, over x itself where that is possible."""
+    x, y = node.inputs[0], node.outputs[0]
+    return Call("elementwise.Unary", row, x.size, raw(x), raw(y), p, inplace=(y, x) if x.nbytes == y.nbytes else None)
+
+
+def lut(node, values):
+    """y = table[x] for 8-bit types: `values` are the outputs, one for each byte of x, still to be clamped."""
+    return unary(node, "lut8", tables.byte_table(values, node.outputs[0].dtype))
+
+
+def binary(node, row, p=b""):
+    """y = f(a, b) by the row of that name, with broadcasting."""
+    a, b = node.inputs[:2]
+    y = node.outputs[0]
+    if a.shape == b.shape:
+        shape, a_strides, b_strides = (y.size,), (1,), (1,)
+    else:
+        shape, a_strides, b_strides = shapes.collapse(
+            y.shape, shapes.broadcast_strides(a.shape, y.shape), shapes.broadcast_strides(b.shape, y.shape))
+    inplace = None
+    for x in (a, b):
+        if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
+            inplace = (y, x)
+            break
+    return Call("elementwise.Binary", row, shape, raw(a), a_strides, raw(b), b_strides, raw(y), p, inplace=inplace)
+
+
+def flip(dtype):
+    """The bits that take a byte of this type for an int8: uint8 is int8 with the sign bit inverted."""
+    return 128 if dtype == "uint8" else 0

@@ -1,0 +1,81 @@
+"""QUANTIZE, DEQUANTIZE, CAST: between types.  docs/numerics.md section 9."""
+from math import prod
+from struct import pack
+
+import numpy as np
+
+from pylite import tables
+from pylite.node import Call
+from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
+from pylite.quantization import LIMITS, mbqm32, quantize_multiplier
+from pylite.registry import register
+
+_STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}
+
+
+def _per_axis(node, row, layout, parameters_of):
+    """The row with parameters for each index of the axis that the scales run along."""
+    x, y = node.inputs[0], node.outputs[0]
+    owner = y if x.dtype == "float32" else x
+    shape, axis = owner.shape, owner.axis
+    if not 0 <= axis < len(shape) or shape[axis] != len(owner.scales):
+        raise node.error(f"has {len(owner.scales)} scales along axis {axis}, which does not fit its shape", owner)
+    p = b"".join(parameters(node, layout, *parameters_of(float(s), int(z)))
+                 for s, z in zip(owner.scales, owner.zero_points, strict=True))
+    split = prod(shape[:axis]), shape[axis], prod(shape[axis + 1:])
+    return Call("elementwise.UnaryPerAxis", row, split, raw(x), raw(y), p)
+
+
+def lower_quantize(node):
+    x, y = node.inputs[0], node.outputs[0]
+    require_quantized(node, y)
+    limits = LIMITS[y.dtype]
+    if x.dtype == "float32":
+        row = "quantize_f32_i16" if y.dtype == "int16" else "quantize_f32_i8"
+        if len(y.scales) > 1:
+            return _per_axis(node, row, "f3i", lambda s, z: (s, z, *limits))
+        return unary(node, row, parameters(node, "f3i", y.scale, y.zero_point, *limits))
+    require_quantized(node, x)
+    m, e = quantize_multiplier(float(x.scale) / float(y.scale))
+    if x.dtype in ("int8", "uint8"):
+        values = mbqm32(tables.bytes_of(x.dtype) - x.zero_point, m, e) + y.zero_point
+        if y.dtype != "int16":
+            return lut(node, values)
+        return unary(node, "lut8_i16", np.clip(values, *limits).astype(np.int16).view(np.uint8))
+    row = f"rescale_{_STORED[x.dtype]}_{_STORED[y.dtype].replace('u8', 'i8')}"
+    return unary(node, row, parameters(node, "6i", x.zero_point, m, e, y.zero_point, *limits))
+
+
+def lower_dequantize(node):
+    x = node.inputs[0]
+    if x.dtype == "float16":
+        return unary(node, "half_to_float")
+    require_quantized(node, x)
+    row = f"dequantize_{_STORED[x.dtype]}"
+    if len(x.scales) > 1:
+        return _per_axis(node, row, "fi", lambda s, z: (s, z))
+    return unary(node, row, parameters(node, "fi", x.scale, x.zero_point))
+
+
+def lower_cast(node):
+    x, y = node.inputs[0], node.outputs[0]
+    row = _FAST_CASTS.get((x.dtype, y.dtype))
+    if row:
+        return unary(node, *row)
+    return Call("cast.Cast", _STORED_AS.get(x.dtype, x.dtype), y.dtype, x.size, raw(x), raw(y))
+
+
+_STORED_AS = {"int4": "int8", "int2": "int8", "uint4": "uint8"}
+_ONE = pack("fi", 1.0, 0)
+_FAST_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"): ("float_to_half",),
+               ("uint8", "float32"): ("dequantize_u8", _ONE), ("int8", "float32"): ("dequantize_i8", _ONE),
+               ("int16", "float32"): ("dequantize_i16", _ONE)}
+_CASTS = "float32|float16|bfloat16|float64|int8|uint8|int16|uint16|int32|uint32|int64|bool|complex64"
+
+register("QUANTIZE", versions=(1, 6), infer=infer_same, lower=lower_quantize,
+         types=["float32 -> int8|uint8|int16|int4|uint4", "int8|uint8|int16 -> int8|uint8|int16", "int16 -> int32",
+                "int32 -> int8|int16"])
+register("DEQUANTIZE", versions=(1, 9), infer=infer_same, lower=lower_dequantize,
+         types=["int8|uint8|int16|int4|uint4|int2|float16 -> float32"])
+register("CAST", versions=(1, 9), infer=infer_same, lower=lower_cast,
+         types=[f"{_CASTS} -> {_CASTS}", "int4|uint4|int2 -> float32"])

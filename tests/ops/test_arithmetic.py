@@ -1,0 +1,198 @@
+"""Two-operand arithmetic against the reference kernels, with broadcasting and fused activations."""
+import numpy as np
+import pytest
+
+from pylite import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential
+from tests.ops.draw import mild_quantization, shape_of, values
+
+ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
+QUANTIZED = ("int8", "uint8", "int16")
+
+
+def operands(rng):
+    """Two shapes that broadcast, and their common one: rank 0 to 6, at times empty."""
+    shape = shape_of(rng, 6)
+    shapes = []
+    for _ in range(2):
+        keep = shape[len(shape) - int(rng.integers(0, len(shape) + 1)):] if rng.random() < 0.5 else shape
+        shapes.append(tuple(1 if rng.random() < 0.25 else n for n in keep))
+    return shapes
+
+
+def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=None, x_scale=None, **options):
+    """A model of one op on two drawn operands, each at times a constant."""
+    shapes = operands(rng) if broadcasting else [shape_of(rng, 6)] * 2
+    y_shape = np.broadcast_shapes(*shapes)
+    inputs, feeds = [], []
+    for i, shape in enumerate(shapes):
+        q = mild_quantization(rng, dtype, x_scale and x_scale[i]) if dtype in QUANTIZED else {}
+        data = values(rng, shape, dtype)
+        if avoid_zero and i == 1:
+            data = np.where(data == q.get("zero_point", 0), data.dtype.type(q.get("zero_point", 0) + 1), data)
+        if i == 1 and rng.random() < 0.4:
+            inputs.append(m.constant("b", data, **q))
+        else:
+            inputs.append(m.tensor("ab"[i], shape, dtype, **q))
+            feeds.append(data)
+    q = {}
+    if dtype in QUANTIZED:
+        q = mild_quantization(rng, dtype, y_scale)
+    y = m.tensor("y", y_shape, dtype, **q)
+    m.operator(name, inputs, [y], **options)
+    m.inputs(inputs[:len(feeds)])
+    m.outputs([y])
+    return feeds
+
+
+def activation(rng):
+    return {"fused_activation_function": str(rng.choice(ACTIVATIONS))}
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=30)
+def test_add(m, rng, dtype):
+    options = {} if dtype != "int16" else {"pot_scale_int16": False}
+    return one_op(m, rng, "ADD", dtype, **activation(rng), **options)
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=30)
+def test_sub(m, rng, dtype):
+    options = {} if dtype != "int16" else {"pot_scale_int16": False}
+    return one_op(m, rng, "SUB", dtype, **activation(rng), **options)
+
+
+def powers_of_two(rng):
+    """Scales with which the int16 form for powers of two applies."""
+    y = int(rng.integers(-14, -6))
+    shifts = [0, -int(rng.integers(0, 5))]
+    if rng.random() < 0.5:
+        shifts.reverse()
+    return {"x_scale": [2.0 ** (y + s) for s in shifts], "y_scale": 2.0**y}
+
+
+@differential("int16")
+def test_add_of_powers_of_two(m, rng, dtype):
+    # the reference kernel ends the process where this form has to broadcast
+    options = {**powers_of_two(rng), **activation(rng)}
+    return one_op(m, rng, "ADD", dtype, broadcasting=False, pot_scale_int16=True, **options)
+
+
+@differential("int16")
+def test_sub_of_powers_of_two(m, rng, dtype):
+    return one_op(m, rng, "SUB", dtype, **powers_of_two(rng), **activation(rng), pot_scale_int16=True)
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=30)
+def test_mul(m, rng, dtype):
+    return one_op(m, rng, "MUL", dtype, y_scale=0.02 if rng.random() < 0.5 else None, **activation(rng))
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", count=30)
+def test_div(m, rng, dtype):
+    return one_op(m, rng, "DIV", dtype, avoid_zero=True, **activation(rng))
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64")
+def test_maximum(m, rng, dtype):
+    return one_op(m, rng, "MAXIMUM", dtype)
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64")
+def test_minimum(m, rng, dtype):
+    return one_op(m, rng, "MINIMUM", dtype)
+
+
+def one_op_on(m, name, arrays, y_dtype, qs=({}, {}, {}), **options):
+    """A model of one op on given arrays."""
+    inputs = [m.tensor("ab"[i], x.shape, x.dtype.name, **qs[i]) for i, x in enumerate(arrays)]
+    y = m.tensor("y", np.broadcast_shapes(*(x.shape for x in arrays)), y_dtype, **qs[2])
+    m.operator(name, inputs, [y], **options)
+    m.inputs(inputs)
+    m.outputs([y])
+    return arrays
+
+
+@differential("int8", "uint8")
+def test_mul_of_int16_to_bytes(m, rng, dtype):
+    arrays = [values(rng, (50,), "int16") for _ in "ab"]       # the reference does not broadcast here
+    qs = [{"scale": 2.0**-15}] * 2 + [mild_quantization(rng, dtype)]
+    return one_op_on(m, "MUL", arrays, dtype, qs, **activation(rng))
+
+
+@differential("int16", "uint32")
+def test_mul_without_scales(m, rng, dtype):
+    arrays = [rng.integers(0, 2**15, shape).astype(dtype) for shape in ((7, 20), (7, 1))]
+    return one_op_on(m, "MUL", arrays, dtype)
+
+
+HALF = {"ADD": np.add, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_float16(name):
+    rng = np.random.default_rng(0)
+    a, b = ((rng.standard_normal(1000) * 10.0 ** rng.uniform(-7, 3, 1000)).astype(np.float16) for _ in "ab")
+    m = ModelBuilder()
+    one_op_on(m, name, [a, b], "float16")
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for detail, x in zip(interpreter.get_input_details(), (a, b), strict=True):
+        interpreter.set_tensor(detail["index"], x)
+    interpreter.invoke()
+    with np.errstate(over="ignore"):
+        expected = HALF[name](a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+    np.testing.assert_array_equal(interpreter.get_tensor(2), expected)
+
+
+def quotient(dtype, b):
+    m = ModelBuilder()
+    q = {} if dtype == "int32" else {"scale": 0.5, "zero_point": 0 if dtype != "uint8" else 100}
+    a = m.tensor("a", (4,), dtype, **q)
+    inputs = [a]
+    if b is None:
+        inputs.append(m.tensor("divisor", (4,), dtype, **q))
+    else:
+        inputs.append(m.constant("divisor", b, **q))
+    y = m.tensor("y", (4,), dtype, **q)
+    m.operator("DIV", inputs, [y])
+    m.inputs(inputs if b is None else [a])
+    m.outputs([y])
+    return m.build(), q.get("zero_point", 0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_division_by_zero_is_an_error(dtype):
+    model, zero = quotient(dtype, None)
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    a, b = (d["index"] for d in interpreter.get_input_details())
+    interpreter.set_tensor(a, np.full(4, zero + 1, dtype))
+    interpreter.set_tensor(b, np.array([zero + 1, zero, zero + 2, zero + 3], dtype))
+    with pytest.raises(RuntimeError, match=r"DIV.*division by zero"):
+        interpreter.invoke()
+    interpreter.set_tensor(b, np.full(4, zero + 1, dtype))
+    interpreter.invoke()
+    with pytest.raises(RuntimeError, match=r"DIV.*divisor.*zero"):
+        Interpreter(model_content=quotient(dtype, np.full(4, zero, dtype))[0]).allocate_tensors()
+
+
+def test_shapes_that_do_not_broadcast():
+    m = ModelBuilder()
+    a, b, y = m.tensor("a", (2, 3)), m.tensor("other", (4,)), m.tensor("y", (2, 3))
+    m.operator("ADD", [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=r"ADD.*other.*\[2, 3\] and \[4\]"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV"])
+def test_bytes_need_a_scale(name):
+    m = ModelBuilder()
+    a, b, y = (m.tensor(n, (4,), "int8") for n in "aby")
+    m.operator(name, [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=f"{name}.*has no scale"):
+        Interpreter(model_content=m.build()).allocate_tensors()
