@@ -1,9 +1,83 @@
 """`pylite inspect` and the command line's manners."""
+import json
 import subprocess
 import sys
 
+import numpy as np
+import pytest
+
 from pylite import cli
 from pylite.cli import _format
+from pylite.schema.builder import ModelBuilder
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A model of a reshape that runs, and operators that nothing registers."""
+    m = ModelBuilder("one of each")
+    x = m.tensor("x", (None, 4, 4, 2), "int8", scale=0.5, zero_point=-3)
+    w = m.constant("weights", np.zeros((3, 1, 1, 2), np.int8), scale=[0.1, 0.2, 0.3], axis=0)
+    b = m.constant("bias", np.zeros(3, np.int32))
+    y = m.tensor("y", (1, 4, 4, 3), "int8", scale=0.5)
+    z = m.tensor("z", (1, 48), "int8", scale=0.5)
+    out = m.tensor("out", (1, 48), "int8", scale=0.5)
+    m.operator("CONV_2D", [x, w, b], [y], version=99, padding="SAME", stride_h=1, stride_w=1)
+    m.operator("RESHAPE", [y, m.constant("shape", np.array([1, 48], np.int32))], [z])
+    m.operator("Mystery", [z], [out], custom_options=b"")
+    m.inputs([x])
+    m.outputs([out])
+    m.signature("serve", {"picture": x}, {"answer": out})
+    m.metadata("note", b"hello")
+    file = tmp_path / "model.tflite"
+    file.write_bytes(m.build())
+    return str(file)
+
+
+@pytest.fixture
+def runnable(tmp_path):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2, 3)), m.tensor("y", (6,))
+    m.operator("RESHAPE", [x, m.constant("shape", np.array([6], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    file = tmp_path / "runs.tflite"
+    file.write_bytes(m.build())
+    return str(file)
+
+
+def test_everything_missing_is_named_at_once(path, capsys):
+    assert cli.main(["inspect", path]) == 0
+    text = capsys.readouterr().out
+    assert "opcode 'CONV_2D' version '99'" in text and "custom op: Mystery" in text
+    assert "serve(picture: int8[-1, 4, 4, 2]) -> answer: int8[1, 48]" in text
+    assert "0.5 * (q + 3)" in text and "note (5 B)" in text and "one of each" in text
+    assert cli.main(["inspect", path, "--tensors"]) == 0
+    assert "3 scales, axis 0" in capsys.readouterr().out
+
+
+def test_compat_tells_by_its_code(path, runnable, capsys):
+    assert cli.main(["inspect", path, "--compat"]) == 1
+    assert cli.main(["inspect", runnable, "--compat"]) == 0
+    assert "pylite runs it" in capsys.readouterr().out
+
+
+def test_json_has_everything(path, runnable, capsys):
+    cli.main(["inspect", path, "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    [subgraph] = facts["subgraphs"]
+    assert [o["supported"] for o in subgraph["operators"]] == [False, True, False]
+    assert subgraph["operators"][0]["macs"] == subgraph["macs"] == 4 * 4 * 3 * 2
+    assert facts["weight_bytes"] == 6 + 12 + 8 and facts["runs"] is False
+    weights = subgraph["tensors"][1]["quantization"]
+    assert weights["scheme"] == "per channel" and weights["scale"] == pytest.approx([0.1, 0.2, 0.3])
+    cli.main(["inspect", runnable, "--json"])
+    [subgraph] = json.loads(capsys.readouterr().out)["subgraphs"]
+    assert subgraph["arena"]["bytes"] == 64 + 24 and subgraph["operators"][0]["kernels"]
+
+
+def test_a_subgraph_that_is_not_there(path, capsys):
+    assert cli.main(["inspect", path, "--subgraph", "1"]) == 2
+    assert "has 1 subgraph(s), and no subgraph 1" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_one_line_and_code_2(capsys):
