@@ -42,14 +42,17 @@ class Plan:
                    for _, offset, nbytes, first, _ in self.blocks)
 
     def peak(self):
-        """(step, live bytes) of the step that needs most."""
-        steps = {first for *_, first, _ in self.blocks}
-        best = (0, 0)
-        for step in sorted(steps):
-            live = sum(nbytes for _, _, nbytes, first, last in self.blocks if first <= step <= last)
-            if live > best[1]:
-                best = step, live
-        return best
+        """(step, live bytes) of the first step that needs most."""
+        change = {}
+        for _, _, nbytes, first, last in self.blocks:
+            change[first] = change.get(first, 0) + nbytes
+            change[last + 1] = change.get(last + 1, 0) - nbytes
+        live, most, at = 0, 0, 0
+        for step in sorted(change):
+            live += change[step]
+            if live > most:
+                most, at = live, step
+        return at, most
 
 
 def plan(lowered, preserve=False, guard=False):
