@@ -48,8 +48,8 @@ def read_wav(path):
 def tensor(kind, contents, detail, mean=None, std=None):
     """(array for the input that `detail` describes, note or None); its shape may ask for a resize.
 
-    mean, std: for pixels, (pixel - mean) / std is the real number that the model sees; left out, a float input gets
-    -1..1 and an 8-bit input the pixel itself, which is what its quantisation stands for.
+    mean, std: for pixels, lists of one number or one a channel: (pixel - mean) / std is the real number that the model
+    sees.  Left out, a float input gets -1..1 and an 8-bit input the pixel itself, which its quantisation stands for.
     """
     name = repr(detail["name"])
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
@@ -73,18 +73,23 @@ def _pixels(pixels, detail, name, shape, signature, mean, std):
         raise UsageError(f"input {name} of shape {list(shape)} does not take a picture; give it an .npy or .npz file")
     height, width = (have if asked == -1 else size
                      for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
-    image = _images.resize(_images.channels(pixels, dims[2]), height, width)
+    image = _quantised(_images.resize(_images.channels(pixels, dims[2]), height, width), detail, mean, std)
     if planar:
         image = image.transpose(2, 0, 1)
-    image = image.reshape((1,) * (len(shape) - 3) + image.shape)
+    return image.reshape((1,) * (len(shape) - 3) + image.shape)
+
+
+def _quantised(image, detail, mean, std):
     dtype = np.dtype(detail["dtype"])
     if mean is None and std is None and dtype.kind in "iu":
         if dtype == np.int8:
             return (image ^ 0x80).view(np.int8)
         if dtype == np.uint8 or not detail["quantization"][0]:
             return image.astype(dtype)
-    real = (image.astype(np.float32) - np.float32(MEAN if mean is None else mean)) / np.float32(
-        STD if std is None else std)
+    for numbers in (mean, std):
+        if numbers and len(numbers) not in (1, image.shape[2]):
+            raise UsageError(f"{len(numbers)} numbers for the mean or the deviation of {image.shape[2]} channel(s)")
+    real = (image.astype(np.float32) - np.float32(mean or MEAN)) / np.float32(std or STD)
     return quantise(real, detail)
 
 

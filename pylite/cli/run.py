@@ -29,8 +29,10 @@ def configure(parser):
     parser.add_argument("--top", type=_positive, default=5, metavar="N", help="classes or boxes to print (default: 5)")
     parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
                         help="least score of a box (default: 0.3)")
-    parser.add_argument("--mean", type=float, help="subtracted from pixels (default: 127.5 for a float input)")
-    parser.add_argument("--std", type=float, help="that pixels are then divided by (default: 127.5 for a float input)")
+    parser.add_argument("--mean", type=_channels, metavar="M[,M,M]",
+                        help="subtracted from pixels, one number or one a channel (default: 127.5 for a float input)")
+    parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
+                        help="that pixels are then divided by (default: 127.5 for a float input)")
     parser.add_argument("--random", type=int, metavar="SEED", help="random contents for inputs without a file")
     parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="(default: 1)")
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs, as real numbers, here")
@@ -44,13 +46,17 @@ def _positive(text):
     return value
 
 
+def _channels(text):
+    return [float(part) for part in text.split(",")]
+
+
 def run(args):
     import numpy as np
 
     from pylite.cli import _answers, _inputs, _labels
     from pylite.interpreter import Interpreter
     from pylite.model import Model
-    if args.std == 0:
+    if 0 in (args.std or ()):
         raise _common.UsageError("--std must not be 0")
     path = _common.model_path(args.model)
     given = [_labels.read(args.labels)] if args.labels else []

@@ -173,6 +173,8 @@ def test_pixels_go_into_each_type(model, tmp_path, capsys):
         return report(capsys, path, "--input", tmp_path / "p.ppm", *options)["outputs"][0]["values"]
     assert values(model(shape)) == pytest.approx([-1, -0.6, 1])
     assert values(model(shape), "--mean", 0, "--std", 255) == pytest.approx([0, 0.2, 1])
+    assert values(model(shape), "--mean", "0,1,2", "--std", "1,5,23") == pytest.approx([0, 10, 11])
+    assert "2 numbers" in run(capsys, model(shape), "--input", tmp_path / "p.ppm", "--mean", "1,2", code=2).err
     assert values(model(shape, "uint8", 1 / 255, 0)) == pytest.approx([0, 0.2, 1])
     assert values(model(shape, "int8", 1 / 255, -128)) == pytest.approx([0, 0.2, 1])
     assert values(model(shape, "int8", 1 / 127.5, 0), "--mean", 127.5) == pytest.approx([-1, -0.6, 1], abs=0.01)
