@@ -39,6 +39,6 @@ def lower_arg(node):
 
 
 register("ARG_MAX", versions=(1, 3), types=TYPES, infer=infer_arg, lower=lower_arg,
-         reference=lambda x, axis, options: np.argmax(x, int(axis)))
+         reference=lambda x, axis, options: np.argmax(x, axis.item()))
 register("ARG_MIN", versions=(1, 3), types=TYPES, infer=infer_arg, lower=lower_arg,
-         reference=lambda x, axis, options: np.argmin(x, int(axis)))
+         reference=lambda x, axis, options: np.argmin(x, axis.item()))

@@ -130,12 +130,17 @@ def split_shapes(x, axis, sizes):
     return [x.shape[:axis] + (n,) + x.shape[axis + 1:] for n in sizes]
 
 
+def reference_split_v(x, sizes, axis, options):
+    left_over = x.shape[axis.item()] - sizes[sizes >= 0].sum()
+    return np.split(x, np.cumsum(np.where(sizes < 0, left_over, sizes))[:-1], axis.item())
+
+
 register("SPLIT", versions=(1, 5), types=[f"int32 {t} -> {t} {t}*" for t in MOVABLE],
          infer=lambda node: split_shapes(*split_parts(node)), lower=lambda node: split(node, *split_parts(node)),
-         reference=lambda axis, x, options: np.split(x, options.num_splits, int(axis)))
+         reference=lambda axis, x, options: np.split(x, options.num_splits, axis.item()))
 register("SPLIT_V", versions=(1, 3), types=[f"{t} int32|int64 int32 -> {t} {t}*" for t in MOVABLE],
          infer=lambda node: split_shapes(*split_v_parts(node)), lower=lambda node: split(node, *split_v_parts(node)),
-         reference=lambda x, sizes, axis, options: np.split(x, np.cumsum(sizes)[:-1], int(axis)))
+         reference=reference_split_v)
 
 
 def infer_unpack(node):

@@ -69,8 +69,8 @@ def borders(x, y, pairs):
                 yield [b for b, _ in pairs[:axis]] + [start] + [0] * (len(shape) - axis - 1), shape
 
 
-def reference_pad(x, widths, fill=0, options=None):
-    return np.pad(x, widths, constant_values=fill)
+def reference_pad(x, widths, *fill_and_options):
+    return np.pad(x, widths, constant_values=fill_and_options[0] if len(fill_and_options) == 2 else 0)
 
 
 register("PAD", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=infer_pad, lower=lower_pad,

@@ -34,7 +34,7 @@ def infer_reshape(node):
 
 
 register("RESHAPE", types=movable("T any? -> T"), infer=infer_reshape, lower=lower_alias,
-         reference=lambda x, shape, options: x.reshape(shape))
+         reference=lambda x, *rest: x.reshape(rest[0] if len(rest) == 2 else rest[0].new_shape))
 
 
 def infer_squeeze(node):
@@ -47,7 +47,7 @@ def infer_squeeze(node):
 
 
 register("SQUEEZE", versions=(1, 2), types=movable("T -> T"), infer=infer_squeeze, lower=lower_alias,
-         reference=lambda x, options: np.squeeze(x, options.squeeze_dims))
+         reference=lambda x, options: np.squeeze(x, options.squeeze_dims or None))
 
 
 def infer_expand_dims(node):
@@ -58,7 +58,7 @@ def infer_expand_dims(node):
 
 
 register("EXPAND_DIMS", types=movable(f"T {INDICES} -> T"), infer=infer_expand_dims, lower=lower_alias,
-         reference=lambda x, axis, options: np.expand_dims(x, int(axis)))
+         reference=lambda x, axis, options: np.expand_dims(x, axis.item()))
 
 
 def infer_shape(node):

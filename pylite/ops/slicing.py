@@ -95,6 +95,23 @@ def _span(size, begin, end, step, from_start, to_end, relative):
     return first, max(0, -((first - stop) // step))
 
 
+def reference_strided_slice(x, begin, end, step, options):
+    index = []
+    for i, (first, stop, by) in enumerate(zip(begin, end, step, strict=True)):
+        bit = 1 << i
+        if options.ellipsis_mask & bit:
+            index.append(...)
+        elif options.new_axis_mask & bit:
+            index.append(None)
+        elif options.shrink_axis_mask & bit:
+            index.append(0 if options.begin_mask & bit else first)
+        else:
+            stop = first + stop if options.offset else stop
+            index.append(slice(None if options.begin_mask & bit else first,
+                               None if options.end_mask & bit else stop, by))
+    return x[tuple(index)]
+
+
 register("STRIDED_SLICE", versions=(1, 8), types=movable("T int32 int32 int32 -> T"),
          infer=lambda node: [strided_window(node)[0]], lower=lambda node: lower_window(node, strided_window(node)),
-         reference=None)
+         reference=reference_strided_slice)

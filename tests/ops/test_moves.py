@@ -1,0 +1,34 @@
+"""What each op that moves elements is said to mean, in numpy, is what it does."""
+import importlib
+
+import numpy as np
+import pytest
+
+from pylite import registry
+from pylite.model import Model
+from tests.oneop import draw, run_pylite
+
+MODULES = ("argminmax", "gather", "joining", "padding", "reshape", "slicing", "space")
+CASES = 8
+
+
+def drawn():
+    for module in MODULES:
+        for name, test in vars(importlib.import_module(f"tests.ops.test_{module}")).items():
+            if hasattr(test, "drawn") and "float32" in test.drawn[1] and name != "test_special_floats":
+                yield pytest.param(test.drawn[0], id=name)
+
+
+@pytest.mark.parametrize("function", list(drawn()))
+def test_reference(function):
+    for case in range(CASES):
+        data, inputs = draw(function, "float32", case)
+        model = Model(data)
+        subgraph = model.graph.subgraphs[0]
+        operator, = subgraph.operators
+        given = dict(zip(subgraph.inputs, inputs, strict=True))
+        operands = [given.get(i, model.constant(subgraph.tensors[i])) for i in operator.inputs]
+        want = registry.find(operator.name).reference(*operands, operator.options)
+        got = run_pylite(data, inputs)
+        for g, w in zip(got, want if isinstance(want, list) else [want], strict=True):
+            np.testing.assert_array_equal(g, w)
