@@ -31,12 +31,12 @@ cdef extern from "simd.h" nogil:
                              uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol) noexcept nogil
         void (*copy_transposed)(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol,
                                 uint8_t *y, ptrdiff_t yrow) noexcept nogil
-        void (*arg_max_f32)(size_t n, size_t cols, ptrdiff_t stride, const float *x, uint32_t flip,
+        void (*arg_max_f32)(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip,
                             int32_t *at) noexcept nogil
-        void (*arg_max_s32)(size_t n, size_t cols, ptrdiff_t stride, const int32_t *x, int32_t flip,
+        void (*arg_max_s32)(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip,
                             int32_t *at) noexcept nogil
-        void (*arg_max_s8)(size_t n, size_t cols, ptrdiff_t stride, const int8_t *x, uint8_t flip,
-                           int32_t *at) noexcept nogil
+        void (*arg_max_s8)(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip,
+                            int32_t *at) noexcept nogil
         void (*pool_pixel)(int kind, const pl_window *w, const void *x, void *y) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
         void (*softmax_f32)(size_t n, float beta, const float *x, float *y) noexcept nogil

@@ -5,7 +5,7 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    BLOCK = 16              # neighbouring columns that a micro-kernel takes at once
+    BLOCK = 16              # results that a micro-kernel finds at once
     GRAIN = 1 << 17         # bytes below which threads cost more than they save
 
 
@@ -34,30 +34,39 @@ cdef class ArgMax(Kernel):
 
 
 cdef int arg_max(ArgMax self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t blocks = (self.inner + BLOCK - 1) // BLOCK
     if self.y.shape[0]:
-        parallel_for(pool, self.outer * blocks, max(1, GRAIN // (self.size * min(self.inner, BLOCK) * self.item)),
+        parallel_for(pool, blocks(self.outer, self.inner), max(1, GRAIN // (self.size * BLOCK * self.item)),
                      <pl_range_fn>arg_max_blocks, <void *>self)
     return 0
 
 
+cdef inline Py_ssize_t blocks(Py_ssize_t outer, Py_ssize_t inner) noexcept nogil:
+    """Where the axis is the last one, a block is of neighbouring rows, else of neighbouring columns of one row."""
+    return (outer + BLOCK - 1) // BLOCK if inner == 1 else outer * ((inner + BLOCK - 1) // BLOCK)
+
+
 cdef void arg_max_blocks(ArgMax self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Py_ssize_t blocks = (self.inner + BLOCK - 1) // BLOCK
-    cdef Py_ssize_t o, column, count, i
+    cdef Py_ssize_t across = (self.inner + BLOCK - 1) // BLOCK
+    cdef Py_ssize_t start, first, count, next, i
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef int32_t at[BLOCK]
     while begin < end:
-        o, column = begin // blocks, begin % blocks * BLOCK
-        count = min(BLOCK, self.inner - column)
-        x = &self.x[(o * self.size * self.inner + column) * self.item]
-        y = &self.y[(o * self.inner + column) * self.wide]
-        if self.is_float:
-            slots.arg_max_f32(self.size, count, self.inner, <const float *>x, self.flip, at)
-        elif self.item == 4:
-            slots.arg_max_s32(self.size, count, self.inner, <const int32_t *>x, <int32_t>self.flip, at)
+        if self.inner == 1:
+            first = begin * BLOCK
+            count, next, start = min(BLOCK, self.outer - first), self.size, first * self.size
         else:
-            slots.arg_max_s8(self.size, count, self.inner, <const signed char *>x, <uint8_t>self.flip, at)
+            first = begin % across * BLOCK
+            count, next, start = min(BLOCK, self.inner - first), 1, begin // across * self.size * self.inner + first
+            first += begin // across * self.inner
+        x = &self.x[start * self.item]
+        y = &self.y[first * self.wide]
+        if self.is_float:
+            slots.arg_max_f32(self.size, count, self.inner, next, x, self.flip, at)
+        elif self.item == 4:
+            slots.arg_max_s32(self.size, count, self.inner, next, x, self.flip, at)
+        else:
+            slots.arg_max_s8(self.size, count, self.inner, next, x, self.flip, at)
         for i in range(count):
             if self.wide == 4:
                 (<int32_t *>y)[i] = at[i]

@@ -192,22 +192,23 @@ cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t mos
 
 # ---- all classes at once -------------------------------------------------------------------------------------
 cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
-    cdef Py_ssize_t i, j, n = 0, taken, row, background = self.score_width - self.classes
+    cdef Py_ssize_t i, j, n = 0, taken, row, count, background = self.score_width - self.classes
     cdef Py_ssize_t classes = min(self.per_box, self.classes)
     cdef float score
-    cdef int32_t best
-    for i in range(self.n):
-        row = i * self.score_width + background
-        best = best_class(self, row)
-        score = at(&self.scores, row + best)
-        if score >= self.score_threshold:
-            self.heap[n] = ranked(score, i)
-            n += 1
+    cdef int32_t best[16]
+    for i in range(0, self.n, 16):
+        count = min(16, self.n - i)
+        best_classes(self, i, count, best)
+        for j in range(count):
+            score = at(&self.scores, (i + j) * self.score_width + background + best[j])
+            if score >= self.score_threshold:
+                self.heap[n] = ranked(score, i + j)
+                n += 1
     taken = suppress(self, n, self.most, &self.chosen[0])
     for i in range(taken):
         row = self.chosen[i] * self.score_width + background
         if classes == 1:
-            self.order[0] = best_class(self, row)
+            best_classes(self, self.chosen[i], 1, &self.order[0])
         else:
             sort_best(&self.scores, row, &self.order[0], self.classes, classes)
         for j in range(classes):
@@ -215,13 +216,13 @@ cdef void all_at_once(DetectionPostProcess self) noexcept nogil:
     self.count[0] = taken
 
 
-cdef inline int32_t best_class(DetectionPostProcess self, Py_ssize_t row) noexcept nogil:
-    cdef int32_t best
+cdef void best_classes(DetectionPostProcess self, Py_ssize_t box, Py_ssize_t count, int32_t *best) noexcept nogil:
+    """The best class, the first of equals, of each of `count` boxes (up to 16)."""
+    cdef Py_ssize_t start = box * self.score_width + self.score_width - self.classes
     if self.scores.codes == NULL:
-        slots.arg_max_f32(self.classes, 1, 1, self.scores.values + row, 0, &best)
+        slots.arg_max_f32(self.classes, count, 1, self.score_width, self.scores.values + start, 0, best)
     else:
-        slots.arg_max_s8(self.classes, 1, 1, <const signed char *>self.scores.codes + row, <uint8_t>self.flip, &best)
-    return best
+        slots.arg_max_s8(self.classes, count, 1, self.score_width, self.scores.codes + start, self.flip, best)
 
 
 cdef void put(DetectionPostProcess self, Py_ssize_t i, Py_ssize_t box, Py_ssize_t label, float score) noexcept nogil:

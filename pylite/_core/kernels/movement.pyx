@@ -9,6 +9,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 cdef enum:
     MAX_DIMS = 16
     CHUNK = 1 << 16         # bytes of a long run that one thread copies at a time
+    FEW = 8                 # rows for which a micro-kernel is not worth calling, when there is a longer dimension
     GRAIN = 1 << 18         # bytes below which threads cost more than they save
 
 cdef enum Inner:            # what the two innermost dimensions are, which a micro-kernel walks
@@ -91,7 +92,7 @@ cdef void order(Copy self) noexcept:
 cdef void choose(Copy self) noexcept:
     """Settle the innermost two dimensions and the micro-kernel that walks them."""
     cdef Py_ssize_t n, xs, ys
-    cdef int i, j, last = self.n - 1
+    cdef int i, rows, last = self.n - 1
     self.inner = STRIDED
     if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
         n = self.item if self.n == 0 else self.shape[last] * self.item
@@ -109,16 +110,20 @@ cdef void choose(Copy self) noexcept:
         self.shape[0], self.xs[0], self.ys[0] = 1, 0, 0
         self.n += 1
     last = self.n - 1
-    if self.inner == RUNS or self.ys[last] != self.item:
-        return
-    for i in range(last):
-        if self.xs[i] == self.item and self.shape[i] > 1:
-            self.inner = TRANSPOSED
-            n, xs, ys = self.shape[i], self.xs[i], self.ys[i]
-            for j in range(i, last - 1):
-                self.shape[j], self.xs[j], self.ys[j] = self.shape[j + 1], self.xs[j + 1], self.ys[j + 1]
-            self.shape[last - 1], self.xs[last - 1], self.ys[last - 1] = n, xs, ys
-            return
+    rows = last - 1
+    if self.inner == STRIDED and self.ys[last] == self.item:
+        for i in range(last):
+            if self.xs[i] == self.item and self.shape[i] > 1:
+                self.inner = TRANSPOSED
+                rows = i
+    if self.inner != TRANSPOSED and self.shape[rows] < FEW:
+        for i in range(last):
+            if self.shape[i] > self.shape[rows]:
+                rows = i
+    n, xs, ys = self.shape[rows], self.xs[rows], self.ys[rows]
+    for i in range(rows, last - 1):
+        self.shape[i], self.xs[i], self.ys[i] = self.shape[i + 1], self.xs[i + 1], self.ys[i + 1]
+    self.shape[last - 1], self.xs[last - 1], self.ys[last - 1] = n, xs, ys
 
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:

@@ -8,10 +8,10 @@
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-#include "rows_argmax.h"
 #include "rows_unary.h"
 #include "rows_binary.h"
 #include "rows_movement.h"
+#include "rows_argmax.h"
 #include "rows_pooling.h"
 #include "rows_reduction.h"
 #include "rows_resize.h"

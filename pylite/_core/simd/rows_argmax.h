@@ -1,13 +1,13 @@
-/* The micro-kernels that find the largest element, in plain C; included by rows.c alone. */
+/* The micro-kernels that find the largest element, in plain C; included by rows.c alone, after rows_movement.h.
+ *
+ * All of them: at[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart,
+ * columns `next`; one of the two is 1, and there are at most 16 columns.  The XOR of an element's bits with `flip`
+ * turns the order round or gives a byte a sign.  A float NaN is less than anything else. */
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
-/* at[j] = the first of n rows in which column j (of cols <= 16) of x is largest; rows lie `stride` elements apart.
- * The XOR of every element with `flip` turns the order round or shifts unsigned to signed.  A float NaN is less than
- * anything.  One column of consecutive elements is taken as 16 interleaved ones that are compared at the end. */
-#define PL_LOAD_INT(T, p) (T)(*(p) ^ flip)
-#define PL_BETTER_INT(v, best) (v > best)
-#define PL_BETTER_FLOAT(v, best) ((v > best) | ((best != best) & (v == v)))
-static inline float pl_flipped(const float *p, uint32_t flip) {
+static inline float pl_load_f32(const float *p, uint32_t flip) {
   uint32_t bits;
   float value;
   memcpy(&bits, p, 4);
@@ -15,51 +15,89 @@ static inline float pl_flipped(const float *p, uint32_t flip) {
   memcpy(&value, &bits, 4);
   return value;
 }
-#define PL_LOAD_FLOAT(T, p) pl_flipped(p, flip)
-#define PL_ARG_MAX(name, T, F, LOAD, BETTER)                                                                   \
-  static void name(size_t n, size_t cols, ptrdiff_t stride, const T *x, F flip, int32_t *at) {                 \
-    T best[16];                                                                                                \
-    int32_t row[16];                                                                                           \
-    size_t lanes = cols == 1 && stride == 1 && n >= 16 ? 16 : cols, steps = cols == lanes ? n : n / 16;        \
-    ptrdiff_t step = cols == lanes ? stride : 16;                                                              \
-    for (size_t j = 0; j < lanes; j++) {                                                                       \
-      best[j] = LOAD(T, x + j);                                                                                \
-      row[j] = 0;                                                                                              \
+static inline int32_t pl_load_s32(const int32_t *p, uint32_t flip) { return *p ^ (int32_t)flip; }
+static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t)(*p ^ (int8_t)flip); }
+
+#ifdef __AVX2__
+#define PL_VECTOR 32
+#else
+#define PL_VECTOR 16
+#endif
+
+/* T: the element; R: an integer of as many bits, which counts up to MOST rows; BYTES: of a vector of either.
+ * name_16 takes 16 neighbouring columns at once, and leaves -1 where no element exceeds LEAST: name_one, which takes
+ * one column element by element, then knows better. */
+#define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST)                                                       \
+  static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) {                           \
+    T best = LOAD(x, flip);                                                                                    \
+    int32_t at = 0;                                                                                            \
+    for (size_t i = 1; i < n; i++) {                                                                           \
+      T v = LOAD(x + (ptrdiff_t)i * stride, flip);                                                             \
+      if (v > best || (best != best && v == v)) best = v, at = (int32_t)i;                                     \
     }                                                                                                          \
-    if (lanes == 16)                                                                                           \
-      for (size_t i = 1; i < steps; i++) {                                                                     \
-        const T *p = x + (ptrdiff_t)i * step;                                                                  \
-        for (size_t j = 0; j < 16; j++) {                                                                      \
-          T v = LOAD(T, p + j);                                                                                \
-          int better = BETTER(v, best[j]);                                                                     \
-          best[j] = better ? v : best[j];                                                                      \
-          row[j] = better ? (int32_t)i : row[j];                                                               \
+    return at;                                                                                                 \
+  }                                                                                                            \
+  typedef T name##_t __attribute__((vector_size(BYTES)));                                                      \
+  typedef R name##_r __attribute__((vector_size(BYTES)));                                                      \
+  static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *at) {         \
+    enum { LANES = BYTES / sizeof(T), PARTS = 16 / LANES };                                                    \
+    name##_t b[PARTS];                                                                                         \
+    name##_r row[PARTS], i;                                                                                    \
+    for (int j = 0; j < 16; j++) best[j] = LEAST, at[j] = -1;                                                  \
+    memcpy(b, best, sizeof b);                                                                                 \
+    for (size_t top = 0; top < n; top += MOST) {                                                               \
+      size_t end = n - top < MOST ? n : top + MOST;                                                            \
+      memset(row, -1, sizeof row);                                                                             \
+      i = row[0] + 1;                                                                                          \
+      for (size_t r = top; r < end; r++, x += stride, i += 1)                                                  \
+        for (int p = 0; p < PARTS; p++) {                                                                      \
+          name##_r bits, better;                                                                               \
+          memcpy(&bits, x + p * LANES, BYTES);                                                                 \
+          bits ^= (R)flip;                                                                                     \
+          better = (name##_t)bits > b[p];                                                                      \
+          row[p] = (better & i) | (~better & row[p]);                                                          \
+          b[p] = (name##_t)((better & bits) | (~better & (name##_r)b[p]));                                     \
         }                                                                                                      \
-      }                                                                                                        \
-    else                                                                                                       \
-      for (size_t i = 1; i < steps; i++) {                                                                     \
-        const T *p = x + (ptrdiff_t)i * step;                                                                  \
-        for (size_t j = 0; j < lanes; j++) {                                                                   \
-          T v = LOAD(T, p + j);                                                                                \
-          if (BETTER(v, best[j])) best[j] = v, row[j] = (int32_t)i;                                            \
-        }                                                                                                      \
-      }                                                                                                        \
-    if (lanes == cols) {                                                                                       \
-      memcpy(at, row, cols * sizeof *at);                                                                      \
+      for (int j = 0; j < 16; j++)                                                                             \
+        if (row[j / LANES][j % LANES] >= 0) at[j] = (int32_t)top + row[j / LANES][j % LANES];                  \
+    }                                                                                                          \
+    memcpy(best, b, sizeof b);                                                                                 \
+  }                                                                                                            \
+  static int32_t name##_long(size_t n, const T *x, uint32_t flip) { /* 16 lanes of one column, then the rest */ \
+    T best[16];                                                                                                \
+    int32_t at[16], first = -1;                                                                                \
+    T top = LEAST;                                                                                             \
+    name##_16(n / 16, 16, x, flip, best, at);                                                                  \
+    for (int j = 0; j < 16; j++) {                                                                             \
+      int32_t i = at[j] * 16 + j;                                                                              \
+      if (at[j] >= 0 && (best[j] > top || (best[j] == top && i < first))) top = best[j], first = i;            \
+    }                                                                                                          \
+    for (size_t i = n - n % 16; i < n; i++) {                                                                  \
+      T v = LOAD(x + i, flip);                                                                                 \
+      if (v > top) top = v, first = (int32_t)i;                                                                \
+    }                                                                                                          \
+    return first < 0 ? name##_one(n, 1, x, flip) : first;                                                      \
+  }                                                                                                            \
+  static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip,   \
+                   int32_t *at) {                                                                              \
+    const T *x = data;                                                                                         \
+    T best[16], block[128 * 16];                                                                               \
+    int32_t found[16];                                                                                         \
+    if (next == 1 && cols == 16) {                                                                             \
+      name##_16(n, stride, x, flip, best, found);                                                              \
+    } else if (stride == 1 && cols > 1 && n <= 128) {                                                          \
+      if (cols < 16) memset(block, 0, n * 16 * sizeof(T));                                                     \
+      copy_transposed(sizeof(T), n, cols, data, next * (ptrdiff_t)sizeof(T), (uint8_t *)block, 16 * sizeof(T)); \
+      name##_16(n, 16, block, flip, best, found);                                                              \
+    } else {                                                                                                   \
+      for (size_t j = 0; j < cols; j++)                                                                        \
+        at[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip)                         \
+                                       : name##_one(n, stride, x + (ptrdiff_t)j * next, flip);                 \
       return;                                                                                                  \
     }                                                                                                          \
-    T top = best[0];                                                                                           \
-    int32_t first = row[0] * 16;                                                                               \
-    for (int j = 1; j < 16; j++) {                                                                             \
-      int32_t i = row[j] * 16 + j;                                                                             \
-      if (BETTER(best[j], top) || (i < first && !BETTER(top, best[j]))) top = best[j], first = i;              \
-    }                                                                                                          \
-    for (size_t i = steps * 16; i < n; i++) {                                                                  \
-      T v = LOAD(T, x + i);                                                                                    \
-      if (BETTER(v, top)) top = v, first = (int32_t)i;                                                         \
-    }                                                                                                          \
-    *at = first;                                                                                               \
+    for (size_t j = 0; j < cols; j++)                                                                          \
+      at[j] = found[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : found[j];                  \
   }
-PL_ARG_MAX(arg_max_f32, float, uint32_t, PL_LOAD_FLOAT, PL_BETTER_FLOAT)
-PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_LOAD_INT, PL_BETTER_INT)
-PL_ARG_MAX(arg_max_s8, int8_t, uint8_t, PL_LOAD_INT, PL_BETTER_INT)
+PL_ARG_MAX(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
+PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)
+PL_ARG_MAX(arg_max_s8, int8_t, int8_t, 16, 127, pl_load_s8, INT8_MIN)

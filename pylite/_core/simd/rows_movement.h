@@ -51,18 +51,25 @@ static void copy_strided(size_t item, size_t rows, size_t cols, const uint8_t *x
   }
 }
 
-/* A square tile of 16-byte rows: log2(n) rounds of interleaving rows i and i + n/2 transpose it. */
+/* A square tile of 16-byte rows: log2(n) rounds of interleaving rows i and i + n/2 transpose it.
+ * Only the first `cols` columns of x are read, and only the first `rows` rows of y written, each with all 16 bytes. */
 typedef uint8_t pl_v8 __attribute__((vector_size(16)));
 typedef uint16_t pl_v16 __attribute__((vector_size(16)));
 typedef uint32_t pl_v32 __attribute__((vector_size(16)));
-#define PL_ZIP8(a, b, k) __builtin_shufflevector(a, b, k, 16 + k, k + 1, 17 + k, k + 2, 18 + k, k + 3, 19 + k, \
-                                                 k + 4, 20 + k, k + 5, 21 + k, k + 6, 22 + k, k + 7, 23 + k)
-#define PL_ZIP16(a, b, k) __builtin_shufflevector(a, b, k, 8 + k, k + 1, 9 + k, k + 2, 10 + k, k + 3, 11 + k)
-#define PL_ZIP32(a, b, k) __builtin_shufflevector(a, b, k, 4 + k, k + 1, 5 + k)
+#ifdef __clang__
+#define PL_SHUFFLE(V, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define PL_SHUFFLE(V, a, b, ...) __builtin_shuffle(a, b, (V){__VA_ARGS__})
+#endif
+#define PL_ZIP8(a, b, k) PL_SHUFFLE(pl_v8, a, b, k, 16 + k, k + 1, 17 + k, k + 2, 18 + k, k + 3, 19 + k, \
+                                    k + 4, 20 + k, k + 5, 21 + k, k + 6, 22 + k, k + 7, 23 + k)
+#define PL_ZIP16(a, b, k) PL_SHUFFLE(pl_v16, a, b, k, 8 + k, k + 1, 9 + k, k + 2, 10 + k, k + 3, 11 + k)
+#define PL_ZIP32(a, b, k) PL_SHUFFLE(pl_v32, a, b, k, 4 + k, k + 1, 5 + k)
 #define PL_TILE(name, V, ZIP, n, rounds)                                                                       \
-  static inline void name(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow) {                      \
+  static inline void name(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows, \
+                          size_t cols) {                                                                       \
     V a[n], b[n];                                                                                              \
-    for (int i = 0; i < n; i++) memcpy(&a[i], x + i * xcol, 16);                                               \
+    for (size_t i = 0; i < n; i++) memcpy(&a[i], x + (i < cols ? (ptrdiff_t)i * xcol : 0), 16);                \
     for (int round = 0; round < rounds; round++) {                                                             \
       for (int i = 0; i < n / 2; i++) {                                                                        \
         b[2 * i] = ZIP(a[i], a[i + n / 2], 0);                                                                 \
@@ -70,30 +77,42 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
       }                                                                                                        \
       memcpy(a, b, sizeof a);                                                                                  \
     }                                                                                                          \
-    for (int i = 0; i < n; i++) memcpy(y + i * yrow, &a[i], 16);                                               \
+    for (size_t i = 0; i < rows; i++) memcpy(y + (ptrdiff_t)i * yrow, &a[i], 16);                              \
   }
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
 PL_TILE(transpose_tile_32, pl_v32, PL_ZIP32, 4, 2)
-
-/* Tiles are taken in bands of rows that fill a cache line of x. */
-#define PL_TRANSPOSE(tile, n)                                                                                  \
-  {                                                                                                            \
-    size_t full_rows = rows - rows % n, full_cols = cols - cols % n, band = 64 / item;        \
-    for (size_t top = 0; top < full_rows; top += band)                                                         \
-      for (size_t c = 0; c < full_cols; c += n)                                                                \
-        for (size_t r = top; r < top + band && r < full_rows; r += n)                                          \
-          tile(x + r * item + (ptrdiff_t)c * xcol, xcol, y + (ptrdiff_t)r * yrow + c * item, yrow);            \
-    copy_strided(item, full_rows, cols - full_cols, x + (ptrdiff_t)full_cols * xcol, (ptrdiff_t)item, xcol,    \
-                 y + full_cols * item, yrow, (ptrdiff_t)item);                                                 \
-    x += full_rows * item;                                                                                     \
-    y += (ptrdiff_t)full_rows * yrow;                                                                          \
-    rows -= full_rows;                                                                                         \
-  }
-static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow) {
-  for (int r = 0; r < 8; r++)
-    for (int c = 0; c < 8; c++) memcpy(y + r * yrow + c * 8, x + c * xcol + r * 8, 8);
+static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
+                                     size_t cols) {
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < cols; c++) memcpy(y + (ptrdiff_t)r * yrow + c * 8, x + (ptrdiff_t)c * xcol + r * 8, 8);
 }
+
+/* Tiles of n x n in bands of rows that fill a cache line of x.  The last ones overlap those before.  Where there are
+ * fewer rows (as in RGB pixels to planes) tiles read on into the next pixel, but not beyond x; where there are fewer
+ * columns (planes to pixels) they write on into the next pixel, which is yet to be written, but not beyond y. */
+#define PL_TRANSPOSE(tile, n)                                                                                  \
+  if (rows >= n && cols >= n) {                                                                                \
+    for (size_t top = 0; top < rows; top += 64 / item)                                                         \
+      for (size_t left = 0; left < cols; left += n)                                                            \
+        for (size_t r = top; r < top + 64 / item && r < rows; r += n) {                                        \
+          size_t row = r + n <= rows ? r : rows - n, col = left + n <= cols ? left : cols - n;                 \
+          tile(x + row * item + (ptrdiff_t)col * xcol, xcol, y + (ptrdiff_t)row * yrow + col * item, yrow, n,  \
+               n);                                                                                             \
+        }                                                                                                      \
+    return;                                                                                                    \
+  }                                                                                                            \
+  if (rows < n && xcol > 0) {                                                                                  \
+    size_t readable = (cols - 1) * xcol + rows * item, c = 0;                                                  \
+    for (; c + n <= cols && (c + n - 1) * xcol + n * item <= readable; c += n)                                 \
+      tile(x + c * xcol, xcol, y + c * item, yrow, rows, n);                                                   \
+    x += c * xcol, y += c * item, cols -= c;                                                                   \
+  } else if (cols < n && yrow == (ptrdiff_t)(cols * item)) {                                                   \
+    size_t r = 0;                                                                                              \
+    for (; r + n <= rows && (r + n - 1) * yrow + n * item <= rows * yrow; r += n)                              \
+      tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
+    x += r * item, y += r * yrow, rows -= r;                                                                   \
+  }
 /* y's columns and x's rows are consecutive elements: a transpose, in tiles that fit the registers. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {

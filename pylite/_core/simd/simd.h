@@ -4,24 +4,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "elementwise.h"
+#include "moving.h"
 #include "reducing.h"
 
 /* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
  * and a rung's hand-written files replace some of them.
  * Shared headers hold only `static inline` code: the linker may keep any rung's copy of another body. */
 #define PL_SLOTS(X) \
-  /* rows of consecutive bytes from one stride to another */ \
-  X(copy_runs, (size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y, ptrdiff_t yrow)) \
-  /* elements of `item` bytes, any strides (in bytes); 0 repeats */ \
-  X(copy_strided, (size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xrow, ptrdiff_t xcol, \
-                   uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol)) \
-  /* the same where y's columns and x's rows are consecutive */ \
-  X(copy_transposed, (size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, \
-                      uint8_t *y, ptrdiff_t yrow)) \
-  /* at[j] = first of n rows in which column j (of cols <= 16) of x ^ flip is largest */ \
-  X(arg_max_f32, (size_t n, size_t cols, ptrdiff_t stride, const float *x, uint32_t flip, int32_t *at)) \
-  X(arg_max_s32, (size_t n, size_t cols, ptrdiff_t stride, const int32_t *x, int32_t flip, int32_t *at)) \
-  X(arg_max_s8, (size_t n, size_t cols, ptrdiff_t stride, const int8_t *x, uint8_t flip, int32_t *at)) \
+  PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
   PL_SLOTS_REDUCING(X)
 
