@@ -13,14 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pylite._core import simd
 from pylite.errors import UnsupportedOpError
 from pylite.interpreter import Interpreter, OpResolverType
+from pylite.model import Model
 from tests.resources import MODELS
 
 TOLERANCE = 1e-5        # of the largest magnitude, for float outputs
 RUNS = ("smooth", "random", "smooth")
 SIZES = (None, 2, 16, 160, 1760, 16000)     # for unknown dimensions, where the declared 1 is refused
 TIMEOUT = 300
+VARIANTS = ({"num_threads": 1}, {"num_threads": 2}, {"num_threads": 4}, {"guard_bands": True},
+            {"experimental_preserve_all_tensors": True})
 
 # The peer's reference kernels lack an operator or version, or do not compute blockwise weights: its others are taken.
 OTHER_KERNELS = "Didn't find op"
@@ -94,7 +98,38 @@ def _compare(path, layers):
         if layers and worst.status == "DIFFERS":
             worst.layers = _first_differences(ours, theirs, run, inputs)
             break
+    if worst.status != "DIFFERS":
+        del ours, theirs
+        text = _variants(path, inputs, expected)
+        if text:
+            return Result("DIFFERS", text, nodes)
     return worst
+
+
+def _variants(path, inputs, expected):
+    """Threads, memory layout and guard bands change no bit, and rungs no integer: what is not so, or None."""
+    chosen = simd.current
+    for rung in reversed(simd.available()):
+        simd.use(rung)
+        model, first = Model(path), None
+        for options in VARIANTS if rung == chosen else VARIANTS[:1]:
+            interpreter = Interpreter(model=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, **options)
+            for detail, array in zip(interpreter.get_input_details(), inputs[0], strict=True):
+                interpreter.resize_tensor_input(detail["index"], array.shape)
+            interpreter.allocate_tensors()
+            _feed(interpreter, inputs[0])
+            interpreter.invoke()
+            got = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+            where = f"rung {rung}, {options}"
+            for o, (a, want) in enumerate(zip(got, expected[0], strict=True)):
+                status, text = difference(a, want)
+                if status == "DIFFERS":
+                    return f"{where}: output {o}: {text}"
+                if first is not None and a.dtype != object and a.tobytes() != first[o].tobytes():
+                    return f"{where}: output {o} has other bits"
+            first = first or got
+    simd.use(chosen)
+    return None
 
 
 def difference(got, want):
