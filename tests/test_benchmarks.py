@@ -1,0 +1,43 @@
+"""The benchmarks' own models and helpers; their figures are for people to read."""
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema import load
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A function that imports a script of benchmarks/."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+    def load_script(name):
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+    return load_script
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
+def test_scripts_import(script, name):
+    script(name)
+
+
+def test_the_models_have_the_sizes_they_claim(script):
+    models = script("_models")
+    assert len(load(models.embedding()).subgraphs[0].operators) == 65
+    interpreter = Interpreter(model_content=models.chain(20))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+
+
+def test_medians(script):
+    calls = []
+    assert script("_common").median_seconds(lambda: calls.append(1), budget=0, least=3) >= 0 and len(calls) == 4
