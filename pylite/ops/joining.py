@@ -23,7 +23,7 @@ def joined(node, outer, runs):
 
 
 def _join(x, y, outer, run, width, start):
-    if x.dtype == "uint8" and (x.scale != y.scale or x.zero_point != y.zero_point):
+    if x.dtype == "uint8" and x.quantized and y.quantized and (x.scale, x.zero_point) != (y.scale, y.zero_point):
         return Call("movement.LookUpRows", x.view((outer, run)), rescaled(x, y), strip(y, outer, width, start, run))
     if run == width:
         return Alias(y, x)
