@@ -11,8 +11,9 @@ _HOMES = {
         "pylite.delegates": "Delegate load_delegate",
         "pylite.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "DelegateError DelegateLibraryError ExecutionError MemoryLimitError ModelError "
-                         "NotAllocatedError OpError PyliteError ResizeError TensorError UnsupportedOpError ViewError",
+        "pylite.errors": "DelegateError DelegateLibraryError ExecutionError FileFormatError MemoryLimitError "
+                         "ModelError NotAllocatedError OpError PyliteError ResizeError TensorError UnsupportedOpError "
+                         "ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

@@ -5,6 +5,7 @@ from pylite.delegates import load_delegate as load_delegate
 from pylite.errors import DelegateError as DelegateError
 from pylite.errors import DelegateLibraryError as DelegateLibraryError
 from pylite.errors import ExecutionError as ExecutionError
+from pylite.errors import FileFormatError as FileFormatError
 from pylite.errors import MemoryLimitError as MemoryLimitError
 from pylite.errors import ModelError as ModelError
 from pylite.errors import NotAllocatedError as NotAllocatedError
@@ -27,6 +28,7 @@ __all__ = [
     "DelegateError",
     "DelegateLibraryError",
     "ExecutionError",
+    "FileFormatError",
     "Interpreter",
     "InterpreterWithCustomOps",
     "MemoryLimitError",

@@ -9,6 +9,10 @@ class ModelError(PyliteError, ValueError):
     """The file is not a model, or is damaged."""
 
 
+class FileFormatError(PyliteError, ValueError):
+    """A picture or a list of labels cannot be read."""
+
+
 class UnsupportedOpError(PyliteError, RuntimeError, ValueError):
     """The model needs operators, versions or types that are not registered."""
 

@@ -9,7 +9,7 @@ import pkgutil
 import sys
 
 from pylite.cli._common import UsageError
-from pylite.errors import ModelError, PyliteError
+from pylite.errors import FileFormatError, ModelError, PyliteError
 
 
 def main(argv=None):
@@ -23,7 +23,7 @@ def main(argv=None):
         return 0
     except KeyboardInterrupt:
         return 130
-    except (UsageError, ModelError, OSError) as error:
+    except (UsageError, FileFormatError, ModelError, OSError) as error:
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)

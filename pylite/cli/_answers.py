@@ -3,7 +3,8 @@ import math
 
 import numpy as np
 
-from pylite.cli import _format, _inputs, _labels
+from pylite.cli import _format, _inputs
+from pylite.labels import fitted
 
 PASSING = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}      # do not change what the numbers mean
 PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
@@ -35,7 +36,7 @@ def _output(subgraph, detail, array, labels, top):
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
     row = real.reshape(-1)
     if row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
-        names = next(filter(None, (_labels.fitted(known, row.size) for known in labels)), None)
+        names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
         if likely or names:
             best = np.argsort(-row, kind="stable")[:top]

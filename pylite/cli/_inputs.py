@@ -1,10 +1,10 @@
 """Files to tensors: what a user has becomes what a model's input takes, quantised for it."""
 import math
-import wave
 
 import numpy as np
 
-from pylite.cli import _common, _images
+from pylite import audio, images
+from pylite.cli import _common
 from pylite.cli._common import UsageError
 
 MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..255 -> -1..1
@@ -21,28 +21,11 @@ def read(path):
             raise UsageError(f"{path}: {error}") from None
         return "array", loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     if suffix == ".wav":
-        return "audio", read_wav(path)
-    if suffix in _images.SUFFIXES:
-        return "image", _images.read(path)
-    raise UsageError(f"{path}: cannot tell what this is; .npy, .npz, .wav and pictures ({', '.join(_images.SUFFIXES)}) "
+        return "audio", audio.read(path)[0]
+    if suffix in images.SUFFIXES:
+        return "image", images.read(path)
+    raise UsageError(f"{path}: cannot tell what this is; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
                      "can be read")
-
-
-def read_wav(path):
-    """Mono samples, float32 in [-1, 1)."""
-    try:
-        with wave.open(path, "rb") as file:
-            width, count = file.getsampwidth(), file.getnchannels()
-            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
-    except (wave.Error, EOFError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    if width == 1:
-        samples = (raw.astype(np.float32) - 128) / 128
-    else:                       # little-endian integers of 2 to 4 bytes, brought to 4
-        wide = np.zeros((len(raw) // width, 4), np.uint8)
-        wide[:, 4 - width:] = raw.reshape(-1, width)
-        samples = wide.view("<i4")[:, 0].astype(np.float32) / 2**31
-    return samples.reshape(-1, count).mean(1, dtype=np.float32)
 
 
 def tensor(kind, contents, detail, mean=None, std=None):
@@ -73,7 +56,7 @@ def _pixels(pixels, detail, name, shape, signature, mean, std):
         raise UsageError(f"input {name} of shape {list(shape)} does not take a picture; give it an .npy or .npz file")
     height, width = (have if asked == -1 else size
                      for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
-    image = _quantised(_images.resize(_images.channels(pixels, dims[2]), height, width), detail, mean, std)
+    image = _quantised(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
     if planar:
         image = image.transpose(2, 0, 1)
     return image.reshape((1,) * (len(shape) - 3) + image.shape)

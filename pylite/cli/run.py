@@ -53,13 +53,14 @@ def _channels(text):
 def run(args):
     import numpy as np
 
-    from pylite.cli import _answers, _inputs, _labels
+    from pylite.cli import _answers, _inputs
     from pylite.interpreter import Interpreter
+    from pylite.labels import attached, read
     from pylite.model import Model
     if 0 in (args.std or ()):
         raise _common.UsageError("--std must not be 0")
     path = _common.model_path(args.model)
-    given = [_labels.read(args.labels)] if args.labels else []
+    given = [read(args.labels)] if args.labels else []
     model = Model(path)
     interpreter = Interpreter(model=model, num_threads=args.threads)
     details = interpreter.get_input_details()
@@ -77,7 +78,7 @@ def run(args):
     if args.output:
         with open(args.output, "wb") as file:
             np.savez(file, **{d["name"]: _inputs.dequantise(a, d) for d, a in outputs})
-    labels = given or _labels.attached(path, model.graph.associated_files)
+    labels = given or attached(path, model.graph.associated_files)
     found = _answers.answer(model.graph.subgraphs[0], outputs, labels, args.top, args.threshold, size)
     if args.json:
         report = {"model": path, "seconds": seconds, "notes": notes, "outputs": found}

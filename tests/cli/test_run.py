@@ -7,9 +7,10 @@ import zlib
 import numpy as np
 import pytest
 
-from pylite import cli, graph
-from pylite.cli import _answers, _images, _inputs, _labels
+from pylite import cli, graph, images, labels
+from pylite.cli import _answers, _inputs
 from pylite.cli._common import UsageError
+from pylite.errors import FileFormatError
 from pylite.schema.builder import ModelBuilder
 
 
@@ -61,12 +62,12 @@ def test_integers_of_the_input_type_go_in_as_they_are(model, tmp_path, capsys):
 
 def test_labels_rank_the_classes(model, tmp_path, capsys):
     given = save(tmp_path / "x.npz", x=np.array([0.1, 0.7, 0.2], np.float32), other=np.zeros(3))
-    labels = tmp_path / "labels.txt"
-    labels.write_text("ant\nbee\ncat\n")
+    names = tmp_path / "labels.txt"
+    names.write_text("ant\nbee\ncat\n")
     path = model((1, 3))
-    lines = run(capsys, path, "--input", f"x={given}", "--labels", labels, "--top", 2).out.splitlines()
+    lines = run(capsys, path, "--input", f"x={given}", "--labels", names, "--top", 2).out.splitlines()
     assert [line.split() for line in lines[2:4]] == [["1", "0.7000", "1", "bee"], ["2", "0.2000", "2", "cat"]]
-    found = report(capsys, path, "--input", f"x={given}", "--labels", labels)["outputs"][0]
+    found = report(capsys, path, "--input", f"x={given}", "--labels", names)["outputs"][0]
     assert [c["label"] for c in found["classes"]] == ["bee", "cat", "ant"]
 
 
@@ -144,24 +145,24 @@ def test_pictures_are_read(tmp_path, suffix, write):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
     path = tmp_path / f"picture.{suffix}"
     write(path, pixels)
-    assert (_images.read(str(path)) == pixels).all()
+    assert (images.read(str(path)) == pixels).all()
 
 
 def test_text_and_grey_pictures_are_read(tmp_path):
     path = tmp_path / "grey.pgm"
     path.write_bytes(b"P2 3 2\n# half bright\n 15\n0 1 2\n3 14 15\n")
-    assert _images.read(str(path))[:, :, 0].tolist() == [[0, 17, 34], [51, 238, 255]]
+    assert images.read(str(path))[:, :, 0].tolist() == [[0, 17, 34], [51, 238, 255]]
     path.write_bytes(b"P5 3 2 255\n1")
-    with pytest.raises(UsageError, match="damaged picture"):
-        _images.read(str(path))
+    with pytest.raises(FileFormatError, match="damaged picture"):
+        images.read(str(path))
 
 
 def test_resizing_keeps_a_ramp_and_the_mean():
     ramp = np.repeat(np.arange(0, 256, 8, dtype=np.uint8)[None, :, None], 16, 0)
-    big = _images.resize(ramp, 32, 64)[:, :, 0].astype(int)
+    big = images.resize(ramp, 32, 64)[:, :, 0].astype(int)
     assert big.shape == (32, 64) and (np.diff(big, axis=1) >= 0).all() and (big == big[0]).all()
     noise = np.random.default_rng(1).integers(0, 256, (100, 150, 3), np.uint8)
-    small = _images.resize(noise, 10, 15)
+    small = images.resize(noise, 10, 15)
     assert np.abs(small.reshape(10, 15, 3) - noise.reshape(10, 10, 15, 10, 3).mean((1, 3))).max() <= 0.5
 
 
@@ -199,10 +200,10 @@ def test_sound_is_read(model, tmp_path, capsys, width):
 
 
 def test_labels_of_every_form():
-    assert _labels.parse("ant\n\ncat\n") == {0: "ant", 2: "cat"}
-    assert _labels.parse("0 person\n2: bicycle wheel\n") == {0: "person", 2: "bicycle wheel"}
-    assert _labels.fitted({0: "ant", 1: "bee"}, 3) == {0: "background", 1: "ant", 2: "bee"}
-    assert _labels.fitted({5: "far"}, 3) is None and _labels.fitted({}, 3) is None
+    assert labels.parse("ant\n\ncat\n") == {0: "ant", 2: "cat"}
+    assert labels.parse("0 person\n2: bicycle wheel\n") == {0: "person", 2: "bicycle wheel"}
+    assert labels.fitted({0: "ant", 1: "bee"}, 3) == {0: "background", 1: "ant", 2: "bee"}
+    assert labels.fitted({5: "far"}, 3) is None and labels.fitted({}, 3) is None
 
 
 def test_quantising_rounds_half_away_from_zero():

@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-from pylite.cli._common import UsageError
+from pylite.errors import FileFormatError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".pnm", ".webp", ".gif", ".tif", ".tiff")
 
@@ -20,15 +20,33 @@ def read(path):
             if pixels is not None:
                 return pixels
     except (ValueError, IndexError, struct.error) as error:
-        raise UsageError(f"{path}: damaged picture: {error}") from None
+        raise FileFormatError(f"{path}: damaged picture: {error}") from None
     return _pillow(path)
+
+
+def write(path, pixels):
+    """Write uint8 (height, width, 1 or 3) to `path`; Pillow writes what is neither .pgm nor .ppm."""
+    height, width, count = pixels.shape
+    if str(path).lower().endswith((".pgm", ".ppm", ".pnm")):
+        with open(path, "wb") as file:
+            file.write(b"P%d\n%d %d\n255\n" % (5 if count == 1 else 6, width, height) + pixels.tobytes())
+        return
+    try:
+        from PIL import Image
+    except ImportError:
+        raise FileFormatError(f"{path}: writing this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm "
+                              "and .pgm are written without it") from None
+    try:
+        Image.fromarray(pixels[:, :, 0] if count == 1 else pixels).save(path)
+    except ValueError as error:
+        raise FileFormatError(f"{path}: {error}") from None
 
 
 def _pillow(path):
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise UsageError(f"{path}: this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm, .pgm and "
+        raise FileFormatError(f"{path}: this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm, .pgm and "
                          ".bmp are read without it") from None
     try:
         with Image.open(path) as picture:
@@ -36,7 +54,7 @@ def _pillow(path):
             return np.asarray(upright.convert("L" if upright.mode in ("1", "L", "I;16") else "RGB")).reshape(
                 upright.height, upright.width, -1)
     except (OSError, ValueError, SyntaxError) as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise FileFormatError(f"{path}: {error}") from None
 
 
 def _netpbm(data):

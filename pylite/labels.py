@@ -2,7 +2,7 @@
 import re
 import zipfile
 
-from pylite.cli._common import UsageError
+from pylite.errors import FileFormatError
 
 _NUMBERED = re.compile(r"\s*(\d+)[\s:,]+(.+)")
 
@@ -13,7 +13,7 @@ def read(path):
         with open(path, encoding="utf-8") as file:
             return parse(file.read())
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text file") from None
+        raise FileFormatError(f"{path}: not a text file") from None
 
 
 def parse(text):

@@ -1,0 +1,31 @@
+"""Sound: reading .wav files."""
+import wave
+
+import numpy as np
+
+from pylite.errors import FileFormatError
+
+
+def read(path):
+    """(mono samples, float32 in -1..1, samples per second) of an uncompressed .wav file."""
+    try:
+        with wave.open(str(path), "rb") as file:
+            width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
+            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+    except (wave.Error, EOFError) as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    if width == 1:
+        samples = (raw.astype(np.float32) - 128) / 128
+    else:                       # little-endian integers of 2 to 4 bytes, brought to 4
+        wide = np.zeros((len(raw) // width, 4), np.uint8)
+        wide[:, 4 - width:] = raw.reshape(-1, width)
+        samples = wide.view("<i4")[:, 0].astype(np.float32) / 2**31
+    return samples.reshape(-1, count).mean(1, dtype=np.float32), rate
+
+
+def resample(samples, rate, wanted):
+    """`samples` at `wanted` per second instead of `rate`, by linear interpolation."""
+    if rate == wanted:
+        return samples
+    at = np.arange(round(len(samples) * wanted / rate)) * (rate / wanted)
+    return np.interp(at, np.arange(len(samples)), samples).astype(np.float32)
