@@ -8,6 +8,8 @@ import sys
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")      # sums in one order: the same weights every time
 
+from functools import cache
+
 import numpy as np
 import task
 from export import Exporter
@@ -18,6 +20,7 @@ NAME = "digits"
 LABELS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
+@cache
 def data():
     """(training pictures, labels, test pictures, labels): uint8 (n, 8, 8), ink bright."""
     digits = load_digits()

@@ -67,13 +67,12 @@ class Conv(_Windowed):
         if self.relu:
             dy = dy * (self.y > 0)
         self.gradients = [(dy.T @ self.patches).reshape(weights.shape), dy.sum(0)]
-        dpatches = dy @ weights.reshape(len(weights), -1)
         if self.kernel == self.stride == 1:
-            return dpatches.reshape(self.shape)
-        dpatches = dpatches.reshape(self.shape[0], self.rows, self.columns, -1, self.shape[3])
+            return (dy @ weights[:, 0, 0]).reshape(self.shape)
         dpadded = np.zeros(self.shape, np.float32)
-        for i, tap in enumerate(self.taps(dpadded)):
-            tap += dpatches[:, :, :, i]
+        for tap, w in zip(self.taps(dpadded), weights.reshape(len(weights), -1, self.shape[3]).swapaxes(0, 1),
+                          strict=True):
+            tap += (dy @ w).reshape(tap.shape)
         return dpadded[self.inside]
 
 
@@ -202,10 +201,11 @@ def softmax_cross_entropy(logits, labels):
     return loss, p / len(labels)
 
 
-def train(network, batches, loss, steps, rate=2e-3, decay=1e-4, report=None):
+def train(network, batches, loss, steps, rate=2e-3, decay=1e-4, longest=np.inf, report=None):
     """Adam with decoupled weight decay, a short warm-up and then a rate that falls as a cosine to zero.
 
     batches: yields (x, target); loss: (outputs of all heads, target) -> (loss, gradients of these outputs);
+    longest: gradients (all together, as one vector) are cut to this length;
     report: called now and then with (step, mean loss since the last call).
     """
     parameters = network.parameters
@@ -216,6 +216,9 @@ def train(network, batches, loss, steps, rate=2e-3, decay=1e-4, report=None):
         network.backward(gradients)
         now = rate * min(step / 50, 1) * 0.5 * (1 + np.cos(np.pi * step / steps))
         found = [g for layer in network.layers for g in layer.gradients]
+        length = np.sqrt(sum(np.vdot(g, g) for g in found))
+        if length > longest:
+            found = [g * (longest / length) for g in found]
         for p, g, (m, v) in zip(parameters, found, moments, strict=True):
             m += 0.1 * (g - m)
             v += 0.01 * (g * g - v)
