@@ -1,4 +1,4 @@
-"""Look-up tables: any 8-bit function, and 16-bit functions by interpolation (docs/numerics.md sections 2 and 15)."""
+"""Look-up tables: any 8-bit function, and 16-bit functions by interpolation (docs/numerics.md sections 2 and 6)."""
 import math
 from functools import cache
 
@@ -145,5 +145,5 @@ _SIGMOID16 = (
 
 @cache
 def sigmoid16_table():
-    """int16 LOGISTIC and TANH: the table T of section 15.  uint16, (256,)."""
-    return np.array(_SIGMOID16, np.uint16)
+    """int16 LOGISTIC and TANH: the table T of section 6.  int32, (256,)."""
+    return np.array(_SIGMOID16, np.int32)

@@ -42,7 +42,7 @@ def real_function(node, row, f):
 
 
 def lower_sigmoid(node):
-    """LOGISTIC and TANH, whose int16 form has a table and an interpolation of its own (section 15)."""
+    """LOGISTIC and TANH, whose int16 form has a table and an interpolation of its own (section 6)."""
     x = node.inputs[0]
     row, f, shifts = ("tanh", tables.tanh, (0, 1)) if node.name == "TANH" else ("logistic", tables.logistic, (0,))
     if x.dtype != "int16":

@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter
+from pylite import Interpreter, quantization
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
+from tests.oneop import check, differential
 from tests.ops.draw import mild_quantization, shape_of, values
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
@@ -124,6 +124,25 @@ def test_mul_of_int16_to_bytes(m, rng, dtype):
 def test_mul_without_scales(m, rng, dtype):
     arrays = [rng.integers(0, 2**15, shape).astype(dtype) for shape in ((7, 20), (7, 1))]
     return one_op_on(m, "MUL", arrays, dtype)
+
+
+SCALES = [(0.02, 0.03, 0.04), (0.1, 0.1, 0.1), (0.1, 0.1, 0.2), (0.05, 0.1, 0.2), (1.0, 1e-6, 1.0), (1e-3, 1e-3, 1.0),
+          (3.0, 0.7, 0.001), (0.011764707, 0.007843138, 0.019607844), (0.5, 0.25, 0.75)]
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB"])
+@pytest.mark.parametrize("scales", SCALES, ids=str)
+def test_every_pair_of_bytes(name, scales):
+    """The row that tries float32 first gives the rule's result for all 65,536 pairs."""
+    zeros = (3, -100, 20)
+    a, b = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(*[np.arange(-128, 128, dtype=np.int8)] * 2))
+    m = ModelBuilder()
+    one_op_on(m, name, [a, b], "int8", [{"scale": s, "zero_point": z} for s, z in zip(scales, zeros, strict=True)])
+    left, ma, mb, my = quantization.add_parameters(*np.array(scales, np.float32), "int8")
+    va = quantization.mbqm32((a.astype(np.int64) - zeros[0]) << left, *ma)
+    vb = quantization.mbqm32((b.astype(np.int64) - zeros[1]) << left, *mb)
+    expected = quantization.mbqm32(va + vb if name == "ADD" else va - vb, *my) + zeros[2]
+    check(m.build(), [a, b], [np.clip(expected, -128, 127).astype(np.int8)], f"{name} {scales}")
 
 
 HALF = {"ADD": np.add, "MUL": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}

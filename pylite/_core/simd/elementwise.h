@@ -20,7 +20,8 @@
   X(rescale_i32_i8, PL_UNARY) X(rescale_i32_i16, PL_UNARY) X(rescale_abs_i16, PL_UNARY) \
   X(leaky_relu_i16, PL_UNARY) X(sqrt_i16, PL_UNARY) X(quantize_f32_i8, PL_UNARY) X(quantize_f32_i16, PL_UNARY) \
   X(dequantize_i8, PL_UNARY) X(dequantize_u8, PL_UNARY) X(dequantize_i16, PL_UNARY) \
-  X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY)
+  X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i32, PL_UNARY) X(cast_i32_f32, PL_UNARY) \
+  X(cast_i32_i64, PL_UNARY) X(cast_i64_i32, PL_UNARY) X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY)
 
 /* y[i] = f(a[i * a_step], b[i * b_step]), rows_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
 #define PL_BINARY (size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p)

@@ -76,6 +76,7 @@ EXTREMES(i64, int64_t)
 typedef struct {
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
   int32_t a_m, a_e, b_m, b_e, y_m, y_e;
+  float a_ratio, b_ratio, sure; /* 8 bits only, see sum_block */
 } sum_q_p;
 PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
@@ -83,7 +84,41 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   int32_t sum = a + ((b ^ p.sign) - p.sign);
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
-ARITHMETIC(sum_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+
+/* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
+ * the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
+ * farthest from an integer that is certain), and a block that has such an element is computed again by the rule. */
+enum { SUM_BLOCK = 64 };
+PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *pb, int b_step, uint8_t *y, sum_q_p p) {
+  int unsure = 0;
+  for (size_t i = 0; i < n; i++) {
+    uint8_t a = pa[a_step ? i : 0], b = pb[b_step ? i : 0];
+    float r = (float)(BYTE(a) - p.a_zero) * p.a_ratio + (float)(BYTE(b) - p.b_zero) * p.b_ratio;
+    float t = r + 12582912.0f; /* 1.5 2^23: the sum's low bits are the nearest integer */
+    int32_t whole = (int32_t)(pl_bits_of(t) - pl_bits_of(12582912.0f));
+    unsure |= fabsf(r - (t - 12582912.0f)) > p.sure;
+    y[i] = (uint8_t)(pl_clamp32(whole + p.y_zero, p.low, p.high) ^ p.flip);
+  }
+  return unsure;
+}
+ARITHMETIC(sum_q8_by_rule, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const uint8_t *a = va, *b = vb;
+  uint8_t *y = vy, block[SUM_BLOCK]; /* y may be a or b, which the rule may still need */
+  sum_q_p p;
+  memcpy(&p, vp, sizeof p);
+  for (size_t i = 0; i < n; i += SUM_BLOCK) {
+    const uint8_t *ai = a_step ? a + i : a, *bi = b_step ? b + i : b;
+    size_t count = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
+    int unsure;
+    if (count < SUM_BLOCK) unsure = 1;
+    else if (a_step && b_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 1, block, p);
+    else if (a_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 0, block, p);
+    else unsure = sum_block(SUM_BLOCK, ai, 0, bi, 1, block, p);
+    if (unsure) sum_q8_by_rule(count, ai, a_step, bi, b_step, y + i, vp);
+    else memcpy(y + i, block, SUM_BLOCK);
+  }
+}
 ARITHMETIC(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 
 typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;

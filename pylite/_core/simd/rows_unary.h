@@ -81,10 +81,10 @@ static void lut16(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 
-/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table of section 15 */
-typedef struct { int32_t multiplier, shift; uint16_t table[256]; } sigmoid16_p;
+/* int16 LOGISTIC and TANH (docs/numerics.md section 6): q * multiplier >> shift, then the table of section 6 */
+typedef struct { int32_t multiplier, shift, table[256]; } sigmoid16_p;
 PL_INLINE int32_t sigmoid16_index(int32_t q, const sigmoid16_p *p) {
-  return (int32_t)(((int64_t)q * p->multiplier + ((1ll << p->shift) >> 1)) >> p->shift);
+  return (q * p->multiplier + (int32_t)((1u << p->shift) >> 1)) >> p->shift;
 }
 static void logistic_i16(size_t n, const void *vx, void *vy, const void *vp) {
   const int16_t *x = vx;
@@ -94,7 +94,7 @@ static void logistic_i16(size_t n, const void *vx, void *vy, const void *vp) {
   for (size_t i = 0; i < n; i++) {
     int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 9;
     int32_t k = u < 254 ? u : 254;
-    int32_t r = ((int32_t)p->table[k] << 9) + (a & 511) * (p->table[k + 1] - p->table[k]);
+    int32_t r = (p->table[k] << 9) + (a & 511) * (p->table[k + 1] - p->table[k]);
     r = u >= 255 ? 0x7FFF << 10 : r;
     y[i] = (int16_t)((v >= 0 ? r + 512 : (1 << 25) - r + 511) >> 10);
   }
@@ -107,7 +107,7 @@ static void tanh_i16(size_t n, const void *vx, void *vy, const void *vp) {
   for (size_t i = 0; i < n; i++) {
     int32_t v = sigmoid16_index(x[i], p), a = v < 0 ? -v : v, u = a >> 8;
     int32_t k = u < 254 ? u : 254;
-    int32_t r = ((int32_t)p->table[k] << 8) + (a & 255) * (p->table[k + 1] - p->table[k]);
+    int32_t r = (p->table[k] << 8) + (a & 255) * (p->table[k + 1] - p->table[k]);
     r = u >= 255 ? 0xFFFF << 8 : r;
     y[i] = (int16_t)((v >= 0 ? r - (1 << 23) + 128 : -r + (1 << 23) + 127) >> 8);
   }
@@ -147,5 +147,14 @@ typedef struct { float scale; int32_t zero; } dequantize_p;
 UNARY_ROW(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 UNARY_ROW(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 UNARY_ROW(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+
+/* ---- the casts that are met most; all others are in casts.h ---- */
+UNARY_ROW(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
+UNARY_ROW(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
+UNARY_ROW(cast_f32_i32, float, int32_t, none_p,
+          x >= 2147483648.0f || x != x ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x)
+UNARY_ROW(cast_i32_f32, int32_t, float, none_p, (float)x)
+UNARY_ROW(cast_i32_i64, int32_t, int64_t, none_p, x)
+UNARY_ROW(cast_i64_i32, int64_t, int32_t, none_p, x)
 UNARY_ROW(half_to_float, uint16_t, float, none_p, pl_from_half(x))
 UNARY_ROW(float_to_half, float, uint16_t, none_p, pl_to_half(x))
