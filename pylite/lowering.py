@@ -95,7 +95,7 @@ def lower(model, subgraph, shapes, preserve=False):
         emitted = op.lower(node)
         if not isinstance(emitted, list):
             emitted = [emitted]
-        foldable = not op.stateful and not preserve
+        foldable = not op.stateful
         if foldable:
             for value in node.inputs:
                 if value is not None and value.data is None:
