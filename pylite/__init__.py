@@ -9,6 +9,7 @@ _HOMES = {
         "pylite.interpreter": "Interpreter InterpreterWithCustomOps OpResolverType",
         "pylite.signature": "SignatureRunner",
         "pylite.delegates": "Delegate load_delegate",
+        "pylite.capi": "get_include",
         "pylite.model": "Model",
         "pylite.shim": "install_as",
         "pylite.errors": "DelegateError DelegateLibraryError ExecutionError FileFormatError MemoryLimitError "

@@ -1,5 +1,6 @@
 from typing import Final
 
+from pylite.capi import get_include as get_include
 from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
 from pylite.errors import DelegateError as DelegateError
@@ -44,6 +45,7 @@ __all__ = [
     "UnsupportedOpError",
     "ViewError",
     "__version__",
+    "get_include",
     "get_version",
     "install_as",
     "load_delegate",
