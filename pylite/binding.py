@@ -70,6 +70,8 @@ def bind(calls, storage, model):
 
 @cache
 def kernel_class(name):
-    """The class or function `family.Name` of pylite._core.kernels."""
+    """The class or function `family.Name` of pylite._core.kernels; a class stands for itself."""
+    if isinstance(name, type):
+        return name
     module, attribute = name.split(".")
     return getattr(importlib.import_module("pylite._core.kernels." + module), attribute)

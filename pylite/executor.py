@@ -39,11 +39,14 @@ class Executor:
     max_memory: most bytes that the arena may take, or None.
     `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
     steady-state caller around every check; `ready` tells whether invoke() may run.
+    `plugins` holds an Op of its own for each operator that a plug-in runs, by operator index; a delegate also puts
+    another Subgraph in place of `subgraph`.  With plug-ins every allocation lowers anew, so that they are prepared.
     """
 
     def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None):
         self.model = model
         self.subgraph = subgraph
+        self.plugins = {}
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
@@ -94,10 +97,14 @@ class Executor:
             self._take_up()
             self.reset_variables()
 
+    def find(self, operator):
+        """The Op that runs `operator`, or None."""
+        return self.plugins.get(operator.index) or lowering.registered(operator)
+
     def check(self):
         """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
         if not self._checked:
-            lowering.check(self.model, [self.subgraph])
+            lowering.check(self.model, [self.subgraph], find=self.find)
             self._checked = True
 
     def _suspend(self):
@@ -108,9 +115,11 @@ class Executor:
     def _take_up(self):
         self.check()
         key = tuple(self.shapes)
+        if self.plugins:
+            self._cache.clear()
         known = self._cache.pop(key, None)
         if known is None:
-            known = self._bind(lowering.lower(self.model, self.subgraph, self.shapes, self.preserve))
+            known = self._bind(lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find))
         self._cache[key] = known
         self._evict()
         self.current = known
@@ -208,7 +217,7 @@ class Executor:
             step, status = failed
             kernel = self.current.program.kernels[step]
             node = self.current.lowered.calls[step].node
-            raise ExecutionError(f"{node} failed: {kernel.ERRORS.get(status, f'status {status}')}; its tensors: "
+            raise ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
                                  f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
 
     def _guarded(self):

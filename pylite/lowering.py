@@ -23,8 +23,15 @@ class Lowered:
         self.calls = calls
 
 
-def check(model, subgraphs, unresolved_only=False):
+def registered(operator):
+    """The Op that runs `operator` where no plug-in does, or None."""
+    return registry.find(operator.name)
+
+
+def check(model, subgraphs, unresolved_only=False, find=registered):
     """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once.
+
+    find(operator): its Op, or None.
 
     unresolved_only: stay silent unless a builtin operator or its version is unknown, which tf.lite reports when a
     model is opened; custom ops and types it reports when tensors are allocated.
@@ -32,7 +39,7 @@ def check(model, subgraphs, unresolved_only=False):
     missing = {}
     for subgraph in subgraphs:
         for operator in subgraph.operators:
-            reason = unsupported(subgraph, operator)
+            reason = unsupported(subgraph, operator, find)
             if reason:
                 where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
                 missing.setdefault(reason, []).append(where)
@@ -43,9 +50,9 @@ def check(model, subgraphs, unresolved_only=False):
         raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
 
 
-def unsupported(subgraph, operator):
+def unsupported(subgraph, operator, find=registered):
     """Why `operator` cannot run, as a sentence, or None."""
-    op = registry.find(operator.name)
+    op = find(operator)
     if op is None:
         if operator.custom:
             return (f"Encountered unresolved custom op: {operator.name}. Register it as a custom op, or convert the "
@@ -65,11 +72,11 @@ def unsupported(subgraph, operator):
     return None
 
 
-def lower(model, subgraph, shapes, preserve=False):
+def lower(model, subgraph, shapes, preserve=False, find=registered):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the LoadedModel that keeps folded constants and packed weights; preserve: give every tensor its own
-    memory.  Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
+    memory; find(operator): its Op.  Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     for index, shape in zip(subgraph.inputs, shapes, strict=True):
@@ -82,7 +89,7 @@ def lower(model, subgraph, shapes, preserve=False):
     for operator in subgraph.operators:
         node = Node(operator.index, operator, values)
         nodes.append(node)
-        op = registry.find(operator.name)
+        op = find(operator)
         inferred = op.infer(node)
         empty = True
         for value, shape in zip(node.outputs, inferred, strict=True):

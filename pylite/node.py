@@ -129,7 +129,7 @@ class Packed:
 
 
 class Call:
-    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, `args` go to its constructor.
+    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a class; `args` go to it.
 
     inplace: (y, x) when the kernel may write y over x, should x be needed no more.
     """

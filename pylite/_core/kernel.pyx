@@ -11,6 +11,10 @@ cdef class Kernel:
     """
     ERRORS = {}
 
+    def explain(self, int status):
+        """What a status other than 0 means; may raise instead what a plug-in raised."""
+        return self.ERRORS.get(status, f"status {status}")
+
     def run(self, Pool pool=None):
         """Run once; returns the status (0: done).  For tests: a Program runs kernels without Python."""
         cdef pl_pool *p = NULL
