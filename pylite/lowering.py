@@ -72,6 +72,7 @@ def unsupported(subgraph, operator, find=registered):
     return None
 
 
+@np.errstate(all="ignore")
 def lower(model, subgraph, shapes, preserve=False, find=registered):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
@@ -99,7 +100,10 @@ def lower(model, subgraph, shapes, preserve=False, find=registered):
                     empty = False
         if empty and node.outputs and not op.stateful:
             continue
-        emitted = op.lower(node)
+        try:
+            emitted = op.lower(node)
+        except (ValueError, ArithmeticError) as problem:     # scales that no multiplier can express, above all
+            raise node.error(str(problem)) from problem
         if not isinstance(emitted, list):
             emitted = [emitted]
         foldable = not op.stateful

@@ -1,6 +1,6 @@
 """Look-up tables: any 8-bit function, and 16-bit functions by interpolation (docs/numerics.md sections 2 and 6)."""
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -80,16 +80,20 @@ def round_away(x):
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), x.dtype.type(0))
 
 
+@lru_cache(maxsize=256)          # a resized graph is lowered again, with the same scales
 @np.errstate(all="ignore")
 def lut8(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
     """LUT8: the table of the real function f (of float32 arrays) for an 8-bit type.  Section 2.  uint8, (256,)."""
     x = f32(x_scale) * (bytes_of(dtype) - x_zero_point).astype(f32)
     r = round_away(f(x) * (f32(1) / f32(y_scale)))
     low, high = LIMITS[dtype]
-    return byte_table(np.trunc(np.clip(r + f32(y_zero_point), low, high)).astype(np.int64), dtype)
+    table = byte_table(np.trunc(np.clip(r + f32(y_zero_point), low, high)).astype(np.int64), dtype)
+    table.flags.writeable = False
+    return table
 
 
 # ---- 16-bit: 512 segments ------------------------------------------------------------------------------------
+@lru_cache(maxsize=64)
 @np.errstate(all="ignore")
 def lut16(f, x_scale, x_zero_point, y_scale, y_zero_point, width=f32):
     """LUT16: 513 int16 entries of the real function f, biased for interpolation.  Section 2.
@@ -111,7 +115,8 @@ def lut16(f, x_scale, x_zero_point, y_scale, y_zero_point, width=f32):
     bias = round_away((interpolated - round_away(middle)) / width(2))
     table = np.empty(513, np.int16)
     table[:512] = np.nan_to_num(np.clip(sample - bias, -32768, 32767))
-    table[512] = np.clip(round_away(f(np.array([x_max])) * gain)[0], -32768, 32767)
+    table[512] = np.nan_to_num(np.clip(round_away(f(np.array([x_max])) * gain)[0], -32768, 32767))
+    table.flags.writeable = False
     return table
 
 

@@ -112,11 +112,7 @@ def lower_hard_swish(node):
     if y.dtype == "float32":
         return unary(node, "hard_swish_f32")
     require_quantized(node, x, y)
-    try:
-        values = hard_swish(tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale)
-    except ValueError as problem:
-        raise node.error(str(problem), y) from None
-    return lut(node, values + y.zero_point)
+    return lut(node, hard_swish(tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
 
 
 # ---- what the ops mean, on real numbers ---------------------------------------------------------------------

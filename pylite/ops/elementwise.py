@@ -22,8 +22,9 @@ def infer_broadcast(node):
 def require_quantized(node, *values):
     """Refuse tensors of an integer type that only has a meaning with a scale."""
     for value in values:
-        if not value.quantized:
-            raise node.error("has no scale, which this op needs for its type", value)
+        if not value.scale > 0:
+            known = f"the scale {value.scale}" if value.quantized else "no scale"
+            raise node.error(f"has {known}; this op needs one above 0 for its type", value)
 
 
 def parameters(node, layout, *numbers):

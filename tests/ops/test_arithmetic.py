@@ -215,3 +215,22 @@ def test_bytes_need_a_scale(name):
     m.outputs([y])
     with pytest.raises(RuntimeError, match=f"{name}.*has no scale"):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV"])
+@pytest.mark.parametrize("scales", [(0, 1, 1), (1, 1, -1), (1e-38, 1e-38, 1e38), (1e38, 1e38, 1e-38), (1, 1e-45, 1)])
+def test_scales_beyond_reason(name, scales):
+    """Either a result or an error that names the node; no warning."""
+    m = ModelBuilder()
+    arrays = one_op_on(m, name, [np.ones(3, np.int8)] * 2, "int8", [{"scale": s} for s in scales])
+    interpreter = Interpreter(model_content=m.build())
+    complaint = name
+    try:
+        interpreter.allocate_tensors()
+        for detail, x in zip(interpreter.get_input_details(), arrays, strict=True):
+            interpreter.set_tensor(detail["index"], x)
+        interpreter.invoke()
+    except RuntimeError as error:
+        complaint = str(error)
+    assert name in complaint
