@@ -1,18 +1,18 @@
 # The micro-kernel table, the worker pool and the rung in use, for the kernels to cimport.
-from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int32_t, int8_t, uint8_t, uint32_t
 
 
 cdef extern from "simd.h" nogil:
     ctypedef struct pl_window:
-        ptrdiff_t channels, rows, cols, row_stride, col_stride
+        ptrdiff_t channels, width, rows, row_stride, cols, stride
         int32_t low, high
         float low_f, high_f
     ctypedef struct pl_reduction:
         ptrdiff_t n[3]
         ptrdiff_t stride[3]
         ptrdiff_t run, step
-        float divisor_f
-        int64_t divisor
+        float divisor, sign
+        int32_t flip
         int32_t x_zero_sum, multiplier, exponent, y_zero, low, high
     ctypedef struct pl_softmax8:
         int32_t value[256]
@@ -36,8 +36,9 @@ cdef extern from "simd.h" nogil:
         void (*arg_max_s32)(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip,
                             int32_t *at) noexcept nogil
         void (*arg_max_s8)(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip,
-                            int32_t *at) noexcept nogil
-        void (*pool_pixel)(int kind, const pl_window *w, const void *x, void *y) noexcept nogil
+                           int32_t *at) noexcept nogil
+        void (*pool_row)(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n,
+                         void *y) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
         void (*softmax_f32)(size_t n, float beta, const float *x, float *y) noexcept nogil
         void (*softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
@@ -47,14 +48,9 @@ cdef extern from "simd.h" nogil:
         void (*log_softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
         void (*l2_normalize_f32)(size_t n, const float *x, float *y) noexcept nogil
         void (*l2_normalize_8)(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) noexcept nogil
-        void (*bilinear_f32)(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
-                             const int32_t *high, const float *fraction, float dy, float *y) noexcept nogil
-        void (*bilinear_u8)(size_t n, size_t c, const uint8_t *top, const uint8_t *bottom, const int32_t *low,
-                            const int32_t *high, const float *fraction, float dy, uint8_t *y) noexcept nogil
-        void (*bilinear_s8)(size_t n, size_t c, const int8_t *top, const int8_t *bottom, const int32_t *low,
-                            const int32_t *high, const int32_t *fraction, int32_t dy, int8_t *y) noexcept nogil
-        void (*bilinear_s16)(size_t n, size_t c, const int16_t *top, const int16_t *bottom, const int32_t *low,
-                             const int32_t *high, const int32_t *fraction, int32_t dy, int16_t *y) noexcept nogil
+        void (*bilinear)(int type, size_t n, size_t c, int gather, const void *top, const void *bottom,
+                         const int32_t *low, const int32_t *high, const void *fraction, const void *dy,
+                         void *y) noexcept nogil
         void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
     ctypedef void (*pl_unary_fn)(size_t n, const void *x, void *y, const void *p) noexcept nogil
     ctypedef void (*pl_binary_fn)(

@@ -53,13 +53,14 @@ def walk(shape, axes):
     return kept or [(1, 1)], loops, run
 
 
-def reduce_call(node, operation, axes, divisor=1, requantize=(0, 0, 0, 0, 0, 0)):
+def reduce_call(node, operation, axes, *details):
     x, y = node.inputs[0], node.outputs[0]
     kept, loops, run = walk(x.shape, axes)
     if len(kept) > 4 or len(loops) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
-    dtype = "uint8" if x.dtype == "bool" else x.dtype
-    return Call("reduction.Reduce", x.bytes, y.bytes, operation, dtype, kept, loops, run, divisor, requantize)
+    kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") else "reduction.Reduce"
+    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, loops, run,
+                *details)
 
 
 def check_zero_points(node):
@@ -87,8 +88,10 @@ def lower_sum(mean):
             m, e = quantization.mean_multiplier(x.scale, y.scale, n)
         else:
             m, e = quantization.quantize_multiplier(float(x.scale) / float(y.scale))
-        requantize = (quantization.wrap32(x.zero_point * n), m, e, y.zero_point, *quantization.LIMITS[y.dtype])
-        return reduce_call(node, "sum", axes, requantize=requantize)
+        shift = 128 if x.dtype == "uint8" else 0        # the kernel takes uint8 as int8
+        low, high = quantization.LIMITS[y.dtype]
+        return reduce_call(node, "sum", axes, 1, (quantization.wrap32((x.zero_point - shift) * n), m, e,
+                                                  y.zero_point - shift, low - shift, high - shift))
     return lower
 
 

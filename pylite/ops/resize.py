@@ -67,6 +67,13 @@ def bilinear_axis_fixed(size, out, align_corners, half_pixel_centers):
 
 
 @lru_cache(256)
+def spread(axis, size, out, align_corners, half_pixel_centers, channels):
+    """axis(...) with the fraction given for each channel of a pixel."""
+    low, high, fraction = axis(size, out, align_corners, half_pixel_centers)
+    return _frozen(low, high, np.repeat(fraction, channels))
+
+
+@lru_cache(256)
 def nearest_axis(size, out, align_corners, half_pixel_centers):
     """The input index of each output index along one axis.  docs/numerics.md section 9."""
     at = (np.arange(out, dtype=f32) + f32(0.5 if half_pixel_centers else 0)) * _scale(size, out, align_corners)
@@ -85,11 +92,13 @@ def _frozen(*arrays):
 def lower_bilinear(node):
     x, y, o = node.inputs[0], node.outputs[0], node.options
     axis = bilinear_axis if x.dtype in ("float32", "uint8") else bilinear_axis_fixed
-    _, h, w, _ = x.shape
+    _, h, w, c = x.shape
     _, rows, cols, _ = y.shape
+    across = w, cols, o.align_corners, o.half_pixel_centers
+    few = c < (8 if x.dtype == "float32" else 48)
     return Call("resize.Bilinear", x.bytes, y.bytes, x.dtype, x.shape, y.shape,
                 axis(h, rows, o.align_corners, o.half_pixel_centers),
-                axis(w, cols, o.align_corners, o.half_pixel_centers))
+                spread(axis, *across, c) if few else axis(*across), few)
 
 
 def lower_nearest(node):

@@ -1,69 +1,163 @@
 """Reduction kernels."""
-from libc.stdint cimport uint8_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_reduction, slots
 
 OPERATIONS = ("sum", "max", "min")
-TYPES = ("float32", "int8", "uint8", "int16", "int32", "int64")
+
+cdef enum:
+    BLOCK = 1024     # outputs that one micro-kernel call takes
+
+ctypedef fused integer:
+    int32_t
+    int64_t
 
 
-cdef class Reduce(Kernel):
-    """y = the sum, maximum or minimum over some of x's axes.
+cdef class Reduction(Kernel):
+    """The walk that reductions have in common.
 
-    x, y: the bytes of arrays of `dtype`; kept: the axes of y as pairs (size, stride in x), outermost first, at least
-    one; loops: up to three pairs for the axes to reduce, outermost first; run: how many consecutive elements to
-    reduce inside them, or 0 when the last of `kept` has stride 1.
-    divisor: of a float32, int32 or int64 sum (a mean's number of elements; integers truncate).
-    requantize: of an 8- or 16-bit sum, (sum of x's zero points, multiplier, exponent, y's zero point, low, high).
+    x, y: the bytes of arrays; kept: the axes of y as pairs (size, stride in x), outermost first, at least one; loops:
+    up to three pairs for the axes to reduce, outermost first; run: how many consecutive elements to reduce inside
+    them, or 0 when the last of `kept` has stride 1.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[::1] y
     cdef pl_reduction g
     cdef ptrdiff_t kept[4]
     cdef ptrdiff_t stride[4]
-    cdef ptrdiff_t inner, outputs, item
-    cdef int kind, rank
+    cdef ptrdiff_t outer, inner, blocks, item
+    cdef int rank
+
+    cdef int walk(self, const uint8_t[::1] x, uint8_t[::1] y, kept, loops, ptrdiff_t run) except -1:
+        cdef pl_reduction *g = &self.g
+        cdef int i, skip = 3 - len(loops)
+        self.x, self.y = x, y
+        for i in range(3):
+            g.n[i], g.stride[i] = loops[i - skip] if i >= skip else (1, 0)
+        self.rank = len(kept) - 1
+        self.outer = 1
+        for i in range(self.rank):
+            self.kept[i], self.stride[i] = kept[i]
+            self.outer *= self.kept[i]
+        self.inner, g.step = kept[self.rank]
+        self.blocks = (self.inner + BLOCK - 1) // BLOCK
+        g.run = run
+        return 0
+
+
+cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
+    """Where in x, in elements, the outputs of index `outer` of the outer kept axes begin."""
+    cdef ptrdiff_t offset = 0
+    cdef int i
+    for i in range(self.rank - 1, -1, -1):
+        offset += outer % self.kept[i] * self.stride[i]
+        outer //= self.kept[i]
+    return offset
+
+
+cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogil:
+    """fn over all blocks of up to BLOCK neighbouring outputs."""
+    cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1) * min(BLOCK, self.inner)
+    if self.y.shape[0] and self.x.shape[0]:
+        parallel_for(pool, self.outer * self.blocks, 1 + 32768 // work, fn, <void *>self)
+    return 0
+
+
+cdef class Reduce(Reduction):
+    """y = the sum, maximum or minimum over some axes of float32, int8, uint8 or int16.
+
+    divisor: of a float32 sum, a mean's number of elements.  requantize: of an integer sum, (sum of x's zero points,
+    multiplier, exponent, y's zero point, low, high), uint8 being taken as int8 with zero points and limits to match.
+    """
+    cdef int kind
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
-                 divisor=1, requantize=(0, 0, 0, 0, 0, 0)):
-        self.x, self.y = x, y
-        self.kind = 6 * OPERATIONS.index(operation) + TYPES.index(dtype)
-        self.item = {"float32": 4, "int16": 2, "int32": 4, "int64": 8}.get(dtype, 1)
+                 float divisor=1, requantize=(0, 0, 0, 0, 0, 0)):
+        self.walk(x, y, kept, loops, run)
+        self.kind = 0 if operation == "sum" else 3
         cdef pl_reduction *g = &self.g
-        cdef int i
-        for i in range(3):
-            g.n[i], g.stride[i] = loops[i] if i < len(loops) else (1, 0)
-        self.rank = len(kept) - 1
-        self.outputs = 1
-        for i in range(self.rank + 1):
-            self.kept[i], self.stride[i] = kept[i]
-            self.outputs *= self.kept[i]
-        self.inner, g.step = kept[self.rank]
-        g.run = run
-        g.divisor = g.divisor_f = divisor
+        g.divisor, g.sign, g.flip, self.item = divisor, -1 if operation == "min" else 1, 0, 1
+        if dtype == "float32":
+            self.item = 4
+        elif dtype == "int16":
+            self.item = 2
+            self.kind += 2
+        else:
+            self.kind += 1
+            if (dtype == "int8") != (operation == "sum"):
+                g.flip = 0x80
+        if operation == "min":
+            g.flip ^= 0xFF if self.item == 1 else -1
         g.x_zero_sum, g.multiplier, g.exponent, g.y_zero, g.low, g.high = requantize
         self.fn = <kernel_fn>reduce
 
 
-cdef void reduce_range(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Outputs [begin, end)."""
-    cdef ptrdiff_t column, count, rest, offset
-    cdef int i
-    while begin < end:
-        column = begin % self.inner
-        count = min(self.inner - column, end - begin)
-        rest = begin // self.inner
-        offset = column * self.g.step
-        for i in range(self.rank - 1, -1, -1):
-            offset += rest % self.kept[i] * self.stride[i]
-            rest //= self.kept[i]
-        slots.reduce(self.kind, &self.g, &self.x[0] + offset * self.item, count, &self.y[0] + begin * self.item)
-        begin += count
+cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t block, column, outer
+    for block in range(begin, end):
+        column = block % self.blocks * BLOCK
+        outer = block // self.blocks
+        slots.reduce(self.kind, &self.g, &self.x[0] + (start(self, outer) + column * self.g.step) * self.item,
+                     min(BLOCK, self.inner - column), &self.y[0] + (outer * self.inner + column) * self.item)
 
 
-cdef int reduce(Reduce self, pl_pool *threads) noexcept nogil:
-    cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1)
-    if self.outputs and self.x.shape[0]:
-        parallel_for(threads, self.outputs, 64 + 65536 // work, <pl_range_fn>reduce_range, <void *>self)
-    return 0
+cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
+    return run_blocks(self, pool, <pl_range_fn>reduce_blocks)
+
+
+cdef class ReduceWide(Reduction):
+    """y = the sum, maximum or minimum over some axes of int32 or int64.
+
+    divisor: of a sum, a mean's number of elements; the quotient is truncated, and the sum of int32 is exact.
+    """
+    cdef int64_t divisor
+    cdef int operation
+
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
+                 int64_t divisor=1):
+        self.walk(x, y, kept, loops, run)
+        self.operation, self.divisor = OPERATIONS.index(operation), divisor
+        self.item = 4 if dtype == "int32" else 8
+        self.fn = <kernel_fn>reduce_wide
+
+
+cdef void reduce_one(ReduceWide self, const integer *x, integer *y) noexcept nogil:
+    cdef pl_reduction *g = &self.g
+    cdef ptrdiff_t i, j, k, m
+    cdef integer v
+    cdef int64_t acc = 0
+    if self.operation == 1:
+        acc = INT32_MIN if integer is int32_t else INT64_MIN
+    elif self.operation == 2:
+        acc = INT32_MAX if integer is int32_t else INT64_MAX
+    for i in range(g.n[0]):
+        for j in range(g.n[1]):
+            for k in range(g.n[2]):
+                for m in range(max(g.run, 1)):
+                    v = x[i * g.stride[0] + j * g.stride[1] + k * g.stride[2] + m]
+                    if self.operation == 0:
+                        acc += v
+                    elif self.operation == 1:
+                        acc = max(acc, <int64_t>v)
+                    else:
+                        acc = min(acc, <int64_t>v)
+    y[0] = <integer>(acc // self.divisor)
+
+
+cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t block, column, outer, offset
+    for block in range(begin, end):
+        outer = block // self.blocks
+        offset = start(self, outer)
+        for column in range(block % self.blocks * BLOCK, min((block % self.blocks + 1) * BLOCK, self.inner)):
+            if self.item == 4:
+                reduce_one[int32_t](self, <const int32_t *>&self.x[0] + offset + column * self.g.step,
+                                    <int32_t *>&self.y[0] + outer * self.inner + column)
+            else:
+                reduce_one[int64_t](self, <const int64_t *>&self.x[0] + offset + column * self.g.step,
+                                    <int64_t *>&self.y[0] + outer * self.inner + column)
+
+
+cdef int reduce_wide(ReduceWide self, pl_pool *pool) noexcept nogil:
+    return run_blocks(self, pool, <pl_range_fn>reduce_wide_blocks)

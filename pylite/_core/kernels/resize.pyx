@@ -1,5 +1,5 @@
 """Resizing kernels: rows and columns come as indices and weights computed when the model is lowered."""
-from libc.stdint cimport int16_t, int32_t, int8_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -13,7 +13,8 @@ cdef class Bilinear(Kernel):
 
     x, y: the bytes of NHWC arrays of `dtype` and shapes `x_shape`, `y_shape`; rows, cols: (low, high, fraction) for
     each output row and column: indices into x, int32, and the weight of the higher one, float32 or, for the signed
-    integers, int32 in units of 1/1024.
+    integers, int32 in units of 1/1024.  gather: there are few channels, at most 512, and `cols` has a weight for each
+    channel of each column.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[::1] y
@@ -21,25 +22,22 @@ cdef class Bilinear(Kernel):
     cdef const int32_t[::1] row_high
     cdef const int32_t[::1] col_low
     cdef const int32_t[::1] col_high
-    cdef const float[::1] row_fraction
-    cdef const float[::1] col_fraction
-    cdef const int32_t[::1] row_units
-    cdef const int32_t[::1] col_units
+    cdef const uint8_t[::1] row_fraction    # the bytes of 4-byte weights
+    cdef const uint8_t[::1] col_fraction
     cdef ptrdiff_t h, w, c, out_h, out_w, item
-    cdef int type
+    cdef int type, gather
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str dtype, x_shape, y_shape, rows, cols):
-        self.x, self.y = x, y
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str dtype, x_shape, y_shape, rows, cols,
+                 bint gather=False):
+        self.x, self.y, self.gather = x, y, gather
         self.type = TYPES.index(dtype)
         self.item = (4, 1, 1, 2)[self.type]
         _, self.h, self.w, self.c = x_shape
         _, self.out_h, self.out_w, _ = y_shape
         self.row_low, self.row_high, fraction = rows
-        self.col_low, self.col_high, fraction_x = cols
-        if self.type < 2:
-            self.row_fraction, self.col_fraction = fraction, fraction_x
-        else:
-            self.row_units, self.col_units = fraction, fraction_x
+        self.row_fraction = fraction.view("uint8")
+        self.col_low, self.col_high, fraction = cols
+        self.col_fraction = fraction.view("uint8")
         self.fn = <kernel_fn>bilinear
 
 
@@ -47,29 +45,12 @@ cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int threa
     """Output rows [begin, end), counted over the batch."""
     cdef ptrdiff_t row, i, width = self.w * self.c * self.item, out_width = self.out_w * self.c * self.item
     cdef const uint8_t *image
-    cdef const uint8_t *top
-    cdef const uint8_t *bottom
-    cdef const int32_t *low = &self.col_low[0]
-    cdef const int32_t *high = &self.col_high[0]
-    cdef uint8_t *y
-    cdef size_t n = self.out_w, c = self.c
     for row in range(begin, end):
         i = row % self.out_h
         image = &self.x[0] + row // self.out_h * self.h * width
-        top = image + self.row_low[i] * width
-        bottom = image + self.row_high[i] * width
-        y = &self.y[0] + row * out_width
-        if self.type == 0:
-            slots.bilinear_f32(n, c, <const float *>top, <const float *>bottom, low, high, &self.col_fraction[0],
-                               self.row_fraction[i], <float *>y)
-        elif self.type == 1:
-            slots.bilinear_u8(n, c, top, bottom, low, high, &self.col_fraction[0], self.row_fraction[i], y)
-        elif self.type == 2:
-            slots.bilinear_s8(n, c, <const int8_t *>top, <const int8_t *>bottom, low, high, &self.col_units[0],
-                              self.row_units[i], <int8_t *>y)
-        else:
-            slots.bilinear_s16(n, c, <const int16_t *>top, <const int16_t *>bottom, low, high, &self.col_units[0],
-                               self.row_units[i], <int16_t *>y)
+        slots.bilinear(self.type, self.out_w, self.c, self.gather, image + self.row_low[i] * width,
+                       image + self.row_high[i] * width, &self.col_low[0], &self.col_high[0], &self.col_fraction[0],
+                       &self.row_fraction[4 * i], &self.y[0] + row * out_width)
 
 
 cdef int bilinear(Bilinear self, pl_pool *pool) noexcept nogil:

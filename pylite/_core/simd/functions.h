@@ -49,6 +49,13 @@ PL_INLINE float pl_exp(float x) {
   int32_t half = n >> 1; /* in two steps: 2^n alone may be out of range */
   return p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
 }
+/* exp(x) for x <= 88 or NaN; results below the normal range are 0 */
+PL_INLINE float pl_exp_flushed(float x) {
+  int32_t n;
+  x = x < -88.0f ? -88.0f : x;
+  float p = 1.0f + pl_expm1_reduced(x, &n);
+  return p * pl_float_of((uint32_t)(n + 127) << 23);
+}
 /* exp(x) - 1 for x <= 80 */
 PL_INLINE float pl_expm1(float x) {
   int32_t n;

@@ -4,9 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One pooling window: its taps that lie inside the image, and the clamp; strides count elements. */
+/* The windows of one output row: `rows` of theirs lie inside the image, `row_stride` elements apart; `cols` may not
+ * all; they start `stride` pixels apart.  The image is `width` pixels wide.  Results are clamped to [low, high]. */
 typedef struct pl_window {
-  ptrdiff_t channels, rows, cols, row_stride, col_stride;
+  ptrdiff_t channels, width, rows, row_stride, cols, stride;
   int32_t low, high;
   float low_f, high_f;
 } pl_window;
@@ -21,13 +22,16 @@ enum { PL_AVERAGE, PL_MAX, PL_L2 };
  * many consecutive elements.  Neighbouring outputs start `step` elements apart; run = 0 requires step = 1. */
 typedef struct pl_reduction {
   ptrdiff_t n[3], stride[3], run, step;
-  float divisor_f;   /* of a float sum: 1 or, for a mean, the number of elements */
-  int64_t divisor;   /* of an integer sum */
-  int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of a quantized sum */
+  float divisor, sign; /* float32: a mean's number of elements, else 1; -1 for a minimum */
+  int32_t flip;        /* integers: makes 8 bits signed for a sum, unsigned for a maximum; turns the order for a minimum */
+  int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of an integer sum */
 } pl_reduction;
 
-/* The kind of a reduction is 6 * operation + type. */
-enum { PL_SUM, PL_GREATEST, PL_LEAST };
+/* The kind of a reduction is 3 * operation + type; types are 32-bit floats and 8- and 16-bit integers. */
+enum { PL_SUM, PL_GREATEST };
+
+/* The types of bilinear resizing. */
+enum { PL_BILINEAR_F32, PL_BILINEAR_U8, PL_BILINEAR_S8, PL_BILINEAR_S16 };
 
 /* 8-bit softmax; index d of a table is how far an element lies below its row's maximum.
  * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm; scaled: exp(-d) in Q12, 0 where it is left out;
@@ -45,9 +49,9 @@ typedef struct pl_softmax16 {
 } pl_softmax16;
 
 #define PL_SLOTS_REDUCING(X) \
-  /* all channels of one output pixel */ \
-  X(pool_pixel, (int kind, const pl_window *w, const void *x, void *y)) \
-  /* c neighbouring outputs of a reduction */ \
+  /* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */ \
+  X(pool_row, (int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)) \
+  /* c <= 1024 neighbouring outputs of a reduction */ \
   X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
   /* one row of n > 0 elements; y may be x */ \
   X(softmax_f32, (size_t n, float beta, const float *x, float *y)) \
@@ -59,15 +63,11 @@ typedef struct pl_softmax16 {
   X(l2_normalize_f32, (size_t n, const float *x, float *y)) \
   /* zero: x's zero point among the flipped bytes */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
-  /* n output pixels of c channels between two input rows; low and high index pixels */ \
-  X(bilinear_f32, (size_t n, size_t c, const float *top, const float *bottom, const int32_t *low, \
-                   const int32_t *high, const float *fraction, float dy, float *y)) \
-  X(bilinear_u8, (size_t n, size_t c, const uint8_t *top, const uint8_t *bottom, const int32_t *low, \
-                  const int32_t *high, const float *fraction, float dy, uint8_t *y)) \
-  X(bilinear_s8, (size_t n, size_t c, const int8_t *top, const int8_t *bottom, const int32_t *low, \
-                  const int32_t *high, const int32_t *fraction, int32_t dy, int8_t *y)) \
-  X(bilinear_s16, (size_t n, size_t c, const int16_t *top, const int16_t *bottom, const int32_t *low, \
-                   const int32_t *high, const int32_t *fraction, int32_t dy, int16_t *y)) \
+  /* n output pixels of c channels between two input rows; low and high index pixels.  gather: c is small (at most \
+     512), and there is a fraction for each element of the output row instead of one for each pixel.  Fractions are \
+     float32 for float32 and uint8, int32 for int8 and int16; dy points to the rows' */ \
+  X(bilinear, (int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, \
+               const int32_t *high, const void *fraction, const void *dy, void *y)) \
   /* y[j] = x[at[j]], n pixels of `bytes` */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y))
 #endif

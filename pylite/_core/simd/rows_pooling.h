@@ -1,88 +1,166 @@
-/* Pooling micro-kernels in plain C: one output pixel from its window; included by rows.c alone. */
+/* Pooling micro-kernels in plain C; included by rows.c alone.
+ *
+ * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With
+ * few channels, or windows that overlap at every step, a stretch of the output row is made at once: the rows of the
+ * window are joined into a line of the input's width, shifted copies of the line are joined for the columns, and
+ * every stride-th pixel is taken.  Which way is taken depends on the shape alone, so floats do too. */
 #include "rounding.h"
 #include <float.h>
+#include <string.h>
 
-/* acc[i] over the window, in the order of memory, for up to 64 channels */
-#define POOL_ACCUMULATE(start, update) \
-  for (size_t i = 0; i < m; i++) acc[i] = start; \
-  for (ptrdiff_t r = 0; r < w->rows; r++) \
-    for (ptrdiff_t k = 0; k < w->cols; k++) { \
-      const T *p = x + r * w->row_stride + k * w->col_stride; \
-      for (size_t i = 0; i < m; i++) acc[i] = update; \
-    }
-/* Blocks of a constant size keep their accumulators in registers. */
-#define POOL_BLOCKS(block) \
-  const T *x = x0; \
-  T *y = y0; \
-  size_t c = w->channels; \
-  for (; c >= 64; c -= 64, x += 64, y += 64) block(w, x, 64, y); \
-  if (c) block(w, x, c, y);
+enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; how many of them stay unused */
 
-/* (acc +- n/2) div n.  The float32 quotient of whole numbers truncates exactly while both stay below 2^24. */
-#define AVERAGE_INT(name, type, taps) \
-  PL_INLINE void name##_block(const pl_window *w, const type *x, size_t m, type *y) { \
-    typedef type T; \
-    int32_t acc[64]; \
-    POOL_ACCUMULATE(0, acc[i] + p[i]) \
-    const int32_t n = (int32_t)(w->rows * w->cols), half = n / 2; \
-    const float divisor = (float)n; \
-    for (size_t i = 0; i < m; i++) acc[i] += acc[i] > 0 ? half : -half; \
-    if (n <= taps) \
-      for (size_t i = 0; i < m; i++) acc[i] = (int32_t)((float)acc[i] / divisor); \
+PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+/* Columns of the window at `at` that lie inside the image. */
+PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t at) {
+  return pl_min(at + w->cols, w->width) - (at < 0 ? 0 : at);
+}
+/* n pixels of `bytes` bytes, `step` apart in x, side by side in y; writes up to 15 bytes more. */
+static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void *y0) {
+  const char *x = x0;
+  char *y = y0;
+  for (size_t j = 0; j < n; j++, x += step, y += bytes)
+    for (size_t i = 0; i < bytes; i += 16) memcpy(y + i, x + i, 16);
+}
+
+/* Joins v with the accumulator a. */
+#define POOL_ADD(a, v) ((a) + (v))
+#define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
+#define POOL_MAX(a, v) ((a) < (v) ? (v) : (a))
+
+/* n elements of y from accumulators over `taps` taps: (acc +- taps/2) div taps in integers, where the float32 quotient
+ * truncates exactly while both numbers stay below 2^24. */
+#define FINISH_AVERAGE_INT(name, T, exact_taps) \
+  PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
+    const int32_t half = taps / 2; \
+    const float divisor = (float)taps; \
+    for (size_t i = 0; i < n; i++) acc[i] += acc[i] > 0 ? half : -half; \
+    if (taps <= exact_taps) \
+      for (size_t i = 0; i < n; i++) acc[i] = (int32_t)((float)acc[i] / divisor); \
     else \
-      for (size_t i = 0; i < m; i++) acc[i] /= n; \
-    for (size_t i = 0; i < m; i++) y[i] = (type)pl_clamp32(acc[i], w->low, w->high); \
-  } \
-  static void name(const pl_window *w, const void *x0, void *y0) { \
-    typedef type T; \
-    POOL_BLOCKS(name##_block) \
+      for (size_t i = 0; i < n; i++) acc[i] /= taps; \
+    for (size_t i = 0; i < n; i++) y[i] = (T)pl_clamp32(acc[i], w->low, w->high); \
   }
-AVERAGE_INT(average_s8, int8_t, 1 << 15)
-AVERAGE_INT(average_u8, uint8_t, 1 << 15)
-AVERAGE_INT(average_s16, int16_t, 1 << 8)
-
-#define POOL_F32(name, start, update, finish) \
-  PL_INLINE void name##_block(const pl_window *w, const float *x, size_t m, float *y) { \
-    typedef float T; \
-    float acc[64]; \
-    POOL_ACCUMULATE(start, update) \
-    const float n = (float)(w->rows * w->cols); \
-    (void)n; \
-    for (size_t i = 0; i < m; i++) { \
-      float v = finish; \
+#define FINISH_F32(name, value) \
+  PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, float *restrict acc, float *restrict y) { \
+    const float share = 1.0f / (float)taps; \
+    (void)share; \
+    for (size_t i = 0; i < n; i++) { \
+      float v = value; \
       v = v < w->low_f ? w->low_f : v; \
       y[i] = v > w->high_f ? w->high_f : v; \
     } \
-  } \
-  static void name(const pl_window *w, const void *x0, void *y0) { \
-    typedef float T; \
-    POOL_BLOCKS(name##_block) \
   }
-POOL_F32(average_f32, 0.0f, acc[i] + p[i], acc[i] / n)
-POOL_F32(l2_f32, 0.0f, acc[i] + p[i] * p[i], sqrtf(acc[i] / n))
-POOL_F32(max_f32, -FLT_MAX, acc[i] < p[i] ? p[i] : acc[i], acc[i])
-
-#define MAX_INT(name, type) \
-  PL_INLINE void name##_block(const pl_window *w, const type *x, size_t m, type *y) { \
-    typedef type T; \
-    type acc[64]; \
-    POOL_ACCUMULATE(x[i], acc[i] < p[i] ? p[i] : acc[i]) \
-    const type low = (type)w->low, high = (type)w->high; \
-    for (size_t i = 0; i < m; i++) { \
-      type v = acc[i] < low ? low : acc[i]; \
+#define FINISH_MAX_INT(name, T) \
+  PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, T *restrict acc, T *restrict y) { \
+    const T low = (T)w->low, high = (T)w->high; \
+    (void)taps; \
+    for (size_t i = 0; i < n; i++) { \
+      T v = acc[i] < low ? low : acc[i]; \
       y[i] = v > high ? high : v; \
     } \
-  } \
-  static void name(const pl_window *w, const void *x0, void *y0) { \
-    typedef type T; \
-    POOL_BLOCKS(name##_block) \
   }
-MAX_INT(max_s8, int8_t)
-MAX_INT(max_u8, uint8_t)
-MAX_INT(max_s16, int16_t)
 
-static void pool_pixel(int kind, const pl_window *w, const void *x, void *y) {
-  static void (*const table[])(const pl_window *, const void *, void *) = {
+/* first: joins in the taps; again: joins accumulators; none: what an accumulator starts from. */
+#define POOL(name, T, A, none, first, again) \
+  PL_INLINE void name##_block(const pl_window *w, const T *x, size_t m, T *y) { \
+    A acc[64]; \
+    for (size_t i = 0; i < m; i++) acc[i] = none; \
+    for (ptrdiff_t r = 0; r < w->rows; r++) \
+      for (ptrdiff_t k = 0; k < w->cols; k++) { \
+        const T *p = x + r * w->row_stride + k * w->channels; \
+        for (size_t i = 0; i < m; i++) acc[i] = first(acc[i], p[i]); \
+      } \
+    name##_finish(w, (int32_t)(w->rows * w->cols), m, acc, y); \
+  } \
+  PL_INLINE void name##_pixel(const pl_window *w, const T *x, T *y) { \
+    ptrdiff_t c = w->channels; \
+    for (; c >= 64; c -= 64, x += 64, y += 64) name##_block(w, x, 64, y); \
+    if (c) name##_block(w, x, (size_t)c, y); \
+  } \
+  /* m output pixels from position `at` of the input row on */ \
+  static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t at, ptrdiff_t m, T *y) { \
+    A line[POOL_LINE], joined[POOL_LINE]; \
+    const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \
+    const ptrdiff_t begin = at < 0 ? 0 : at, end = pl_min(at + (m - 1) * w->stride + w->cols, w->width); \
+    const ptrdiff_t left = (begin - at) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
+    for (ptrdiff_t i = 0; i < left; i++) line[i] = none; \
+    for (ptrdiff_t i = left + inside; i < all; i++) line[i] = none; \
+    A *in = line + left; \
+    const T *p = x + begin * c, *q = p + w->row_stride; \
+    ptrdiff_t k = 2 - w->rows % 2; \
+    if (k == 1) \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first((A)none, p[i]); \
+    else \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first(first((A)none, p[i]), q[i]); \
+    for (; k < w->rows; k += 2) { \
+      p = x + begin * c + k * w->row_stride, q = p + w->row_stride; \
+      for (ptrdiff_t i = 0; i < inside; i++) in[i] = first(first(in[i], p[i]), q[i]); \
+    } \
+    A *from = line, *spare = joined; \
+    k = 2 - w->cols % 2; \
+    if (k == 2) { \
+      for (ptrdiff_t i = 0; i < span; i++) joined[i] = again(line[i], line[c + i]); \
+      from = joined, spare = line; \
+    } \
+    for (; k < w->cols; k += 2) { \
+      const A *s = line + k * c; \
+      for (ptrdiff_t i = 0; i < span; i++) joined[i] = again(again(from[i], s[i]), s[c + i]); \
+      from = joined, spare = line; \
+    } \
+    if (w->stride > 1) { \
+      pool_take((size_t)m, (size_t)c * sizeof(A), (size_t)(w->stride * c) * sizeof(A), from, spare); \
+      from = spare; \
+    } \
+    /* neighbours with the same number of taps together */ \
+    for (ptrdiff_t j = 0; j < m;) { \
+      const ptrdiff_t taps = pool_taps(w, at + j * w->stride); \
+      for (k = j + 1; k < m && pool_taps(w, at + k * w->stride) == taps;) k++; \
+      name##_finish(w, (int32_t)(taps * w->rows), (size_t)((k - j) * c), from + j * c, y + j * c); \
+      j = k; \
+    } \
+  } \
+  static void name(const pl_window *w0, const void *x0, ptrdiff_t left, ptrdiff_t n, void *y0) { \
+    const T *x = x0; \
+    T *y = y0; \
+    pl_window w = *w0; \
+    const ptrdiff_t c = w.channels; \
+    if ((c < 64 || w.stride == 1) && n > 1 && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK) { \
+      const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
+      for (ptrdiff_t j = 0; j < n; j += most) { \
+        const ptrdiff_t m = pl_min(most, n - j); \
+        name##_stretch(&w, x, j * w.stride - left, m, y + j * c); \
+      } \
+      return; \
+    } \
+    for (ptrdiff_t j = 0; j < n; j++) { \
+      const ptrdiff_t at = j * w.stride - left, begin = at < 0 ? 0 : at; \
+      w.cols = pool_taps(w0, at); \
+      name##_pixel(&w, x + begin * c, y + j * c); \
+    } \
+  }
+
+FINISH_F32(average_f32, acc[i] * share)
+FINISH_AVERAGE_INT(average_s8, int8_t, 1 << 15)
+FINISH_AVERAGE_INT(average_u8, uint8_t, 1 << 15)
+FINISH_AVERAGE_INT(average_s16, int16_t, 1 << 8)
+FINISH_F32(max_f32, acc[i])
+FINISH_MAX_INT(max_s8, int8_t)
+FINISH_MAX_INT(max_u8, uint8_t)
+FINISH_MAX_INT(max_s16, int16_t)
+FINISH_F32(l2_f32, sqrtf(acc[i] * share))
+POOL(average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
+POOL(average_s8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(average_s16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(max_f32, float, float, -FLT_MAX, POOL_MAX, POOL_MAX)
+POOL(max_s8, int8_t, int8_t, INT8_MIN, POOL_MAX, POOL_MAX)
+POOL(max_u8, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
+POOL(max_s16, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
+POOL(l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
+
+static void pool_row(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) {
+  static void (*const table[])(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *) = {
     average_f32, average_s8, average_u8, average_s16, max_f32, max_s8, max_u8, max_s16, l2_f32};
-  table[kind](w, x, y);
+  table[kind](w, x, left, n, y);
 }

@@ -1,93 +1,161 @@
-/* Reduction micro-kernels in plain C: a run of neighbouring outputs; included by rows.c alone.
+/* Reduction micro-kernels in plain C: up to REDUCE_MOST neighbouring outputs; included by rows.c alone.
  *
- * When the outputs are neighbours in memory too (step 1), up to 64 of them are accumulated together, in the order of
- * memory.  Otherwise each output reduces its own runs of consecutive elements in 16 interleaved parts, joined
- * pairwise.  Both orders depend on nothing but the shape, so that any split over threads gives the same floats. */
+ * When the outputs are neighbours in memory too, they are accumulated as one line, four rows at a time; few of them,
+ * if what is reduced innermost lies between them, several times side by side in one longer line, folded at the end.
+ * Otherwise each output reduces its own runs of consecutive elements.  Float additions come in an order that depends
+ * on nothing but the shape.  A minimum is the maximum of the flipped elements. */
+#include "joining.h"
 #include "rounding.h"
 #include <float.h>
+#include <string.h>
 
-#define REDUCE_OUTER(base) \
-  for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++) \
-    for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) \
-      for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++) { \
-        const T *p = base + i0 * g->stride[0] + i1 * g->stride[1] + i2 * g->stride[2];
+enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 255 };
 
-/* A run of n elements: integers in any order, floats in 16 interleaved parts joined pairwise. */
-#define RUN_ANY(name, type, acctype, first) \
-  PL_INLINE acctype name##_run(const pl_reduction *g, const type *x) { \
-    typedef type T; \
-    acctype acc = first; \
-    REDUCE_OUTER(x) \
-        for (ptrdiff_t j = 0; j < g->run; j++) acc = name##_two(acc, p[j]); \
-      } \
-    return acc; \
-  }
-#define RUN_FIXED(name, type, acctype, first) \
-  PL_INLINE acctype name##_run(const pl_reduction *g, const type *x) { \
-    typedef type T; \
-    acctype part[16]; \
-    for (int i = 0; i < 16; i++) part[i] = first; \
-    REDUCE_OUTER(x) \
-        ptrdiff_t j = 0; \
-        for (; j + 16 <= g->run; j += 16) \
-          for (int i = 0; i < 16; i++) part[i] = name##_two(part[i], p[j + i]); \
-        for (int i = 0; j < g->run; i++, j++) part[i] = name##_two(part[i], p[j]); \
-      } \
-    for (int width = 8; width; width /= 2) \
-      for (int i = 0; i < width; i++) part[i] = name##_two(part[i], part[i + width]); \
-    return part[0]; \
-  }
-#define REDUCE(name, RUN, type, acctype, first, combine, finish) \
-  PL_INLINE type name##_finish(const pl_reduction *g, acctype a) { \
-    (void)g; \
-    return (type)(finish); \
-  } \
-  PL_INLINE acctype name##_two(acctype a, acctype b) { return combine; } \
-  RUN(name, type, acctype, first) \
-  PL_INLINE void name##_block(const pl_reduction *g, const type *x, size_t m, type *y) { \
-    typedef type T; \
-    acctype acc[64]; \
-    for (size_t i = 0; i < m; i++) acc[i] = first; \
-    REDUCE_OUTER(x) \
-        for (size_t i = 0; i < m; i++) acc[i] = name##_two(acc[i], p[i]); \
-      } \
-    for (size_t i = 0; i < m; i++) y[i] = name##_finish(g, acc[i]); \
-  } \
-  static void name(const pl_reduction *g, const void *x0, size_t c, void *y0) { \
-    const type *x = x0; \
-    type *y = y0; \
-    if (g->run) { \
-      for (; c; c--, x += g->step, y++) *y = name##_finish(g, name##_run(g, x)); \
-      return; \
+/* How an element is read, and joined with an accumulator. */
+#define LOAD_F32(v) (sign * (v))
+#define LOAD_S8(v) ((int8_t)((v) ^ flip))
+#define LOAD_U8(v) ((uint8_t)((v) ^ flip))
+#define LOAD_S16(v) ((int16_t)((v) ^ flip))
+#define JOIN_ADD(a, b) ((a) + (b))
+#define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a))
+/* Four elements at once; those of 8 bits are added in 16. */
+#define FOUR_F32(J, a, p, q, r, s) J(J(J(J(a, p), q), r), s)
+#define FOUR_INT(J, a, p, q, r, s) J(a, J(J(p, q), J(r, s)))
+#define FOUR_S8(J, a, p, q, r, s) ((a) + (int16_t)((p) + (q) + (r) + (s)))
+
+#define REDUCE_ROWS(name, T, A, FLIP, LOAD, JOIN, FOUR) \
+  /* acc[i] joined with n rows of m elements, stride apart */ \
+  static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, \
+                          void *acc0) { \
+    const T *p = x; \
+    A *acc = acc0; \
+    FLIP; \
+    for (; n >= 4; n -= 4, p += 4 * stride) { \
+      const T *q = p + stride, *r = q + stride, *s = r + stride; \
+      for (size_t i = 0; i < m; i++) acc[i] = FOUR(JOIN, acc[i], LOAD(p[i]), LOAD(q[i]), LOAD(r[i]), LOAD(s[i])); \
     } \
-    for (; c >= 64; c -= 64, x += 64, y += 64) name##_block(g, x, 64, y); \
-    if (c) name##_block(g, x, c, y); \
+    for (; n > 0; n--, p += stride) \
+      for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], LOAD(p[i])); \
+  } \
+  static void name##_fold(size_t m, size_t n, void *acc0) { \
+    A *acc = acc0; \
+    for (size_t k = 1; k < n; k++) \
+      for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], acc[k * m + i]); \
   }
-#define REQUANTIZED \
-  pl_clamp32(pl_mbqm32(a - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high)
-REDUCE(sum_f32, RUN_FIXED, float, float, 0.0f, a + b, a / g->divisor_f)
-REDUCE(sum_s8, RUN_ANY, int8_t, int32_t, 0, a + b, REQUANTIZED)
-REDUCE(sum_u8, RUN_ANY, uint8_t, int32_t, 0, a + b, REQUANTIZED)
-REDUCE(sum_s16, RUN_ANY, int16_t, int32_t, 0, a + b, REQUANTIZED)
-REDUCE(sum_s32, RUN_ANY, int32_t, int64_t, 0, a + b, a / g->divisor)
-REDUCE(sum_s64, RUN_ANY, int64_t, int64_t, 0, a + b, a / g->divisor)
-REDUCE(greatest_f32, RUN_FIXED, float, float, -FLT_MAX, b > a ? b : a, a)
-REDUCE(greatest_s8, RUN_ANY, int8_t, int8_t, INT8_MIN, b > a ? b : a, a)
-REDUCE(greatest_u8, RUN_ANY, uint8_t, uint8_t, 0, b > a ? b : a, a)
-REDUCE(greatest_s16, RUN_ANY, int16_t, int16_t, INT16_MIN, b > a ? b : a, a)
-REDUCE(greatest_s32, RUN_ANY, int32_t, int32_t, INT32_MIN, b > a ? b : a, a)
-REDUCE(greatest_s64, RUN_ANY, int64_t, int64_t, INT64_MIN, b > a ? b : a, a)
-REDUCE(least_f32, RUN_FIXED, float, float, FLT_MAX, b < a ? b : a, a)
-REDUCE(least_s8, RUN_ANY, int8_t, int8_t, INT8_MAX, b < a ? b : a, a)
-REDUCE(least_u8, RUN_ANY, uint8_t, uint8_t, UINT8_MAX, b < a ? b : a, a)
-REDUCE(least_s16, RUN_ANY, int16_t, int16_t, INT16_MAX, b < a ? b : a, a)
-REDUCE(least_s32, RUN_ANY, int32_t, int32_t, INT32_MAX, b < a ? b : a, a)
-REDUCE(least_s64, RUN_ANY, int64_t, int64_t, INT64_MAX, b < a ? b : a, a)
+/* c accumulators, each joined with n consecutive elements, `step` apart: floats in 32 interleaved parts, then pairwise,
+ * the rest one by one */
+#define REDUCE_RUN_F32(name, JOIN, START) \
+  static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
+    const float *row = x, sign = g->sign; \
+    float *acc = acc0; \
+    for (size_t k = 0; k < c; k++, row += step) { \
+      float total = acc[k]; \
+      ptrdiff_t j = 0; \
+      if (n >= 32) { \
+        float part[32]; \
+        for (int i = 0; i < 32; i++) part[i] = START; \
+        for (; j + 32 <= n; j += 32) \
+          for (int i = 0; i < 32; i++) part[i] = JOIN(part[i], sign * row[j + i]); \
+        JOIN_PARTS(JOIN) \
+        total = JOIN(total, part[0]); \
+      } \
+      for (; j < n; j++) total = JOIN(total, sign * row[j]); \
+      acc[k] = total; \
+    } \
+  }
+/* integers in any order, REDUCE_STEPS of them in an accumulator of type N */
+#define REDUCE_RUN_INT(name, T, N, A, LOAD, JOIN) \
+  static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
+    const T *row = x, flip = (T)g->flip; \
+    A *acc = acc0; \
+    for (size_t k = 0; k < c; k++, row += step) { \
+      A total = acc[k]; \
+      for (ptrdiff_t j = 0, m; j < n; j += m) { \
+        m = n - j < REDUCE_STEPS ? n - j : REDUCE_STEPS; \
+        N part = LOAD(row[j]); \
+        for (ptrdiff_t i = 1; i < m; i++) part = (N)JOIN(part, LOAD(row[j + i])); \
+        total = (A)JOIN(total, part); \
+      } \
+      acc[k] = total; \
+    } \
+  }
 
-static void reduce(int kind, const pl_reduction *g, const void *x, size_t c, void *y) {
-  static void (*const table[])(const pl_reduction *, const void *, size_t, void *) = {
-    sum_f32, sum_s8, sum_u8, sum_s16, sum_s32, sum_s64,
-    greatest_f32, greatest_s8, greatest_u8, greatest_s16, greatest_s32, greatest_s64,
-    least_f32, least_s8, least_u8, least_s16, least_s32, least_s64};
-  table[kind](g, x, c, y);
+REDUCE_ROWS(sum_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_ADD, FOUR_F32)
+REDUCE_ROWS(sum_8, uint8_t, int32_t, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD, FOUR_S8)
+REDUCE_ROWS(sum_16, int16_t, int32_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD, FOUR_INT)
+REDUCE_ROWS(max_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_MAX, FOUR_F32)
+REDUCE_ROWS(max_8, uint8_t, uint8_t, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX, FOUR_INT)
+REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX, FOUR_INT)
+REDUCE_RUN_F32(sum_f32, JOIN_ADD, 0)
+REDUCE_RUN_INT(sum_8, uint8_t, int16_t, int32_t, LOAD_S8, JOIN_ADD)
+REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
+REDUCE_RUN_F32(max_f32, JOIN_MAX, -FLT_MAX)
+REDUCE_RUN_INT(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX)
+REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
+
+static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
+  const float *acc = acc0;
+  float *y = y0;
+  for (size_t i = 0; i < c; i++) y[i] = g->sign * acc[i] / g->divisor;
+}
+PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
+  return pl_clamp32(pl_mbqm32(sum - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high);
+}
+static void finish_sum_8(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
+  const int32_t *acc = acc0;
+  uint8_t *y = y0;
+  for (size_t i = 0; i < c; i++) y[i] = (uint8_t)(reduce_requantized(g, acc[i]) ^ g->flip);
+}
+static void finish_sum_16(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
+  const int32_t *acc = acc0;
+  int16_t *y = y0;
+  for (size_t i = 0; i < c; i++) y[i] = (int16_t)reduce_requantized(g, acc[i]);
+}
+static void finish_max_8(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
+  const uint8_t *acc = acc0;
+  uint8_t *y = y0;
+  for (size_t i = 0; i < c; i++) y[i] = (uint8_t)(acc[i] ^ g->flip);
+}
+static void finish_max_16(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
+  const int16_t *acc = acc0;
+  int16_t *y = y0;
+  for (size_t i = 0; i < c; i++) y[i] = (int16_t)(acc[i] ^ g->flip);
+}
+
+static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, void *y) {
+  typedef struct {
+    void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
+    void (*run)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
+    void (*fold)(size_t, size_t, void *);
+    void (*finish)(const pl_reduction *, size_t, const void *, void *);
+    ptrdiff_t item, acc_item;
+    union { float f; int32_t i; int16_t s; uint8_t b; } start;
+  } reducer;
+  static const reducer table[] = {
+    {sum_f32_rows, sum_f32_run, sum_f32_fold, finish_f32, 4, 4, {.f = 0}},
+    {sum_8_rows, sum_8_run, sum_8_fold, finish_sum_8, 1, 4, {.i = 0}},
+    {sum_16_rows, sum_16_run, sum_16_fold, finish_sum_16, 2, 4, {.i = 0}},
+    {max_f32_rows, max_f32_run, max_f32_fold, finish_f32, 4, 4, {.f = -FLT_MAX}},
+    {max_8_rows, max_8_run, max_8_fold, finish_max_8, 1, 1, {.b = 0}},
+    {max_16_rows, max_16_run, max_16_fold, finish_max_16, 2, 2, {.s = INT16_MIN}}};
+  const reducer *r = &table[kind];
+  const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
+  const ptrdiff_t abreast = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
+  int32_t acc[REDUCE_MOST];
+  char *a = (char *)acc;
+  for (ptrdiff_t i = 0; i < (ptrdiff_t)c * abreast; i++) memcpy(a + i * r->acc_item, &r->start, (size_t)r->acc_item);
+  for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
+    for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {
+      const char *x = (const char *)x0 + (i0 * g->stride[0] + i1 * g->stride[1]) * r->item;
+      if (g->run) {
+        for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++)
+          r->run(g, c, g->step, g->run, x + i2 * g->stride[2] * r->item, a);
+      } else {
+        const ptrdiff_t lines = g->n[2] / abreast, stride = abreast * g->stride[2];
+        r->rows(g, c * (size_t)abreast, lines, stride, x, a);
+        r->rows(g, c, g->n[2] - lines * abreast, g->stride[2], x + lines * stride * r->item, a);
+      }
+    }
+  r->fold(c, (size_t)abreast, a);
+  r->finish(g, c, a, y);
 }

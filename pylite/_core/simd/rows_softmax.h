@@ -2,56 +2,60 @@
  *
  * Docs/numerics.md section 7.  A difference d to the row's maximum has 256 values in 8 bits, so everything that
  * depends on d and the node alone comes as a table.  y may lie over x. */
-#include "floats.h"
+#include "functions.h"
+#include "joining.h"
 #include "rounding.h"
+#include <float.h>
+#include <math.h>
 
-PL_INLINE float row_max_f32(size_t n, const float *x) {
-  float part[16], top = x[0];
-  size_t i = 0;
-  for (int k = 0; k < 16; k++) part[k] = x[0];
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; k++) part[k] = x[i + k] > part[k] ? x[i + k] : part[k];
-  for (int k = 0; k < 16; k++) top = part[k] > top ? part[k] : top;
-  for (; i < n; i++) top = x[i] > top ? x[i] : top;
-  return top;
-}
-/* Sixteen interleaved sums, joined pairwise. */
-PL_INLINE float join16_f32(float *part) {
-  for (int width = 8; width; width /= 2)
-    for (int k = 0; k < width; k++) part[k] += part[k + width];
-  return part[0];
-}
+/* y may be x itself: then no iteration meets another's element, which ivdep tells the compiler. */
+#define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
+
+/* The sum of f(x[i]) or its maximum, in 32 interleaved parts. */
+#define ROW_F32(name, JOIN, START, f) \
+  PL_INLINE float name(size_t n, const float *x) { \
+    float part[32], total = START; \
+    size_t i = 0; \
+    if (n >= 32) { \
+      for (int k = 0; k < 32; k++) part[k] = START; \
+      for (; i + 32 <= n; i += 32) \
+        for (int k = 0; k < 32; k++) part[k] = JOIN(part[k], f(x[i + k])); \
+      JOIN_PARTS(JOIN) \
+      total = part[0]; \
+    } \
+    for (; i < n; i++) total = JOIN(total, f(x[i])); \
+    return total; \
+  }
+#define ROW_MAX(a, b) ((b) > (a) ? (b) : (a))
+#define ROW_MIN(a, b) ((b) < (a) ? (b) : (a))
+#define ROW_ADD(a, b) ((a) + (b))
+#define ROW_SAME(v) (v)
+#define ROW_SQUARE(v) ((v) * (v))
+ROW_F32(row_max_f32, ROW_MAX, -FLT_MAX, ROW_SAME)
+ROW_F32(row_min_f32, ROW_MIN, FLT_MAX, ROW_SAME)
+ROW_F32(row_sum_f32, ROW_ADD, 0, ROW_SAME)
+ROW_F32(row_squares_f32, ROW_ADD, 0, ROW_SQUARE)
 
 static void softmax_f32(size_t n, float beta, const float *x, float *y) {
-  const float top = row_max_f32(n, x);
-  float part[16] = {0};
-  for (size_t i = 0; i < n; i++) y[i] = pl_expf((x[i] - top) * beta);
-  size_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; k++) part[k] += y[i + k];
-  for (int k = 0; i < n; i++, k++) part[k] += y[i];
-  const float sum = join16_f32(part);
-  for (i = 0; i < n; i++) y[i] /= sum;
+  const float top = beta < 0 ? row_min_f32(n, x) : row_max_f32(n, x);
+  EACH(n) y[i] = pl_exp_flushed((x[i] - top) * beta);
+  const float share = 1.0f / row_sum_f32(n, y);
+  EACH(n) y[i] *= share;
 }
 static void log_softmax_f32(size_t n, const float *x, float *y) {
   const float top = row_max_f32(n, x);
-  float part[16] = {0};
-  size_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; k++) part[k] += pl_expf(x[i + k] - top);
-  for (int k = 0; i < n; i++, k++) part[k] += pl_expf(x[i] - top);
-  const float log_sum = logf(join16_f32(part));
-  for (i = 0; i < n; i++) y[i] = x[i] - top - log_sum;
+  float e[256], sum = 0;
+  for (size_t i = 0; i < n; i += 256) {
+    const size_t m = n - i < 256 ? n - i : 256;
+    for (size_t k = 0; k < m; k++) e[k] = pl_exp_flushed(x[i + k] - top);
+    sum += row_sum_f32(m, e);
+  }
+  const float log_sum = logf(sum);
+  EACH(n) y[i] = x[i] - top - log_sum;
 }
 static void l2_normalize_f32(size_t n, const float *x, float *y) {
-  float part[16] = {0};
-  size_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; k++) part[k] += x[i + k] * x[i + k];
-  for (int k = 0; i < n; i++, k++) part[k] += x[i] * x[i];
-  const float norm = sqrtf(join16_f32(part));
-  const float divisor = norm < 1e-6f ? 1e-6f : norm;
-  for (i = 0; i < n; i++) y[i] = x[i] / divisor;
+  const float norm = sqrtf(row_squares_f32(n, x)), share = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+  EACH(n) y[i] = x[i] * share;
 }
 
 /* The largest of the bytes, taken as unsigned after the flip. */
@@ -111,14 +115,18 @@ SOFTMAX_8(softmax_8, uint8_t, 8, flip)
 SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 
 static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) {
-  uint8_t table[256], *y = y0;
+  uint8_t *y = y0;
   const uint8_t flip = s->flip, top = row_max_8(n, x, flip);
   const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
   int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
   if (least < s->least) least = s->least;
-  for (int d = 0; d < 256; d++) {
-    int32_t v = pl_clamp32(pl_rdbpot((int32_t)((uint32_t)s->value[d] - (uint32_t)log_sum), 22) + 255, 0, 255);
-    table[d] = (uint8_t)((-d > least ? v : 0) ^ flip);
+  /* the entries of the table up to the last one that a difference above `least` takes */
+  const int32_t last = least < -256 ? 255 : -least - 1;
+  uint8_t table[256];
+  for (int32_t d = 0; d < 256; d++) table[d] = flip;
+  for (int32_t d = 0; d <= last; d++) {
+    int32_t v = pl_rdbpot((int32_t)((uint32_t)s->value[d] - (uint32_t)log_sum), 22);
+    table[d] = (uint8_t)(pl_clamp32(v + 255, 0, 255) ^ flip);
   }
   for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)];
 }
