@@ -23,6 +23,26 @@ cdef extern from "simd.h" nogil:
         const int16_t *exp
         const int16_t *reciprocal
         int32_t multiplier, exponent
+    ctypedef struct pl_tile:
+        int mr, nr, nv, kr, ka, bytes, offset
+        const uint8_t *order
+    ctypedef struct pl_columns:
+        const int32_t *bias
+        const int32_t *mult
+        const int32_t *odd
+        const int32_t *left
+        const int32_t *right
+        const int32_t *half
+        const int32_t *sign
+        int32_t zero_point, low, high, flip
+    ctypedef struct pl_dw_window:
+        const uint8_t *const *row
+        const uint8_t *zero
+        int fh, fw, stride, dilation, pad
+        ptrdiff_t width, pixels, c
+    enum: PL_MAX_TAPS
+    int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
+    ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ctypedef struct pl_slots:
         void (*lut8)(size_t n, const void *x, void *y, const void *table) noexcept nogil
         void (*copy_runs)(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow,
@@ -52,6 +72,36 @@ cdef extern from "simd.h" nogil:
                          const int32_t *low, const int32_t *high, const void *fraction, const void *dy,
                          void *y) noexcept nogil
         void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
+        void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
+                         ptrdiff_t depth, int32_t *sums) noexcept nogil
+        void (*gemm_q8)(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+                        const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) noexcept nogil
+        void (*gemm_s32)(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+                         ptrdiff_t lda) noexcept nogil
+        void (*requantize_q8)(int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j,
+                              uint8_t *y) noexcept nogil
+        void (*gemm_f32)(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first,
+                         int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
+        void (*gemm_s64)(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
+                         ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) noexcept nogil
+        void (*finish_mbqm64)(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult,
+                              const int32_t *shift, int low, int high, int16_t *y) noexcept nogil
+        void (*finish_mbqm32)(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult,
+                              const int32_t *shift, int low, int high, int16_t *y) noexcept nogil
+        void (*finish_f64)(int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale,
+                           int zero_point, int low, int high, int16_t *y) noexcept nogil
+        void (*range_f32)(ptrdiff_t n, const float *x, float *low, float *high) noexcept nogil
+        void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high,
+                            int8_t *y) noexcept nogil
+        void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
+                              float row, const float *bias, float low, float high, float *y) noexcept nogil
+        void (*depthwise_q8)(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns,
+                             uint8_t *y) noexcept nogil
+        void (*depthwise_f32)(const pl_dw_window *g, const float *w, const float *bias, float low, float high,
+                              float *y) noexcept nogil
+        void (*depthwise_s64)(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w,
+                              int64_t *acc) noexcept nogil
+        pl_tile q8, f32, dw8
     ctypedef void (*pl_unary_fn)(size_t n, const void *x, void *y, const void *p) noexcept nogil
     ctypedef void (*pl_binary_fn)(
         size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) noexcept nogil
@@ -63,6 +113,7 @@ cdef extern from "simd.h" nogil:
 cdef const pl_slots *slots
 cdef pl_unary_fn unary_row(str name) except NULL
 cdef pl_binary_fn binary_row(str name) except NULL
+cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
 
 

@@ -6,7 +6,8 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_isa:
         const char *name
         int (*usable)() noexcept nogil
-        void (*fill)(pl_slots *s) noexcept nogil
+        void (*rows)(pl_slots *s) noexcept nogil
+        void (*hand)(pl_slots *s) noexcept nogil
     const pl_isa pl_ladder[]
     pl_unary_fn pl_unary_row(const pl_slots *s, const char *name)
     pl_binary_fn pl_binary_row(const pl_slots *s, const char *name)
@@ -42,6 +43,11 @@ cdef pl_binary_fn binary_row(str name) except NULL:
     return row
 
 
+cdef int pool_threads(const pl_pool *pool) noexcept nogil:
+    """Number of threads that parallel_for uses, the caller included."""
+    return pl_pool_threads(pool)
+
+
 def available():
     """Names of the rungs that this CPU has, weakest first."""
     names = []
@@ -63,13 +69,13 @@ def use(str name):
     usable = available()
     if name not in usable:
         raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of {', '.join(usable)}")
-    cdef int i = 0
-    while True:
-        if pl_ladder[i].usable():
-            pl_ladder[i].fill(&table)
-        if pl_ladder[i].name.decode() == name:
-            break
-        i += 1
+    cdef int chosen = 0, i
+    while pl_ladder[chosen].name.decode() != name:
+        chosen += 1
+    pl_ladder[chosen].rows(&table)
+    for i in range(chosen + 1):
+        if pl_ladder[i].hand != NULL and pl_ladder[i].usable():
+            pl_ladder[i].hand(&table)
     current = name
 
 

@@ -66,6 +66,8 @@ PL_INLINE int32_t pl_round_away32(float v) {
   v = v + copysignf(0.49999997f, v);
   return v >= -2147483648.0f && v < 2147483648.0f ? (int32_t)v : INT32_MIN;
 }
+/* The rounding of hybrid operators (section 11): one half is added in float32, so 0.49999997 becomes 1. */
+PL_INLINE int32_t pl_round_half32(float v) { return (int32_t)(v + copysignf(0.5f, v)); }
 /* FULLY_CONNECTED's rule: the float64 product of the accumulator and the quotient of scales (section 4). */
 PL_INLINE int32_t pl_scale_f64(int64_t acc, double scale) { return pl_round_away64((double)acc * scale); }
 

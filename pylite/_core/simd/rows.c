@@ -10,6 +10,8 @@
 
 #include "rows_unary.h"
 #include "rows_binary.h"
+#include "rows_finish.h"
+#include "rows_gemm.h"
 #include "rows_movement.h"
 #include "rows_argmax.h"
 #include "rows_pooling.h"
@@ -25,4 +27,7 @@ void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s) {
 #define X(name, args) s->name = name;
   PL_SLOTS(X)
 #undef X
+  s->q8 = tile_q8;
+  s->f32 = tile_f32;
+  s->dw8 = tile_dw8;
 }

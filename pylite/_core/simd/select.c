@@ -7,15 +7,46 @@ void pl_rows_base(pl_slots *s);
 
 #if defined(__x86_64__)
 void pl_rows_avx2(pl_slots *s);
+void pl_fill_gemm_avx2(pl_slots *s);
+void pl_fill_f32_avx2(pl_slots *s);
+void pl_rows_avx512vnni(pl_slots *s);
+void pl_fill_gemm_avx512vnni(pl_slots *s);
+void pl_fill_f32_avx512vnni(pl_slots *s);
+
 static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+static void hand_avx2(pl_slots *s) {
+  pl_fill_gemm_avx2(s);
+  pl_fill_f32_avx2(s);
+}
+static int has_avx512vnni(void) {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+static void hand_avx512vnni(pl_slots *s) {
+  pl_fill_gemm_avx512vnni(s);
+  pl_fill_f32_avx512vnni(s);
+}
+#elif defined(__aarch64__) || defined(PL_HAVE_NEON)
+void pl_fill_gemm_neon(pl_slots *s);
+void pl_rows_neon(pl_slots *s);
+#if defined(__aarch64__)
+#define has_neon always
+#else
+#include <sys/auxv.h>
+static int has_neon(void) { return (getauxval(AT_HWCAP) & (1UL << 12)) != 0; }
+#endif
 #endif
 
 const pl_isa pl_ladder[] = {
-  {"base", always, pl_rows_base},
+  {"base", always, pl_rows_base, NULL},
 #if defined(__x86_64__)
-  {"avx2", has_avx2, pl_rows_avx2},
+  {"avx2", has_avx2, pl_rows_avx2, hand_avx2},
+  {"avx512vnni", has_avx512vnni, pl_rows_avx512vnni, hand_avx512vnni},
+#elif defined(__aarch64__) || defined(PL_HAVE_NEON)
+  {"neon", has_neon, pl_rows_neon, pl_fill_gemm_neon},
 #endif
-  {NULL, NULL, NULL}};
+  {NULL, NULL, NULL, NULL}};
 
 #define X(slot, args) if (!strcmp(name, #slot)) return s->slot;
 pl_unary_fn pl_unary_row(const pl_slots *s, const char *name) {

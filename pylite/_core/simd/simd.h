@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "elementwise.h"
+#include "gemm.h"
 #include "moving.h"
 #include "reducing.h"
 
@@ -13,12 +14,14 @@
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
-  PL_SLOTS_REDUCING(X)
+  PL_SLOTS_REDUCING(X) \
+  PL_SLOTS_GEMM(X)
 
 typedef struct pl_slots {
 #define X(name, args) void (*name) args;
   PL_SLOTS(X)
 #undef X
+  pl_tile q8, f32, dw8; /* the shapes that strip_q8 and gemm_q8, gemm_f32, depthwise_q8 work in */
 } pl_slots;
 
 /* The row of that name in the table `s`, or NULL. */
@@ -30,7 +33,8 @@ pl_binary_fn pl_binary_row(const pl_slots *s, const char *name);
 typedef struct pl_isa {
   const char *name;          /* the word that PYLITE_ISA takes */
   int (*usable)(void);       /* does this CPU have it? */
-  void (*fill)(pl_slots *s); /* overwrite the slots that this rung improves on */
+  void (*rows)(pl_slots *s); /* fill every slot with plain C compiled for this rung */
+  void (*hand)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
 } pl_isa;
 
 extern const pl_isa pl_ladder[]; /* weakest first; ends with name == NULL */

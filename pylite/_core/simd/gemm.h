@@ -1,0 +1,115 @@
+/* The micro-kernels of convolutions and matrix products: their data layouts and slots.
+ *
+ * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are gathered into a strip, in the form that the
+ * rung multiplies best; w is packed once into panels of columns.  What differs between rungs is data (pl_tile), so
+ * that one packing routine and one driver serve them all. */
+#ifndef PYLITE_GEMM_H
+#define PYLITE_GEMM_H
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pl_tile {
+  int mr;      /* rows of a strip */
+  int nr;      /* columns of a panel; */
+  int nv;      /* the last panel of a matrix is as narrow as a multiple of nv allows */
+  int kr;      /* a panel is packed[k / kr][column][k % kr]; */
+  int ka;      /* its depth, and that of a strip, is padded with zeros to a multiple of ka */
+  int bytes;   /* of an element of a strip (GEMM) or of a packed weight (depthwise) */
+  int offset;  /* strips hold x + offset: 128 where the rung multiplies unsigned by signed bytes */
+  const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
+} pl_tile;
+
+/* How accumulators become 8-bit results, column by column: MBQM32 (rounding.h), then clamping.
+ * Arrays reach to the end of the last panel.  `odd`, `half` and `sign` restate mult and right for vector code:
+ * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0. */
+typedef struct pl_columns {
+  const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left is NULL where nothing is shifted left */
+  int32_t zero_point, low, high; /* of int8 */
+  int32_t flip;                  /* 0x80: the output is uint8 */
+} pl_columns;
+
+/* One line of output pixels of a depthwise convolution.  Channels are contiguous. */
+typedef struct pl_dw_window {
+  const uint8_t *const *row; /* [fh]: first pixel of each input line; NULL outside of the image */
+  const uint8_t *zero;       /* the pixel that stands for those outside */
+  int fh, fw, stride, dilation, pad;
+  ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
+} pl_dw_window;
+
+#define PL_MAX_TAPS 1024 /* of a depthwise filter */
+
+/* Where a filter is 3 or 4 taps high and weights go four by four, each column of the filter is one group;
+ * else groups are consecutive taps in reading order. */
+static inline int pl_by_column(const pl_tile *t, int fh) { return t->kr == 4 && (fh == 3 || fh == 4); }
+
+/* Taps in the order of packing, padded to whole groups with -1; returns their number. */
+static inline int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order) {
+  int n = 0;
+  if (pl_by_column(t, fh)) {
+    for (int x = 0; x < fw; x++)
+      for (int y = 0; y < 4; y++) order[n++] = (int16_t)(y < fh ? y * fw + x : -1);
+    return n;
+  }
+  for (int i = 0; i < fh * fw; i++) order[n++] = (int16_t)i;
+  while (n % t->kr) order[n++] = -1;
+  return n;
+}
+
+/* The first channel of block b: blocks overlap at the end rather than being narrower than nr. */
+static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
+  return c < nr ? 0 : b * nr + nr > c ? c - nr : b * nr;
+}
+
+/* Pointers to the taps that output pixel `at` sees, in reading order; bytes: of one element. */
+static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes, const uint8_t **p) {
+  ptrdiff_t x0 = at * g->stride - g->pad;
+  for (int y = 0; y < g->fh; y++)
+    for (int x = 0; x < g->fw; x++) {
+      ptrdiff_t ix = x0 + (ptrdiff_t)x * g->dilation;
+      *p++ = g->row[y] && ix >= 0 && ix < g->width ? g->row[y] + ix * g->c * bytes : g->zero;
+    }
+}
+
+/* For simd.h's list. */
+#define PL_SLOTS_GEMM(X) \
+  /* strip[r] = the bytes of src[r * segments ...] one behind another, each `length` long, ^ flip, as the tile wants \
+   * them, zeros up to depth; sums[r] (unless NULL): the sum of row r's elements */ \
+  X(strip_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip, \
+               ptrdiff_t depth, int32_t *sums)) \
+  /* one strip times one panel (tile q8), to 8 bits: columns j..j+n of y, whose lines are ldy apart. \
+   * Accumulators start at bias + row (row may be NULL) */ \
+  X(gemm_q8, (int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row, \
+              const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
+  /* the same, added to acc as it is */ \
+  X(gemm_s32, (int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda)) \
+  /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
+  X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
+  /* one strip of float rows times one panel (tile f32); first: y holds nothing yet; last: add bias (may be NULL) and \
+   * clamp */ \
+  X(gemm_f32, (int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first, \
+               int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
+  /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits hold `chunk` products */ \
+  X(gemm_s64, (int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk, \
+               int64_t *acc, ptrdiff_t lda)) \
+  /* sums to int16: MBQM64, or MBQM32 of the sum wrapped to 32 bits, or the float64 rule (wrap: of the sum \
+   * wrapped to 32 bits); bias may be NULL */ \
+  X(finish_mbqm64, (int n, const int64_t *acc, const int64_t *bias, const int32_t *mult, const int32_t *shift, \
+                    int low, int high, int16_t *y)) \
+  X(finish_mbqm32, (int n, const int64_t *acc, const int64_t *bias, const int32_t *mult, const int32_t *shift, \
+                    int low, int high, int16_t *y)) \
+  X(finish_f64, (int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale, int zero_point, \
+                 int low, int high, int16_t *y)) \
+  /* smallest and largest of x and 0 */ \
+  X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
+  /* y = clamp(zero + x * inverse, rounded as hybrid operators do) */ \
+  X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y)) \
+  /* y = clamp((acc - term sums[j]) scale[j] row + bias[j]); bias may be NULL */ \
+  X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
+                    const float *bias, float low, float high, float *y)) \
+  /* one line of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
+  X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
+  /* the same for float; w: [taps][c] */ \
+  X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
+  /* exact sums of int16 for channels c..c+n of output pixel `at` */ \
+  X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))
+#endif

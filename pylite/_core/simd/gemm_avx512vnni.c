@@ -1,0 +1,313 @@
+/* 8-bit matrix products and depthwise convolutions for AVX-512 with VNNI. */
+#include "simd.h"
+#include <immintrin.h>
+
+#define FORCED static inline __attribute__((always_inline))
+enum { MR = 12, NR = 64, LANES = 16 };
+
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  gcc 12 copies a register for each use
+ * of the intrinsic. */
+#define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
+
+FORCED __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
+FORCED __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+
+/* Strips hold x + 128, unsigned. */
+static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
+                     ptrdiff_t depth, int32_t *sums) {
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), ones = _mm512_set1_epi8(1);
+  const ptrdiff_t whole = length & ~(ptrdiff_t)63;
+  const __mmask64 rest = first_bytes(length - whole);
+  const ptrdiff_t taken = segments * length;
+  uint8_t *to = strip;
+  for (int r = 0; r < rows; r++, to += depth) {
+    __m512i sum = _mm512_setzero_si512();
+    uint8_t *d = to;
+    for (int s = 0; s < segments; s++, d += length) {
+      const uint8_t *from = *src++;
+      for (ptrdiff_t i = 0; i < whole; i += 64) {
+        __m512i v = _mm512_xor_si512(_mm512_loadu_si512(from + i), mask);
+        _mm512_storeu_si512(d + i, v);
+        if (sums) DOT(sum, v, ones);
+      }
+      if (rest) {
+        __m512i v = _mm512_maskz_loadu_epi8(rest, from + whole);
+        v = _mm512_maskz_mov_epi8(rest, _mm512_xor_si512(v, mask));
+        _mm512_mask_storeu_epi8(d + whole, rest, v);
+        if (sums) DOT(sum, v, ones);
+      }
+    }
+    for (ptrdiff_t k = taken; k < depth; k++) to[k] = 0;
+    if (sums) sums[r] = _mm512_reduce_add_epi32(sum);
+  }
+}
+
+/* 16 accumulators to 32-bit results, before the zero point: MBQM32 with the second rounding as
+ * (v + half - (v < 0)) >> right. */
+FORCED __m512i requantize(__m512i acc, const pl_columns *q, ptrdiff_t j) {
+  const __m512i nudge = _mm512_set1_epi64(1 << 30);
+  __m512i even = _mm512_mul_epi32(acc, _mm512_loadu_si512(q->mult + j));
+  __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(acc, 32), _mm512_loadu_si512(q->odd + j));
+  even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);
+  odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
+  __m512i v = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
+  __m512i negative = _mm512_srlv_epi32(v, _mm512_loadu_si512(q->sign + j));
+  v = _mm512_sub_epi32(_mm512_add_epi32(v, _mm512_loadu_si512(q->half + j)), negative);
+  return _mm512_srav_epi32(v, _mm512_loadu_si512(q->right + j));
+}
+
+typedef struct { __m512i zero_point, low, high, flip; } ends;
+FORCED ends ends_of(const pl_columns *q) {
+  return (ends){_mm512_set1_epi16((short)q->zero_point), _mm512_set1_epi8((char)q->low),
+                _mm512_set1_epi8((char)q->high), _mm512_set1_epi8((char)q->flip)};
+}
+/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes. */
+FORCED __m512i narrow(const __m512i v[4], const ends *e) {
+  __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), e->zero_point);
+  __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), e->zero_point);
+  __m512i y = _mm512_max_epi8(_mm512_min_epi8(_mm512_packs_epi16(a, b), e->high), e->low);
+  return _mm512_xor_si512(y, e->flip);
+}
+
+/* acc[r][v] += R rows of the strip times V vectors of columns */
+FORCED void multiply(int R, int V, ptrdiff_t depth, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
+  const uint8_t *base[4] = {a, a + 3 * depth, a + 6 * depth, a + 9 * depth};
+  for (ptrdiff_t k = 0; k < depth; k += 4, w += 64 * V) {
+    __m512i wv[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) wv[v] = _mm512_loadu_si512(w + 64 * v);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++) {
+      __m512i x = _mm512_set1_epi32(*(const int32_t *)(base[r / 3] + (r % 3) * depth + k));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) DOT(acc[r][v], x, wv[v]);
+    }
+  }
+}
+
+FORCED void tile_q8(int R, int V, int rows, int n, ptrdiff_t depth, const uint8_t *a, const int8_t *w,
+                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  __m512i acc[12][4];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    __m512i bias = _mm512_loadu_si512(q->bias + j + LANES * v);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++) acc[r][v] = bias;
+  }
+  if (row) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++) {
+      __m512i term = _mm512_set1_epi32(row[r < rows ? r : 0]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
+    }
+  }
+  multiply(R, V, depth, a, w, acc);
+  if (q->left)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) {
+      __m512i shift = _mm512_loadu_si512(q->left + j + LANES * v);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; r++) acc[r][v] = _mm512_sllv_epi32(acc[r][v], shift);
+    }
+  const pl_columns own = *q; /* y may not be taken to overlap it */
+  const ends e = ends_of(q);
+  const __mmask64 columns = first_bytes(n);
+  const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++)
+    if (r < rows) {
+      __m512i v[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) v[i] = i < V ? requantize(acc[r][i], &own, j + LANES * i) : v[0];
+      _mm512_mask_storeu_epi8(y + r * ldy, columns, _mm512_permutexvar_epi32(in_order, narrow(v, &e)));
+    }
+}
+
+FORCED void tile_s32(int R, int V, int rows, int n, ptrdiff_t depth, const uint8_t *a, const int8_t *w, int32_t *y,
+                     ptrdiff_t ldy) {
+  __m512i acc[12][4];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++)
+      acc[r][v] = r < rows ? _mm512_maskz_loadu_epi32(first_lanes(n - LANES * v), y + r * ldy + LANES * v)
+                           : _mm512_setzero_si512();
+  multiply(R, V, depth, a, w, acc);
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++)
+    if (r < rows)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++)
+        _mm512_mask_storeu_epi32(y + r * ldy + LANES * v, first_lanes(n - LANES * v), acc[r][v]);
+}
+
+/* The tile of `rows` rows in parts of 12 (narrow panels), 6 or 1 rows: what the registers hold. */
+#define PARTS(TILE, ...) \
+  for (int r = 0; r < rows;) { \
+    const int left = rows - r; \
+    const uint8_t *part = (const uint8_t *)strip + r * depth; \
+    if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
+    else if (left > 6 && V <= 2) { TILE(12, __VA_ARGS__); r += 12; } \
+    else { TILE(6, __VA_ARGS__); r += 6; } \
+  }
+
+#define Q8(R, V) tile_q8(R, V, left, n, depth, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define S32(R, V) tile_s32(R, V, left, n, depth, part, panel, acc + r * lda, lda)
+#define WIDTH(v, TILE) \
+  case v: { enum { V = v }; PARTS(TILE, V) break; }
+
+static void gemm_q8(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  switch ((n + LANES - 1) / LANES) {
+    WIDTH(1, Q8)
+    WIDTH(2, Q8)
+    WIDTH(3, Q8)
+    WIDTH(4, Q8)
+  }
+}
+
+static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+                     ptrdiff_t lda) {
+  switch ((n + LANES - 1) / LANES) {
+    WIDTH(1, S32)
+    WIDTH(2, S32)
+    WIDTH(3, S32)
+    WIDTH(4, S32)
+  }
+}
+
+/* ---- depthwise: blocks of 64 channels, taps in groups of four ---- */
+
+/* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
+FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
+  __m512i ab0 = _mm512_unpacklo_epi8(a, b), ab1 = _mm512_unpackhi_epi8(a, b);
+  __m512i cd0 = _mm512_unpacklo_epi8(c, d), cd1 = _mm512_unpackhi_epi8(c, d);
+  out[0] = _mm512_unpacklo_epi16(ab0, cd0);
+  out[1] = _mm512_unpackhi_epi16(ab0, cd0);
+  out[2] = _mm512_unpacklo_epi16(ab1, cd1);
+  out[3] = _mm512_unpackhi_epi16(ab1, cd1);
+}
+
+/* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
+static uint8_t order[NR];
+
+FORCED void finish(const __m512i acc[4], const pl_columns *q, ptrdiff_t j, const ends *e, __mmask64 m, uint8_t *y) {
+  __m512i v[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) v[i] = acc[i];
+  if (q->left)
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) v[i] = _mm512_sllv_epi32(v[i], _mm512_loadu_si512(q->left + j + LANES * i));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) v[i] = requantize(v[i], q, j + LANES * i);
+  _mm512_mask_storeu_epi8(y, m, narrow(v, e));
+}
+
+/* Any filter.  With a weight zero point, its multiple of the taps' sum is taken off at the end. */
+static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  const uint8_t *p[PL_MAX_TAPS];
+  int16_t taps[4 * PL_MAX_TAPS];
+  const pl_tile shape = {.kr = 4};
+  const int groups = pl_tap_order(&shape, g->fh, g->fw, taps) / 4;
+  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
+  const __mmask64 m = first_bytes(g->c);
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), ones = _mm512_set1_epi8(1);
+  const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_set1_epi8((char)(0));
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
+    pl_taps(g, at, 1, p);
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+      const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
+      const int8_t *wb = w + b * groups * 4 * NR;
+      __m512i acc[4], sum[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) acc[i] = _mm512_loadu_si512(q->bias + j + LANES * i), sum[i] = padding;
+      for (int group = 0; group < groups; group++, wb += 4 * NR) {
+        __m512i x[4], t[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+          int tap = taps[group * 4 + i];
+          t[i] = tap < 0 ? padding : _mm512_xor_si512(_mm512_maskz_loadu_epi8(m, p[tap] + c), mask);
+        }
+        interleave(t[0], t[1], t[2], t[3], x);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+          DOT(acc[i], x[i], _mm512_loadu_si512(wb + 64 * i));
+          if (w_zero) DOT(sum[i], x[i], ones);
+        }
+      }
+      if (w_zero)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) acc[i] = _mm512_sub_epi32(acc[i], _mm512_mullo_epi32(sum[i], zero));
+      finish(acc, &own, j, &e, m, y + c);
+    }
+  }
+}
+
+/* 3x3, stride 1: each column of three taps is loaded once, for the three outputs that it touches. */
+static void slide3x3(const pl_dw_window *g, int flip, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
+  const __mmask64 m = first_bytes(g->c);
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  for (ptrdiff_t b = 0; b < blocks; b++) {
+    const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
+    const uint8_t *row[3];
+    ptrdiff_t step[3];
+    for (int i = 0; i < 3; i++) {
+      row[i] = (g->row[i] ? g->row[i] : g->zero) + c;
+      step[i] = g->row[i] ? g->c : 0;
+    }
+    __m512i w0[4], w1[4], w2[4], bias[4], one[4], two[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      w0[i] = _mm512_loadu_si512(w + (b * 12 + i) * 64);
+      w1[i] = _mm512_loadu_si512(w + (b * 12 + 4 + i) * 64);
+      w2[i] = _mm512_loadu_si512(w + (b * 12 + 8 + i) * 64);
+      one[i] = two[i] = bias[i] = _mm512_loadu_si512(q->bias + j + LANES * i);
+    }
+    /* columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad */
+    for (ptrdiff_t x = -2; x < g->pixels; x++) {
+      const ptrdiff_t column = x + 2 - g->pad;
+      const int inside = column >= 0 && column < g->width;
+      __m512i t[3], v[4], three[4];
+#pragma GCC unroll 3
+      for (int i = 0; i < 3; i++) {
+        const uint8_t *from = inside ? row[i] + column * step[i] : g->zero + c;
+        t[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(m, from), mask);
+      }
+      interleave(t[0], t[1], t[2], t[2], v);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) {
+        three[i] = bias[i];
+        DOT(one[i], v[i], w2[i]);
+        DOT(two[i], v[i], w1[i]);
+        DOT(three[i], v[i], w0[i]);
+      }
+      if (x >= 0) finish(one, &own, j, &e, m, y + x * g->c + c);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) one[i] = two[i], two[i] = three[i];
+    }
+  }
+}
+
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && w_zero == 0)
+    slide3x3(g, flip, w, q, y);
+  else
+    any_filter(g, flip, w_zero, w, q, y);
+}
+
+void pl_fill_gemm_avx512vnni(pl_slots *s);
+void pl_fill_gemm_avx512vnni(pl_slots *s) {
+  for (int i = 0; i < NR; i++) order[i] = (uint8_t)(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
+  s->strip_q8 = strip_q8;
+  s->gemm_q8 = gemm_q8;
+  s->gemm_s32 = gemm_s32;
+  s->depthwise_q8 = depthwise_q8;
+  s->q8 = (pl_tile){MR, NR, LANES, 4, 4, 1, 128, NULL};
+  s->dw8 = (pl_tile){1, NR, NR, 4, 4, 1, 128, order};
+}

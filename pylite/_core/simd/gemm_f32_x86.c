@@ -1,0 +1,28 @@
+/* The float matrix product for AVX2 with FMA, and for AVX-512. */
+#include <immintrin.h>
+
+#if defined(__AVX512F__)
+#define VECTOR __m512
+#define OF(name) _mm512_##name
+#define FILL pl_fill_f32_avx512vnni
+enum { LANES = 16, MR = 12, NV = 2 };
+#else
+#define VECTOR __m256
+#define OF(name) _mm256_##name
+#define FILL pl_fill_f32_avx2
+enum { LANES = 8, MR = 6, NV = 2 };
+#endif
+#define LOAD OF(loadu_ps)
+#define STORE OF(storeu_ps)
+#define SPLAT OF(set1_ps)
+#define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
+#define ADD OF(add_ps)
+#define MIN OF(min_ps)
+#define MAX OF(max_ps)
+#include "gemm_f32.h"
+
+void FILL(pl_slots *s);
+void FILL(pl_slots *s) {
+  s->gemm_f32 = gemm_f32;
+  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL};
+}

@@ -1,0 +1,80 @@
+/* Products of int16, and what becomes of sums other than requantized bytes; included by rows.c alone. */
+#include "rounding.h"
+
+static void gemm_s64(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
+                     ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) {
+  for (int r = 0; r < rows; r++, a += depth)
+    for (int j = 0; j < n; j++) {
+      const int16_t *column = w + j * ldw;
+      int64_t sum = 0;
+      if (chunk == 1)
+        for (ptrdiff_t k = 0; k < depth; k++) sum += (int64_t)a[k] * column[k];
+      else
+        for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) {
+          ptrdiff_t k1 = k0 + chunk < depth ? k0 + chunk : depth;
+          int32_t part = 0;
+          for (ptrdiff_t k = k0; k < k1; k++) part += a[k] * column[k];
+          sum += part;
+        }
+      acc[r * lda + j] += sum;
+    }
+}
+
+static void finish_mbqm64(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult, const int32_t *shift,
+                          int low, int high, int16_t *y) {
+  for (int j = 0; j < n; j++) {
+    int32_t v = pl_mbqm64(acc[j] + (bias ? bias[j] : 0), pl_multiplier16(mult[j]), shift[j]);
+    y[j] = (int16_t)pl_clamp32(v, low, high);
+  }
+}
+
+static void finish_mbqm32(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult, const int32_t *shift,
+                          int low, int high, int16_t *y) {
+  for (int j = 0; j < n; j++) {
+    int32_t v = pl_mbqm32((int32_t)(acc[j] + (bias ? bias[j] : 0)), mult[j], shift[j]);
+    y[j] = (int16_t)pl_clamp32(v, low, high);
+  }
+}
+
+static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale, int zero_point,
+                       int low, int high, int16_t *y) {
+  for (int j = 0; j < n; j++) {
+    int64_t sum = acc[j] + (bias ? bias[j] : 0);
+    int64_t v = (int64_t)pl_scale_f64(wrap ? (int32_t)sum : sum, scale[j]) + zero_point;
+    y[j] = (int16_t)(v < low ? low : v > high ? high : v);
+  }
+}
+
+static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
+  float least[16] = {0}, most[16] = {0};
+  ptrdiff_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int j = 0; j < 16; j++) {
+      least[j] = x[i + j] < least[j] ? x[i + j] : least[j];
+      most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+    }
+  for (; i < n; i++) {
+    least[0] = x[i] < least[0] ? x[i] : least[0];
+    most[0] = x[i] > most[0] ? x[i] : most[0];
+  }
+  *low = least[0];
+  *high = most[0];
+  for (int j = 1; j < 16; j++) {
+    *low = least[j] < *low ? least[j] : *low;
+    *high = most[j] > *high ? most[j] : *high;
+  }
+}
+
+static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y) {
+  for (ptrdiff_t i = 0; i < n; i++) y[i] = (int8_t)pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, high);
+}
+
+static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
+                          const float *bias, float low, float high, float *y) {
+  for (int j = 0; j < n; j++) {
+    float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (row * scale[j]);
+    if (bias) v += bias[j];
+    v = v < low ? low : v;
+    y[j] = v > high ? high : v;
+  }
+}

@@ -1,0 +1,144 @@
+/* Matrix products and depthwise convolutions in plain C; included by rows.c alone. */
+#include "rounding.h"
+#include <string.h>
+
+enum { GEMM_MR = 4, GEMM_NR = 8, F32_MR = 4, F32_NR = 8, DW_NR = 8 };
+
+static uint8_t requantize(int32_t acc, const pl_columns *q, ptrdiff_t j) {
+  int32_t v = pl_mul_high(pl_shl32(acc, q->left ? q->left[j] : 0), q->mult[j]);
+  v = pl_clamp32(pl_rdbpot(v, q->right[j]), q->low - q->zero_point, q->high - q->zero_point);
+  return (uint8_t)((v + q->zero_point) ^ q->flip);
+}
+
+static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdiff_t j, uint8_t *y) {
+  for (int i = 0; i < n; i++) y[i] = requantize((int32_t)((uint32_t)acc[i] + (uint32_t)q->bias[j + i]), q, j + i);
+}
+
+/* ---- 8 bits: strips are int16, panels int8 ---- */
+static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
+                     ptrdiff_t depth, int32_t *sums) {
+  for (int r = 0; r < rows; r++) {
+    int16_t *to = (int16_t *)strip + r * depth;
+    ptrdiff_t k = 0;
+    for (int s = 0; s < segments; s++, k += length) {
+      const uint8_t *from = src[r * segments + s];
+      for (ptrdiff_t i = 0; i < length; i++) to[k + i] = (int8_t)(from[i] ^ flip);
+    }
+    if (sums) {
+      int32_t sum = 0;
+      for (ptrdiff_t i = 0; i < k; i++) sum += to[i];
+      sums[r] = sum;
+    }
+    for (; k < depth; k++) to[k] = 0;
+  }
+}
+
+static inline __attribute__((always_inline)) void product_row(ptrdiff_t depth, const int16_t *a, const int8_t *w,
+                                                              int32_t acc[GEMM_NR]) {
+  for (ptrdiff_t k = 0; k < depth; k++)
+    for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[k * GEMM_NR + j];
+}
+
+static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+                     ptrdiff_t lda) {
+  for (int r = 0; r < rows; r++) {
+    int32_t sum[GEMM_NR] = {0};
+    product_row(depth, (const int16_t *)strip + r * depth, panel, sum);
+    for (int j = 0; j < n; j++) acc[r * lda + j] = (int32_t)((uint32_t)acc[r * lda + j] + (uint32_t)sum[j]);
+  }
+}
+
+static void gemm_q8(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++) {
+    int32_t sum[GEMM_NR];
+    for (int i = 0; i < GEMM_NR; i++) sum[i] = row ? row[r] : 0;
+    product_row(depth, (const int16_t *)strip + r * depth, panel, sum);
+    requantize_q8(n, sum, q, j, y + r * ldy);
+  }
+}
+
+/* ---- float ---- */
+static void gemm_f32(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first,
+                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++, a += lda, y += ldy) {
+    float acc[F32_NR] = {0};
+    if (!first) memcpy(acc, y, n * sizeof *y);
+    for (ptrdiff_t k = 0; k < depth; k++)
+      for (int j = 0; j < F32_NR; j++) acc[j] += a[k] * panel[k * F32_NR + j];
+    if (last)
+      for (int j = 0; j < n; j++) {
+        float v = acc[j] + (bias ? bias[j] : 0);
+        v = v < low ? low : v;
+        acc[j] = v > high ? high : v;
+      }
+    memcpy(y, acc, n * sizeof *y);
+  }
+}
+
+/* ---- depthwise ---- */
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  const uint8_t *p[PL_MAX_TAPS];
+  const int taps = g->fh * g->fw, nr = g->c < DW_NR ? (int)g->c : DW_NR;
+  const ptrdiff_t blocks = (g->c + DW_NR - 1) / DW_NR;
+  (void)w_zero; /* already taken off the weights, which have 16 bits here */
+  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
+    pl_taps(g, at, 1, p);
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+      const int16_t *wb = (const int16_t *)w + b * taps * DW_NR;
+      const ptrdiff_t c = pl_block_start(b, DW_NR, g->c);
+      int32_t acc[DW_NR] = {0};
+      if (nr == DW_NR)
+        for (int t = 0; t < taps; t++)
+          for (int j = 0; j < DW_NR; j++) acc[j] += (int8_t)(p[t][c + j] ^ flip) * wb[t * DW_NR + j];
+      else
+        for (int t = 0; t < taps; t++)
+          for (int j = 0; j < nr; j++) acc[j] += (int8_t)(p[t][c + j] ^ flip) * wb[t * DW_NR + j];
+      requantize_q8(nr, acc, q, b * DW_NR, y + c);
+    }
+  }
+}
+
+static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+  const uint8_t *p[PL_MAX_TAPS];
+  const int taps = g->fh * g->fw;
+  enum { N = 16 };
+  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
+    pl_taps(g, at, sizeof(float), p);
+    ptrdiff_t c = 0;
+    for (; c + N <= g->c; c += N) {
+      float acc[N] = {0};
+      for (int t = 0; t < taps; t++) {
+        const float *x = (const float *)p[t] + c, *v = w + t * g->c + c;
+        for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
+      }
+      for (int j = 0; j < N; j++) {
+        float v = acc[j] + (bias ? bias[c + j] : 0);
+        v = v < low ? low : v;
+        y[c + j] = v > high ? high : v;
+      }
+    }
+    for (; c < g->c; c++) {
+      float v = 0;
+      for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * g->c + c];
+      if (bias) v += bias[c];
+      v = v < low ? low : v;
+      y[c] = v > high ? high : v;
+    }
+  }
+}
+
+static void depthwise_s64(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
+  const uint8_t *p[PL_MAX_TAPS];
+  const int taps = g->fh * g->fw;
+  pl_taps(g, at, sizeof(int16_t), p);
+  for (int j = 0; j < n; j++) acc[j] = 0;
+  for (int t = 0; t < taps; t++) {
+    const int16_t *x = (const int16_t *)p[t] + c, *v = w + t * g->c + c;
+    for (int j = 0; j < n; j++) acc[j] += x[j] * v[j];
+  }
+}
+
+static const pl_tile tile_q8 = {GEMM_MR, GEMM_NR, GEMM_NR, 1, 1, 2, 0, 0};
+static const pl_tile tile_f32 = {F32_MR, F32_NR, F32_NR, 1, 1, 4, 0, 0};
+static const pl_tile tile_dw8 = {1, DW_NR, DW_NR, 1, 1, 2, 0, 0};
