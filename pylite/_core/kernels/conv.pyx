@@ -1,0 +1,258 @@
+"""8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them."""
+import numpy as np
+
+from libc.stdint cimport int16_t, int32_t, uint8_t
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.gemm cimport (
+    MAX_MR,
+    MAX_NR,
+    Output,
+    Product8,
+    Task,
+    Tasks,
+    accumulate,
+    cut,
+    padded,
+    set_output,
+    take,
+)
+from pylite._core.kernels.window cimport POINTERS, STRIP, gather, set_window
+from pylite._core.simd cimport (
+    PL_MAX_TAPS,
+    parallel_for,
+    pl_block_start,
+    pl_columns,
+    pl_pool,
+    pl_slots,
+    pl_tap_order,
+    pl_dw_window,
+    slots,
+)
+
+from pylite._core.kernels.matmul import aligned_bytes, column_parameters
+
+
+cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, int zero_point, int low, int high, int flip):
+    """Point q at parameters (7, columns); zero_point, low, high as of int8."""
+    cdef ptrdiff_t n = p.shape[1], i
+    cdef const int32_t *at = &p[0, 0]
+    q.bias, q.mult, q.odd, q.left, q.right, q.half, q.sign = (
+        at, at + n, at + 2 * n, NULL, at + 4 * n, at + 5 * n, at + 6 * n)
+    for i in range(n):
+        if p[3, i]:
+            q.left = at + 3 * n
+    q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
+
+
+cdef struct Conv:
+    Product8 product
+    Output output
+    Tasks tasks
+    pl_columns columns
+    int w_zero
+
+
+cdef class ConvQ8(Kernel):
+    """8-bit 2-D convolution: clamp(MBQM32(sum w (x - z_x) + b) + z_y).
+
+    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels; packed: from matmul.pack_q8;
+    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w); zero: (fw * c / groups,) bytes of x's
+    zero point; w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y are uint8.
+    """
+    cdef const uint8_t[:, :, :, ::1] x
+    cdef uint8_t[:, :, :, :] y
+    cdef const uint8_t[::1] panels, zero
+    cdef const int32_t[:, ::1] parameters
+    cdef pl_slots slots
+    cdef Conv state
+
+    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
+                 const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
+        cdef Product8 *p = &self.state.product
+        self.x, self.y, self.zero = x, y, zero
+        self.panels, self.parameters = packed
+        self.slots = slots[0]
+        self.state.w_zero = w_zero
+        if 0 in self.y.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        p.groups = groups
+        p.columns = y.shape[3] // p.groups
+        set_window(&p.window, &x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2], x.shape[1],
+                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups, &zero[0] if zero.shape[0] else NULL,
+                   filter)
+        set_output(&self.state.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0],
+                   y.strides[1], y.strides[2])
+        p.tile, p.slots, p.flip = self.slots.q8, &self.slots, x_flip
+        p.panels = &self.panels[0] if self.panels.shape[0] else NULL
+        p.depth = p.window.fh * p.window.fw * p.window.length
+        p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
+        set_columns(&self.state.columns, self.parameters, zero_point, low, high, y_flip)
+        if (p.deep * p.tile.bytes * p.tile.mr > STRIP
+                or p.window.fh * p.window.fw * p.tile.mr > POINTERS):
+            self.fn = <kernel_fn>conv_q8_deep
+        else:
+            self.fn = <kernel_fn>conv_q8
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
+    parallel_for(pool, n, 1, conv_q8_tasks, s)
+    return 0
+
+
+cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef const Product8 *p = &s.product
+    cdef uint8_t strip[STRIP]
+    cdef const uint8_t *src[POINTERS]
+    cdef int32_t sums[MAX_MR]
+    cdef int32_t *terms = sums if s.w_zero else NULL
+    cdef Task task
+    cdef ptrdiff_t i, j, length = 0, gathered = -1
+    cdef int segments, r
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        if i // s.tasks.splits != gathered:
+            gathered = i // s.tasks.splits
+            segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
+            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep, terms)
+            if s.w_zero:
+                for r in range(task.rows):
+                    sums[r] *= -s.w_zero
+        j = task.begin
+        while j < task.end:
+            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), p.deep, strip,
+                            p.panels + (task.group * p.wide + j) * p.deep, terms, &s.columns, task.group * p.wide + j,
+                            <uint8_t *>task.y + task.group * p.columns + j, s.output.sw)
+            j += p.tile.nr
+
+
+cdef int conv_q8_deep(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    """Rows too long for a strip: sums in pieces, then each line of them finished."""
+    cdef Conv *s = &self.state
+    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
+    parallel_for(pool, n, 1, conv_q8_deep_tasks, s)
+    return 0
+
+
+cdef void conv_q8_deep_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef const Product8 *p = &s.product
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef int32_t sums[MAX_MR]
+    cdef Task task
+    cdef ptrdiff_t i, j
+    cdef int n, r, c
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            accumulate(p, task.group, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
+            for r in range(task.rows):
+                if s.w_zero:
+                    for c in range(n):
+                        acc[r * MAX_NR + c] -= s.w_zero * sums[r]
+                p.slots.requantize_q8(n, &acc[r * MAX_NR], &s.columns, task.group * p.wide + j,
+                                      <uint8_t *>task.y + r * s.output.sw + task.group * p.columns + j)
+            j += p.tile.nr
+
+
+def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero):
+    """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
+
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8.  Returns (weights, parameters).
+    """
+    cdef int16_t order[4 * PL_MAX_TAPS]
+    cdef int fh = w.shape[1], fw = w.shape[2]
+    cdef Py_ssize_t c = w.shape[3], b, i, t, nr = slots.dw8.nr
+    if fh * fw > PL_MAX_TAPS:
+        raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
+    cdef int taps = pl_tap_order(&slots.dw8, fh, fw, order)
+    blocks = padded(c, nr) // nr
+    values = w.reshape(fh * fw, c).astype(np.int64) - (128 if w.dtype == np.uint8 else 0)
+    sums = values.sum(0)
+    zero = x_zero + (slots.dw8.offset if slots.dw8.bytes == 1 else 0)
+    start = (0 if bias is None else bias.astype(np.int64)) - zero * (sums - fh * fw * w_zero)
+    within = [slots.dw8.order[i] if slots.dw8.order != NULL else i for i in range(nr)]
+    channels = np.array([pl_block_start(b, nr, c) + i for b in range(blocks) for i in within])
+    places = np.flatnonzero(channels < c)
+    channels = channels[places]
+    if slots.dw8.bytes == 2:
+        values = values - w_zero
+    grouped = np.zeros((taps, blocks * nr), np.int8 if slots.dw8.bytes == 1 else np.int16)
+    for t in range(taps):
+        if order[t] >= 0:
+            grouped[t, places] = values[order[t], channels]
+    grouped = grouped.reshape(taps // slots.dw8.kr, slots.dw8.kr, blocks, nr).transpose(2, 0, 3, 1)
+    packed = aligned_bytes(grouped.nbytes)
+    packed[:] = np.ascontiguousarray(grouped).reshape(-1).view(np.uint8)
+    return packed, column_parameters(start, multipliers, shifts, places, blocks * nr, channels)
+
+
+cdef struct Depthwise:
+    pl_slots slots
+    pl_columns columns
+    pl_dw_window window
+    const uint8_t *x
+    const uint8_t *w
+    uint8_t *y
+    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    int stride, dilation, pad, w_zero, flip
+
+
+cdef class DepthwiseQ8(Kernel):
+    """8-bit depthwise convolution with one output per channel.
+
+    x: (n, h, w, c) and y: (n, oh, ow, c), contiguous bytes; packed: from pack_depthwise_q8; zero: (c,) bytes of x's
+    zero point; the rest as in ConvQ8.
+    """
+    cdef const uint8_t[:, :, :, ::1] x
+    cdef uint8_t[:, :, :, ::1] y
+    cdef const uint8_t[::1] weights, zero
+    cdef const int32_t[:, ::1] parameters
+    cdef Depthwise state
+
+    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, filter,
+                 const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
+        cdef Depthwise *s = &self.state
+        self.x, self.y, self.zero = x, y, zero
+        self.weights, self.parameters = packed
+        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots = slots[0]
+        s.x, s.w, s.y = &x[0, 0, 0, 0], &self.weights[0], &y[0, 0, 0, 0]
+        s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
+        s.w_zero, s.flip = w_zero, x_flip
+        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
+         s.window.pad) = filter
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &zero[0]
+        set_columns(&s.columns, self.parameters, zero_point, low, high, y_flip)
+        self.fn = <kernel_fn>depthwise_q8
+
+
+cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_q8_lines, &self.state)
+    return 0
+
+
+cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef pl_dw_window g = s.window
+    cdef const uint8_t *row[PL_MAX_TAPS]
+    cdef ptrdiff_t line, iy
+    cdef int y
+    g.row = row
+    for line in range(begin, end):
+        for y in range(g.fh):
+            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+            row[y] = s.x + line // s.oh * s.image + iy * s.line if 0 <= iy < s.h else NULL
+        s.slots.depthwise_q8(&g, s.flip, s.w_zero, s.w, &s.columns, s.y + line * s.y_line)

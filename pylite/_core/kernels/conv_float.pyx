@@ -1,0 +1,215 @@
+"""Float convolutions and matrix products."""
+import numpy as np
+
+from libc.stdint cimport uint8_t
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.gemm cimport MAX_MR, Output, Task, Tasks, cut, padded, set_output, take
+from pylite._core.kernels.window cimport Window, copy_row, set_window
+from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
+
+from pylite._core.kernels.matmul import arranged
+
+cdef enum:
+    DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
+
+
+def pack_f32(w, Py_ssize_t groups=1, layout=None):
+    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns.
+
+    layout: see matmul.arranged.
+    """
+    w = arranged(w, layout)
+    cdef ptrdiff_t g, columns = w.shape[0] // groups
+    cdef ptrdiff_t depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t room = padded(columns, slots.f32.nv) * depth
+    cdef const float[::1] flat = np.ascontiguousarray(w, np.float32).reshape(-1)
+    packed = np.zeros(groups * room, np.float32)
+    cdef float[::1] panels = packed
+    if w.size:
+        with nogil:
+            for g in range(groups):
+                pack_panels(&slots.f32, &flat[g * columns * depth], columns, depth, &panels[g * room])
+    return packed
+
+
+cdef void pack_panels(const pl_tile *t, const float *w, ptrdiff_t columns, ptrdiff_t depth,
+                      float *panels) noexcept nogil:
+    """w (columns, depth) to panels [k][column]; where the last panel is wider than w, it gets zeros."""
+    cdef ptrdiff_t j0 = 0, j, k, width
+    while j0 < columns:
+        width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
+        for k in range(depth):
+            for j in range(width):
+                panels[j0 * depth + k * width + j] = w[(j0 + j) * depth + k] if j0 + j < columns else 0
+        j0 += t.nr
+
+
+cdef struct Conv:
+    Window window
+    Output output
+    Tasks tasks
+    pl_slots slots
+    const float *panels
+    const float *weights    # where they are not known beforehand: packed to
+    float *room             # at each run
+    const float *bias
+    ptrdiff_t columns, groups, depth, wide
+    ptrdiff_t direct        # floats from one row to the next where rows lie in x as they are, else 0
+    float low, high
+
+
+cdef class ConvF32(Kernel):
+    """float32 2-D convolution: clamp(sum w x + b).
+
+    x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None where the
+    weights (k, depth) are only known at run time: room is scratch for them then; bias: (k,) or None; filter: (fh, fw,
+    stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
+    """
+    cdef const float[:, :, :, ::1] x
+    cdef float[:, :, :, :] y
+    cdef const float[::1] panels, bias
+    cdef const float[:, ::1] weights
+    cdef float[::1] room
+    cdef const uint8_t[::1] zero
+    cdef Conv state
+
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, const float[::1] panels,
+                 const float[::1] bias, filter, groups, float low, float high, const float[:, ::1] weights=None,
+                 float[::1] room=None):
+        cdef Conv *s = &self.state
+        cdef Window *g = &s.window
+        self.x, self.y, self.panels, self.bias = x, y, panels, bias
+        self.weights, self.room = weights, room
+        if 0 in self.y.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.groups, s.low, s.high = slots[0], groups, low, high
+        s.columns = y.shape[3] // s.groups
+        if panels is None:
+            s.weights, s.room = &weights[0, 0], &room[0]
+            s.panels = s.room
+        else:
+            s.panels = &panels[0] if panels.shape[0] else NULL
+        s.bias = &bias[0] if bias is not None else NULL
+        self.zero = np.zeros(max(1, x.shape[3] // s.groups * 4), np.uint8)
+        set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
+                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // s.groups * 4, &self.zero[0], filter)
+        set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
+                   y.strides[2])
+        s.depth = g.fh * g.fw * g.length // 4
+        s.wide = padded(s.columns, s.slots.f32.nv)
+        if (g.fh * g.fw == 1 and g.stride_h * g.stride_w == 1 and g.oh == g.h and g.ow == g.w
+                and (g.sh == g.w * g.sw or g.h == 1) and (g.sn == g.h * g.w * g.sw or x.shape[0] == 1)):
+            s.direct = g.sw // 4
+        self.fn = <kernel_fn>conv_f32
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    if s.weights != NULL:
+        pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
+    parallel_for(pool, cut(&s.tasks, &s.output, &s.slots.f32, s.columns, s.groups, pool), 1, conv_f32_tasks, s)
+    return 0
+
+
+cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef float strip[MAX_MR * DEPTH]
+    cdef const float *rows = strip
+    cdef ptrdiff_t i, j, k, piece, step, offset, width
+    cdef const float *bias
+    cdef Task task
+    cdef int r
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, s.columns, i, &task)
+        offset = task.group * s.window.length
+        k = 0
+        while True:
+            piece = min(<ptrdiff_t>DEPTH, s.depth - k)
+            if s.direct:
+                step = s.direct
+                rows = <const float *>(s.window.x + offset) + task.position * step + k
+            else:
+                step = piece
+                for r in range(task.rows):
+                    copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
+                             <uint8_t *>(strip + r * piece))
+            j = task.begin
+            while j < task.end:
+                width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
+                bias = s.bias + task.group * s.columns + j if s.bias != NULL else NULL
+                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), piece, rows, step,
+                                 s.panels + (task.group * s.wide + j) * s.depth + k * width, k == 0,
+                                 k + piece == s.depth, bias, s.low, s.high,
+                                 <float *>task.y + task.group * s.columns + j, s.output.sw // 4)
+                j += width
+            k += piece
+            if k >= s.depth:
+                break
+
+
+cdef struct Depthwise:
+    pl_slots slots
+    pl_dw_window window
+    const char *x
+    const float *w
+    const float *bias
+    char *y
+    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    int stride, dilation, pad
+    float low, high
+
+
+cdef class DepthwiseF32(Kernel):
+    """float32 depthwise convolution with one output per channel.
+
+    x: (n, h, w, c) and y: (n, oh, ow, c), contiguous; w: (1, fh, fw, c); the rest as in ConvF32.
+    """
+    cdef const float[:, :, :, ::1] x, w
+    cdef float[:, :, :, ::1] y
+    cdef const float[::1] bias
+    cdef const uint8_t[::1] zero
+    cdef Depthwise state
+
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, const float[:, :, :, ::1] w,
+                 const float[::1] bias, filter, float low, float high):
+        cdef Depthwise *s = &self.state
+        self.x, self.y, self.w, self.bias = x, y, w, bias
+        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        self.zero = np.zeros(x.shape[3] * 4, np.uint8)
+        s.slots, s.low, s.high = slots[0], low, high
+        s.x, s.w, s.y = <const char *>&x[0, 0, 0, 0], &w[0, 0, 0, 0], <char *>&y[0, 0, 0, 0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
+        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
+         s.window.pad) = filter
+        if s.window.fh * s.window.fw > PL_MAX_TAPS:
+            raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
+        self.fn = <kernel_fn>depthwise_f32
+
+
+cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_f32_lines, &self.state)
+    return 0
+
+
+cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef pl_dw_window g = s.window
+    cdef const uint8_t *row[PL_MAX_TAPS]
+    cdef ptrdiff_t line, iy
+    cdef int y
+    g.row = row
+    for line in range(begin, end):
+        for y in range(g.fh):
+            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+            row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
+        s.slots.depthwise_f32(&g, s.w, s.bias, s.low, s.high, <float *>(s.y + line * s.y_line))

@@ -1,0 +1,113 @@
+# Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
+from libc.stdint cimport int32_t, uint8_t
+
+from pylite._core.kernels.window cimport CHUNK, Window, copy_row
+from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
+
+cdef enum:
+    MAX_MR = 16             # limits of pl_tile
+    MAX_NR = 64
+
+
+cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
+    return (n + to - 1) // to * to
+
+
+cdef struct Output:
+    char *y                 # (n, oh, ow, columns), strided; strides in bytes
+    ptrdiff_t sn, sh, sw
+    ptrdiff_t oh
+    ptrdiff_t span, lines   # runs of output pixels with equal steps, and how many there are
+
+
+cdef inline void set_output(Output *o, char *y, ptrdiff_t n, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t sn, ptrdiff_t sh,
+                            ptrdiff_t sw):
+    o.y, o.sn, o.sh, o.sw, o.oh = y, sn, sh, sw, oh
+    if (sh == ow * sw or oh == 1) and (sn == oh * ow * sw or n == 1):
+        o.span, o.lines = n * oh * ow, 1
+    else:
+        o.span, o.lines = ow, n * oh
+
+
+# Work is cut into tasks: a strip of rows times some of the panels of one group.
+cdef struct Tasks:
+    ptrdiff_t mr, strips    # rows of a strip; strips per line
+    ptrdiff_t panels, nr    # of a group
+    ptrdiff_t splits, groups
+
+
+cdef struct Task:
+    ptrdiff_t group, position
+    int rows
+    ptrdiff_t begin, end    # columns of the group
+    char *y                 # first pixel, first column of y
+
+
+cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
+                          pl_pool *pool) noexcept nogil:
+    """Fill t; returns the number of tasks.  Panels are divided only where there are too few strips to share out."""
+    cdef ptrdiff_t wanted = 4 * pool_threads(pool) if pool_threads(pool) > 1 else 1
+    t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
+    t.strips = (o.span + t.mr - 1) // t.mr
+    t.panels = (columns + t.nr - 1) // t.nr
+    cdef ptrdiff_t strips = t.strips * o.lines * groups
+    t.splits = 0 if strips == 0 else max(<ptrdiff_t>1, min(t.panels, wanted // strips))
+    return strips * t.splits
+
+
+cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
+    """Task number i."""
+    cdef ptrdiff_t split = i % t.splits
+    cdef ptrdiff_t strip = i // t.splits
+    cdef ptrdiff_t line, at
+    task.group = strip // (t.strips * o.lines)
+    line = strip // t.strips % o.lines
+    at = strip % t.strips * t.mr
+    task.position = line * o.span + at
+    task.rows = <int>min(t.mr, o.span - at)
+    task.begin = split * t.panels // t.splits * t.nr
+    task.end = min(columns, (split + 1) * t.panels // t.splits * t.nr)
+    task.y = o.y + line // o.oh * o.sn + line % o.oh * o.sh + at * o.sw
+
+
+cdef struct Product8:
+    Window window           # rows of the left operand
+    const uint8_t *panels   # of the right one, group after group
+    ptrdiff_t columns, groups               # columns: of one group
+    ptrdiff_t depth, deep, wide             # depth and columns; padded for the tile
+    int flip                # of the left operand's bytes
+    pl_tile tile
+    const pl_slots *slots
+
+
+cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t position, int rows, ptrdiff_t j, int n,
+                            int32_t *acc, int32_t *sums) noexcept nogil:
+    """acc (rows, MAX_NR) = the rows at `position` times columns j..j+n of `group`, in pieces of the depth.
+
+    sums: receives the sum of each row's elements (with the tile's offset), unless NULL.
+    """
+    cdef uint8_t strip[2 * MAX_MR * CHUNK]
+    cdef uint8_t copies[MAX_MR * CHUNK]
+    cdef const uint8_t *src[MAX_MR]
+    cdef int32_t part[MAX_MR]
+    cdef ptrdiff_t k = 0, piece, size
+    cdef ptrdiff_t width = min(<ptrdiff_t>p.tile.nr, padded(p.columns - j, p.tile.nv))
+    cdef const uint8_t *panel = p.panels + (group * p.wide + j) * p.deep
+    cdef int r, i
+    for r in range(rows):
+        for i in range(n):
+            acc[r * MAX_NR + i] = 0
+        if sums != NULL:
+            sums[r] = 0
+    while k < p.depth:
+        piece = min(<ptrdiff_t>CHUNK, p.depth - k)
+        size = padded(piece, p.tile.ka)
+        for r in range(rows):
+            copy_row(&p.window, position + r, group * p.window.length, k, k + piece, &copies[r * CHUNK])
+            src[r] = &copies[r * CHUNK]
+        p.slots.strip_q8(rows, 1, piece, src, p.flip, strip, size, part if sums != NULL else NULL)
+        p.slots.gemm_s32(rows, n, size, strip, panel + k * width, acc, MAX_NR)
+        if sums != NULL:
+            for r in range(rows):
+                sums[r] += part[r]
+        k += piece

@@ -1,0 +1,291 @@
+"""Float activations times integer weights: activations are quantized on the way, row by row or image by image."""
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.gemm cimport (
+    MAX_MR,
+    MAX_NR,
+    Output,
+    Product8,
+    Task,
+    Tasks,
+    accumulate,
+    cut,
+    padded,
+    set_output,
+    take,
+)
+from pylite._core.kernels.window cimport set_window
+from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, slots
+
+
+cdef enum:
+    PIECE = 1024            # elements handled at a time on the stack
+
+
+cdef extern from "<math.h>" nogil:
+    double fabs(double x)
+
+
+cdef extern from "rounding.h" nogil:
+    int32_t pl_round_away64(double v)
+
+
+cdef struct Hybrid:
+    Product8 product
+    Output output
+    Tasks tasks
+    pl_slots slots
+    const float *x
+    int8_t *q
+    float *row_scales
+    int32_t *row_zeros
+    uint8_t *padding        # lines of zero points, one for each image
+    ptrdiff_t line          # their length
+    const int32_t *sums
+    const float *scales
+    const float *bias
+    ptrdiff_t images, size  # elements of an image
+    ptrdiff_t y_images
+    int asymmetric
+    float low, high
+
+
+cdef class ConvHybrid(Kernel):
+    """2-D convolution of float32 images, each quantized to int8 first, with int8 weights.
+
+    x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) int8, row_scales: (n,) float32,
+    row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; panels, sums: from matmul.pack_weights;
+    scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize with a zero point; the rest as in ConvQ8.
+    A matrix product is a convolution of m images of one pixel.
+    """
+    cdef const float[:, :, :, ::1] x
+    cdef float[:, :, :, :] y
+    cdef int8_t[:, :, :, ::1] q
+    cdef float[::1] row_scales
+    cdef int32_t[::1] row_zeros
+    cdef uint8_t[:, ::1] padding
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums
+    cdef const float[::1] scales, bias
+    cdef Hybrid state
+
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, int8_t[:, :, :, ::1] q, float[::1] row_scales,
+                 int32_t[::1] row_zeros, uint8_t[:, ::1] padding, tuple packed, const float[::1] scales,
+                 const float[::1] bias, filter, groups, bint asymmetric, float low, float high):
+        cdef Hybrid *s = &self.state
+        cdef Product8 *p = &s.product
+        self.x, self.y, self.q, self.row_scales, self.row_zeros, self.padding = (
+            x, y, q, row_scales, row_zeros, padding)
+        self.panels, self.sums = packed
+        self.scales, self.bias = scales, bias
+        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots = slots[0]
+        p.tile, p.slots = s.slots.q8, &s.slots
+        p.groups = groups
+        p.columns = y.shape[3] // p.groups
+        p.panels = &self.panels[0]
+        set_window(&p.window, <const uint8_t *>&q[0, 0, 0, 0], q.strides[0], q.strides[1], q.strides[2], x.shape[1],
+                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups, &padding[0, 0], filter)
+        p.window.zero_step = padding.shape[1]
+        set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
+                   y.strides[2])
+        p.depth = p.window.fh * p.window.fw * p.window.length
+        p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
+        s.x, s.q, s.row_scales, s.row_zeros = &x[0, 0, 0, 0], &q[0, 0, 0, 0], &row_scales[0], &row_zeros[0]
+        s.padding, s.line = &padding[0, 0], padding.shape[1]
+        s.sums, s.scales = &self.sums[0], &scales[0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.images, s.size = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
+        s.asymmetric, s.low, s.high = asymmetric, low, high
+        self.fn = <kernel_fn>conv_hybrid
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
+    cdef Hybrid *s = &self.state
+    cdef Product8 *p = &s.product
+    parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
+    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1, conv_hybrid_tasks, s)
+    return 0
+
+
+cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """docs/numerics.md section 11."""
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef ptrdiff_t i
+    cdef float inverse, scale
+    cdef int32_t zero
+    for i in range(begin, end):
+        zero = quantization(&s.slots, s.x + i * s.size, s.size, s.asymmetric, &scale, &inverse)
+        s.slots.quantize_s8(s.size, s.x + i * s.size, inverse, zero, -128 if s.asymmetric else -127, 127,
+                            s.q + i * s.size)
+        s.row_scales[i] = scale
+        s.row_zeros[i] = zero
+        memset(s.padding + i * s.line, zero, s.line)
+
+
+cdef int32_t quantization(const pl_slots *rung, const float *x, ptrdiff_t n, bint asymmetric, float *scale,
+                          float *inverse) noexcept nogil:
+    """Zero point and scale with which x is quantized, and what it is multiplied by for that."""
+    cdef float low, high, span
+    rung.range_f32(n, x, &low, &high)
+    scale[0], inverse[0] = 1, 0
+    if low == 0 and high == 0:
+        return 0
+    if not asymmetric:
+        span = max(-low, high)
+        inverse[0] = <float>127 / span
+        scale[0] = span / <float>127
+        return 0
+    cdef int32_t zero = zero_point_of(low, high, scale)
+    inverse[0] = <float>1 / scale[0]
+    return zero
+
+
+cdef int32_t zero_point_of(float low, float high, float *scale) noexcept nogil:
+    """Zero point and scale of int8 for numbers from low to high, 0 among them."""
+    cdef double step = (<double>high - <double>low) / 255.0
+    cdef double from_low = -128 - low / step
+    cdef double from_high = 127 - high / step
+    cdef double zero = from_low if 128 + fabs(low / step) < 127 + fabs(high / step) else from_high
+    scale[0] = (high - low) / <float>255
+    if zero <= -128:
+        return -128
+    if zero >= 127:
+        return 127
+    return pl_round_away64(zero)
+
+
+cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef const Product8 *p = &s.product
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef Task task
+    cdef ptrdiff_t i, j, image, channel
+    cdef int n, r
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
+            channel = task.group * p.columns + j
+            for r in range(task.rows):
+                image = (task.position + r) // (p.window.oh * p.window.ow)
+                s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[image] + p.tile.offset, s.sums + channel,
+                                      s.scales + channel, s.row_scales[image],
+                                      s.bias + channel if s.bias != NULL else NULL, s.low, s.high,
+                                      <float *>(task.y + r * s.output.sw) + channel)
+            j += p.tile.nr
+
+
+cdef struct Depthwise:
+    pl_slots slots
+    pl_dw_window window
+    const float *x
+    int16_t *q
+    float *row_scales
+    const int16_t *w
+    const float *scales
+    const float *bias
+    char *y
+    ptrdiff_t images, size  # elements of an image
+    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    int stride, dilation, pad
+    float low, high
+
+
+cdef class DepthwiseHybrid(Kernel):
+    """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
+
+    x: (n, h, w, c) and y: (n, oh, ow, c) float32, contiguous; q: (n, h, w, c) int16 and row_scales: (n,) float32 of
+    scratch; w: int16 (fh * fw, c); scales: (c,) float32; bias: (c,) float32 or None; the rest as in ConvHybrid.
+    """
+    cdef const float[:, :, :, ::1] x
+    cdef float[:, :, :, ::1] y
+    cdef int16_t[:, :, :, ::1] q
+    cdef float[::1] row_scales
+    cdef const int16_t[:, ::1] w
+    cdef const float[::1] scales, bias
+    cdef const uint8_t[::1] zero
+    cdef Depthwise state
+
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, int16_t[:, :, :, ::1] q,
+                 float[::1] row_scales, const int16_t[:, ::1] w, const float[::1] scales, const float[::1] bias, filter,
+                 float low, float high):
+        cdef Depthwise *s = &self.state
+        self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
+        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        self.zero = bytes(2 * x.shape[3])
+        s.slots, s.low, s.high = slots[0], low, high
+        s.x, s.q, s.w, s.y = &x[0, 0, 0, 0], &q[0, 0, 0, 0], &w[0, 0], <char *>&y[0, 0, 0, 0]
+        s.row_scales, s.scales = &row_scales[0], &scales[0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.images, s.size = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
+        s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], q.strides[1], q.strides[0], y.strides[1]
+        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
+         s.window.pad) = filter
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
+        self.fn = <kernel_fn>depthwise_hybrid
+
+
+cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
+    cdef Depthwise *s = &self.state
+    parallel_for(pool, s.images, 1, center_images, s)
+    parallel_for(pool, s.images * s.oh, 1, depthwise_hybrid_lines, s)
+    return 0
+
+
+cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Quantize, and take the zero point off: padding then is 0."""
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef int8_t piece[PIECE]
+    cdef ptrdiff_t i, k, n, j
+    cdef float inverse
+    cdef int32_t zero
+    for i in range(begin, end):
+        zero = quantization(&s.slots, s.x + i * s.size, s.size, True, &s.row_scales[i], &inverse)
+        k = 0
+        while k < s.size:
+            n = min(<ptrdiff_t>PIECE, s.size - k)
+            s.slots.quantize_s8(n, s.x + i * s.size + k, inverse, zero, -128, 127, piece)
+            for j in range(n):
+                s.q[i * s.size + k + j] = <int16_t>(piece[j] - zero)
+            k += n
+
+
+cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef pl_dw_window g = s.window
+    cdef const uint8_t *row[PL_MAX_TAPS]
+    cdef int64_t wide[PIECE]
+    cdef int32_t acc[PIECE]
+    cdef ptrdiff_t line, iy, at, c
+    cdef int y, n, j
+    g.row = row
+    for line in range(begin, end):
+        for y in range(g.fh):
+            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+            row[y] = NULL
+            if 0 <= iy < s.h:
+                row[y] = <const uint8_t *>s.q + line // s.oh * s.image + iy * s.line
+        for at in range(g.pixels):
+            c = 0
+            while c < g.c:
+                n = <int>min(<ptrdiff_t>PIECE, g.c - c)
+                s.slots.depthwise_s64(&g, at, c, n, s.w, wide)
+                for j in range(n):
+                    acc[j] = <int32_t>wide[j]
+                s.slots.finish_hybrid(n, acc, 0, acc, s.scales + c, s.row_scales[line // s.oh],
+                                      s.bias + c if s.bias != NULL else NULL, s.low, s.high,
+                                      <float *>(s.y + line * s.y_line) + at * g.c + c)
+                c += n

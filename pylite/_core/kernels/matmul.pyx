@@ -1,0 +1,240 @@
+"""8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
+import numpy as np
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.gemm cimport (
+    MAX_MR,
+    MAX_NR,
+    Output,
+    Product8,
+    Task,
+    Tasks,
+    accumulate,
+    cut,
+    padded,
+    set_output,
+    take,
+)
+from pylite._core.kernels.window cimport set_window
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, pl_tile, slots
+
+
+def aligned_bytes(Py_ssize_t n):
+    """A zeroed uint8 array of n bytes that starts on a cache line."""
+    raw = np.zeros(n + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + n]
+
+
+cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth, int flip,
+                      uint8_t *panels) noexcept nogil:
+    """w (columns, depth), bytes ^ flip, to panels [k / kr][column][k % kr] whose padding is zero already."""
+    cdef ptrdiff_t kr = t.kr, deep = padded(depth, t.ka), j0 = 0, j, k, width
+    cdef uint8_t *to
+    cdef const uint8_t *row
+    while j0 < columns:
+        width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
+        for j in range(min(width, columns - j0)):
+            row = w + (j0 + j) * depth
+            to = panels + j0 * deep + j * kr
+            for k in range(depth):
+                to[k // kr * width * kr + k % kr] = row[k] ^ flip
+        j0 += t.nr
+
+
+def arranged(w, layout):
+    """Filters (columns, fh, fw, c) of a plain convolution.
+
+    layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
+    channels; (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output.
+    """
+    if layout is None:
+        return w
+    if layout == "depthwise":
+        return w.transpose(3, 1, 2, 0)
+    y, step_y, x, step_x = layout
+    return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
+
+
+def pack_weights(w, Py_ssize_t groups=1, layout=None):
+    """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
+
+    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights).
+    """
+    w = arranged(w, layout)
+    cdef Py_ssize_t g
+    cdef ptrdiff_t columns = w.shape[0] // groups
+    cdef ptrdiff_t depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t room = padded(columns, slots.q8.nv) * padded(depth, slots.q8.ka)
+    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
+    cdef const uint8_t[::1] flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
+    panels = aligned_bytes(groups * room)
+    cdef uint8_t[::1] to = panels
+    if w.size:
+        with nogil:
+            for g in range(groups):
+                pack_panels(&slots.q8, &flat[g * columns * depth], columns, depth, flip, &to[g * room])
+    return panels, w.reshape(w.shape[0], depth).sum(1, dtype=np.int32) - np.int32(128 * depth if flip else 0)
+
+
+def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None):
+    """Weights and column parameters of a product that is finished by MBQM32.
+
+    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
+    x_zero, w_zero: zero points as of int8.  Returns (panels, parameters), see column_parameters.
+    """
+    w = arranged(w, layout)
+    panels, sums = pack_weights(w, groups)
+    depth = w.size // w.shape[0] if w.size else 0
+    zero = x_zero + slots.q8.offset
+    start = (0 if bias is None else bias.astype(np.int64)) - zero * sums.astype(np.int64) + depth * w_zero * zero
+    columns = w.shape[0] // groups
+    room = padded(columns, slots.q8.nv)
+    places = np.arange(groups)[:, None] * room + np.arange(columns)
+    return panels, column_parameters(start, multipliers, shifts, places.reshape(-1), groups * room,
+                                     np.arange(w.shape[0]))
+
+
+def column_parameters(start, multipliers, shifts, places, Py_ssize_t size, channels):
+    """The rows bias, mult, odd, left, right, half, sign of pl_columns (gemm.h): int32 (7, size).
+
+    start: what the accumulators start from, wrapped to int32; places[i] is where channel channels[i] goes.
+    """
+    rows = np.zeros((7, size), np.int32)
+    right = np.maximum(-shifts, 0)
+    rows[6] = 32
+    for row, values in ((0, start.astype(np.int32)), (1, multipliers),
+                        (3, np.maximum(shifts, 0)), (4, right), (5, (1 << right.astype(np.int64)) >> 1),
+                        (6, np.where(right > 0, 31, 32))):
+        rows[row, places] = values[channels]
+    rows[2] = np.repeat(rows[1, 1::2], 2)
+    return rows
+
+
+cdef struct FullyConnected:
+    Product8 product
+    Output output
+    Tasks tasks
+    pl_slots slots
+    const uint8_t *weights          # where they are not known beforehand: packed at each run,
+    uint8_t *panels
+    int32_t *sums                   # with the sum of each column
+    const int32_t *column_sums
+    const int32_t *bias
+    const double *scales
+    ptrdiff_t rows, size
+    int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
+
+
+cdef class FullyConnectedQ8(Kernel):
+    """clamp(round_away(scale[j] * (sum (w - z_w)(x - z_x) + b)) + z_y), the product in float64.
+
+    x: (m, k) bytes; y: (m, n) bytes, or int16 as pairs of bytes (m, 2 n); packed: from pack_weights, or None where the
+    weights w (n, k) are only known at run time: panels (uint8) and sums (int32 (n,)) are scratch then; bias: int32 (n,)
+    or None; scales: float64 (n,); zero points and limits as of int8 (int16 y: as they are); flips: 0x80 for uint8;
+    itemsize: of y.
+    """
+    cdef const uint8_t[:, ::1] x, w
+    cdef uint8_t[:, ::1] y
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums, bias
+    cdef const double[::1] scales
+    cdef FullyConnected state
+
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
+                 const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
+                 int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
+                 int32_t[::1] sums=None):
+        cdef FullyConnected *s = &self.state
+        cdef Product8 *p = &s.product
+        cdef ptrdiff_t m = x.shape[0], n = scales.shape[0]
+        self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
+        self.panels, self.sums = (panels, sums) if packed is None else packed
+        if m == 0 or n == 0:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots = slots[0]
+        s.rows, s.itemsize = m, itemsize
+        p.tile, p.slots, p.flip = s.slots.q8, &s.slots, x_flip
+        p.columns, p.groups, p.depth = n, 1, x.shape[1]
+        p.deep, p.wide = padded(p.depth, p.tile.ka), padded(n, p.tile.nv)
+        p.panels = &self.panels[0] if self.panels.shape[0] else NULL
+        set_window(&p.window, &x[0, 0] if x.shape[1] else NULL, x.shape[1], 0, 0, 1, 1, 1, 1, x.shape[1], NULL,
+                   (1, 1, 1, 1, 1, 1, 0, 0))
+        set_output(&s.output, <char *>&y[0, 0], m, 1, 1, y.shape[1], y.shape[1], y.shape[1])
+        s.column_sums = &self.sums[0]
+        if packed is None:
+            s.weights, s.panels, s.sums, s.size = &w[0, 0], &panels[0], &sums[0], p.deep * p.wide
+        s.bias = &bias[0] if bias is not None else NULL
+        s.scales = &scales[0]
+        s.w_flip, s.x_zero, s.w_zero = w_flip, x_zero, w_zero
+        s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
+        self.fn = <kernel_fn>fully_connected_q8
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef void pack_now(const pl_tile *tile, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth, int flip,
+                   uint8_t *panels, ptrdiff_t size, int32_t *sums) noexcept nogil:
+    """Pack weights that an operator before computed, and sum their columns."""
+    cdef ptrdiff_t j, k
+    cdef int32_t total
+    memset(panels, 0, size)
+    pack_panels(tile, w, columns, depth, flip, panels)
+    for j in range(columns):
+        total = 0
+        for k in range(depth):
+            total += <int8_t>(w[j * depth + k] ^ flip)
+        sums[j] = total
+
+
+cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
+    cdef FullyConnected *s = &self.state
+    cdef Product8 *p = &s.product
+    if s.weights != NULL:
+        pack_now(&p.tile, s.weights, p.columns, p.depth, s.w_flip, s.panels, s.size, s.sums)
+    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
+    return 0
+
+
+cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef FullyConnected *s = <FullyConnected *>ctx
+    cdef const Product8 *p = &s.product
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef int32_t sums[MAX_MR]
+    cdef int64_t wide[MAX_NR]
+    cdef int16_t narrow[MAX_NR]
+    cdef int32_t zero = s.x_zero + p.tile.offset, start, total
+    cdef Task task
+    cdef ptrdiff_t i, j
+    cdef uint8_t *y8
+    cdef int16_t *y16
+    cdef int n, r, c
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
+            for r in range(task.rows):
+                start = <int32_t>p.depth * s.w_zero * zero
+                if s.w_zero:
+                    start -= s.w_zero * sums[r]
+                for c in range(n):
+                    total = acc[r * MAX_NR + c] + start - zero * s.column_sums[j + c]
+                    wide[c] = total if s.bias == NULL else total + s.bias[j + c]
+                s.slots.finish_f64(n, wide, NULL, False, s.scales + j, s.zero_point, s.low, s.high, narrow)
+                if s.itemsize == 2:
+                    y16 = <int16_t *>(task.y + r * s.output.sw) + j
+                    for c in range(n):
+                        y16[c] = narrow[c]
+                else:
+                    y8 = <uint8_t *>(task.y + r * s.output.sw) + j
+                    for c in range(n):
+                        y8[c] = <uint8_t>narrow[c] ^ <uint8_t>s.flip
+            j += p.tile.nr

@@ -1,0 +1,97 @@
+# Where a filter looks: the lines and pixels of an image under each output position.
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
+
+cdef enum:
+    STRIP = 64 * 1024       # bytes of a strip of gathered rows, on the stack
+    POINTERS = 1024         # pieces that one strip is gathered from
+    CHUNK = 2048            # bytes of depth that are gathered at a time where a whole row is too long for a strip
+
+
+cdef struct Window:
+    const uint8_t *x        # (n, h, w, c), strided; sizes and strides in bytes
+    ptrdiff_t sn, sh, sw
+    ptrdiff_t h, w
+    ptrdiff_t oh, ow        # output lines and pixels of one image
+    ptrdiff_t length        # bytes of one tap: the channels of a group
+    const uint8_t *zero     # what a tap outside of the image reads: fw taps long,
+    ptrdiff_t zero_step     # one for each image this far apart (0: the same for all)
+    int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
+
+
+cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t sh, ptrdiff_t sw, ptrdiff_t h,
+                            ptrdiff_t w, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t length, const uint8_t *zero,
+                            object filter):
+    """filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w)"""
+    g.x, g.sn, g.sh, g.sw, g.h, g.w, g.oh, g.ow = x, sn, sh, sw, h, w, oh, ow
+    g.length, g.zero, g.zero_step = length, zero, 0
+    g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
+
+
+cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
+                       ptrdiff_t *length) noexcept nogil:
+    """Pointers to what output positions position..position+rows see, `offset` bytes into each pixel.
+
+    Each row is `segments` pieces of `length` bytes; returns segments.  Lines of the filter are one piece where their
+    taps are neighbours in memory and no row reaches over the image's sides.
+    """
+    cdef ptrdiff_t n = position // (g.oh * g.ow)
+    cdef ptrdiff_t oy = position // g.ow % g.oh
+    cdef ptrdiff_t ox = position % g.ow
+    cdef ptrdiff_t first = ox
+    cdef ptrdiff_t last = ox + rows - 1
+    cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
+    cdef ptrdiff_t iy, ix, x0
+    cdef const uint8_t *line
+    cdef const uint8_t *zero
+    cdef bint whole
+    cdef int _row, y, x
+    if last >= g.ow:
+        first, last = 0, g.ow - 1
+    whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w
+    whole = whole and (g.fw == 1 or (g.dilation_w == 1 and g.sw == g.length))
+    length[0] = g.length * g.fw if whole else g.length
+    for _row in range(rows):
+        zero = g.zero + n * g.zero_step
+        x0 = ox * g.stride_w - g.pad_w
+        for y in range(g.fh):
+            iy = oy * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+            line = g.x + n * g.sn + iy * g.sh + offset if 0 <= iy < g.h else NULL
+            if whole:
+                src[0] = zero if line == NULL else line + x0 * g.sw
+                src += 1
+            else:
+                for x in range(g.fw):
+                    ix = x0 + <ptrdiff_t>x * g.dilation_w
+                    src[0] = line + ix * g.sw if line != NULL and 0 <= ix < g.w else zero
+                    src += 1
+        ox += 1
+        if ox == g.ow:
+            ox = 0
+            oy += 1
+            if oy == g.oh:
+                oy = 0
+                n += 1
+    return g.fh if whole else g.fh * g.fw
+
+
+cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
+                          uint8_t *to) noexcept nogil:
+    """Bytes begin..end of what output position `position` sees, to `to`: for rows too long to be gathered whole."""
+    cdef ptrdiff_t n = position // (g.oh * g.ow)
+    cdef ptrdiff_t oy = position // g.ow % g.oh
+    cdef ptrdiff_t ox = position % g.ow
+    cdef ptrdiff_t tap, iy, ix, skip, size
+    cdef const uint8_t *src
+    while begin < end:
+        tap, skip = begin // g.length, begin % g.length
+        size = min(g.length - skip, end - begin)
+        iy = oy * g.stride_h - g.pad_h + tap // g.fw * g.dilation_h
+        ix = ox * g.stride_w - g.pad_w + tap % g.fw * g.dilation_w
+        if 0 <= iy < g.h and 0 <= ix < g.w:
+            src = g.x + n * g.sn + iy * g.sh + ix * g.sw + offset
+        else:
+            src = g.zero + n * g.zero_step
+        memcpy(to, src + skip, size)
+        to += size
+        begin += size
