@@ -1,0 +1,244 @@
+"""2-D convolutions: plain, depthwise and transposed, of every type that they come in."""
+import math
+
+import numpy as np
+
+from pylite import shapes
+from pylite.node import Call, Packed
+from pylite.ops import products
+from pylite.registry import register
+
+TYPES = ["float32 float32 float32? -> float32",
+         "float32 int8|int4 float32? -> float32",
+         "uint8 uint8 int32? -> uint8",
+         "int8 int8|int4 int32? -> int8",
+         "int16 int8 int32|int64? -> int16"]
+MAX_TAPS = 1024             # of the filters that the depthwise kernels take
+
+
+class Window:
+    """Where a convolution's filter goes: fh, fw and (vertical, horizontal) strides, dilations and padding before."""
+    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout")
+
+    def __init__(self, fh, fw, stride=(1, 1), dilation=(1, 1), pad=(0, 0), groups=1, layout=None):
+        self.fh = fh
+        self.fw = fw
+        self.stride = stride
+        self.dilation = dilation
+        self.pad = pad
+        self.groups = groups
+        self.layout = layout    # how the kernels find the filters in the weights: see matmul.arranged
+
+    @property
+    def filter(self):
+        """As the kernels take it."""
+        return (self.fh, self.fw, *self.stride, *self.dilation, *self.pad)
+
+
+def _images(node, x, w):
+    for value, what in ((x, "input"), (w, "filter")):
+        if len(value.shape) != 4:
+            raise node.error(f"the {what} of a 2-D convolution has 4 dimensions", value)
+
+
+def _strides(node):
+    o = node.options
+    if min(o.stride_h, o.stride_w) < 1:
+        raise node.error(f"strides ({o.stride_h}, {o.stride_w}) must be at least 1")
+    return o.stride_h, o.stride_w
+
+
+def _output(node, x, w, channels):
+    o = node.options
+    strides = _strides(node)
+    dilations = o.dilation_h_factor, o.dilation_w_factor
+    if min(dilations) < 1:
+        raise node.error(f"dilations {dilations} must be at least 1")
+    rows, cols = (shapes.window_output(size, taps, stride, dilation, o.padding) for size, taps, stride, dilation
+                  in zip(x.shape[1:3], w.shape[1:3], strides, dilations, strict=True))
+    if rows < 0 or cols < 0:
+        raise node.error(f"a filter of {w.shape[1]} x {w.shape[2]} does not fit", x)
+    return [(x.shape[0], rows, cols, channels)]
+
+
+def infer_conv(node):
+    x, w = node.inputs[:2]
+    _images(node, x, w)
+    filters, c = w.shape[0], w.shape[3]
+    if c == 0 or x.shape[3] % c or filters % max(x.shape[3] // c, 1):
+        raise node.error(f"filters of shape {list(w.shape)} do not divide its {x.shape[3]} channels into groups", x)
+    return _output(node, x, w, filters)
+
+
+def infer_depthwise(node):
+    x, w = node.inputs[:2]
+    _images(node, x, w)
+    if w.shape[0] != 1:
+        raise node.error("the first dimension of a depthwise filter is 1", w)
+    if x.shape[3] == 0 or w.shape[3] % x.shape[3]:
+        raise node.error(f"its {w.shape[3]} channels are no multiple of the input's {x.shape[3]}", w)
+    return _output(node, x, w, w.shape[3])
+
+
+def infer_transpose(node):
+    wanted, w, x = node.inputs[:3]
+    _images(node, x, w)
+    _strides(node)
+    shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
+    if len(shape) != 4 or min(shape) < 0:
+        raise node.error(f"the output shape has 4 dimensions, not {list(shape)}", wanted)
+    if x.shape[3] != w.shape[3]:
+        raise node.error(f"has {x.shape[3]} channels and the filter {w.shape[3]}", x)
+    if shape[3] != w.shape[0]:
+        raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", wanted)
+    return [shape]
+
+
+def _window(node, x, w, y):
+    """The Window of CONV_2D and DEPTHWISE_CONV_2D, for one group."""
+    o = node.options
+    stride = o.stride_h, o.stride_w
+    dilation = o.dilation_h_factor, o.dilation_w_factor
+    pad = tuple(shapes.window_padding(*sizes)[0] for sizes
+                in zip(x.shape[1:3], w.shape[1:3], stride, dilation, y.shape[1:3], strict=True))
+    return Window(w.shape[1], w.shape[2], stride, dilation, pad)
+
+
+def lower_conv(node):
+    x, w = node.inputs[:2]
+    y = node.outputs[0]
+    window = _window(node, x, w, y)
+    window.groups = x.shape[3] // w.shape[3]
+    products.check(node, x, w, node.input(2), y, y.shape[3], axis=0)
+    return lower_window(node, x, w, node.input(2), y, y.view(), window)
+
+
+def lower_depthwise(node):
+    x, w = node.inputs[:2]
+    y = node.outputs[0]
+    b = node.input(2)
+    window = _window(node, x, w, y)
+    products.check(node, x, w, b, y, y.shape[3], axis=3)
+    if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
+        return _lower_channels(node, x, w, b, y, window)
+    window.groups, window.layout = x.shape[3], "depthwise"
+    return lower_window(node, x, w, b, y, y.view(), window)
+
+
+def lower_transpose(node):
+    """One plain convolution for each phase of the output: pixels whose taps meet the input alike."""
+    o = node.options
+    w, x = node.inputs[1:3]
+    y = node.outputs[0]
+    b = node.input(3)
+    products.check(node, x, w, b, y, y.shape[3], axis=0)
+    batch, rows, cols, channels = y.shape
+    step = o.stride_h, o.stride_w
+    pad = [shapes.window_padding(size, taps, stride, 1, shapes.window_output(size, taps, stride, 1, o.padding))[0]
+           for size, taps, stride in zip((rows, cols), w.shape[1:3], step, strict=True)]
+    calls = []
+    for i in range(min(step[0], rows)):
+        top, high, up = _phase(i, w.shape[1], step[0], pad[0])
+        for j in range(min(step[1], cols)):
+            left, wide, before = _phase(j, w.shape[2], step[1], pad[1])
+            window = Window(high, wide, pad=(up, before), layout=(top, step[0], left, step[1]))
+            part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), channels),
+                          (rows * cols * channels, step[0] * cols * channels, step[1] * channels, 1),
+                          (i * cols + j) * channels)
+            calls.append(lower_window(node, x, w, b, y, part, window, transposed=True))
+    return calls
+
+
+def _phase(i, taps, stride, pad):
+    """(first tap, number of taps, padding before) of the outputs i, i + stride, ... along one axis."""
+    first = (i + pad) % stride
+    count = max(-(-(taps - first) // stride), 0)
+    return first, count, count - 1 - (i + pad - first) // stride
+
+
+def _bytes(view):
+    """The same window on single bytes."""
+    view.dtype = "uint8"
+    return view
+
+
+def _zeros(x, n):
+    """n bytes of x's zero point."""
+    return np.full(n, x.zero_point & 0xFF, np.uint8)
+
+
+def lower_window(node, x, w, b, y, part, window, transposed=False):
+    """A convolution into `part`, a View of y."""
+    channels = x.shape[3] // window.groups
+    bias = products.contents(node, b, "bias")
+    products.contents(node, w, "filter")
+    if x.dtype == "float32":
+        low, high = products.float_range(node)
+        if w.dtype == "float32":
+            return Call("conv_float.ConvF32", x, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
+                        bias, window.filter, window.groups, low, high)
+        asymmetric = transposed or window.layout == "depthwise" or products.varied(w.scales)
+        return products.hybrid(x.view(), part, Packed("matmul.pack_weights", w, window.groups, window.layout),
+                               w, y.shape[3], bias, window, asymmetric, low, high)
+    low, high = products.integer_range(node, y)
+    multipliers, shifts = products.multipliers(x, w, y, y.shape[3])
+    if x.dtype == "int16":
+        rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
+        return Call("conv16.Conv16", x, part, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
+                    window.groups, rule, products.wide(bias), (multipliers, shifts), low, high)
+    flip, lift = products.signs(x)
+    w_zero = w.zero_point - lift if flip else 0
+    return Call("conv.ConvQ8", x.view(dtype="uint8"), _bytes(part),
+                Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
+                       window.layout),
+                window.filter, window.groups, _zeros(x, window.fw * channels), w_zero, y.zero_point - lift,
+                low - lift, high - lift, flip, flip)
+
+
+def _lower_channels(node, x, w, b, y, window):
+    """A depthwise convolution with one output per channel."""
+    bias = products.contents(node, b, "bias")
+    products.contents(node, w, "filter")
+    if x.dtype == "float32":
+        low, high = products.float_range(node)
+        if w.dtype == "float32":
+            return Call("conv_float.DepthwiseF32", x, y, w, bias, window.filter, low, high)
+        return products.hybrid_depthwise(x, y, w, bias, window, low, high)
+    low, high = products.integer_range(node, y)
+    multipliers, shifts = products.multipliers(x, w, y, y.shape[3])
+    if x.dtype == "int16":
+        rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
+        return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), window.filter, rule,
+                    products.wide(bias), (multipliers, shifts), low, high)
+    flip, lift = products.signs(x)
+    w_zero = w.zero_point - lift if flip else 0
+    return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
+                Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero),
+                window.filter, _zeros(x, x.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)
+
+
+def reference_conv(x, w, b, o):
+    """CONV_2D of real numbers, NHWC images and OHWI filters."""
+    groups = x.shape[3] // w.shape[3]
+    size = [shapes.window_output(n, f, s, d, o.padding) for n, f, s, d in zip(
+        x.shape[1:3], w.shape[1:3], (o.stride_h, o.stride_w), (o.dilation_h_factor, o.dilation_w_factor), strict=True)]
+    y = np.zeros((len(x), *size, len(w)))
+    before = [shapes.window_padding(n, f, s, d, m)[0] for n, f, s, d, m in zip(
+        x.shape[1:3], w.shape[1:3], (o.stride_h, o.stride_w), (o.dilation_h_factor, o.dilation_w_factor), size,
+        strict=True)]
+    reach = [math.ceil(s * m + d * f) for s, m, d, f in zip(
+        (o.stride_h, o.stride_w), size, (o.dilation_h_factor, o.dilation_w_factor), w.shape[1:3], strict=True)]
+    padded = np.pad(x, ((0, 0), *((p, max(0, r - n)) for p, r, n in zip(before, reach, x.shape[1:3], strict=True)),
+                        (0, 0)))
+    for i, j in np.ndindex(*w.shape[1:3]):
+        seen = padded[:, i * o.dilation_h_factor:, j * o.dilation_w_factor:][:, ::o.stride_h, ::o.stride_w]
+        seen = seen[:, :size[0], :size[1]]
+        parts = zip(np.split(seen, groups, 3), np.split(w[:, i, j], groups), strict=True)
+        y += np.concatenate([a @ v.T for a, v in parts], 3)
+    return y if b is None else y + b
+
+
+register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv)
+register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise)
+register("TRANSPOSE_CONV", versions=(1, 5), types=["int32 " + " ".join(
+    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer_transpose, lower=lower_transpose)

@@ -1,0 +1,125 @@
+"""FULLY_CONNECTED: a matrix product with weights (columns, depth), of every type that it comes in."""
+import numpy as np
+
+from pylite import quantization
+from pylite.node import Call, Packed, Scratch
+from pylite.ops import products
+from pylite.ops.convolution import Window
+from pylite.registry import register
+
+
+def infer_fully_connected(node):
+    x, w = node.inputs[:2]
+    if len(w.shape) != 2:
+        raise node.error("the weights have 2 dimensions", w)
+    columns, depth = w.shape
+    if node.options.weights_format != "DEFAULT":
+        raise node.error(f"the weights' format {node.options.weights_format} is not supported", w)
+    if depth == 0 or x.size % depth:
+        raise node.error(f"its {x.size} elements do not fill rows of {depth}", x)
+    if node.options.keep_num_dims:
+        if not x.shape or x.shape[-1] != depth:
+            raise node.error(f"its last dimension must be {depth}", x)
+        shape = (*x.shape[:-1], columns)
+    else:
+        shape = (x.size // depth, columns)
+    return [shape] + [out.shape for out in node.outputs[1:]]
+
+
+def lower_fully_connected(node):
+    x, w = node.inputs[:2]
+    y, b = node.outputs[0], node.input(2)
+    columns, depth = w.shape
+    rows = x.size // depth
+    if b is not None and b.size != columns:
+        raise node.error(f"has {b.size} elements for {columns} output columns", b)
+    if x.dtype == "float32":
+        return _lower_float(node, x, w, b, y, rows)
+    for value in (x, w, y):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+    products.check_scales(node, w, columns, 0)
+    if len(w.scales) == 1:
+        products.check_bias_scale(node, x, w, b, y)
+    low, high = products.integer_range(node, y)
+    if x.dtype == "int16":
+        return _lower_int16(node, x, w, b, y, rows, low, high)
+    per_channel = len(w.scales) > 1
+    x_flip, x_lift = products.signs(x)
+    w_flip, w_lift = products.signs(w)
+    y_flip, y_lift = products.signs(y)
+    w_zero = 0 if per_channel else w.zero_point - w_lift
+    if w_flip and per_channel:
+        raise node.error("uint8 weights have one scale", w)
+    scales = float(x.scale) * w.scales.astype(np.float64) / float(y.scale)
+    if not per_channel:
+        scales = np.full(columns, scales[0])
+    itemsize = 2 if y.dtype == "int16" else 1
+    packed, late = Packed("matmul.pack_weights", w), ()
+    if w.data is None:
+        packed, late = None, (w.view(dtype="uint8"), Scratch((_room(columns, depth),), "uint8"),
+                              Scratch((columns,), "int32"))
+    return Call("matmul.FullyConnectedQ8", x.view((rows, depth), dtype="uint8"),
+                y.view((rows, columns * itemsize), dtype="uint8"), packed, products.contents(node, b, "bias"), scales,
+                x.zero_point - x_lift, w_zero, y.zero_point - y_lift, low - y_lift, high - y_lift, x_flip, w_flip,
+                y_flip, itemsize, *late)
+
+
+def _room(columns, depth):
+    """Elements of the largest panels that a rung packs (columns, depth) weights to: both padded to 16."""
+    return (columns + 15) // 16 * 16 * ((depth + 15) // 16 * 16)
+
+
+def _lower_float(node, x, w, b, y, rows):
+    columns, depth = w.shape
+    low, high = products.float_range(node)
+    bias = products.contents(node, b, "bias")
+    images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
+    window = Window(1, 1)
+    if w.dtype == "float32":
+        if w.data is not None:
+            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, window.filter, 1,
+                        low, high)
+        return Call("conv_float.ConvF32", images, out, None, bias, window.filter, 1, low, high, w,
+                    Scratch((_room(columns, depth),), "float32"))
+    products.contents(node, w, "weights")
+    products.check_scales(node, w, columns, 0)
+    return products.hybrid(images, out, Packed("matmul.pack_weights", w), w, columns, bias, window,
+                           node.options.asymmetric_quantize_inputs, low, high)
+
+
+def _lower_int16(node, x, w, b, y, rows, low, high):
+    columns, depth = w.shape
+    if x.zero_point or y.zero_point:
+        raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
+    if w.zero_points.any():
+        raise node.error("zero points of the weights must be 0", w)
+    products.contents(node, w, "weights")
+    bias = products.contents(node, b, "bias")
+    if w.dtype == "int16":
+        rule = "MBQM64"
+        factors = products.repeated(*quantization.per_tensor_multiplier(x.scale, w.scale, y.scale), columns)
+    else:
+        rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
+        factors = products.per_channel(float(x.scale) * w.scales.astype(np.float64) / float(y.scale), columns)
+    if bias is not None:
+        bias = bias.astype(np.int64)
+    return Call("conv16.Conv16", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)),
+                Packed("conv16.pack_s16", w), w.dtype == "int16", Window(1, 1).filter, 1, rule, bias, factors, low,
+                high)
+
+
+def reference_fully_connected(x, w, b, o):
+    """FULLY_CONNECTED of real numbers."""
+    y = x.reshape(-1, w.shape[1]) @ w.T + (0 if b is None else b)
+    return y.reshape(*x.shape[:-1], w.shape[0]) if o.keep_num_dims else y
+
+
+register("FULLY_CONNECTED", versions=(1, 14), infer=infer_fully_connected, lower=lower_fully_connected,
+         reference=reference_fully_connected,
+         types=["float32 float32 float32? -> float32",
+                "float32 int8|uint8|int4|int2 float32? -> float32",
+                "uint8 uint8 int32? -> uint8|int16",
+                "int8 int8|int4|int2 int32? -> int8",
+                "int16 int8|int4|int2 int32|int64? -> int16",
+                "int16 int16 int32|int64? -> int16"])

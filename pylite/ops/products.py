@@ -1,0 +1,115 @@
+"""What convolutions and FULLY_CONNECTED share: checks, multipliers, clamping and the way of hybrid ops."""
+import numpy as np
+
+from pylite import quantization
+from pylite.node import Call, Packed, Scratch
+
+
+def check(node, x, w, b, y, channels, axis):
+    """Refuse what the reference kernels refuse to prepare.  axis: of the weights' output channels."""
+    if b is not None and b.size != channels:
+        raise node.error(f"has {b.size} elements for {channels} output channels", b)
+    if x.dtype == "float32":
+        if w.dtype != "float32":
+            check_scales(node, w, channels, axis)
+        return
+    for value in (x, w, y):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+    check_scales(node, w, channels, axis)
+    if x.dtype == "int16" and (x.zero_point or y.zero_point):
+        raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
+    if x.dtype == "uint8":
+        check_bias_scale(node, x, w, b, y)
+    elif w.zero_points.any():
+        raise node.error(f"zero points of {w.dtype} filters must be 0", w)
+
+
+def check_scales(node, w, channels, axis):
+    """The weights have one scale, or one for each output channel along `axis`."""
+    if len(w.scales) not in (1, channels):
+        raise node.error(f"has {len(w.scales)} scales for {channels} output channels", w)
+    if len(w.scales) > 1 and w.axis != axis:
+        raise node.error(f"its scales run along axis {w.axis}; they must run along axis {axis}", w)
+
+
+def check_bias_scale(node, x, w, b, y):
+    """The bias counts in units of x's scale times w's."""
+    if b is None or not b.quantized:
+        return
+    off = abs(float(x.scale) * float(w.scale) - float(b.scale))
+    if off / float(y.scale) > 0.02:
+        raise node.error(f"its scale is {b.scale}, but the product of the input's and the filter's is "
+                         f"{float(x.scale) * float(w.scale)}", b)
+
+
+def contents(node, value, what):
+    """The array of a constant operand, None where it is absent."""
+    if value is None:
+        return None
+    if value.data is None:
+        raise node.error(f"its {what} is computed at run time, which this operator does not support", value)
+    return value.data
+
+
+def float_range(node):
+    return quantization.activation_bounds(node.options.fused_activation_function)
+
+
+def integer_range(node, y):
+    try:
+        return quantization.activation_range(node.options.fused_activation_function, y.dtype, y.scale, y.zero_point)
+    except ValueError as error:
+        raise node.error(str(error), y) from None
+
+
+def multipliers(x, w, y, channels):
+    """(m, e) int32 arrays of `channels`: docs/numerics.md section 3."""
+    if x.dtype != "uint8":
+        return quantization.per_channel_multipliers(x.scale, w.scales, y.scale, channels)
+    return repeated(*quantization.per_tensor_multiplier(x.scale, w.scale, y.scale), channels)
+
+
+def repeated(m, e, channels):
+    """One multiplier as arrays for every channel."""
+    return np.full(channels, m, np.int32), np.full(channels, e, np.int32)
+
+
+def signs(x):
+    """(what is XORed to each byte, what is taken from zero points and limits) so that x's type becomes int8."""
+    return (0x80, 128) if x.dtype == "uint8" else (0, 0)
+
+
+def bias_is_int32(node, b):
+    """Are int16 products summed in 32 bits?  What the option says decides, where the operator has it."""
+    return getattr(node.options, "quantized_bias_type", None) == "int32" or (b is not None and b.dtype == "int32")
+
+
+def wide(bias):
+    """A bias as int64."""
+    return None if bias is None else bias.astype(np.int64)
+
+
+def varied(scales):
+    return len(scales) > 1 and bool((scales != scales[0]).any())
+
+
+def per_channel(scales, channels):
+    """One scale for each channel."""
+    return scales if len(scales) == channels else np.full(channels, scales[0], scales.dtype)
+
+
+def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high):
+    """Float images x times integer weights into y (Views of 4 dimensions)."""
+    n, h, cols, c = x.shape
+    line = max(window.fw, 1) * c // window.groups
+    return Call("hybrid.ConvHybrid", x, y, Scratch((n, h, cols, c), "int8"), Scratch((n,), "float32"),
+                Scratch((n,), "int32"), Scratch((n, line), "uint8"), packed, per_channel(w.scales, channels), bias,
+                window.filter, window.groups, asymmetric, low, high)
+
+
+def hybrid_depthwise(x, y, w, bias, window, low, high):
+    """Float images convolved with integer weights, channel by channel."""
+    return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "int16"), Scratch((x.shape[0],), "float32"),
+                Packed("conv16.pack_depthwise_s16", w), per_channel(w.scales, x.shape[3]), bias, window.filter, low,
+                high)

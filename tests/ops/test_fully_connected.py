@@ -1,0 +1,93 @@
+"""FULLY_CONNECTED."""
+import numpy as np
+
+from pylite.quantization import LIMITS
+from tests.oneop import differential
+from tests.ops.draw import activation, values
+
+# kind of model: types of input, weights, bias and output
+KINDS = {"float32": ("float32", "float32", "float32", "float32"),
+         "int8": ("int8", "int8", "int32", "int8"), "int8 channels": ("int8", "int8", "int32", "int8"),
+         "int4": ("int8", "int4", "int32", "int8"), "int2": ("int8", "int2", "int32", "int8"),
+         "uint8": ("uint8", "uint8", "int32", "uint8"), "uint8 int16": ("uint8", "uint8", "int32", "int16"),
+         "int16": ("int16", "int8", "int64", "int16"), "int16 int32": ("int16", "int8", "int32", "int16"),
+         "int16 int4": ("int16", "int4", "int64", "int16"), "int16 int16": ("int16", "int16", "int32", "int16"),
+         "hybrid": ("float32", "int8", "float32", "float32"),
+         "hybrid channels": ("float32", "int8", "float32", "float32"),
+         "hybrid int4": ("float32", "int4", "float32", "float32")}
+NARROW = {"int4": (-8, 7), "int2": (-2, 1)}
+
+
+def weights(rng, shape, dtype, hybrid):
+    if dtype == "float32":
+        return rng.standard_normal(shape).astype(np.float32)
+    low, high = NARROW.get(dtype) or LIMITS[dtype]
+    if hybrid:
+        low = max(low, -127)                # the peer's vector code computes wrongly with -128
+    numpy = "int8" if dtype in NARROW else dtype
+    if rng.random() < 0.2:
+        return rng.choice([low, high], shape).astype(numpy)
+    return rng.integers(low, high + 1, shape).astype(numpy)
+
+
+def product(m, rng, kind, constant=True, depth=None, rows=None):
+    x_type, w_type, b_type, y_type = KINDS[kind]
+    k = depth or int(rng.choice([1, 2, 3, 5, 8, 16, 31, 64, 130, 300]))
+    n = int(rng.choice([1, 2, 5, 8, 17, 33, 64, 100, 129]))
+    lead = tuple(int(i) for i in rng.integers(1, 5, int(rng.integers(1, 4)))) if rows is None else (rows,)
+    options = {"fused_activation_function": activation(rng), "keep_num_dims": bool(rng.integers(2))}
+    y_shape = (*lead, n) if options["keep_num_dims"] else (int(np.prod(lead)), n)
+    w_data = weights(rng, (n, k), w_type, "hybrid" in kind)
+    fields, b_fields, y_fields, x_fields = {}, {}, {}, {}
+    shape = (*lead, k)
+    data = rng.standard_normal(shape).astype(np.float32) if x_type == "float32" else values(rng, shape, x_type)
+    bias = rng.standard_normal(n).astype(np.float32)
+    channels = "channels" in kind or (kind in ("int4", "int16", "int16 int4") and rng.random() < 0.5)
+    if w_type != "float32":
+        w_scale = (rng.random(n if channels else 1) * 0.1 + 1e-3).astype(np.float32)
+        w_zero = int(values(rng, (), w_type)) if w_type == "uint8" or (kind == "int8" and rng.random() < 0.5) else 0
+        fields = {"scale": w_scale, "zero_point": w_zero, "axis": 0}
+    if x_type != "float32":
+        x_scale = np.float32(rng.random() * 0.1 + 1e-3)
+        reach = {"int4": 5, "int2": 1, "int16": 19000}.get(w_type, 74) * {"int16": 19000}.get(x_type, 74) * np.sqrt(k)
+        y_scale = float(x_scale * w_scale.max() * reach / {"int16": 8000}.get(y_type, 60))
+        if rng.random() < 0.1:
+            y_scale *= 0.01
+        x_fields = {"scale": x_scale, "zero_point": 0 if x_type == "int16" else int(values(rng, (), x_type))}
+        y_fields = {"scale": y_scale, "zero_point": 0 if y_type == "int16" else int(values(rng, (), y_type))}
+        reach = min(int(reach) + 1, 2**30)      # the peer reads a bias of int64 as int32 where weights are int16
+        bias = rng.integers(-reach, reach, n).astype(b_type)
+        b_fields = {"scale": x_scale * w_scale, "axis": 0}
+        if kind == "int16 int32":
+            options["quantized_bias_type"] = "int32"
+    elif "hybrid" in kind:
+        options["asymmetric_quantize_inputs"] = bool(rng.integers(2))
+    x = m.tensor("x", data.shape, x_type, **x_fields)
+    if constant:
+        w = m.constant("w", w_data, dtype=w_type, **fields)
+    else:
+        w = m.tensor("w", w_data.shape, w_type, **fields)
+    absent = rng.random() < 0.3 and kind != "uint8 int16"       # which takes the peer down
+    b = -1 if absent else m.constant("b", bias, **b_fields)
+    y = m.tensor("y", y_shape, y_type, **y_fields)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], **options)
+    m.inputs([x] if constant else [x, w])
+    m.outputs([y])
+    return [data] if constant else [data, w_data]
+
+
+@differential(*KINDS, count=40)
+def test_fully_connected(m, rng, kind):
+    return product(m, rng, kind)
+
+
+@differential("float32", "int8", "uint8", count=15)
+def test_late_weights(m, rng, kind):
+    """Weights that are an input of the model."""
+    return product(m, rng, kind, constant=False)
+
+
+@differential("float32", "int8", "uint8", "int16", "hybrid", count=3)
+def test_deep(m, rng, kind):
+    """More depth than is gathered at once."""
+    return product(m, rng, kind, depth=int(rng.integers(5000, 70000)), rows=int(rng.integers(1, 3)))

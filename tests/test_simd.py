@@ -1,0 +1,278 @@
+"""The micro-kernels of every rung against plain numpy: odd shapes, extremes, and guard bytes around results."""
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from pylite import quantization
+from pylite._core import simd
+from pylite._core.kernels import conv, conv16, conv_float, matmul
+
+GUARD = 64
+
+
+@pytest.fixture(params=simd.available())
+def rung(request):
+    chosen = simd.current
+    simd.use(request.param)
+    yield request.param
+    simd.use(chosen)
+
+
+class Guarded:
+    """An array between two bands of known bytes."""
+
+    def __init__(self, shape, dtype):
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.raw = np.full(size + 2 * GUARD, 0xA5, np.uint8)
+        self.array = self.raw[GUARD:GUARD + size].view(dtype).reshape(shape)
+
+    def check(self):
+        assert (self.raw[:GUARD] == 0xA5).all() and (self.raw[-GUARD:] == 0xA5).all(), "wrote out of bounds"
+
+
+def output_size(size, filter):
+    fh, fw, sh, sw, dh, dw, ph, pw = filter
+    return ((size[0] + 2 * ph - (fh - 1) * dh - 1) // sh + 1, (size[1] + 2 * pw - (fw - 1) * dw - 1) // sw + 1)
+
+
+def sums(x, w, filter, size, groups=1, x_zero=0, w_zero=0):
+    """Accumulators of a convolution, exact: x (n, h, w, c), w (k, fh, fw, c / groups)."""
+    fh, fw, sh, sw, dh, dw, ph, pw = filter
+    c, k = w.shape[3], len(w) // groups
+    x, w = x.astype(np.int64) - x_zero, w.astype(np.int64) - w_zero
+    acc = np.zeros((len(x), *size, len(w)), np.int64)
+    for y, z, i, j in np.ndindex(*size, fh, fw):
+        row, col = y * sh - ph + i * dh, z * sw - pw + j * dw
+        if 0 <= row < x.shape[1] and 0 <= col < x.shape[2]:
+            for g in range(groups):
+                acc[:, y, z, g * k:g * k + k] += x[:, row, col, g * c:g * c + c] @ w[g * k:g * k + k, i, j].T
+    return acc
+
+
+def requantized(acc, m, e, zero_point, low, high):
+    v = [quantization.mbqm32(quantization.wrap32(acc[..., c]), int(m[c]), int(e[c])) for c in range(acc.shape[-1])]
+    return np.clip(np.stack(v, -1), low - zero_point, high - zero_point) + zero_point
+
+
+def draw_filter(rng, most=4):
+    while True:
+        fh, fw = rng.integers(1, most, 2) if rng.random() < 0.7 else (3, 3)
+        size = tuple(map(int, rng.integers(1, 12, 2)))
+        filter = (fh, fw, *rng.integers(1, 3, 4), rng.integers(0, fh), rng.integers(0, fw))
+        if min(output_size(size, filter)) > 0:
+            return size, tuple(map(int, filter))
+
+
+def draw_bytes(rng, shape):
+    """Values of int8: everything, the two ends, or the lower end alone."""
+    kind = rng.integers(4)
+    return np.full(shape, -128) if kind == 0 else rng.choice([-128, 127], shape) if kind == 1 else \
+        rng.integers(-128, 128, shape)
+
+
+def draw_columns(rng, n):
+    """Bias, multipliers and shifts; sometimes all the shifts that there are."""
+    e = rng.integers(-31, 20, n) if rng.random() < 0.3 else -rng.integers(0, 12, n)
+    m = rng.integers(2**30, 2**31, n)
+    m[rng.random(n) < 0.05] = 0
+    m[rng.random(n) < 0.05] = 2**31 - 1
+    return rng.integers(-10**5, 10**5, n).astype(np.int32), m.astype(np.int32), e.astype(np.int32)
+
+
+def draw_ends(rng):
+    low, high = sorted(rng.integers(-128, 128, 2).tolist())
+    return int(rng.integers(-128, 128)), low, high
+
+
+def stored(values, flip):
+    """Values of int8 as the bytes of int8 (flip 0) or uint8 (0x80)."""
+    return np.ascontiguousarray(values.astype(np.int8).view(np.uint8) ^ np.uint8(flip))
+
+
+def threads():
+    return [None, simd.Pool(2), simd.Pool(3)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conv_q8(rung, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    groups = int(rng.choice([1, 1, 2, 3]))
+    c, k = int(rng.choice([1, 2, 3, 4, 17, 40])), int(rng.integers(1, 150))
+    if seed % 10 == 9:
+        groups, c, size, filter = 1, 9000, (2, 2), (1, 1, 1, 1, 1, 1, 0, 0)      # deeper than a strip
+    flip = int(rng.choice([0, 0x80]))
+    x, w = draw_bytes(rng, (2, *size, c * groups)), draw_bytes(rng, (k * groups, *filter[:2], c))
+    x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
+    w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
+    bias, m, e = draw_columns(rng, k * groups)
+    ends = draw_ends(rng)
+    out = output_size(size, filter)
+    want = requantized(sums(x, w, filter, out, groups, x_zero, w_zero) + bias, m, e, *ends)
+    weights = stored(w, flip) if flip else w.astype(np.int8)
+    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups)
+    zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
+    for pool in threads():
+        y = Guarded(want.shape, np.uint8)
+        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter, groups, zero, w_zero, *ends, flip, flip)
+        assert kernel.run(pool) == 0
+        y.check()
+        np.testing.assert_array_equal(y.array, stored(want, flip))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_depthwise_q8(rung, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng, 6)
+    if seed % 3 == 0:
+        filter = (3, 3, *(1, 1) * 3) if seed % 2 else (3, 3, 2, 2, 1, 1, 1, 1)
+    c = int(rng.choice([1, 5, 8, 15, 16, 17, 40, 64, 65, 100, 200]))
+    flip = int(rng.choice([0, 0x80]))
+    x, w = draw_bytes(rng, (2, *size, c)), draw_bytes(rng, (c, *filter[:2], 1))
+    x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
+    w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
+    bias, m, e = draw_columns(rng, c)
+    ends = draw_ends(rng)
+    want = requantized(sums(x, w, filter, output_size(size, filter), c, x_zero, w_zero) + bias, m, e, *ends)
+    w = w.transpose(3, 1, 2, 0)
+    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m, e, x_zero, w_zero)
+    zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
+    for pool in threads():
+        y = Guarded(want.shape, np.uint8)
+        kernel = conv.DepthwiseQ8(stored(x, flip), y.array, packed, filter, zero, w_zero, *ends, flip, flip)
+        assert kernel.run(pool) == 0
+        y.check()
+        np.testing.assert_array_equal(y.array, stored(want, flip))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_fully_connected_q8(rung, seed):
+    """Sums in 32 bits, finished by the float64 rule."""
+    rng = np.random.default_rng(seed)
+    m, n, k = (int(rng.integers(1, top)) for top in (15, 150, 6000 if seed % 5 == 0 else 300))
+    x, w = draw_bytes(rng, (m, k)), draw_bytes(rng, (n, k))
+    x_zero, w_zero = map(int, rng.integers(-128, 128, 2))
+    bias = rng.integers(-1000, 1000, n).astype(np.int32)
+    scales = rng.random(n) * 2.0 ** -int(rng.integers(4, 14))
+    acc = (x.astype(np.int64) - x_zero) @ (w.astype(np.int64) - w_zero).T + bias
+    want = np.clip([[quantization.round_away(float(a) * s) + 3 for a, s in zip(row, scales, strict=True)]
+                    for row in acc], -120, 110)
+    y = Guarded((m, n), np.uint8)
+    packed = matmul.pack_weights(w.astype(np.int8))
+    kernel = matmul.FullyConnectedQ8(stored(x, 0), y.array, packed, bias, scales, x_zero, w_zero, 3, -120, 110, 0, 0, 0,
+                                     1)
+    assert kernel.run() == 0
+    y.check()
+    np.testing.assert_array_equal(y.array, stored(want, 0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_conv_f32(rung, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    c, k, groups = int(rng.choice([1, 3, 16, 33])), int(rng.integers(1, 80)), int(rng.choice([1, 2]))
+    if seed % 10 == 9:
+        c, size, filter = 2000, (1, 3), (1, 1, 1, 1, 1, 1, 0, 0)
+    x = rng.integers(-9, 10, (2, *size, c * groups)).astype(np.float32)     # sums of these are exact
+    w = rng.integers(-9, 10, (k * groups, *filter[:2], c)).astype(np.float32)
+    bias = rng.integers(-9, 10, k * groups).astype(np.float32)
+    want = np.clip(sums(x, w, filter, output_size(size, filter), groups) + bias, -50, 400)
+    panels = conv_float.pack_f32(w, groups)
+    for pool in threads():
+        y = Guarded(want.shape, np.float32)
+        assert conv_float.ConvF32(x, y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
+        y.check()
+        np.testing.assert_array_equal(y.array, want)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_depthwise_f32(rung, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    c = int(rng.choice([1, 3, 16, 33, 70]))
+    x = rng.integers(-9, 10, (2, *size, c)).astype(np.float32)
+    w = rng.integers(-9, 10, (c, *filter[:2], 1)).astype(np.float32)
+    want = np.clip(sums(x, w, filter, output_size(size, filter), c), -50, 100)
+    y = Guarded(want.shape, np.float32)
+    weights = np.ascontiguousarray(w.transpose(3, 1, 2, 0))
+    assert conv_float.DepthwiseF32(x, y.array, weights, None, filter, -50, 100).run(simd.Pool(2)) == 0
+    y.check()
+    np.testing.assert_array_equal(y.array, want)
+
+
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("rule", ["MBQM64", "MBQM32"])
+def test_conv16(rung, rule, seed):
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    c, k = int(rng.choice([1, 3, 16, 33, 2000 if seed % 5 == 0 else 8])), int(rng.integers(1, 80))
+    x = rng.choice([-32768, 32767], (2, *size, c)) if seed % 3 == 0 else rng.integers(-32768, 32768, (2, *size, c))
+    w = draw_bytes(rng, (k, *filter[:2], c)).astype(np.int8)
+    bias, m, _ = draw_columns(rng, k)
+    e = rng.integers(-14, -6, k).astype(np.int32)
+    bias = bias.astype(np.int64)
+    acc = sums(x, w, filter, output_size(size, filter)) + bias
+    if rule == "MBQM32":
+        want = requantized(acc, m, e, 0, -30000, 32767)
+    else:
+        want = np.clip(np.stack([quantization.mbqm64(acc[..., i], int(m[i]), int(e[i])) for i in range(k)], -1),
+                       -30000, 32767)
+    y = Guarded(want.shape, np.int16)
+    kernel = conv16.Conv16(x.astype(np.int16), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias, (m, e),
+                           -30000, 32767)
+    assert kernel.run(simd.Pool(3)) == 0
+    y.check()
+    np.testing.assert_array_equal(y.array, want)
+
+
+def test_ladder():
+    assert simd.available()[0] == "base"
+    with pytest.raises(ValueError, match="not available"):
+        simd.use("abacus")
+
+
+def product_kernel(seed=0):
+    """A kernel that has work for several threads, its output, and what that must be."""
+    rng = np.random.default_rng(seed)
+    x, w = rng.integers(-128, 128, (1, 40, 40, 16)), rng.integers(-128, 128, (32, 1, 1, 16))
+    m, e = np.full(32, 2**30, np.int32), np.full(32, -6, np.int32)
+    filter = (1, 1, 1, 1, 1, 1, 0, 0)
+    want = requantized(sums(x, w, filter, (40, 40)), m, e, 0, -128, 127)
+    y = np.zeros(want.shape, np.uint8)
+    packed = matmul.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
+    return conv.ConvQ8(stored(x, 0), y, packed, filter, 1, np.zeros(16, np.uint8), 0, 0, -128, 127), y, stored(want, 0)
+
+
+def test_pool_after_fork():
+    """A child of a process whose pool has workers gets its own."""
+    pool = simd.Pool(3)
+    kernel, y, want = product_kernel()
+    kernel.run(pool)
+    child = os.fork()
+    if child == 0:
+        y[...] = 0
+        kernel.run(pool)
+        os._exit(0 if (y == want).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    y[...] = 0
+    kernel.run(pool)
+    np.testing.assert_array_equal(y, want)
+
+
+def test_pool_shared_by_threads():
+    """Two threads in one pool at once: one of them works alone."""
+    pool = simd.Pool(2)
+    kernels = [product_kernel(seed) for seed in range(3)]
+
+    def work(kernel):
+        for _ in range(200):
+            kernel.run(pool)
+    runners = [threading.Thread(target=work, args=(k,)) for k, _, _ in kernels]
+    for runner in runners:
+        runner.start()
+    for runner in runners:
+        runner.join()
+    for _, y, want in kernels:
+        np.testing.assert_array_equal(y, want)
