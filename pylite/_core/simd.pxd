@@ -1,5 +1,5 @@
 # The micro-kernel table, the worker pool and the rung in use, for the kernels to cimport.
-from libc.stdint cimport int16_t, int32_t, int8_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 
 cdef extern from "simd.h" nogil:
