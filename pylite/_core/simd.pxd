@@ -12,6 +12,7 @@ cdef extern from "simd.h" nogil:
         ptrdiff_t stride[3]
         ptrdiff_t run, step
         float divisor, sign
+        int whole
         int32_t flip
         int32_t x_zero_sum, multiplier, exponent, y_zero, low, high
     ctypedef struct pl_softmax8:

@@ -19,12 +19,15 @@ def infer_pool(node):
     return [(n, max(rows, 0), max(cols, 0), c)]
 
 
-def clamp(activation, y):
+def clamp(node):
     """(low, high) of the output; TANH and SIGN_BIT have no effect on pooling."""
+    y, activation = node.outputs[0], node.options.fused_activation_function
     if y.dtype == "float32":
         return quantization.activation_bounds(activation)
-    if activation in ("TANH", "SIGN_BIT"):
-        activation = "NONE"
+    if activation in ("NONE", "TANH", "SIGN_BIT"):
+        return quantization.LIMITS[y.dtype]
+    if not y.quantized:
+        raise node.error(f"needs a scale for the fused activation {activation}, and has none", y)
     return quantization.activation_range(activation, y.dtype, y.scale, y.zero_point)
 
 
@@ -35,7 +38,7 @@ def lower_pool(operation):
         _, rows, cols, _ = y.shape
         top, _ = shapes.window_padding(h, o.filter_height, o.stride_h, 1, rows)
         left, _ = shapes.window_padding(w, o.filter_width, o.stride_w, 1, cols)
-        low, high = clamp(o.fused_activation_function, y)
+        low, high = clamp(node)
         return Call("pooling.Pool", x.bytes, y.bytes, operation, x.dtype, x.shape, y.shape,
                     (o.filter_height, o.filter_width), (o.stride_h, o.stride_w), (top, left), low, high)
     return lower

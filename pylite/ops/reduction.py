@@ -107,6 +107,8 @@ def lower_extreme(operation, start):
         if x.size == 0:
             limits = (0, 1) if y.dtype == "bool" else quantization.activation_bounds("NONE", y.dtype)
             return Constant(y, np.full(y.shape, limits[start], y.dtype))
+        if x.dtype == "float32" and len(axes) == len(x.shape):
+            return reduce_call(node, operation, axes, 1, (0,) * 6, True)
         return reduce_call(node, operation, axes)
     return lower
 

@@ -1,6 +1,9 @@
 """Pooling."""
 import numpy as np
+import pytest
 
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
 from tests.ops.draw import activation, image, values
 
@@ -52,3 +55,20 @@ def test_max_pool_passes_over_nan(m, rng, dtype):
     x, = pool(m, rng, dtype, "MAX_POOL_2D", fused_activation_function="NONE")
     x[rng.random(x.shape) < 0.5] = np.nan
     return [x]
+
+
+@pytest.mark.parametrize(("shape", "options", "words"), [
+    ((2, 2, 1), {}, "4 dimensions"),
+    ((1, 2, 2, 1), {"stride_h": 0}, "at least 1"),
+    ((1, 2, 2, 1), {"filter_width": 0}, "at least 1"),
+    ((1, 2, 2, 1), {"fused_activation_function": "RELU"}, "needs a scale"),
+])
+def test_errors(shape, options, words):
+    m = ModelBuilder()
+    x = m.tensor("x", shape, "int8")
+    y = m.tensor("y", shape, "int8")
+    m.operator("MAX_POOL_2D", [x], [y], **{"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1} | options)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=words):
+        Interpreter(model_content=m.build()).allocate_tensors()

@@ -66,6 +66,15 @@ def test_reduce_min(m, rng, dtype):
     return reduce(m, rng, dtype, "REDUCE_MIN", draw.quantization(rng, dtype))
 
 
+@oneop.differential("float32", count=8)
+def test_extremes_pass_over_nan(m, rng, dtype):
+    x, = reduce(m, rng, dtype, str(rng.choice(["REDUCE_MAX", "REDUCE_MIN"])))
+    x = np.array(x)
+    x[rng.random(x.shape) < 0.3] = np.nan
+    x[rng.random(x.shape) < 0.1] = np.inf
+    return [x]
+
+
 def one(name, shape, axes, dtype="float32", x_quantization=None, y_quantization=None):
     m = ModelBuilder()
     x = m.tensor("x", shape, dtype, **(x_quantization or {}))

@@ -90,6 +90,21 @@ def test_log_softmax(m, rng, dtype):
     return [draw.values(rng, shape, dtype)]
 
 
+@oneop.differential("float32", "int8", "uint8", "int16", count=10)
+def test_one_after_another_in_the_same_memory(m, rng, dtype):
+    shape = (int(rng.integers(1, 4)), int(rng.choice([1, 5, 40, 129, 300])))
+    q = OUTPUT.get(dtype, (None, 0))
+    at = [m.tensor("x", shape, dtype, *((0.1, 0) if q[0] else q))]
+    for i in range(4):
+        at.append(m.tensor(f"y{i}", shape, dtype, *q))
+        m.operator("SOFTMAX", at[-2:-1], at[-1:], beta=float(8**i))
+    m.inputs(at[:1])
+    m.outputs(at[-1:])
+    x = draw.values(rng, shape, dtype)
+    x[:, 0] = 9                             # one maximum
+    return [np.minimum(x, 9)]
+
+
 @oneop.differential("float32", count=6)
 def test_softmax_of_infinities(m, rng, dtype):
     x, = softmax(m, rng, dtype, last=19)

@@ -67,14 +67,17 @@ cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogi
 cdef class Reduce(Reduction):
     """y = the sum, maximum or minimum over some axes of float32, int8, uint8 or int16.
 
-    divisor: of a float32 sum, a mean's number of elements.  requantize: of an integer sum, (sum of x's zero points,
-    multiplier, exponent, y's zero point, low, high), uint8 being taken as int8 with zero points and limits to match.
+    divisor: of a float32 sum, a mean's number of elements.  whole: all of a float32 tensor is reduced, so that an
+    extreme starts from its first element, be it NaN or infinite, instead of the farthest finite number.  requantize: of
+    an integer sum, (sum of x's zero points, multiplier, exponent, y's zero point, low, high), uint8 being taken as int8
+    with zero points and limits to match.
     """
     cdef int kind
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
-                 float divisor=1, requantize=(0, 0, 0, 0, 0, 0)):
+                 float divisor=1, requantize=(0, 0, 0, 0, 0, 0), bint whole=False):
         self.walk(x, y, kept, loops, run)
+        self.g.whole = whole
         self.kind = 0 if operation == "sum" else 3
         cdef pl_reduction *g = &self.g
         g.divisor, g.sign, g.flip, self.item = divisor, -1 if operation == "min" else 1, 0, 1

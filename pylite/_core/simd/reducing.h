@@ -23,6 +23,7 @@ enum { PL_AVERAGE, PL_MAX, PL_L2 };
 typedef struct pl_reduction {
   ptrdiff_t n[3], stride[3], run, step;
   float divisor, sign; /* float32: a mean's number of elements, else 1; -1 for a minimum */
+  int whole;           /* float32: it is the extreme of a whole tensor */
   int32_t flip;        /* integers: makes 8 bits signed for a sum, unsigned for a maximum; turns the order for a minimum */
   int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of an integer sum */
 } pl_reduction;

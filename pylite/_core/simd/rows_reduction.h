@@ -7,6 +7,7 @@
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 255 };
@@ -89,7 +90,7 @@ REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOA
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, 0)
 REDUCE_RUN_INT(sum_8, uint8_t, int16_t, int32_t, LOAD_S8, JOIN_ADD)
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
-REDUCE_RUN_F32(max_f32, JOIN_MAX, -FLT_MAX)
+REDUCE_RUN_F32(max_f32, JOIN_MAX, -INFINITY)
 REDUCE_RUN_INT(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX)
 REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
 
@@ -144,6 +145,10 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
   for (ptrdiff_t i = 0; i < (ptrdiff_t)c * abreast; i++) memcpy(a + i * r->acc_item, &r->start, (size_t)r->acc_item);
+  if (g->whole) { /* the maximum of a whole tensor starts from its first element, even if it is NaN or infinite */
+    const float first = g->sign * *(const float *)x0;
+    for (ptrdiff_t i = 0; i < abreast; i++) memcpy(a + 4 * i, &first, 4);
+  }
   for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
     for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {
       const char *x = (const char *)x0 + (i0 * g->stride[0] + i1 * g->stride[1]) * r->item;
