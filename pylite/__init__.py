@@ -8,6 +8,8 @@ _HOMES = {
     name: home for home, names in {
         "pylite.interpreter": "Interpreter InterpreterWithCustomOps OpResolverType",
         "pylite.signature": "SignatureRunner",
+        "pylite.custom": "CustomOp custom_op",
+        "pylite.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
         "pylite.delegates": "Delegate load_delegate",
         "pylite.capi": "get_include",
         "pylite.model": "Model",

@@ -1,6 +1,8 @@
 from typing import Final
 
 from pylite.capi import get_include as get_include
+from pylite.custom import CustomOp as CustomOp
+from pylite.custom import custom_op as custom_op
 from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
 from pylite.errors import DelegateError as DelegateError
@@ -20,11 +22,16 @@ from pylite.interpreter import Interpreter as Interpreter
 from pylite.interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
 from pylite.interpreter import OpResolverType as OpResolverType
 from pylite.model import Model as Model
+from pylite.resolver import BuiltinOpResolver as BuiltinOpResolver
+from pylite.resolver import MutableOpResolver as MutableOpResolver
+from pylite.resolver import OpResolver as OpResolver
 from pylite.shim import install_as as install_as
 from pylite.signature import SignatureRunner as SignatureRunner
 
 __version__: Final[str]
 __all__ = [
+    "BuiltinOpResolver",
+    "CustomOp",
     "Delegate",
     "DelegateError",
     "DelegateLibraryError",
@@ -35,8 +42,10 @@ __all__ = [
     "MemoryLimitError",
     "Model",
     "ModelError",
+    "MutableOpResolver",
     "NotAllocatedError",
     "OpError",
+    "OpResolver",
     "OpResolverType",
     "PyliteError",
     "ResizeError",
@@ -45,6 +54,7 @@ __all__ = [
     "UnsupportedOpError",
     "ViewError",
     "__version__",
+    "custom_op",
     "get_include",
     "get_version",
     "install_as",

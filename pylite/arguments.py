@@ -7,6 +7,7 @@ import numpy as np
 from pylite.details import FACE_DTYPES
 from pylite.errors import ResizeError, TensorError
 from pylite.model import Model
+from pylite.resolver import BuiltinOpResolver, MutableOpResolver, OpResolver, default
 
 
 def thread_count(num_threads):
@@ -36,6 +37,28 @@ def model_from(path, content, model):
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; a path goes into "
                         "model_path")
     return Model(os.fsdecode(path) if path else content)
+
+
+def resolver(op_resolver):
+    if op_resolver is None:
+        return default
+    if not isinstance(op_resolver, OpResolver):
+        raise TypeError(f"op_resolver must be an OpResolver, not {op_resolver!r}")
+    return op_resolver
+
+
+def resolver_from(registerers, op_resolver):
+    """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
+    filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
+    if op_resolver is not None:
+        filled.add_all(resolver(op_resolver))
+    for registerer in registerers:
+        if not callable(registerer):
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function: the C++ resolver of "
+                             "tf.lite, that functions found by name fill, is missing here. Pass functions in Python "
+                             "that take a pylite.MutableOpResolver")
+        registerer(filled)
+    return filled
 
 
 def checked_index(executor, tensor_index, error=TensorError):

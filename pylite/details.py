@@ -10,8 +10,8 @@ FACE_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
 
-def tensor_details(model, tensor, shape):
-    """What tf.lite tells of a tensor that now has `shape`."""
+def tensor_details(model, tensor, shape, dtype):
+    """What tf.lite tells of a tensor that now has `shape` and `dtype`."""
     signature = tensor.shape_signature if -1 in tensor.shape_signature else shape
     scales, zero_points, axis, block_size = _quantization(model, tensor)
     single = tensor.quantization is not None and len(tensor.quantization.scale) == 1
@@ -20,7 +20,7 @@ def tensor_details(model, tensor, shape):
         "index": tensor.index,
         "shape": np.array(shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
-        "dtype": FACE_DTYPES[tensor.dtype],
+        "dtype": FACE_DTYPES[dtype],
         "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
         "quantization_parameters": {"scales": scales, "zero_points": zero_points, "quantized_dimension": axis,
                                     "block_size": block_size},

@@ -5,6 +5,7 @@ from pylite import binding, lowering, planning
 from pylite._core.program import Program
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
+from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
 ALIGNMENT = 64
@@ -36,14 +37,16 @@ class Executor:
     """Runs one subgraph of a model.
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
-    max_memory: most bytes that the arena may take, or None.
+    max_memory: most bytes that the arena may take, or None;
+    resolver: the OpResolver that tells the ops.
     `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
     steady-state caller around every check; `ready` tells whether invoke() may run.
     `plugins` holds an Op of its own for each operator that a plug-in runs, by operator index; a delegate also puts
     another Subgraph in place of `subgraph`.  With plug-ins every allocation lowers anew, so that they are prepared.
     """
 
-    def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None):
+    def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None,
+                 resolver=default):
         self.model = model
         self.subgraph = subgraph
         self.plugins = {}
@@ -60,6 +63,33 @@ class Executor:
         self._arena = aligned(0)
         self._cache = {}
         self._checked = False
+        self._resolver = resolver
+        if resolver.plugs():
+            self._attach()
+
+    def _attach(self):
+        """Let the ops that have a state make it, once for each node."""
+        try:
+            for operator in self.subgraph.operators:
+                op = self._resolver.find(operator)
+                if op is not None and op.attach and op.versions[0] <= operator.version <= op.versions[1]:
+                    self.plugins[operator.index] = op.attach(self, operator)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        """Free what the nodes of plug-ins hold, in the order of the nodes; nothing can run afterwards."""
+        plugins, self.plugins = self.plugins, {}
+        self._suspend()
+        failed = None
+        for _, op in sorted(plugins.items()):
+            try:
+                op.close()
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def resize(self, position, shape):
         """Give graph input `position` another shape; takes effect at the next allocate()."""
@@ -88,6 +118,10 @@ class Executor:
             return self.subgraph.tensors[index].shape
         return self.current.lowered.values[index].shape
 
+    def dtype(self, index):
+        """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
+        return (self.subgraph.tensors if self.current is None else self.current.lowered.values)[index].dtype
+
     def allocate(self):
         """Lower, plan and bind for the present input shapes, or take up what was bound for them before.
 
@@ -99,7 +133,7 @@ class Executor:
 
     def find(self, operator):
         """The Op that runs `operator`, or None."""
-        return self.plugins.get(operator.index) or lowering.registered(operator)
+        return self.plugins.get(operator.index) or self._resolver.find(operator)
 
     def check(self):
         """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
@@ -217,8 +251,9 @@ class Executor:
             step, status = failed
             kernel = self.current.program.kernels[step]
             node = self.current.lowered.calls[step].node
-            raise ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
-                                 f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+            text = f"{node} failed: {kernel.explain(status)}; its tensors: " \
+                   f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}"
+            raise ExecutionError(text) from kernel.cause()
 
     def _guarded(self):
         """Run step by step with a band of known bytes behind every live block."""

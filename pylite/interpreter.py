@@ -40,7 +40,8 @@ class Interpreter:
     The other experimental arguments are accepted and change nothing.
 
     pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse, when tensors are
-    allocated, to use more bytes than this for the arena; model: a pylite.Model to share with other interpreters.
+    allocated, to use more bytes than this for the arena; model: a pylite.Model to share with other interpreters;
+    op_resolver: an OpResolver that tells which ops there are, by default all of pylite and those of `custom_op`.
 
     Raises ValueError for a file that is no model, for operators that are unknown (all at once), or for arguments that
     do not fit together.  Threads: every method takes the interpreter's lock, and invoke() releases the GIL; several
@@ -51,7 +52,8 @@ class Interpreter:
                  experimental_op_resolver_type=OpResolverType.AUTO, experimental_preserve_all_tensors=False,
                  experimental_disable_delegate_clustering=False, experimental_default_delegate_latest_features=False,
                  experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
-                 experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None):
+                 experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None,
+                 op_resolver=None):
         self._lock = threading.RLock()
         self._executors = {}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
@@ -59,7 +61,7 @@ class Interpreter:
                          "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
                          "experimental_compress_quantization_zero_points":
                              experimental_compress_quantization_zero_points,
-                         "guard_bands": guard_bands, "max_memory": max_memory}
+                         "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
         if not isinstance(experimental_op_resolver_type, OpResolverType):
             raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}. "
                              "Pass a member of OpResolverType")
@@ -74,7 +76,11 @@ class Interpreter:
         self._signatures = {s.key: s for s in self._model.graph.signatures}
         self._interpreter = Wrapper(weakref.proxy(self))
         self._custom_op_registerers = []
-        lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True)
+        self._resolver = arguments.resolver(op_resolver)
+        lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
+        weakref.finalize(self, _close, self._executors)
+        for subgraph in self._model.graph.subgraphs if self._resolver.plugs() else ():
+            self._executor(subgraph.index)
         self._main = self._executor(0)
         self._delegates = list(experimental_delegates or ())
         delegates.apply(self, self._delegates)
@@ -183,7 +189,8 @@ class Interpreter:
     def _get_tensor_details(self, tensor_index, subgraph_index=0):
         executor = self._executor(subgraph_index)
         index = arguments.checked_index(executor, tensor_index)
-        return tensor_details(self._model, executor.subgraph.tensors[index], executor.shape(index))
+        tensor = executor.subgraph.tensors[index]
+        return tensor_details(self._model, tensor, executor.shape(index), executor.dtype(index))
 
     def _get_ops_details(self):
         return [self._get_op_details(i) for i in range(len(self._main.subgraph.operators))]
@@ -226,7 +233,7 @@ class Interpreter:
             options = self._options
             found = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
-                             options["max_memory"])
+                             options["max_memory"], self._resolver)
             self._executors[int(subgraph_index)] = found
         return found
 
@@ -292,15 +299,16 @@ class Interpreter:
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    In tf.lite, `custom_op_registerers` names C++ functions that enter ops into its resolver; pylite has no such
-    resolver, and raises ValueError when any is given.
+    custom_op_registerers: functions that each take a MutableOpResolver and add ops to it.  ValueError for names of
+    C++ functions, which tf.lite takes: pylite has no C++ resolver that they could fill.
     """
 
     def __init__(self, custom_op_registerers=None, **kwargs):
-        if custom_op_registerers:
-            raise ValueError(f"custom_op_registerers {custom_op_registerers!r} need the C++ resolver of tf.lite; enter "
-                             "the ops with pylite.registry.register instead")
+        registerers = list(custom_op_registerers or ())
+        if registerers:
+            kwargs["op_resolver"] = arguments.resolver_from(registerers, kwargs.get("op_resolver"))
         super().__init__(**kwargs)
+        self._custom_op_registerers = registerers
 
 
 class _Lease:
@@ -310,6 +318,12 @@ class _Lease:
     def __init__(self, array):
         self._array = array
         self.__array_interface__ = array.__array_interface__
+
+
+def _close(executors):
+    """Free what plug-ins hold once their interpreter is gone."""
+    for _, executor in sorted(executors.items()):
+        executor.close()
 
 
 def _restore(cls, model, options, shapes, ready):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
 from pylite.model import Model
+from pylite.resolver import OpResolver
 from pylite.signature import SignatureRunner as SignatureRunner
 
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
@@ -37,6 +38,7 @@ class Interpreter:
         guard_bands: bool = False,
         max_memory: int | None = None,
         model: Model | None = None,
+        op_resolver: OpResolver | None = None,
     ) -> None: ...
     def allocate_tensors(self) -> None: ...
     def invoke(self) -> None: ...

@@ -1,10 +1,11 @@
 """Graph to calls: infer every shape, choose every kernel, fold what is constant."""
 import numpy as np
 
-from pylite import binding, registry
+from pylite import binding
 from pylite.errors import OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Constant, Node, Value
+from pylite.resolver import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
 
@@ -23,16 +24,10 @@ class Lowered:
         self.calls = calls
 
 
-def registered(operator):
-    """The Op that runs `operator` where no plug-in does, or None."""
-    return registry.find(operator.name)
-
-
-def check(model, subgraphs, unresolved_only=False, find=registered):
+def check(model, subgraphs, unresolved_only=False, find=default.find):
     """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once.
 
     find(operator): its Op, or None.
-
     unresolved_only: stay silent unless a builtin operator or its version is unknown, which tf.lite reports when a
     model is opened; custom ops and types it reports when tensors are allocated.
     """
@@ -50,7 +45,7 @@ def check(model, subgraphs, unresolved_only=False, find=registered):
         raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
 
 
-def unsupported(subgraph, operator, find=registered):
+def unsupported(subgraph, operator, find=default.find):
     """Why `operator` cannot run, as a sentence, or None."""
     op = find(operator)
     if op is None:
@@ -59,6 +54,9 @@ def unsupported(subgraph, operator, find=registered):
                     "model without it")
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
+    if op.attach and not low <= operator.version <= high:
+        return (f"Encountered unresolved custom op: {operator.name} in version {operator.version}. It is registered in "
+                f"versions {low} to {high}")
     if operator.version > high:
         return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
                 f"(versions {low} to {high} are known; the nearest is {high})")
@@ -73,7 +71,7 @@ def unsupported(subgraph, operator, find=registered):
 
 
 @np.errstate(all="ignore")
-def lower(model, subgraph, shapes, preserve=False, find=registered):
+def lower(model, subgraph, shapes, preserve=False, find=default.find):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the LoadedModel that keeps folded constants and packed weights; preserve: give every tensor its own

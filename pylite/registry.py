@@ -1,4 +1,5 @@
 """The registry of ops: each module of pylite.ops enters its own, nothing else lists them."""
+import copy
 import importlib
 import pkgutil
 from functools import cache
@@ -9,6 +10,7 @@ class Op:
 
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
+    attach = None       # makes the Op of one node, where ops have a state; see pylite.custom
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "_matches")
 
     def __init__(self, name, versions, types, infer, lower, reference, stateful):
@@ -20,6 +22,15 @@ class Op:
         self.reference = reference
         self.stateful = stateful
         self._matches = {}
+
+    def __copy__(self):
+        other = object.__new__(Op)
+        for slot in self.__slots__:
+            setattr(other, slot, getattr(self, slot))
+        return other
+
+    def __reduce__(self):
+        return _restored, (self.name, self.versions)
 
     def accepts(self, inputs, outputs):
         """Do these data types (names, None for an absent input) fit one of the op's signatures?"""
@@ -55,6 +66,14 @@ def find(name):
     """The Op registered under `name`, or None."""
     _load()
     return _ops.get(name)
+
+
+def _restored(name, versions):
+    op = find(name)
+    if op.versions != versions:
+        op = copy.copy(op)
+        op.versions = versions
+    return op
 
 
 def names():

@@ -12,8 +12,12 @@ cdef class Kernel:
     ERRORS = {}
 
     def explain(self, int status):
-        """What a status other than 0 means; may raise instead what a plug-in raised."""
+        """What a status other than 0 means; may raise instead what must not be taken for a failure."""
         return self.ERRORS.get(status, f"status {status}")
+
+    def cause(self):
+        """The exception of a plug-in that led to the last status, which is then forgotten; or None."""
+        return None
 
     def run(self, Pool pool=None):
         """Run once; returns the status (0: done).  For tests: a Program runs kernels without Python."""

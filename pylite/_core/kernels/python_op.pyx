@@ -1,0 +1,55 @@
+"""Runs a callable in Python inside the loop: the GIL is taken again for it alone."""
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool
+
+
+cdef extern from "Python.h":
+    object PyObject_Call(object callable, object args, void *kwargs)
+
+
+cdef class PythonOp(Kernel):
+    """invoke(*arrays): `inputs` arrays to read, then `outputs` to write into, then temporaries.
+
+    What it raises is kept for whoever looks at the status.
+    """
+    ERRORS = {1: "its code raised an exception"}
+    cdef object invoke
+    cdef tuple arrays
+    cdef tuple outputs
+    cdef object error
+
+    def __init__(self, invoke, Py_ssize_t inputs, Py_ssize_t outputs, *arrays):
+        self.invoke = invoke
+        self.arrays = arrays
+        self.outputs = arrays[inputs:inputs + outputs]
+        self.fn = <kernel_fn>call
+
+    def explain(self, int status):
+        error = self.error
+        if error is not None and not isinstance(error, Exception):
+            self.error = None
+            raise error             # KeyboardInterrupt and its kin are nobody's failure
+        return f"{type(error).__name__}: {error}"
+
+    def cause(self):
+        error, self.error = self.error, None
+        return error
+
+    def returned(self, result):
+        """A result other than None must be the outputs themselves, as ufuncs return them."""
+        given = result if isinstance(result, tuple) else (result,)
+        if not all(any(a is y for y in self.outputs) for a in given):
+            raise TypeError(f"it returned {type(result).__name__}; results must be written into the output arrays, "
+                            "y[...] = result")
+
+
+cdef int call(PythonOp self, pl_pool *pool) noexcept nogil:
+    with gil:
+        try:
+            result = PyObject_Call(self.invoke, self.arrays, NULL)
+            if result is not None:
+                self.returned(result)
+        except BaseException as error:
+            self.error = error
+            return 1
+    return 0

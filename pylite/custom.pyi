@@ -1,0 +1,59 @@
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pylite.errors import OpError
+from pylite.node import Node
+
+_T = TypeVar("_T")
+_Shape = tuple[int, ...]
+
+class CustomOp:
+    raw_options: bool
+    options: Any
+    def __init__(self, options: Any) -> None: ...
+    def prepare(self, node: CustomNode) -> Sequence[_Shape] | _Shape | None: ...
+    def invoke(self, *arrays: Any) -> None: ...
+    def free(self) -> None: ...
+
+class CustomNode(Node):
+    temporaries: list[Any]
+    def __init__(self, index: int, operator: Any, values: Any) -> None: ...
+    def temporary(self, shape: Sequence[int], dtype: str = "float32") -> None: ...
+
+def custom_op(
+    name: str,
+    version: int | tuple[int, int] | None = None,
+    *,
+    shapes: Callable[..., Sequence[_Shape]] | None = None,
+) -> Callable[[_T], _T]: ...
+def unregister(name: str) -> None: ...
+def broadcast(node: Node) -> list[_Shape] | None: ...
+
+class Registration:
+    attach: Any
+    stateful: bool
+    name: str
+    versions: tuple[int, int]
+    def __init__(
+        self,
+        name: str,
+        implementation: Any,
+        versions: tuple[int, int] | None = None,
+        shapes: Callable[..., Sequence[_Shape]] | None = None,
+    ) -> None: ...
+    def accepts(self, inputs: Any, outputs: Any) -> bool: ...
+
+class Hosted:
+    attach: Any
+    stateful: bool
+    versions: tuple[int, int]
+    where: str
+    op: Any
+    def __init__(self, where: str, op: Any) -> None: ...
+    def accepts(self, inputs: Any, outputs: Any) -> bool: ...
+    def infer(self, node: Node) -> list[_Shape]: ...
+    def lower(self, node: Node) -> Any: ...
+    def close(self) -> None: ...
+
+def failure(where: str, what: str, error: BaseException) -> OpError: ...
+def output_shapes(node: Node, result: Any) -> list[_Shape]: ...
