@@ -67,7 +67,8 @@ def test_errors(shape, options, words):
     m = ModelBuilder()
     x = m.tensor("x", shape, "int8")
     y = m.tensor("y", shape, "int8")
-    m.operator("MAX_POOL_2D", [x], [y], **{"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1} | options)
+    unit = {"stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1}
+    m.operator("MAX_POOL_2D", [x], [y], **unit | options)
     m.inputs([x])
     m.outputs([y])
     with pytest.raises(RuntimeError, match=words):
