@@ -42,6 +42,7 @@ cdef extern from "simd.h" nogil:
         int fh, fw, stride, dilation, pad
         ptrdiff_t width, pixels, c
     enum: PL_MAX_TAPS
+    enum: PL_SCALED
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ctypedef struct pl_slots:
@@ -95,7 +96,10 @@ cdef extern from "simd.h" nogil:
         void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high,
                             int8_t *y) noexcept nogil
         void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
-                              float row, const float *bias, float low, float high, float *y) noexcept nogil
+                              float row, int column_first, const float *bias, float low, float high,
+                              float *y) noexcept nogil
+        void (*scaled_sums)(ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row,
+                            float *acc) noexcept nogil
         void (*depthwise_q8)(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns,
                              uint8_t *y) noexcept nogil
         void (*depthwise_f32)(const pl_dw_window *g, const float *w, const float *bias, float low, float high,

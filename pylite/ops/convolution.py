@@ -177,9 +177,13 @@ def lower_window(node, x, w, b, y, part, window, transposed=False):
         if w.dtype == "float32":
             return Call("conv_float.ConvF32", x, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
                         bias, window.filter, window.groups, low, high)
-        asymmetric = transposed or window.layout == "depthwise" or products.varied(w.scales)
+        if transposed:
+            return products.hybrid_transpose(x.view(), part, w, y.shape[3], bias, window, low, high)
+        varied = products.varied(w.scales)
+        depthwise = window.layout == "depthwise"
         return products.hybrid(x.view(), part, Packed("matmul.pack_weights", w, window.groups, window.layout),
-                               w, y.shape[3], bias, window, asymmetric, low, high)
+                               w, y.shape[3], bias, window, depthwise or varied, low, high,
+                               column_first=varied and not depthwise)
     low, high = products.integer_range(node, y)
     multipliers, shifts = products.multipliers(x, w, y, y.shape[3])
     if x.dtype == "int16":

@@ -99,13 +99,25 @@ def per_channel(scales, channels):
     return scales if len(scales) == channels else np.full(channels, scales[0], scales.dtype)
 
 
-def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high):
+def _room(x, window):
+    """Scratch of a hybrid kernel: the quantized images, their scales and zero points, and padding for each."""
+    n, c = x.shape[0], x.shape[3]
+    return (Scratch(x.shape, "int8"), Scratch((n,), "float32"), Scratch((n,), "int32"),
+            Scratch((n, max(window.fw, 1) * c // window.groups), "uint8"))
+
+
+def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False):
     """Float images x times integer weights into y (Views of 4 dimensions)."""
-    n, h, cols, c = x.shape
-    line = max(window.fw, 1) * c // window.groups
-    return Call("hybrid.ConvHybrid", x, y, Scratch((n, h, cols, c), "int8"), Scratch((n,), "float32"),
-                Scratch((n,), "int32"), Scratch((n, line), "uint8"), packed, per_channel(w.scales, channels), bias,
-                window.filter, window.groups, asymmetric, low, high)
+    return Call("hybrid.ConvHybrid", x, y, *_room(x, window), packed, per_channel(w.scales, channels), bias,
+                window.filter, window.groups, asymmetric, column_first, low, high)
+
+
+def hybrid_transpose(x, y, w, channels, bias, window, low, high):
+    """One phase of a transposed convolution of float images with integer weights."""
+    scales = np.zeros(-(-channels // 16) * 16, np.float32)
+    scales[:channels] = w.scales
+    return Call("hybrid.TransposeHybrid", x, y, *_room(x, window), Packed("hybrid.pack_in_turn", w, window.layout),
+                scales, bias, window.filter, low, high)
 
 
 def hybrid_depthwise(x, y, w, bias, window, low, high):

@@ -1,4 +1,6 @@
 """Float activations times integer weights: activations are quantized on the way, row by row or image by image."""
+import numpy as np
+
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
@@ -16,8 +18,10 @@ from pylite._core.kernels.gemm cimport (
     set_output,
     take,
 )
-from pylite._core.kernels.window cimport set_window
-from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, slots
+from pylite._core.kernels.window cimport copy_row, set_window
+from pylite._core.simd cimport PL_MAX_TAPS, PL_SCALED, parallel_for, pl_dw_window, pl_pool, pl_slots, slots
+
+from pylite._core.kernels.matmul import arranged
 
 
 cdef enum:
@@ -48,7 +52,7 @@ cdef struct Hybrid:
     const float *bias
     ptrdiff_t images, size  # elements of an image
     ptrdiff_t y_images
-    int asymmetric
+    int asymmetric, column_first
     float low, high
 
 
@@ -57,8 +61,10 @@ cdef class ConvHybrid(Kernel):
 
     x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) int8, row_scales: (n,) float32,
     row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; panels, sums: from matmul.pack_weights;
-    scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize with a zero point; the rest as in ConvQ8.
-    A matrix product is a convolution of m images of one pixel.
+    scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize with a zero point; column_first: multiply by
+    a column's scale before the image's, not by their product; the rest as in ConvQ8.  A matrix product is a convolution
+    of m images of one pixel.  Results equal the reference kernels' to the last bit, or else networks of such layers
+    would drift apart at every value that lies between two integers.
     """
     cdef const float[:, :, :, ::1] x
     cdef float[:, :, :, :] y
@@ -73,7 +79,7 @@ cdef class ConvHybrid(Kernel):
 
     def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, int8_t[:, :, :, ::1] q, float[::1] row_scales,
                  int32_t[::1] row_zeros, uint8_t[:, ::1] padding, tuple packed, const float[::1] scales,
-                 const float[::1] bias, filter, groups, bint asymmetric, float low, float high):
+                 const float[::1] bias, filter, groups, bint asymmetric, bint column_first, float low, float high):
         cdef Hybrid *s = &self.state
         cdef Product8 *p = &s.product
         self.x, self.y, self.q, self.row_scales, self.row_zeros, self.padding = (
@@ -100,7 +106,7 @@ cdef class ConvHybrid(Kernel):
         s.sums, s.scales = &self.sums[0], &scales[0]
         s.bias = &bias[0] if bias is not None else NULL
         s.images, s.size = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
-        s.asymmetric, s.low, s.high = asymmetric, low, high
+        s.asymmetric, s.column_first, s.low, s.high = asymmetric, column_first, low, high
         self.fn = <kernel_fn>conv_hybrid
 
 
@@ -180,10 +186,91 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
             for r in range(task.rows):
                 image = (task.position + r) // (p.window.oh * p.window.ow)
                 s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[image] + p.tile.offset, s.sums + channel,
-                                      s.scales + channel, s.row_scales[image],
+                                      s.scales + channel, s.row_scales[image], s.column_first,
                                       s.bias + channel if s.bias != NULL else NULL, s.low, s.high,
                                       <float *>(task.y + r * s.output.sw) + channel)
             j += p.tile.nr
+
+
+def pack_in_turn(w, layout):
+    """Weights (columns, ...) for TransposeHybrid: int8 panels [depth][PL_SCALED]; layout: see matmul.arranged."""
+    w = arranged(w, layout)
+    columns, depth = w.shape[0], w.size // w.shape[0] if w.size else 0
+    wide = padded(columns, PL_SCALED)
+    panels = np.zeros((wide, depth), np.int8)
+    panels[:columns] = w.reshape(columns, depth)
+    return np.ascontiguousarray(panels.reshape(wide // PL_SCALED, PL_SCALED, depth).transpose(0, 2, 1)).reshape(-1)
+
+
+cdef class TransposeHybrid(ConvHybrid):
+    """A phase of a transposed convolution of float32 images with int8 weights.
+
+    As ConvHybrid, but panels come from pack_in_turn and scales are padded with zeros to whole panels: each product is
+    scaled by itself and added in float32, as the reference kernel has it.
+    """
+    cdef const int8_t[::1] in_turn
+
+    def __init__(self, x, y, q, row_scales, row_zeros, padding, const int8_t[::1] in_turn, scales, bias, filter,
+                 float low, float high):
+        ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, (_NO_PANEL, _NO_SUM), scales, bias, filter,
+                            1, True, True, low, high)
+        self.in_turn = in_turn
+        if self.fn == <kernel_fn>conv_hybrid:
+            self.state.product.panels = <const uint8_t *>&in_turn[0] if in_turn.shape[0] else NULL
+            self.state.product.tile.mr, self.state.product.tile.nr = 8, 64
+            self.fn = <kernel_fn>transpose_hybrid
+
+
+_NO_PANEL = np.zeros(1, np.uint8)
+_NO_SUM = np.zeros(1, np.int32)
+
+
+cdef int transpose_hybrid(TransposeHybrid self, pl_pool *pool) noexcept nogil:
+    cdef Hybrid *s = &self.state
+    cdef Product8 *p = &s.product
+    parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
+    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, transpose_hybrid_tasks, s)
+    return 0
+
+
+cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef const Product8 *p = &s.product
+    cdef uint8_t copied[PIECE]
+    cdef int16_t centered[PIECE]
+    cdef float acc[MAX_NR]
+    cdef Task task
+    cdef ptrdiff_t i, j, k, piece, image, at
+    cdef float *y
+    cdef float v
+    cdef int r, c, n
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        for r in range(task.rows):
+            image = (task.position + r) // (p.window.oh * p.window.ow)
+            y = <float *>(task.y + r * s.output.sw)
+            at = task.begin
+            while at < task.end:
+                n = <int>min(<ptrdiff_t>MAX_NR, task.end - at)
+                for c in range(MAX_NR):
+                    acc[c] = 0
+                k = 0
+                while k < p.depth:
+                    piece = min(<ptrdiff_t>PIECE, p.depth - k)
+                    copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
+                    for c in range(piece):
+                        centered[c] = <int16_t>(<int8_t>copied[c] - s.row_zeros[image])
+                    j = 0
+                    while j < n:
+                        s.slots.scaled_sums(piece, centered, <const int8_t *>p.panels + (at + j) * p.depth
+                                            + k * PL_SCALED, s.scales + at + j, s.row_scales[image], acc + j)
+                        j += PL_SCALED
+                    k += piece
+                for c in range(n):
+                    v = acc[c] + s.bias[at + c] if s.bias != NULL else acc[c]
+                    v = s.low if v < s.low else v
+                    y[at + c] = s.high if v > s.high else v
+                at += n
 
 
 cdef struct Depthwise:
@@ -285,7 +372,7 @@ cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
                 s.slots.depthwise_s64(&g, at, c, n, s.w, wide)
                 for j in range(n):
                     acc[j] = <int32_t>wide[j]
-                s.slots.finish_hybrid(n, acc, 0, acc, s.scales + c, s.row_scales[line // s.oh],
+                s.slots.finish_hybrid(n, acc, 0, acc, s.scales + c, s.row_scales[line // s.oh], False,
                                       s.bias + c if s.bias != NULL else NULL, s.low, s.high,
                                       <float *>(s.y + line * s.y_line) + at * g.c + c)
                 c += n

@@ -37,6 +37,7 @@ typedef struct pl_dw_window {
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
+#define PL_SCALED 16     /* columns of scaled_sums */
 
 /* Where a filter is 3 or 4 taps high and weights go four by four, each column of the filter is one group;
  * else groups are consecutive taps in reading order. */
@@ -103,9 +104,12 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + x * inverse, rounded as hybrid operators do) */ \
   X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y)) \
-  /* y = clamp((acc - term sums[j]) scale[j] row + bias[j]); bias may be NULL */ \
+  /* v = acc - term sums[j]; y = clamp(v (row scale[j]) + bias[j]), or (v scale[j]) row + bias[j] with column_first; \
+   * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
-                    const float *bias, float low, float high, float *y)) \
+                    int column_first, const float *bias, float low, float high, float *y)) \
+  /* acc[j] += ((a[k] w[k][j]) scale[j]) row for one k after the other: PL_SCALED columns */ \
+  X(scaled_sums, (ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row, float *acc)) \
   /* one line of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \

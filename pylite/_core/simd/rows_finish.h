@@ -70,11 +70,17 @@ static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, in
 }
 
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
-                          const float *bias, float low, float high, float *y) {
+                          int column_first, const float *bias, float low, float high, float *y) {
   for (int j = 0; j < n; j++) {
-    float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (row * scale[j]);
+    float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]);
+    v = column_first ? v * scale[j] * row : v * (row * scale[j]);
     if (bias) v += bias[j];
     v = v < low ? low : v;
     y[j] = v > high ? high : v;
   }
+}
+
+static void scaled_sums(ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row, float *acc) {
+  for (ptrdiff_t k = 0; k < depth; k++)
+    for (int j = 0; j < PL_SCALED; j++) acc[j] += (float)(a[k] * w[k * PL_SCALED + j]) * scale[j] * row;
 }
