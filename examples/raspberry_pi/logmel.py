@@ -36,4 +36,5 @@ def features(samples):
     frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW, -1)[..., ::HOP, :][..., :FRAMES, :]
     power = np.abs(np.fft.rfft(frames * _HANN)).astype(np.float32) ** 2
     bel = np.log10(power @ _FILTERS + 1e-7)
+    bel = np.maximum(bel, bel.max((-2, -1), keepdims=True) - MOST)     # else digital silence would lie bottomless
     return np.clip(bel - np.median(bel, (-2, -1), keepdims=True), LEAST, MOST)

@@ -166,13 +166,24 @@ def _room(rng, y):
 def clip(rng, label):
     """One second with the sound `label` in it; often also with a weak distraction."""
     if label == "background":
-        return _room(rng, DISTRACTIONS[rng.integers(len(DISTRACTIONS))](rng))
+        y = _room(rng, DISTRACTIONS[rng.integers(len(DISTRACTIONS))](rng))
+        return _muted(rng, y, np.sort(rng.integers(0, RATE, 2)))
     y = _placed(SOUNDS[label](rng), RATE, rng, inside=1 if label == "double clap" else 0.85)
     y /= np.abs(y).max()
+    heard = np.flatnonzero(y)[[0, -1]]
     if rng.random() < 0.3:
         other = [_babble, _hum][rng.integers(2)](rng)
         y += rng.uniform(0, 0.15) * other / (np.abs(other).max() + 1e-9)
-    return _room(rng, y)
+    return _muted(rng, _room(rng, y), heard)
+
+
+def _muted(rng, y, keep):
+    """Now and then, digital silence before or after the samples from keep[0] to keep[1], as when a recording starts."""
+    if rng.random() < 0.1:
+        y[:rng.integers(0, keep[0] + 1)] = 0
+    if rng.random() < 0.1:
+        y[rng.integers(keep[1], RATE):] = 0
+    return y
 
 
 def data(seed, count):

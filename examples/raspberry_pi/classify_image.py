@@ -1,0 +1,68 @@
+"""Say what a picture shows: from a file, or again and again from the camera.
+
+Without arguments it reads a handwritten seven with the model `digits` that comes with pylite.  Any int8, uint8 or
+float32 image classifier will do, MobileNet for one:
+
+    python classify_image.py --model mobilenet_v2.tflite --labels imagenet.txt --image cat.jpg
+    python classify_image.py --camera --paper        # hold a digit, written with a thick pen, before the camera
+"""
+import argparse
+import sys
+import time
+
+import common
+import numpy as np
+
+from pylite import images, models
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_arguments(parser, model="digits")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--image", metavar="FILE", default=models.sample("seven"), help="(default: a seven)")
+    source.add_argument("--camera", action="store_true", help="use the Raspberry Pi's camera, until Ctrl-C")
+    parser.add_argument("--paper", action="store_true",
+                        help="the picture is one dark digit on bright paper: cut it out, as `digits` needs it")
+    parser.add_argument("--top", type=int, default=3, help="answers to print (default: %(default)s)")
+    args = parser.parse_args()
+    try:
+        interpreter, names = common.load(args)
+        pictures = common.camera_pictures() if args.camera else [images.read(args.image)]
+        for pixels in pictures:
+            classify(interpreter, names, cut_out(pixels) if args.paper else pixels, args.top)
+    except (OSError, ValueError) as error:
+        common.stop(f"classify_image: {error}")
+    except KeyboardInterrupt:
+        pass
+
+
+def classify(interpreter, names, pixels, top):
+    """Print the best answers for uint8 pixels (height, width, channels)."""
+    common.set_picture(interpreter, pixels)
+    start = time.perf_counter()
+    interpreter.invoke()
+    seconds = time.perf_counter() - start
+    scores = common.outputs(interpreter)[0].reshape(-1)
+    for best in np.argsort(-scores, kind="stable")[:top]:
+        sys.stdout.write(f"{scores[best]:7.2%}  {names.get(int(best), f'class {best}')}\n")
+    sys.stdout.write(f"({seconds * 1e3:.2f} ms)\n")
+    sys.stdout.flush()
+
+
+def cut_out(pixels):
+    """What is dark in the picture, bright on black, in a square: how the pictures of `digits` were made."""
+    grey = images.channels(pixels, 1)[:, :, 0].astype(np.float32)
+    ink = grey < (grey.min() + np.median(grey)) / 2         # most of the picture is paper
+    rows, columns = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))
+    ink = ink[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1] if len(rows) else ink
+    height, width = ink.shape
+    side = max(height, width)
+    square = np.zeros((side, side, 1), np.uint8)
+    top, left = (side - height) // 2, (side - width) // 2
+    square[top:top + height, left:left + width, 0] = ink * 255
+    return square
+
+
+if __name__ == "__main__":
+    main()

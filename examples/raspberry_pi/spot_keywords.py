@@ -1,0 +1,111 @@
+"""Spot short sounds or words in a .wav file, or in what the microphone hears.
+
+Without arguments it listens to samples/sounds.wav with the model `sounds` that comes with pylite: low and high
+tones, rising and falling whistles, double claps.  `sounds` was trained on synthetic sound, not on speech.  A keyword
+model will do if it takes one second of the features of logmel.py, (1, 49, 40, 1), and its first class is "nothing":
+
+    python spot_keywords.py --model keywords.tflite --labels words.txt --wav recording.wav
+    python spot_keywords.py --microphone             # then whistle, or clap twice
+"""
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import common
+import logmel
+import numpy as np
+
+from pylite import audio
+
+STEP = logmel.RATE // 10        # samples from one look to the next
+LOOKS = 3                       # whose scores are averaged
+PAUSE = 0.5                     # seconds before another sound is reported
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_arguments(parser, model="sounds")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--wav", metavar="FILE", default=Path(__file__).parent / "samples" / "sounds.wav",
+                        help="any rate, width and number of channels (default: one sound of every kind)")
+    source.add_argument("--microphone", action="store_true", help="listen until Ctrl-C (sounddevice, or arecord)")
+    parser.add_argument("--threshold", type=float, default=0.7, help="least score (default: %(default)s)")
+    args = parser.parse_args()
+    try:
+        interpreter, names = common.load(args)
+        pieces = microphone() if args.microphone else wav_pieces(args.wav)
+        count = 0
+        for second, score, kind in spot(interpreter, pieces, args.threshold):
+            count += 1
+            sys.stdout.write(f"{second:6.1f} s  {score:7.2%}  {names.get(kind, f'class {kind}')}\n")
+            sys.stdout.flush()
+        sys.stdout.write(f"{count} heard\n")
+    except (OSError, ValueError) as error:
+        common.stop(f"spot_keywords: {error}")
+    except KeyboardInterrupt:
+        pass
+
+
+def spot(interpreter, pieces, threshold):
+    """Yields (second, score, class) for everything heard in `pieces` of STEP samples (float32, -1..1)."""
+    detail = interpreter.get_input_details()[0]
+    if tuple(detail["shape"][-3:]) != (logmel.FRAMES, logmel.BANDS, 1):
+        raise ValueError(f"the model takes {detail['shape'].tolist()}, not the features of logmel.py, "
+                         f"[1, {logmel.FRAMES}, {logmel.BANDS}, 1]")
+    scale, zero_point = detail["quantization"]
+    heard = np.zeros(logmel.RATE, np.float32)
+    recent, ready, reported = [], 0.0, 0
+    for i, piece in enumerate(pieces, 1):
+        heard = np.concatenate([heard[STEP:], piece])
+        x = logmel.features(heard)[None, ..., None]
+        if scale:
+            x = np.rint(x / scale + zero_point).clip(-128, 127).astype(detail["dtype"])
+        interpreter.set_tensor(detail["index"], x)
+        interpreter.invoke()
+        recent = [*recent, common.outputs(interpreter)[0].reshape(-1)][-LOOKS:]
+        scores, now = np.mean(recent, 0), i * STEP / logmel.RATE
+        best = int(scores.argmax())
+        if scores[reported] < threshold / 2:        # it has gone, and may come again
+            reported = 0
+        if best not in (0, reported) and scores[best] >= threshold and len(recent) == LOOKS and now >= ready:
+            yield now, float(scores[best]), best
+            ready, reported = now + PAUSE, best
+
+
+def wav_pieces(path):
+    """The file's sound in pieces of STEP samples, and a second of silence after it."""
+    samples = audio.resample(*audio.read(path), logmel.RATE)
+    samples = np.pad(samples, (0, logmel.RATE + -len(samples) % STEP)).astype(np.float32)
+    yield from samples.reshape(-1, STEP)
+
+
+def microphone():
+    """What the microphone hears, in pieces of STEP samples, without end."""
+    try:
+        import sounddevice
+    except (ImportError, OSError):      # not installed, or its library PortAudio is not
+        yield from _arecord()
+        return
+    with sounddevice.InputStream(logmel.RATE, channels=1, dtype="float32", blocksize=STEP) as stream:
+        while True:
+            yield stream.read(STEP)[0][:, 0].copy()
+
+
+def _arecord():
+    if not shutil.which("arecord"):
+        common.stop("--microphone needs the Python package sounddevice (pip install sounddevice, and "
+                    "sudo apt install libportaudio2) or the program arecord (sudo apt install alsa-utils)")
+    command = ["arecord", "-q", "-t", "raw", "-f", "S16_LE", "-r", str(logmel.RATE), "-c", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as recorder:
+        try:
+            while len(data := recorder.stdout.read(2 * STEP)) == 2 * STEP:
+                yield np.frombuffer(data, "<i2").astype(np.float32) / 32768
+        finally:
+            recorder.terminate()
+    common.stop("arecord ended; is a microphone connected?  `arecord -l` lists them")
+
+
+if __name__ == "__main__":
+    main()
