@@ -11,12 +11,12 @@ _HOMES = {
         "pylite.custom": "CustomOp custom_op",
         "pylite.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
         "pylite.delegates": "Delegate load_delegate",
-        "pylite.capi": "get_include",
+        "pylite.capi": "get_include load_custom_ops",
         "pylite.model": "Model",
         "pylite.shim": "install_as",
         "pylite.errors": "DelegateError DelegateLibraryError ExecutionError FileFormatError MemoryLimitError "
-                         "ModelError NotAllocatedError OpError PyliteError ResizeError TensorError UnsupportedOpError "
-                         "ViewError",
+                         "ModelError NotAllocatedError OpError PluginError PyliteError ResizeError TensorError "
+                         "UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

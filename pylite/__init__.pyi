@@ -1,6 +1,7 @@
 from typing import Final
 
 from pylite.capi import get_include as get_include
+from pylite.capi import load_custom_ops as load_custom_ops
 from pylite.custom import CustomOp as CustomOp
 from pylite.custom import custom_op as custom_op
 from pylite.delegates import Delegate as Delegate
@@ -13,6 +14,7 @@ from pylite.errors import MemoryLimitError as MemoryLimitError
 from pylite.errors import ModelError as ModelError
 from pylite.errors import NotAllocatedError as NotAllocatedError
 from pylite.errors import OpError as OpError
+from pylite.errors import PluginError as PluginError
 from pylite.errors import PyliteError as PyliteError
 from pylite.errors import ResizeError as ResizeError
 from pylite.errors import TensorError as TensorError
@@ -47,6 +49,7 @@ __all__ = [
     "OpError",
     "OpResolver",
     "OpResolverType",
+    "PluginError",
     "PyliteError",
     "ResizeError",
     "SignatureRunner",
@@ -58,6 +61,7 @@ __all__ = [
     "get_include",
     "get_version",
     "install_as",
+    "load_custom_ops",
     "load_delegate",
 ]
 

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Packed, Scratch, Value, View
+from pylite.node import BAND, Banded, Packed, Scratch, Value, View
 
 
 class Storage:
@@ -37,6 +37,10 @@ class Storage:
             self.arrays[value.index] = found
         return found
 
+    def banded(self, value):
+        """The bytes of a value that is its own root, and its band."""
+        return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
+
     def view(self, view):
         dtype = NUMPY_DTYPES[view.dtype]
         size = dtype.itemsize
@@ -61,6 +65,8 @@ def bind(calls, storage, model):
                 a = view(a)
             elif kind is Scratch:
                 a = np.ndarray(a.shape, NUMPY_DTYPES[a.dtype], storage.arena, storage.scratch[a])
+            elif kind is Banded:
+                a = storage.banded(a.value)
             elif kind is Packed:
                 a = model.pack(a)
             args.append(a)

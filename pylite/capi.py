@@ -1,7 +1,26 @@
 """Plug-ins made for the C API of TensorFlow Lite: custom ops and delegates in shared libraries."""
 import os
 
+from pylite import resolver
+
 
 def get_include():
     """The folder to give to a C or C++ compiler with -I: it has tensorflow/lite/c/common.h and its kin."""
     return os.path.join(os.path.dirname(__file__), "include")
+
+
+def load_custom_ops(path, functions, kind="classic", register=True):
+    """Custom ops from a shared library made for TensorFlow Lite; the list of what can be added to a resolver.
+
+    functions: names of functions in the library, or {name of the op: name of the function}.  By `kind` they are
+    "classic": `const TfLiteRegistration *f(void)`.
+    register: also make them known to every interpreter created from now on without a resolver of its own.
+
+    Raises OSError when the library cannot be loaded, PluginError (a ValueError) when it is not of this kind.
+    """
+    from pylite._core.capi import custom_ops
+    ops = custom_ops.load(path, functions, kind)
+    if register:
+        for op in ops:
+            resolver.registered.add_custom(op.name, op)
+    return ops

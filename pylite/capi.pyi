@@ -1,1 +1,8 @@
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
 def get_include() -> str: ...
+def load_custom_ops(path: str | os.PathLike[str], functions: str | Iterable[str] | Mapping[str, str],
+                    kind: Literal["classic"] = "classic", register: bool = True
+                    ) -> list[Any]: ...

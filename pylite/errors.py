@@ -51,3 +51,7 @@ class DelegateError(PyliteError, ValueError):
 
 class DelegateLibraryError(DelegateError, OSError):
     """The shared library of a delegate cannot be loaded."""
+
+
+class PluginError(PyliteError, ValueError):
+    """A shared library is no plug-in of the kind that it was taken for."""

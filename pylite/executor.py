@@ -38,7 +38,7 @@ class Executor:
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
     max_memory: most bytes that the arena may take, or None;
-    resolver: the OpResolver that tells the ops.
+    resolver: the OpResolver that tells the ops; shared: a dict for what the executors of an interpreter share.
     `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
     steady-state caller around every check; `ready` tells whether invoke() may run.
     `plugins` holds an Op of its own for each operator that a plug-in runs, by operator index; a delegate also puts
@@ -46,10 +46,12 @@ class Executor:
     """
 
     def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None,
-                 resolver=default):
+                 resolver=default, shared=None):
         self.model = model
         self.subgraph = subgraph
         self.plugins = {}
+        self.tables = None      # what plug-ins in C see; made for the first one
+        self.shared = {} if shared is None else shared
         self.pool = pool
         self.preserve = preserve
         self.guard = guard

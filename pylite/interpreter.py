@@ -56,6 +56,7 @@ class Interpreter:
                  op_resolver=None):
         self._lock = threading.RLock()
         self._executors = {}
+        self._shared = {}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
         self._options = {"num_threads": num_threads, "experimental_op_resolver_type": experimental_op_resolver_type,
                          "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
@@ -233,7 +234,7 @@ class Interpreter:
             options = self._options
             found = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
-                             options["max_memory"], self._resolver)
+                             options["max_memory"], self._resolver, self._shared)
             self._executors[int(subgraph_index)] = found
         return found
 

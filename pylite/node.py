@@ -109,6 +109,17 @@ class View:
         self.dtype = dtype
 
 
+BAND = 64           # bytes behind a Banded value
+
+
+class Banded:
+    """A value's bytes and BAND more behind them that nothing else uses: for kernels that are not trusted."""
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
 class Scratch:
     """Arena memory for the duration of one call."""
     __slots__ = ("shape", "dtype")

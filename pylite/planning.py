@@ -6,9 +6,9 @@ import numpy as np
 
 from pylite._core import arena
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Scratch, Value, View
+from pylite.node import BAND, Banded, Scratch, Value, View
 
-GUARD = 64          # bytes of guard band behind each block in debug mode
+GUARD = BAND        # bytes of guard band behind each block in debug mode
 _index = attrgetter("index")
 
 
@@ -58,7 +58,7 @@ class Plan:
 def plan(lowered, preserve=False, guard=False):
     """Plan the arena of `lowered`.  preserve: every tensor keeps its own place; guard: leave bands in between."""
     calls, values, subgraph = lowered.calls, lowered.values, lowered.subgraph
-    first, last, scratch = {}, {}, []
+    first, last, scratch, banded = {}, {}, [], set()
     for step, call in enumerate(calls):
         for a in call.args:
             kind = type(a)
@@ -66,6 +66,9 @@ def plan(lowered, preserve=False, guard=False):
                 root = a.root
             elif kind is View:
                 root = a.value.root
+            elif kind is Banded:
+                root = a.value
+                banded.add(root)
             elif kind is Scratch:
                 scratch.append((a, step))
                 continue
@@ -100,6 +103,8 @@ def plan(lowered, preserve=False, guard=False):
     firsts = [first[owner] for owner in roots] + [step for _, step in scratch]
     lasts = [last[owner] for owner in roots] + [step for _, step in scratch]
     room = [n + GUARD for n in sizes] if guard else sizes
+    if banded:
+        room = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
     offset, total, bound = arena.plan(np.array(room, np.int64), np.array(firsts, np.int64), np.array(lasts, np.int64))
     offset = offset.tolist()
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))

@@ -1,0 +1,118 @@
+// The tables that plug-ins see: one pl_host for each subgraph that has any.
+//
+// They are TensorFlow Lite's own structs, not copies made at each call: what a plug-in reads and writes is what the host
+// reads and writes.  No pointer into them ever moves.
+#ifndef PYLITE_HOST_H
+#define PYLITE_HOST_H
+
+#include "abi.h"
+#include "../../include/tensorflow/lite/c/operator.h"
+#include "guards.h"
+
+// An op behind an opaque type.  The callbacks with `data` take precedence.
+struct TfLiteOperator {
+  TfLiteBuiltinOperator builtin_code;
+  char *custom_name;
+  int version;
+  void *user_data;
+  void *(*init)(TfLiteOpaqueContext *, const char *, size_t);
+  void (*free)(TfLiteOpaqueContext *, void *);
+  TfLiteStatus (*prepare)(TfLiteOpaqueContext *, TfLiteOpaqueNode *);
+  TfLiteStatus (*invoke)(TfLiteOpaqueContext *, TfLiteOpaqueNode *);
+  void *(*init_with_data)(void *, TfLiteOpaqueContext *, const char *, size_t);
+  void (*free_with_data)(void *, TfLiteOpaqueContext *, void *);
+  TfLiteStatus (*prepare_with_data)(void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *);
+  TfLiteStatus (*invoke_with_data)(void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *);
+  uint64_t inplace_operator;
+};
+
+typedef struct pl_node {
+  TfLiteNode node;            // first: a plug-in's TfLiteNode * is a pl_node *
+  TfLiteRegistration reg;
+  TfLiteOperator *op;         // runs the node, for plug-ins behind opaque types
+  TfLiteOperator *identity;   // what such plug-ins are told the node is; made when first asked for
+  TfLiteIntArray *inputs;     // as the model has them; delegates may edit node.inputs
+  bool owns_op, plugin, initialised;
+} pl_node;
+
+typedef struct pl_host pl_host;
+
+// What only Python knows; each returns a status.
+typedef struct pl_callbacks {
+  TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *nodes,
+                          TfLiteDelegate *);
+  TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *nodes, TfLiteDelegateParams **, int *count);
+  TfLiteStatus (*metadata)(pl_host *, const char *name, const char **data, size_t *bytes);
+  TfLiteStatus (*subgraph)(pl_host *, int index, TfLiteContext **);
+} pl_callbacks;
+
+struct pl_host {
+  TfLiteContext context;      // first: a plug-in's TfLiteContext * is a pl_host *
+  size_t capacity;            // tensors that the table has room for
+  size_t model_tensors;       // those of the model; the others were added by plug-ins
+  char *invoking;             // non-null while a kernel runs
+  pl_node **nodes;
+  int num_nodes, model_nodes;
+  TfLiteIntArray *plan, *model_plan, *plan_given;
+  TfLiteIntArray *inputs, *outputs, *variables;
+  TfLiteExternalContext **externals;
+  char *errors;
+  char *name;
+  bool delegating;            // a delegate's Prepare runs
+  bool skippable;
+  void *python;
+  const pl_callbacks *callbacks;
+};
+
+pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python, TfLiteExternalContext **externals);
+void pl_host_free(pl_host *);
+
+// Set up a tensor or a node of the model.  Strings and arrays are copied; `data` and `options` stay the caller's.
+// 0, or -1 without memory.
+int pl_host_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
+                   const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes, int is_variable);
+int pl_host_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count, int axis);
+int pl_host_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
+int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
+                 const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
+                 size_t params_size, const void *options, int options_size);
+
+// Have node `index` run by a plug-in; the rules for reading a registration are in host.c.
+void pl_host_plug(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *);
+void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op);
+
+TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *buffer, size_t length);
+TfLiteStatus pl_node_prepare(pl_host *, pl_node *);
+TfLiteStatus pl_node_invoke(pl_host *, pl_node *);
+void pl_node_end(pl_host *, pl_node *);     // the plug-in's free, once
+
+// Delegates.
+TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
+TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                                    const TfLiteIntArray *outputs);
+TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                   const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                                   const TfLiteIntArray *outputs);
+void pl_host_undo(pl_host *);
+TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
+
+// One plug-in node bound to memory.
+typedef struct pl_place {
+  int tensor;
+  char *data;
+  size_t bytes;
+  bool band;                  // PL_BAND bytes behind it are ours
+} pl_place;
+
+#define PL_BAND 64
+enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN, PL_RESHAPED };
+
+int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
+
+extern pl_guards pl_guard;
+
+void pl_report(pl_host *, const char *format, va_list);
+bool pl_size_of(TfLiteType, size_t *bytes);
+TfLiteOperator *pl_identity(pl_node *);
+
+#endif

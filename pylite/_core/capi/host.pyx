@@ -1,0 +1,621 @@
+"""The tables that plug-ins see, from Python: a Host for each subgraph that has plug-ins, and the kernel that runs one."""
+from libc.stdint cimport int64_t, intptr_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool
+
+
+cdef extern from "host.h" nogil:
+    ctypedef int TfLiteStatus
+    ctypedef struct TfLiteIntArray:
+        int size
+        int *data
+    ctypedef struct TfLiteOperator "struct TfLiteOperator":
+        const char *custom_name
+        int version
+    ctypedef struct TfLiteRegistration:
+        int builtin_code
+        const char *custom_name
+        int version
+    ctypedef struct TfLiteExternalContext:
+        TfLiteStatus (*Refresh)(TfLiteContext *)
+    ctypedef struct TfLiteDelegate:
+        int64_t flags
+        TfLiteStatus (*Prepare)(TfLiteContext *, TfLiteDelegate *)
+        TfLiteOpaqueDelegateBuilder *opaque_delegate_builder
+    ctypedef struct TfLiteOpaqueDelegateBuilder:
+        int64_t flags
+    ctypedef struct TfLiteDelegateParams:
+        pass
+    ctypedef union TfLitePtrUnion:
+        char *raw
+    ctypedef struct TfLiteTensor:
+        int type
+        TfLitePtrUnion data
+        TfLiteIntArray *dims
+        int allocation_type
+        size_t bytes
+        bint data_is_stale
+    ctypedef struct TfLiteNode:
+        TfLiteIntArray *inputs
+        TfLiteIntArray *outputs
+        TfLiteIntArray *temporaries
+        void *builtin_data
+        const void *custom_initial_data
+        int custom_initial_data_size
+        TfLiteDelegate *delegate
+    ctypedef struct TfLiteContext:
+        size_t tensors_size
+        TfLiteTensor *tensors
+        int recommended_num_threads
+    ctypedef struct pl_node:
+        TfLiteNode node
+        TfLiteRegistration reg
+        bint owns_op
+    ctypedef struct pl_host:
+        TfLiteContext context
+        size_t model_tensors
+        pl_node **nodes
+        int num_nodes
+        int model_nodes
+        TfLiteIntArray *plan
+        TfLiteIntArray *model_plan
+        TfLiteIntArray *inputs
+        TfLiteIntArray *outputs
+        TfLiteIntArray *variables
+        char *errors
+        char *name
+        bint skippable
+        void *python
+    ctypedef struct pl_callbacks:
+        TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *,
+                                TfLiteDelegate *) noexcept
+        TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *, TfLiteDelegateParams **, int *) noexcept
+        TfLiteStatus (*metadata)(pl_host *, const char *, const char **, size_t *) noexcept
+        TfLiteStatus (*subgraph)(pl_host *, int, TfLiteContext **) noexcept
+    ctypedef struct pl_place:
+        int tensor
+        char *data
+        size_t bytes
+        bint band
+    ctypedef struct pl_guards:
+        pass
+    pl_guards pl_guard
+    int kTfLiteOk, kTfLiteError, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN, PL_RESHAPED
+    TfLiteIntArray *TfLiteIntArrayCreate(int)
+    pl_host *pl_host_new(size_t, const pl_callbacks *, void *, TfLiteExternalContext **)
+    void pl_host_free(pl_host *)
+    int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
+                       const void *, size_t, int)
+    int pl_host_quantization(pl_host *, int, const float *, const int64_t *, int, int)
+    int pl_host_blockwise(pl_host *, int, int, int, int, int)
+    int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
+                     const TfLiteIntArray *, const void *, size_t, const void *, int)
+    void pl_registration_read(const TfLiteRegistration *, TfLiteRegistration *, TfLiteOperator **)
+    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *)
+    TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
+    TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
+    void pl_node_end(pl_host *, pl_node *)
+    TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *)
+    TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *, const TfLiteIntArray *,
+                                        const TfLiteIntArray *)
+    size_t pl_params_size "sizeof(TfLiteDelegateParams)"
+    TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                       const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
+    void pl_host_undo(pl_host *)
+    TfLiteStatus pl_host_read_back(pl_host *, int)
+    int pl_run(pl_host *, pl_node *, const pl_place *, int)
+
+BAND = PL_BAND
+STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
+          "delegate data not read", "unresolved ops", "cancelled", "output shape not known")
+
+
+cdef TfLiteIntArray *ints(object values) except NULL:
+    """A malloc'd copy of a sequence of int."""
+    cdef TfLiteIntArray *array = TfLiteIntArrayCreate(<int>len(values))
+    cdef int i
+    if array == NULL:
+        raise MemoryError(f"no memory for {len(values)} numbers")
+    for i in range(array.size):
+        array.data[i] = values[i]
+    return array
+
+
+cdef tuple numbers(const TfLiteIntArray *array):
+    cdef int i
+    return () if array == NULL else tuple([array.data[i] for i in range(array.size)])
+
+
+cdef class Externals:
+    """The external contexts that the plug-ins of one interpreter share."""
+    cdef TfLiteExternalContext **table
+
+    def __cinit__(self):
+        self.table = <TfLiteExternalContext **>calloc(kTfLiteMaxExternalContexts, sizeof(TfLiteExternalContext *))
+        if self.table == NULL:
+            raise MemoryError("no memory for external contexts")
+
+    def __dealloc__(self):
+        free(self.table)
+
+
+cdef class Host:
+    """The tables of one subgraph.
+
+    Set before a delegate is applied: partition(nodes) -> ([(nodes, inputs, outputs)], plan); metadata(name) -> bytes or
+    None; subgraph(index) -> Host or None.  `pending` holds the exception that one of them raised.
+    """
+    cdef pl_host *host
+    cdef Externals externals
+    cdef list kept              # what tensors and nodes point into
+    cdef list previews
+    cdef TfLiteDelegateParams *previewed
+    cdef public object partition, metadata, subgraph, pending
+    cdef public list delegated  # [(node index, nodes, inputs, outputs)] of the delegate applied now
+    cdef object __weakref__
+
+    def __cinit__(self, Py_ssize_t tensors, Externals externals):
+        self.kept = []
+        self.delegated = []
+        self.externals = externals
+        self.host = pl_host_new(tensors, &callbacks, <void *>self, externals.table)
+        if self.host == NULL:
+            raise MemoryError(f"no memory for a table of {tensors} tensors")
+
+    def __dealloc__(self):
+        self.drop_previews()
+        pl_host_free(self.host)
+
+    # Building.
+
+    def tensor(self, int index, str name, int type, shape, signature, int allocation_type, uintptr_t data,
+               size_t nbytes, bint is_variable, kept=None):
+        """Describe tensor `index`.  data: the address of a constant's bytes, kept alive by `kept`, or 0."""
+        cdef TfLiteIntArray *dims = ints(shape)
+        cdef TfLiteIntArray *signed = NULL if signature is None else ints(signature)
+        cdef bytes encoded = name.encode()
+        cdef int status = pl_host_tensor(self.host, index, encoded, type, dims, signed, allocation_type,
+                                         <const void *>data, nbytes, is_variable)
+        free(dims)
+        free(signed)
+        self._keep(status, kept)
+
+    def quantization(self, int index, const float[::1] scales, const int64_t[::1] zero_points, int axis):
+        self._keep(pl_host_quantization(self.host, index, &scales[0], &zero_points[0], <int>scales.shape[0], axis))
+
+    def blockwise(self, int index, int scale, int zero_point, int block_size, int axis):
+        self._keep(pl_host_blockwise(self.host, index, scale, zero_point, block_size, axis))
+
+    def node(self, int builtin_code, name, int version, inputs, outputs, intermediates, const unsigned char[::1] params,
+             const unsigned char[::1] options, kept=None):
+        """Add the next node.  name: of a custom op, else None; params: its builtin_data; options: a custom op's."""
+        cdef TfLiteIntArray *a = ints(inputs)
+        cdef TfLiteIntArray *b = ints(outputs)
+        cdef TfLiteIntArray *c = ints(intermediates)
+        cdef bytes encoded = None if name is None else name.encode()
+        cdef const char *custom_name = NULL if encoded is None else <const char *>encoded
+        cdef size_t size = params.shape[0]
+        cdef int length = <int>options.shape[0]
+        cdef int status = pl_host_node(self.host, builtin_code, custom_name, version, a, b, c,
+                                       &params[0] if size else NULL, size, &options[0] if length else NULL, length)
+        free(a)
+        free(b)
+        free(c)
+        self._keep(status, (options, kept))
+
+    def finish(self, plan, inputs, outputs, variables, str name):
+        """The nodes are complete: their order, and the graph's ends."""
+        self.host.model_nodes = self.host.num_nodes
+        self.host.plan = ints(plan)
+        self.host.model_plan = ints(plan)
+        self.host.inputs = ints(inputs)
+        self.host.outputs = ints(outputs)
+        self.host.variables = ints(variables)
+        cdef bytes encoded = name.encode() + b"\0"
+        self.host.name = <char *>malloc(len(encoded))
+        if self.host.name != NULL:
+            memcpy(self.host.name, <const char *>encoded, len(encoded))
+
+    def _keep(self, int status, kept=None):
+        if status != 0:
+            raise MemoryError("no memory for the tables of plug-ins")
+        if kept is not None:
+            self.kept.append(kept)
+
+    # Nodes of plug-ins.
+
+    def plug(self, int index, uintptr_t registration, uintptr_t operator):
+        """Have node `index` run by the TfLiteRegistration or, where 0, the TfLiteOperator at these addresses."""
+        pl_host_plug(self.host, index, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator)
+
+    def init(self, int index):
+        """init() of node `index`, once; a status."""
+        cdef pl_node *node = self.host.nodes[index]
+        if node.node.builtin_data != NULL or node.node.custom_initial_data == NULL:
+            return pl_node_init(self.host, node, <const char *>node.node.builtin_data, 0)
+        return pl_node_init(self.host, node, <const char *>node.node.custom_initial_data,
+                            node.node.custom_initial_data_size)
+
+    def prepare(self, int index):
+        """prepare() of node `index`; a status."""
+        return pl_node_prepare(self.host, self.host.nodes[index])
+
+    def end(self, int index):
+        """free() of node `index`, once; the rest of the node stays until the Host goes."""
+        if index < self.host.num_nodes:
+            pl_node_end(self.host, self.host.nodes[index])
+
+    def errors(self):
+        """What plug-ins reported since the last call."""
+        if self.host.errors == NULL:
+            return ""
+        text = (<bytes>self.host.errors).decode("utf-8", "replace")
+        free(self.host.errors)
+        self.host.errors = NULL
+        return text
+
+    def temporaries(self, int index):
+        return numbers(self.host.nodes[index].node.temporaries)
+
+    def operands(self, int index):
+        """(inputs, outputs) of node `index` as they are now."""
+        cdef pl_node *node = self.host.nodes[index]
+        return numbers(node.node.inputs), numbers(node.node.outputs)
+
+    def custom_name(self, int index):
+        """The name that a delegate gave to its kernel, or None."""
+        cdef const char *name = self.host.nodes[index].reg.custom_name
+        return None if name == NULL else (<bytes>name).decode("utf-8", "replace")
+
+    # Tensors.
+
+    @property
+    def tensors(self):
+        """Number of tensors, those that plug-ins added included."""
+        return self.host.context.tensors_size
+
+    @property
+    def model_tensors(self):
+        return self.host.model_tensors
+
+    def facts(self, int index):
+        """(type, shape or None, allocation type, bytes, address) of tensor `index`."""
+        cdef TfLiteTensor *t = &self.host.context.tensors[index]
+        return (t.type, None if t.dims == NULL else numbers(t.dims), t.allocation_type, t.bytes,
+                <uintptr_t>t.data.raw)
+
+    def reshape(self, int index, shape, size_t nbytes):
+        """Tensor `index` has another shape; its memory, if it had any of the arena, is not its own any more."""
+        cdef TfLiteTensor *t = &self.host.context.tensors[index]
+        cdef TfLiteIntArray *dims
+        if t.dims == NULL or numbers(t.dims) != shape:
+            dims = ints(shape)
+            free(t.dims)
+            t.dims = dims
+        t.bytes = nbytes
+
+    def place(self, int index, uintptr_t address):
+        """Tensor `index` lies at `address`; 0: nowhere."""
+        self.host.context.tensors[index].data.raw = <char *>address
+
+    def set_allocation(self, int index, int allocation_type):
+        self.host.context.tensors[index].allocation_type = allocation_type
+
+    def string_bytes(self, int index):
+        """The bytes of a dynamic tensor."""
+        cdef TfLiteTensor *t = &self.host.context.tensors[index]
+        return b"" if t.data.raw == NULL else t.data.raw[:t.bytes]
+
+    def set_bytes(self, int index, bytes content):
+        """Give a dynamic tensor these bytes, in memory of its own."""
+        cdef TfLiteTensor *t = &self.host.context.tensors[index]
+        free(t.data.raw)
+        t.data.raw = <char *>malloc(len(content) + 16)
+        if t.data.raw == NULL:
+            raise MemoryError(f"no memory for {len(content)} bytes of strings")
+        memcpy(t.data.raw, <const char *>content, len(content))
+        t.bytes = len(content)
+
+    # Delegates.
+
+    def apply(self, uintptr_t delegate):
+        """Prepare() of the TfLiteDelegate at this address; a status.  What it claimed is in `delegated`."""
+        self.delegated = []
+        self.pending = None
+        cdef TfLiteStatus status = pl_host_apply(self.host, <TfLiteDelegate *>delegate)
+        self.drop_previews()
+        return status
+
+    def add_delegate_nodes(self, parts, uintptr_t registration, uintptr_t operator, uintptr_t delegate):
+        """A node for each (nodes, inputs, outputs) of `parts`, initialised in turn; a status."""
+        cdef TfLiteStatus status = kTfLiteOk
+        cdef TfLiteIntArray *a
+        cdef TfLiteIntArray *b
+        cdef TfLiteIntArray *c
+        cdef bint first = True
+        for nodes, inputs, outputs in parts:
+            a, b, c = ints(nodes), ints(inputs), ints(outputs)
+            status = pl_host_delegate_node(self.host, <const TfLiteRegistration *>registration,
+                                           <TfLiteOperator *>operator, <TfLiteDelegate *>delegate, a, b, c)
+            if operator and first:
+                self.host.nodes[self.host.num_nodes - 1].owns_op = True     # one of the nodes ends its life
+                first = False
+            free(a)
+            free(b)
+            free(c)
+            if status != kTfLiteOk:
+                return status
+            self.delegated.append((self.host.num_nodes - 1, nodes, inputs, outputs))
+        return status
+
+    def set_plan(self, plan):
+        cdef TfLiteIntArray *fresh = ints(plan)
+        free(self.host.plan)
+        self.host.plan = fresh
+
+    @property
+    def plan(self):
+        return numbers(self.host.plan)
+
+    @property
+    def num_nodes(self):
+        return self.host.num_nodes
+
+    def undo(self):
+        """Take every delegate's nodes out again."""
+        pl_host_undo(self.host)
+        self.delegated = []
+
+    def read_back(self, int index):
+        """Bring a stale tensor's contents to memory; a status."""
+        return pl_host_read_back(self.host, index)
+
+    def set_threads(self, int count):
+        """The user asked for `count` threads: tell the external contexts."""
+        cdef int i
+        self.host.context.recommended_num_threads = count
+        for i in range(kTfLiteMaxExternalContexts):
+            if self.externals.table[i] != NULL and self.externals.table[i].Refresh != NULL:
+                self.externals.table[i].Refresh(&self.host.context)
+
+    @property
+    def threads(self):
+        return self.host.context.recommended_num_threads
+
+    @threads.setter
+    def threads(self, int count):
+        self.host.context.recommended_num_threads = count
+
+    @property
+    def skippable(self):
+        return self.host.skippable
+
+    cdef drop_previews(self):
+        cdef size_t i
+        for address in self.previews or ():
+            free(<void *><uintptr_t>address)
+        self.previews = []
+        free(self.previewed)
+        self.previewed = NULL
+
+
+cdef pl_callbacks callbacks = pl_callbacks(replace, preview, metadata, subgraph)
+
+
+cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration, TfLiteOperator *op,
+                          const TfLiteIntArray *nodes, TfLiteDelegate *delegate) noexcept with gil:
+    self = <Host>host.python
+    try:
+        parts, plan = self.partition(numbers(nodes))
+        status = self.add_delegate_nodes(parts, <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
+        if status == kTfLiteOk:
+            self.set_plan(plan)
+        return status
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes, TfLiteDelegateParams **params,
+                          int *count) noexcept with gil:
+    self = <Host>host.python
+    cdef TfLiteIntArray *a
+    cdef TfLiteIntArray *b
+    cdef TfLiteIntArray *c
+    cdef TfLiteDelegateParams *one
+    cdef char *at
+    try:
+        parts, _ = self.partition(numbers(nodes))
+        self.drop_previews()
+        self.previewed = <TfLiteDelegateParams *>calloc(max(1, len(parts)), pl_params_size)
+        if self.previewed == NULL:
+            return kTfLiteError
+        at = <char *>self.previewed
+        for part in parts:
+            a, b, c = ints(part[0]), ints(part[1]), ints(part[2])
+            one = pl_params_new(NULL, a, b, c)
+            free(a)
+            free(b)
+            free(c)
+            if one == NULL:
+                return kTfLiteError
+            self.previews.append(<uintptr_t>one)
+            memcpy(at, one, pl_params_size)
+            at += pl_params_size
+        params[0] = self.previewed
+        count[0] = len(parts)
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, size_t *size) noexcept with gil:
+    self = <Host>host.python
+    cdef const unsigned char[::1] view
+    try:
+        found = self.metadata((<bytes>name).decode())
+        if found is None or not len(found):
+            return kTfLiteError
+        view = found
+        self.kept.append(view)
+        data[0] = <const char *>&view[0]
+        size[0] = view.shape[0]
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) noexcept with gil:
+    self = <Host>host.python
+    try:
+        other = self.subgraph(index)
+        if other is None:
+            return kTfLiteError
+        context[0] = &(<Host>other).host.context
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+def delegate_flags(uintptr_t address):
+    """The flags of the TfLiteDelegate at `address`."""
+    cdef TfLiteDelegate *delegate = <TfLiteDelegate *>address
+    if delegate.Prepare == NULL and delegate.opaque_delegate_builder != NULL:
+        return delegate.opaque_delegate_builder.flags
+    return delegate.flags
+
+
+def registration_facts(uintptr_t registration, uintptr_t operator):
+    """(name or None, version) that a TfLiteRegistration, or where 0 a TfLiteOperator, says of itself."""
+    cdef TfLiteRegistration read
+    cdef TfLiteOperator *op = <TfLiteOperator *>operator
+    cdef const char *name = NULL
+    cdef int version = 1
+    if registration:
+        pl_registration_read(<const TfLiteRegistration *>registration, &read, &op)
+        name = read.custom_name
+        version = read.version
+    if op != NULL:
+        name = op.custom_name
+        version = op.version
+    return None if name == NULL else (<bytes>name).decode("utf-8", "replace"), max(1, version)
+
+
+def install_guards(uintptr_t address):
+    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions."""
+    memcpy(&pl_guard, <const void *>address, sizeof(pl_guards))
+
+
+cdef class Plugin(Kernel):
+    """Runs node `index` of `host`.
+
+    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether BAND bytes of the array are a
+    band behind the tensor, which the plug-in must not touch; before, after: called around invoke(), or None.
+    """
+    ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
+              PL_OVERRUN: "it wrote behind the end of an output or a temporary"}
+    cdef Host owner
+    cdef pl_node *node
+    cdef pl_place *places
+    cdef int count
+    cdef bint hooked
+    cdef tuple arrays
+    cdef object before, after, error
+
+    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, after, *arrays):
+        cdef const unsigned char[::1] view
+        cdef int i
+        self.owner = host
+        self.node = host.host.nodes[index]
+        self.arrays = arrays
+        self.count = <int>len(tensors)
+        self.before = before
+        self.after = after
+        self.hooked = before is not None or after is not None
+        self.places = <pl_place *>calloc(max(1, self.count), sizeof(pl_place))
+        if self.places == NULL:
+            raise MemoryError(f"no memory for the places of {self.count} tensors")
+        for i in range(self.count):
+            view = arrays[i]
+            self.places[i].tensor = tensors[i]
+            self.places[i].bytes = view.shape[0]
+            if view.shape[0]:
+                self.places[i].data = <char *><uintptr_t>&view[0]
+                if banded[i]:
+                    self.places[i].bytes -= PL_BAND
+                    self.places[i].band = True
+        self.fn = <kernel_fn>run_plugin
+
+    def __dealloc__(self):
+        free(self.places)
+
+    def explain(self, int status):
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        if status == PL_FAILED:
+            return self.owner.errors() or "its invoke() failed without saying why"
+        return self.ERRORS[status]
+
+    def cause(self):
+        error, self.error = self.error, None
+        return error
+
+
+cdef int run_plugin(Plugin self, pl_pool *pool) noexcept nogil:
+    if not self.hooked:
+        return pl_run(self.owner.host, self.node, self.places, self.count)
+    return run_hooked(self)
+
+
+cdef int run_hooked(Plugin self) noexcept nogil:
+    cdef int status = 0
+    with gil:
+        try:
+            if self.before is not None:
+                self.before()
+        except BaseException as error:
+            self.error = error
+            status = PL_FAILED
+    if status == 0:
+        status = pl_run(self.owner.host, self.node, self.places, self.count)
+    if status == 0:
+        with gil:
+            try:
+                if self.after is not None:
+                    status = self.after() or 0
+            except BaseException as error:
+                self.error = error
+                status = PL_FAILED
+    return status
+
+
+cdef class ReadBack(Kernel):
+    """Brings tensor `index` from a delegate's buffer to memory, where the delegate left it there."""
+    cdef Host owner
+    cdef int index
+    cdef char *data
+    cdef object array
+
+    def __init__(self, Host host, int index, const unsigned char[::1] array):
+        self.owner = host
+        self.index = index
+        self.array = array
+        self.data = <char *><uintptr_t>&array[0] if array.shape[0] else NULL
+        self.fn = <kernel_fn>run_read_back
+
+    def explain(self, int status):
+        return self.owner.errors() or "CopyFromBufferHandle failed without saying why"
+
+
+cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
+    cdef TfLiteTensor *t = &self.owner.host.context.tensors[self.index]
+    if not t.data_is_stale:
+        return 0
+    t.data.raw = self.data
+    return 0 if pl_host_read_back(self.owner.host, self.index) == kTfLiteOk else PL_FAILED

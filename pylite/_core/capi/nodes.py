@@ -1,0 +1,140 @@
+"""The Op of a node that a plug-in in C runs: prepare while lowering, a Plugin kernel to run."""
+import numpy as np
+
+from pylite._core.capi.host import BAND, Plugin
+from pylite._core.capi.tables import (
+    ARENA_PERSISTENT,
+    ARENA_RW,
+    DYNAMIC,
+    PERSISTENT_RO,
+    TYPE_NAMES,
+)
+from pylite.errors import OpError
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Banded, Call, Constant, Scratch
+
+PACKED = ("int4", "int2", "uint4")      # types that plug-ins expect packed and pylite keeps unpacked
+
+
+class NativeNode:
+    """The Op of one node whose kernel is native code in the tables of its subgraph.
+
+    name: what errors call the kernel.
+    """
+    stateful = True
+    versions = (0, 1 << 31)
+    attach = None           # it is one already
+
+    def __init__(self, tables, index, name):
+        self.tables = tables
+        self.host = tables.host
+        self.index = index
+        self.name = name
+        self._persistent = {}       # tensor that the plug-in added -> its memory
+        self._temporaries = ()
+
+    def accepts(self, inputs, outputs):
+        return True
+
+    def close(self):
+        """free() of the plug-in."""
+        self.host.end(self.index)
+
+    def infer(self, node):
+        """prepare() of the plug-in; then look at all that it may have touched."""
+        host = self.host
+        for value in (*node.inputs, *node.outputs):
+            if value is not None and value.dtype in PACKED and value.tensor.data is None:
+                raise node.error(f"plug-ins cannot take computed tensors of type {value.dtype}", value)
+        self.tables.sync(node.inputs)
+        self.tables.unplace([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
+        status = host.prepare(self.index)
+        if status:
+            why = host.errors()
+            raise OpError(f"{why + ' ' if why else ''}Node number {self.index} ({self.name}) failed to prepare."
+                          f" ({node})")
+        self._temporaries = self._audited(node, host.temporaries(self.index), "temporary")
+        return [() if value is None else self._output(node, value) for value in node.outputs]
+
+    def _audited(self, node, indices, what):
+        """Indices of tensors that the plug-in listed, checked."""
+        for i in indices:
+            if not -1 <= i < self.host.tensors:
+                raise node.error(f"its prepare() lists tensor {i} as {what}, and there are {self.host.tensors}")
+            if i >= 0:
+                self._checked(node, i)
+        return tuple(i for i in indices if i >= 0)
+
+    def _checked(self, node, index):
+        """The facts of a tensor after prepare(), if they fit together."""
+        code, shape, where, nbytes, address = facts = self.host.facts(index)
+        dtype = TYPE_NAMES.get(code)
+        if where in (ARENA_RW, ARENA_PERSISTENT):
+            if dtype is None or shape is None:
+                raise node.error(f"its prepare() left tensor {index} without a type or a shape")
+            if address:
+                raise node.error(f"its prepare() gave tensor {index} memory of its own, which the host places")
+            size = NUMPY_DTYPES[dtype].itemsize
+            for n in shape:
+                size *= n
+            if min(shape, default=0) < 0 or nbytes != size:
+                raise node.error(f"its prepare() left tensor {index} with the shape {list(shape)} and {nbytes} bytes")
+        return facts
+
+    def _output(self, node, value):
+        """The shape of an output after prepare()."""
+        if value.index < self.host.model_tensors and value.tensor.data is not None:
+            raise node.error("it writes to a constant of the model", value)
+        code, shape, where, _, _ = self._checked(node, value.index)
+        if where not in (ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO):
+            raise node.error(f"its prepare() set the allocation type {where}", value)
+        dtype = TYPE_NAMES.get(code)
+        if dtype is None:
+            raise node.error(f"its prepare() set the unknown type {code}", value)
+        value.dtype = dtype
+        return value.shape if shape is None else shape
+
+    def lower(self, node):
+        tensors, banded, arrays, items = [], [], [], []
+        for value in dict.fromkeys(node.inputs):
+            if value is None or value.tensor.data is not None or value.dtype == "string":
+                continue
+            tensors.append(value.index)
+            banded.append(False)
+            arrays.append(value.bytes)
+        for value in node.outputs:
+            if value is None or value.dtype == "string":
+                continue
+            where, address = self.host.facts(value.index)[2::2]
+            if where == PERSISTENT_RO:
+                items.append(Constant(value, self._contents(value, address)))
+                continue
+            self._place(value, tensors, banded, arrays)
+        for index in self._temporaries:
+            self._temporary(index, tensors, banded, arrays)
+        return [*items, Call(Plugin, self.host, self.index, tuple(tensors), tuple(banded), None, None, *arrays)]
+
+    def _place(self, value, tensors, banded, arrays):
+        in_arena = value.kind != "variable" and value.size
+        tensors.append(value.index)
+        banded.append(bool(in_arena))
+        arrays.append(Banded(value) if in_arena else value.bytes)
+
+    def _temporary(self, index, tensors, banded, arrays):
+        _, _, where, nbytes, _ = self.host.facts(index)
+        if where == ARENA_RW and nbytes:
+            array = Scratch((nbytes + BAND,), "uint8")
+        elif where == ARENA_PERSISTENT:
+            array = self._persistent.get(index)
+            if array is None or array.nbytes != nbytes + BAND:
+                array = self._persistent[index] = np.zeros(nbytes + BAND, np.uint8)
+        else:
+            return
+        tensors.append(index)
+        banded.append(True)
+        arrays.append(array)
+
+    def _contents(self, value, address):
+        """A copy of what prepare() computed."""
+        raw = self.host.string_bytes(value.index)[:value.nbytes]
+        return np.frombuffer(raw, NUMPY_DTYPES[value.dtype]).reshape(value.shape)

@@ -1,0 +1,90 @@
+"""Fills a Host with a subgraph of a model, and keeps it in step with what lowering finds out."""
+import math
+
+import numpy as np
+
+from pylite._core.capi.host import Externals, Host
+from pylite._core.capi.layouts import TYPE_CODES, builtin_data
+from pylite.graph import NUMPY_DTYPES
+from pylite.schema.tables import enum_numbers
+
+MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
+TYPE_NAMES = {code: name for name, code in TYPE_CODES.items()}
+EMPTY = b""
+
+
+class Tables:
+    """The Host of one subgraph, and where it stands.
+
+    executor: that of the subgraph.
+    """
+
+    def __init__(self, executor):
+        subgraph = executor.subgraph
+        self.subgraph = subgraph        # as the model has it
+        if "externals" not in executor.shared:
+            executor.shared["externals"] = Externals()
+        self.host = Host(len(subgraph.tensors), executor.shared["externals"])
+        for tensor in subgraph.tensors:
+            self._tensor(tensor)
+        for operator in subgraph.operators:
+            self._node(operator)
+        variables = [t.index for t in subgraph.tensors if t.is_variable]
+        self.host.finish([o.index for o in subgraph.operators], subgraph.inputs, subgraph.outputs, variables,
+                         subgraph.name)
+
+    def _tensor(self, tensor):
+        host, q = self.host, tensor.quantization
+        constant = tensor.data is not None
+        if constant:
+            where = MMAP_RO
+        elif tensor.dtype == "string":
+            where = DYNAMIC
+        else:
+            where = ARENA_PERSISTENT if tensor.is_variable else ARENA_RW
+        data = tensor.data.ctypes.data if constant and tensor.data.size else 0
+        signature = tensor.shape_signature if not constant and -1 in tensor.shape_signature else None
+        nbytes = tensor.data.nbytes if constant else _nbytes(tensor.dtype, tensor.shape)
+        host.tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where, data,
+                    nbytes, tensor.is_variable, tensor.data)
+        if q is None:
+            return
+        if q.block_size:
+            host.blockwise(tensor.index, q.scale_tensor, q.zero_point_tensor, q.block_size, q.axis)
+        elif len(q.scale):
+            host.quantization(tensor.index, np.ascontiguousarray(q.scale, np.float32),
+                              np.ascontiguousarray(np.broadcast_to(q.zero_point, q.scale.shape), np.int64), q.axis)
+
+    def _node(self, operator):
+        params, kept = builtin_data(operator)
+        codes = enum_numbers("BuiltinOperator")
+        self.host.node(codes["CUSTOM"] if operator.custom else operator.builtin_code,
+                       operator.name if operator.custom else None, operator.version, operator.inputs, operator.outputs,
+                       operator.intermediates, EMPTY if params is None else bytes(params), operator.custom_options,
+                       kept)
+
+    def sync(self, values):
+        """Tell the table the shapes of `values` (Value; None is skipped) that are no constants of the model."""
+        reshape = self.host.reshape
+        for value in values:
+            if value is not None and value.tensor.data is None:
+                reshape(value.index, value.shape, _nbytes(value.dtype, value.shape))
+
+    def unplace(self, indices):
+        """Outside of invoke a tensor of the arena has no memory."""
+        host = self.host
+        for i in indices:
+            if i >= 0 and host.facts(i)[2] in (ARENA_RW, ARENA_PERSISTENT):
+                host.place(i, 0)
+
+
+def _nbytes(dtype, shape):
+    """Bytes of a tensor of the arena; those of strings are known when they are written."""
+    return 0 if NUMPY_DTYPES[dtype].hasobject else math.prod(shape) * NUMPY_DTYPES[dtype].itemsize
+
+
+def tables_of(executor):
+    """The Tables of an Executor, made when first asked for."""
+    if executor.tables is None:
+        executor.tables = Tables(executor)
+    return executor.tables

@@ -1,0 +1,190 @@
+"""Custom ops in C: the life of a node, what it may do, and what it may not."""
+import ctypes
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import resolver
+from pylite.schema.builder import ModelBuilder
+from tests.capi.compiling import build
+
+PLUGINS = Path(__file__).parent / "plugins"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build(PLUGINS / "ops.c", tmp_path_factory.mktemp("ops") / "ops.so")
+
+
+@pytest.fixture
+def test_op(library):
+    (op,) = pylite.load_custom_ops(library, {"Test": "Register_TEST"}, register=False)
+    filled = resolver.BuiltinOpResolver()
+    filled.add_custom("Test", op)
+    return filled
+
+
+@pytest.fixture
+def trace(library):
+    take = ctypes.CDLL(library).take_trace
+    take.restype = ctypes.c_char_p
+    take()
+    return lambda: take().decode().splitlines()
+
+
+def chain(letters, shape=(1, 4)):
+    """A model of Test nodes one after the other, one for each letter."""
+    m = ModelBuilder()
+    tensors = [m.tensor(f"t{i}", shape) for i in range(len(letters) + 1)]
+    for x, y, letter in zip(tensors, tensors[1:], letters, strict=False):
+        if letter == "+":
+            m.operator("ADD", [x, x], [y])
+        else:
+            m.operator("Test", [x], [y], custom_options=letter.encode())
+    m.inputs([tensors[0]])
+    m.outputs([tensors[-1]])
+    return m.build()
+
+
+def run(interpreter, x):
+    interpreter.set_tensor(0, np.asarray(x, np.float32))
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def test_life_of_a_node(test_op, trace):
+    i = pylite.Interpreter(model_content=chain("ab"), op_resolver=test_op)
+    assert trace() == ["init a", "init b"]
+    i.allocate_tensors()
+    assert trace() == ["prepare a 1 4", "prepare b 1 4"]
+    np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[4, 8, 12, 16]])
+    run(i, [[1, 2, 3, 4]])
+    assert trace() == ["invoke a", "invoke b"] * 2
+    i.allocate_tensors()
+    assert trace() == []
+    i.resize_tensor_input(0, [2, 4])
+    i.allocate_tensors()
+    assert trace() == ["prepare a 2 4", "prepare b 2 4"]
+    np.testing.assert_array_equal(run(i, np.ones((2, 4))), np.full((2, 4), 4))
+    i.resize_tensor_input(0, [1, 4])
+    i.allocate_tensors()
+    assert trace() == ["invoke a", "invoke b", "prepare a 1 4", "prepare b 1 4"]
+    del i
+    gc.collect()
+    assert trace() == ["free a", "free b"]
+
+
+def test_between_builtin_ops(test_op):
+    i = pylite.Interpreter(model_content=chain("+a+b+"), op_resolver=test_op)
+    i.allocate_tensors()
+    np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[32, 64, 96, 128]])
+
+
+def test_temporaries(test_op):
+    i = pylite.Interpreter(model_content=chain("TPT"), op_resolver=test_op)
+    i.allocate_tensors()
+    for turn in range(1, 4):
+        np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[1 + turn, 2 + turn, 3 + turn, 4 + turn]])
+
+
+def test_constants_made_in_prepare(test_op):
+    i = pylite.Interpreter(model_content=chain("R+"), op_resolver=test_op)
+    i.allocate_tensors()
+    np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[5] * 4])
+
+
+@pytest.mark.parametrize(("letter", "words"), [
+    ("p", "cannot prepare this 7.*Node number 1 .Test. failed to prepare"),
+    ("n", "negative dimension"),
+    ("m", "not of this context"),
+    ("d", "memory of its own"),
+    ("y", "20 bytes"),
+    ("g", "only for a delegate"),
+    ("w", "lists tensor 99999"),
+])
+def test_failures_in_prepare(test_op, trace, letter, words):
+    i = pylite.Interpreter(model_content=chain("a" + letter), op_resolver=test_op)
+    with pytest.raises(RuntimeError, match=words):
+        i.allocate_tensors()
+    with pytest.raises(RuntimeError, match=words):
+        i.allocate_tensors()
+    with pytest.raises(RuntimeError, match="not ready"):
+        i.invoke()
+    del i
+    gc.collect()
+    assert trace()[-2:] == ["free a", f"free {letter}"]
+
+
+@pytest.mark.parametrize(("letter", "words"), [
+    ("v", "node 1 Test failed: cannot run"),
+    ("o", "wrote behind the end"),
+    ("q", "changed the data pointer"),
+    ("z", "make it kTfLiteDynamic in prepare"),
+])
+def test_failures_in_invoke(test_op, letter, words):
+    i = pylite.Interpreter(model_content=chain("a" + letter), op_resolver=test_op)
+    i.allocate_tensors()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=words):
+            run(i, [[1, 2, 3, 4]])
+
+
+def test_failure_in_init(test_op, trace):
+    with pytest.raises(RuntimeError, match="node 1 Test failed to initialise"):
+        pylite.Interpreter(model_content=chain("aib"), op_resolver=test_op)
+    gc.collect()
+    assert trace() == ["init a", "init i", "free a"]
+
+
+def test_registrations_of_64_bytes(library):
+    (op,) = pylite.load_custom_ops(library, ["Register_OLD"], register=False)
+    assert op.name == "Test"
+    filled = resolver.BuiltinOpResolver()
+    filled.add_custom("Test", op)
+    i = pylite.Interpreter(model_content=chain("ab"), op_resolver=filled)
+    i.allocate_tensors()
+    np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[4, 8, 12, 16]])
+
+
+def test_what_is_no_plugin(library, tmp_path):
+    with pytest.raises(pylite.PluginError, match="does not export Register_ELSE"):
+        pylite.load_custom_ops(library, ["Register_ELSE"])
+    with pytest.raises(pylite.PluginError, match="returned null"):
+        pylite.load_custom_ops(library, ["Register_NOTHING"])
+    with pytest.raises(ValueError, match="kind must be one of"):
+        pylite.load_custom_ops(library, ["Register_TEST"], kind="modern")
+    with pytest.raises(OSError):
+        pylite.load_custom_ops(tmp_path / "missing.so", ["f"])
+
+
+def test_known_to_every_interpreter_when_registered(library):
+    model = chain("a")
+    assert [op.name for op in pylite.load_custom_ops(library, ["Register_TEST"])] == ["Test"]
+    try:
+        i = pylite.Interpreter(model_content=model)
+        i.allocate_tensors()
+        np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[2, 4, 6, 8]])
+    finally:
+        resolver.registered.remove("Test")
+    i = pylite.Interpreter(model_content=model)
+    with pytest.raises(RuntimeError, match="unresolved custom op: Test"):
+        i.allocate_tensors()
+
+
+def test_models_without_plugins_have_no_tables():
+    i = pylite.Interpreter(model_content=chain("++"))
+    i.allocate_tensors()
+    assert i._main.tables is None
+
+
+def test_two_interpreters_at_once(test_op):
+    model = chain("Pa")
+    first, second = (pylite.Interpreter(model_content=model, op_resolver=test_op) for _ in range(2))
+    for i in (first, second):
+        i.allocate_tensors()
+    np.testing.assert_array_equal(run(first, [[1, 2, 3, 4]]), [[4, 6, 8, 10]])
+    np.testing.assert_array_equal(run(second, [[1, 2, 3, 4]]), [[4, 6, 8, 10]])
+    np.testing.assert_array_equal(run(first, [[1, 2, 3, 4]]), [[6, 8, 10, 12]])
