@@ -73,7 +73,7 @@ def test_training_repeats(training, monkeypatch):
         digits.fit(net)
         export.halve(net)
         return digits.build(net, export.calibrate(net, digits.calibration()))
-    from threadpoolctl import threadpool_limits         # scikit-learn needs it, so it is there
+    from threadpoolctl import threadpool_limits  # scikit-learn needs it, so it is there
     with threadpool_limits(1):          # as the scripts ask of BLAS before they import numpy
         assert made() == made()
 
