@@ -5,7 +5,7 @@ import pytest
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
-from tests.ops.drawing import WIDTHS, random_array, random_shape
+from tests.ops.moving import WIDTHS, random_array, random_shape
 
 
 def gather_model(m, x, indices, dtype, **options):

@@ -6,7 +6,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
-from tests.ops.drawing import one_op, random_array, random_shape
+from tests.ops.moving import one_op, random_array, random_shape
 
 
 def either_sign(rng, axis, rank):

@@ -1,4 +1,4 @@
-"""Random shapes and arrays, and one-op models around them, for the differential tests."""
+"""Random arrays of every type, and one-op models around them, for the ops that move elements."""
 import numpy as np
 
 from pylite.graph import NUMPY_DTYPES
