@@ -9,14 +9,15 @@ _HOMES = {
         "pylite.interpreter": "Interpreter InterpreterWithCustomOps OpResolverType",
         "pylite.signature": "SignatureRunner",
         "pylite.custom": "CustomOp custom_op",
+        "pylite.delegation": "DelegateFlags PythonDelegate",
         "pylite.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
         "pylite.delegates": "Delegate load_delegate",
         "pylite.capi": "get_include load_custom_ops",
         "pylite.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "DelegateError DelegateLibraryError ExecutionError FileFormatError MemoryLimitError "
-                         "ModelError NotAllocatedError OpError PluginError PyliteError ResizeError TensorError "
-                         "UnsupportedOpError ViewError",
+        "pylite.errors": "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError "
+                         "MemoryLimitError ModelError NotAllocatedError OpError PluginError PyliteError ResizeError "
+                         "TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

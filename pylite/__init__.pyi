@@ -6,8 +6,11 @@ from pylite.custom import CustomOp as CustomOp
 from pylite.custom import custom_op as custom_op
 from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
+from pylite.delegation import DelegateFlags as DelegateFlags
+from pylite.delegation import PythonDelegate as PythonDelegate
 from pylite.errors import DelegateError as DelegateError
 from pylite.errors import DelegateLibraryError as DelegateLibraryError
+from pylite.errors import DelegationError as DelegationError
 from pylite.errors import ExecutionError as ExecutionError
 from pylite.errors import FileFormatError as FileFormatError
 from pylite.errors import MemoryLimitError as MemoryLimitError
@@ -36,7 +39,9 @@ __all__ = [
     "CustomOp",
     "Delegate",
     "DelegateError",
+    "DelegateFlags",
     "DelegateLibraryError",
+    "DelegationError",
     "ExecutionError",
     "FileFormatError",
     "Interpreter",
@@ -51,6 +56,7 @@ __all__ = [
     "OpResolverType",
     "PluginError",
     "PyliteError",
+    "PythonDelegate",
     "ResizeError",
     "SignatureRunner",
     "TensorError",

@@ -155,7 +155,7 @@ class Hosted:
     def infer(self, node):
         """Prepare: the shapes of the outputs."""
         self._prepared = node = CustomNode(node.index, node.operator, node.values)
-        prepare = getattr(self.op, "prepare", broadcast)
+        prepare = getattr(self.op, "prepare", None) or self.default_prepare
         try:
             result = prepare(node)
         except OpError:
@@ -166,6 +166,10 @@ class Hosted:
             if value is not None:
                 _check_dtype(node, value.dtype, "output")
         return output_shapes(node, result)
+
+    def default_prepare(self, node):
+        """The outputs' shapes where the object has no prepare()."""
+        return broadcast(node)
 
     def lower(self, node):
         return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *node.inputs,

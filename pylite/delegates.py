@@ -45,8 +45,16 @@ def load_delegate(library, options=None):
     return Delegate(library, options)
 
 
-def apply(interpreter, delegates):
-    """Give parts of the interpreter's graph to `delegates`.  DelegateError names one that cannot take any."""
+def apply(executors, delegates, greedy=True, fuse=True):
+    """Give parts of the graphs of `executors` to `delegates`.
+
+    greedy, fuse: see `partition`.  DelegateError names one that is none; DelegationError (a RuntimeError) one that
+    fails, and the graphs are as they were before.
+    """
+    from pylite.delegation import Delegation
     for delegate in delegates:
-        if not isinstance(delegate, Delegate):
-            raise DelegateError(f"experimental_delegates must hold what load_delegate() returns, not {delegate!r}")
+        if not hasattr(delegate, "modify"):
+            raise DelegateError("experimental_delegates must hold what load_delegate() returns, or objects of a "
+                                f"PythonDelegate, not {delegate!r}")
+    for executor in executors:
+        executor.delegate(Delegation(executor, delegates, greedy, fuse))

@@ -49,6 +49,10 @@ class DelegateError(PyliteError, ValueError):
     """A delegate refuses, or what was given is none."""
 
 
+class DelegationError(DelegateError, RuntimeError):
+    """A delegate failed to take over its part of the graph, which is as it was before."""
+
+
 class DelegateLibraryError(DelegateError, OSError):
     """The shared library of a delegate cannot be loaded."""
 

@@ -42,7 +42,8 @@ class Executor:
     `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
     steady-state caller around every check; `ready` tells whether invoke() may run.
     `plugins` holds an Op of its own for each operator that a plug-in runs, by operator index; a delegate also puts
-    another Subgraph in place of `subgraph`.  With plug-ins every allocation lowers anew, so that they are prepared.
+    another Subgraph in place of `subgraph`, and `delegation` knows how.  With plug-ins every allocation lowers anew,
+    so that they are prepared.
     """
 
     def __init__(self, model, subgraph, pool, preserve=False, guard=False, max_memory=None,
@@ -52,6 +53,7 @@ class Executor:
         self.plugins = {}
         self.tables = None      # what plug-ins in C see; made for the first one
         self.shared = {} if shared is None else shared
+        self.delegation = None
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
@@ -98,6 +100,8 @@ class Executor:
         if self.shapes[position] != shape:
             self.shapes[position] = shape
             self._suspend()
+            if self.delegation is not None:
+                self.delegation.resized()
 
     def rebind(self, pool):
         """Use other worker threads; the contents of inputs and variables stay."""
@@ -106,7 +110,7 @@ class Executor:
         self._cache.clear()
         self._suspend()
         if was_ready:
-            self._take_up()
+            self.take_up()
             for index, contents in kept:
                 array = self.array(index)
                 if array.flags.writeable:
@@ -130,8 +134,30 @@ class Executor:
         Variables start anew, as in tf.lite, unless there was nothing to do.
         """
         if not self.ready:
-            self._take_up()
+            if self.delegation is not None:
+                self.delegation.renew()
+            if not self.ready:
+                self.take_up()
             self.reset_variables()
+
+    def delegate(self, delegation):
+        """Let delegates take nodes, now and whenever a new shape makes it necessary."""
+        self.delegation = delegation
+        delegation.apply()
+        if self.ready:
+            self.reset_variables()
+
+    def substitute(self, subgraph):
+        """Run the nodes of `subgraph`, which has the same tensors, instead."""
+        self.subgraph = subgraph
+        self._cache.clear()
+        self._checked = False
+        self._suspend()
+
+    @property
+    def operators(self):
+        """Every Operator by index: the file's, then the nodes of delegates, which replace some of them."""
+        return self.subgraph.operators if self.delegation is None else self.delegation.operators
 
     def find(self, operator):
         """The Op that runs `operator`, or None."""
@@ -148,7 +174,8 @@ class Executor:
         self.readable = {}
         self.writable = {}
 
-    def _take_up(self):
+    def take_up(self):
+        """What allocate() does when there is anything to do; variables keep their contents."""
         self.check()
         key = tuple(self.shapes)
         if self.plugins:

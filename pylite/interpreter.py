@@ -58,10 +58,13 @@ class Interpreter:
         self._executors = {}
         self._shared = {}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
-        self._options = {"num_threads": num_threads, "experimental_op_resolver_type": experimental_op_resolver_type,
+        self._options = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
+                         "experimental_op_resolver_type": experimental_op_resolver_type,
                          "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
                          "experimental_compress_quantization_zero_points":
                              experimental_compress_quantization_zero_points,
+                         "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
+                         "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
                          "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
         if not isinstance(experimental_op_resolver_type, OpResolverType):
             raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}. "
@@ -80,11 +83,14 @@ class Interpreter:
         self._resolver = arguments.resolver(op_resolver)
         lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
         weakref.finalize(self, _close, self._executors)
-        for subgraph in self._model.graph.subgraphs if self._resolver.plugs() else ():
-            self._executor(subgraph.index)
+        if self._resolver.plugs():
+            self._executors_of_all()
         self._main = self._executor(0)
         self._delegates = list(experimental_delegates or ())
-        delegates.apply(self, self._delegates)
+        if self._delegates:
+            delegates.apply(self._executors_of_all(), self._delegates,
+                            greedy=not experimental_disable_delegate_clustering,
+                            fuse=not (experimental_disable_delegate_node_fusion or experimental_preserve_all_tensors))
         self._signature_defs = self.get_signature_list()
         self._metrics = None
         _living.add(self)
@@ -194,10 +200,10 @@ class Interpreter:
         return tensor_details(self._model, tensor, executor.shape(index), executor.dtype(index))
 
     def _get_ops_details(self):
-        return [self._get_op_details(i) for i in range(len(self._main.subgraph.operators))]
+        return [self._get_op_details(i) for i in range(len(self._main.operators))]
 
     def _get_op_details(self, op_index):
-        operators = self._main.subgraph.operators
+        operators = self._main.operators
         if not 0 <= op_index < len(operators):
             raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
         return op_details(self._main.subgraph, operators[op_index])
@@ -224,6 +230,9 @@ class Interpreter:
         return _restore, (type(self), self._model, self._options, shapes, ready)
 
     # The inside: all callers hold the lock.
+
+    def _executors_of_all(self):
+        return [self._executor(subgraph.index) for subgraph in self._model.graph.subgraphs]
 
     def _executor(self, subgraph_index):
         found = self._executors.get(subgraph_index)

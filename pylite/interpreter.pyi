@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
+from pylite.delegation import PythonDelegate
 from pylite.model import Model
 from pylite.resolver import OpResolver
 from pylite.signature import SignatureRunner as SignatureRunner
@@ -25,7 +26,7 @@ class Interpreter:
         self,
         model_path: str | bytes | os.PathLike[str] | None = None,
         model_content: bytes | bytearray | memoryview | None = None,
-        experimental_delegates: Sequence[Delegate] | None = None,
+        experimental_delegates: Sequence[Delegate | PythonDelegate] | None = None,
         num_threads: SupportsIndex | None = None,
         experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
         experimental_preserve_all_tensors: bool = False,

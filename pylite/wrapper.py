@@ -28,7 +28,7 @@ class Wrapper:
         return len(self._face._executor(subgraph_index).subgraph.tensors)
 
     def NumNodes(self):
-        return len(self._face._executor(0).subgraph.operators)
+        return len(self._face._executor(0).operators)
 
     def InputIndices(self):
         return np.array(self._face._executor(0).subgraph.inputs, np.int32)

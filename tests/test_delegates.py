@@ -1,0 +1,317 @@
+"""Delegates in Python: what they see and take, when their kernels are called, and what happens when they fail."""
+import gc
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import DelegateFlags, PythonDelegate
+from pylite.schema.builder import ModelBuilder
+
+X = np.array([1, -2, 3], np.float32)
+
+
+def model():
+    """abs -> neg -> exp -> abs, with tensors 0 to 4 of one unknown size."""
+    m = ModelBuilder()
+    tensors = [m.tensor(f"t{i}", (3,), shape_signature=(-1,)) for i in range(5)]
+    for i, name in enumerate(("ABS", "NEG", "EXP", "ABS")):
+        m.operator(name, [tensors[i]], [tensors[i + 1]])
+    m.inputs(tensors[:1])
+    m.outputs(tensors[-1:])
+    return m.build()
+
+
+EXPECTED = np.exp(-np.abs(X))
+FUNCTIONS = {"ABS": np.abs, "NEG": np.negative, "EXP": np.exp}
+
+
+class Kernel:
+    """Computes a chain of element-wise nodes."""
+
+    def __init__(self, delegate, part):
+        self.delegate, self.part = delegate, part
+        self.names = [node.name for node in part.nodes]
+        self.log = delegate.log
+        self.log.append(("init", part.index, [n.index for n in part.nodes], [v.index for v in part.inputs],
+                         [v.index for v in part.outputs]))
+
+    def prepare(self, node):
+        self.log.append(("prepare", node.index, node.inputs[0].shape, [n.outputs[0].shape for n in self.part.nodes]))
+        self.delegate.fail_at("kernel prepare")
+        return [node.inputs[0].shape] if self.delegate.flags == DelegateFlags.ALLOW_DYNAMIC_TENSORS else None
+
+    def invoke(self, x, y):
+        self.log.append(("invoke", self.part.index))
+        self.delegate.fail_at("invoke")
+        for name in self.names:
+            x = FUNCTIONS[name](x)
+        y[...] = x
+
+    def free(self):
+        self.log.append(("free", self.part.index))
+
+
+class MyDelegate(PythonDelegate):
+    def __init__(self, *names, flags=DelegateFlags.NONE, fail=None):
+        self.names, self.flags, self.fail, self.log = names, flags, fail, []
+
+    def fail_at(self, stage):
+        if self.fail == stage:
+            raise ValueError("broken")
+
+    def prepare(self, graph):
+        self.log.append(("Prepare", [n.index for n in graph.nodes], graph.nodes[0].outputs[0].shape))
+        self.fail_at("Prepare")
+        super().prepare(graph)
+
+    def supports(self, node):
+        return node.name in self.names
+
+    def compile(self, part):
+        self.fail_at("compile")
+        return Kernel(self, part)
+
+    def taken(self):
+        """The log so far, which starts anew."""
+        log, self.log[:] = list(self.log), []
+        return log
+
+
+def interpreter(*delegates, **arguments):
+    return pylite.Interpreter(model_content=model(), experimental_delegates=list(delegates), **arguments)
+
+
+def run(i, x=X):
+    i.allocate_tensors()
+    i.set_tensor(0, x)
+    i.invoke()
+    return i.get_tensor(4)
+
+
+def names(i):
+    return [d["op_name"] for d in i._get_ops_details()]
+
+
+class TestLife:
+    def test_static(self):
+        """Everything is prepared at once, and nothing happens in allocate_tensors()."""
+        d = MyDelegate("NEG", "EXP")
+        i = interpreter(d)
+        assert d.taken() == [("Prepare", [0, 1, 2, 3], (3,)), ("init", 4, [1, 2], [1], [3]),
+                             ("prepare", 4, (3,), [(3,), (3,)])]
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+        assert d.taken() == [("invoke", 4)]
+        del i
+        gc.collect()
+        assert d.taken() == [("free", 4)]
+
+    def test_static_is_undone_when_resized(self):
+        d = MyDelegate("NEG", "EXP")
+        i = interpreter(d)
+        i.resize_tensor_input(0, (3,))
+        assert d.taken()[3:] == []
+        i.resize_tensor_input(0, (2,))
+        assert d.taken() == [("free", 4)]
+        assert names(i) == ["ABS", "NEG", "EXP", "ABS"]
+        np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
+        assert d.taken() == [("Prepare", [0, 1, 2, 3], (2,)), ("init", 4, [1, 2], [1], [3]),
+                             ("prepare", 4, (2,), [(2,), (2,)]), ("invoke", 4)]
+
+    def test_dynamic(self):
+        """Kernels are prepared when tensors are allocated, and stay when an input is resized."""
+        d = MyDelegate("NEG", "EXP", flags=DelegateFlags.ALLOW_DYNAMIC_TENSORS)
+        i = interpreter(d)
+        assert d.taken() == [("Prepare", [0, 1, 2, 3], (3,)), ("init", 4, [1, 2], [1], [3])]
+        i.resize_tensor_input(0, (2,))
+        assert d.taken() == []
+        np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
+        assert d.taken() == [("prepare", 4, (2,), [(3,), (3,)]), ("invoke", 4)]
+
+    def test_dynamic_with_propagated_shapes(self):
+        flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS | DelegateFlags.REQUIRE_PROPAGATED_SHAPES
+        d = MyDelegate("NEG", "EXP", flags=flags)
+        i = interpreter(d)
+        d.taken()
+        i.resize_tensor_input(0, (2,))
+        np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
+        assert d.taken()[0][:3] == ("prepare", 4, (2,))
+        assert i.get_tensor_details()[2]["shape"].tolist() == [2]
+
+    def test_several_partitions(self):
+        d = MyDelegate("ABS", "EXP")
+        i = interpreter(d)
+        made = [line for line in d.log if line[0] == "init"]
+        assert made == [("init", 4, [0], [0], [1]), ("init", 5, [2, 3], [2], [4])]
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+
+    def test_one_node_each(self):
+        for option in ("experimental_disable_delegate_node_fusion", "experimental_preserve_all_tensors"):
+            d = MyDelegate("ABS", "EXP")
+            i = interpreter(d, experimental_op_resolver_type=pylite.OpResolverType.BUILTIN_REF, **{option: True})
+            assert [line[2] for line in d.log if line[0] == "init"] == [[0], [2], [3]]
+            np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+
+    def test_the_whole_graph(self):
+        d = MyDelegate("ABS", "NEG", "EXP")
+        np.testing.assert_allclose(run(interpreter(d)), EXPECTED, rtol=1e-6)
+        assert ("init", 4, [0, 1, 2, 3], [0], [4]) in d.log
+
+    def test_nothing(self):
+        d = MyDelegate()
+        i = interpreter(d)
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+        assert len(names(i)) == 4 and d.log == [("Prepare", [0, 1, 2, 3], (3,))]
+
+    def test_two_delegates(self):
+        a, b = MyDelegate("NEG"), MyDelegate("EXP")
+        i = interpreter(a, b)
+        assert b.log[0] == ("Prepare", [0, 4, 2, 3], (3,))
+        assert names(i) == ["ABS", "NEG", "EXP", "ABS", "DELEGATE", "DELEGATE"]
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+        i.resize_tensor_input(0, (2,))
+        np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
+
+    def test_guard_bands_and_threads(self):
+        i = interpreter(MyDelegate("NEG", "EXP"), guard_bands=True, num_threads=2)
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+
+
+class TestGraph:
+    def test_details_of_the_node(self):
+        i = interpreter(MyDelegate("NEG", "EXP"))
+        details = i._get_ops_details()
+        assert [d["index"] for d in details] == [0, 1, 2, 3, 4]
+        assert details[4]["op_name"] == "DELEGATE"
+        assert details[4]["inputs"].tolist() == [1] and details[4]["outputs"].tolist() == [3]
+        assert details[4]["operand_types"] == [np.float32]
+        assert i._interpreter.NumNodes() == 5
+
+    def test_what_the_peer_tells_of_delegate_nodes(self):
+        litert = pytest.importorskip("ai_edge_litert.interpreter")
+        peer = litert.Interpreter(model_content=model())
+        peer.allocate_tensors()
+        theirs = peer._get_ops_details()
+        if theirs[-1]["op_name"] != "DELEGATE":
+            pytest.skip("the peer delegates nothing here")
+        ours = interpreter(MyDelegate("ABS", "NEG", "EXP"))._get_ops_details()
+        assert [list(map(str, d.values())) for d in ours] == [list(map(str, d.values())) for d in theirs]
+
+    def test_what_a_delegate_sees(self):
+        m = ModelBuilder()
+        x, w, y = m.tensor("x", (2, 3)), m.constant("w", np.ones(3, np.float32)), m.tensor("y", (2, 3))
+        m.operator("ADD", [x, w], [y], fused_activation_function="RELU")
+        m.inputs([x])
+        m.outputs([y])
+
+        class D(PythonDelegate):
+            def prepare(self, graph):
+                node, = graph.nodes
+                assert (node.name, node.options.fused_activation_function) == ("ADD", "RELU")
+                assert node.inputs[1].data.tolist() == [1, 1, 1]
+                assert [v.name for v in graph.inputs] == ["x"] and [v.name for v in graph.outputs] == ["y"]
+                part, = graph.preview([0])
+                assert part.inputs == (0, 1)
+                graph.replace([0])
+
+            def compile(self, part):
+                class K:
+                    def prepare(self, node):
+                        node.temporary((2, 3))
+
+                    def invoke(self, x, w, y, t):
+                        np.add(x, w, out=t)
+                        np.maximum(t, 0, out=y)
+                return K()
+        i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[D()])
+        i.allocate_tensors()
+        i.set_tensor(0, np.full((2, 3), -3, np.float32))
+        i.invoke()
+        assert not i.get_tensor(2).any()
+
+    def test_an_op_that_only_the_delegate_knows(self):
+        m = ModelBuilder()
+        x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+        m.operator("Mystery", [x], [y], custom_options=b"")
+        m.inputs([x])
+        m.outputs([y])
+
+        class D(PythonDelegate):
+            flags = DelegateFlags.ALLOW_DYNAMIC_TENSORS
+
+            def supports(self, node):
+                return node.name == "Mystery"
+
+            def compile(self, part):
+                class K:
+                    def invoke(self, x, y):
+                        y[...] = x * 7
+                return K()
+        i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[D()])
+        i.allocate_tensors()
+        i.set_tensor(0, X)
+        i.invoke()
+        np.testing.assert_array_equal(i.get_tensor(1), X * 7)
+
+    def test_next_to_custom_ops(self):
+        known = pylite.BuiltinOpResolver()
+        known.add_builtin("ABS", lambda x, y: np.add(x, 100, out=y))
+        i = interpreter(MyDelegate("NEG"), op_resolver=known)
+        np.testing.assert_allclose(run(i), np.exp(-(X + 100)) + 100, rtol=1e-6)
+
+
+class TestFailures:
+    @pytest.mark.parametrize("stage", ["Prepare", "compile", "kernel prepare"])
+    def test_when_it_is_applied(self, stage):
+        d = MyDelegate("ABS", "EXP", fail=stage)
+        with pytest.raises(RuntimeError, match=r"delegate MyDelegate failed: .*broken.*Restored original") as caught:
+            interpreter(d)
+        assert isinstance(caught.value, (pylite.DelegationError, ValueError))
+        cause = caught.value.__cause__
+        assert isinstance(cause if stage != "kernel prepare" else cause.__cause__, ValueError)
+        assert [line for line in d.log if line[0] == "free"] == (
+            [("free", 4), ("free", 5)] if stage == "kernel prepare" else [])
+
+    @pytest.mark.parametrize("stage", ["Prepare", "compile", "kernel prepare"])
+    def test_when_it_is_applied_again(self, stage):
+        """The graph is as the file has it, and runs without the delegate."""
+        d = MyDelegate("NEG", "EXP")
+        i = interpreter(d)
+        i.resize_tensor_input(0, (2,))
+        d.fail = stage
+        with pytest.raises(RuntimeError, match="Restored original execution plan"):
+            i.allocate_tensors()
+        assert names(i) == ["ABS", "NEG", "EXP", "ABS"]
+        d.taken()
+        np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
+        assert d.log == []
+
+    def test_while_it_runs(self):
+        d = MyDelegate("NEG", "EXP", fail="invoke")
+        i = interpreter(d)
+        with pytest.raises(RuntimeError, match="node 4 DELEGATE failed: ValueError: broken") as caught:
+            run(i)
+        assert isinstance(caught.value.__cause__, ValueError)
+        d.fail = None
+        np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
+        assert "DELEGATE" in names(i)
+
+    def test_nodes_that_cannot_be_taken(self):
+        class Greedy(MyDelegate):
+            def prepare(self, graph):
+                graph.replace(self.wanted)
+        for wanted, text in [([7], "node 7 cannot be taken: it is not"), ([4], "node 4 cannot be taken: it belongs")]:
+            d = Greedy()
+            d.wanted = wanted
+            with pytest.raises(RuntimeError, match=text):
+                interpreter(MyDelegate("NEG"), d)
+
+    def test_what_is_no_delegate(self):
+        with pytest.raises(ValueError, match="not 3"):
+            interpreter(3)
+        with pytest.raises(RuntimeError, match="no compile"):
+            interpreter(type("D", (PythonDelegate,), {"supports": lambda self, node: True})())
+        with pytest.raises(RuntimeError, match="neither supports"):
+            interpreter(PythonDelegate())
+        with pytest.raises(RuntimeError, match="no method invoke"):
+            interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
