@@ -70,9 +70,10 @@ PL_INLINE float pl_tanh(float x) {
   float e = pl_expm1(2.0f * t);
   return pl_sign_from(e / (e + 2.0f), x);
 }
+/* Below -9 the reference takes exp(x) for 1 / (1 + exp(-x)): off by up to 1.2e-4 of the result. */
 PL_INLINE float pl_logistic(float x) {
   float e = pl_exp(pl_float_of(pl_bits_of(x) | 0x80000000u));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
 /* erfc(z) = t exp(P(t) - z^2) with t = 1 / (1 + z / 2), z >= 0; P fitted on [0, 10] */
 PL_INLINE float pl_erfc(float x) {
