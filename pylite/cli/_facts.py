@@ -7,19 +7,20 @@ from pylite.cli import _cost
 from pylite.errors import PyliteError
 from pylite.graph import DTYPE_BITS
 from pylite.node import Node, Value
+from pylite.resolver import default
 
 FEW = 8         # scales, zero points and bytes shown of a longer list
 
 
-def model_facts(path, model, subgraphs):
-    """Facts of the file and of the subgraphs with the numbers `subgraphs`."""
+def model_facts(path, model, subgraphs, delegates=()):
+    """Facts of the file and of the subgraphs with the numbers `subgraphs`, parts of which go to `delegates`."""
     graph = model.graph
     facts = {"file": path, "bytes": os.path.getsize(path), "version": graph.version, "description": graph.description,
              "subgraph_count": len(graph.subgraphs), "weight_bytes": weight_bytes(graph.subgraphs),
              "signatures": [signature_facts(graph, s) for s in graph.signatures],
              "metadata": {name: len(data) for name, data in graph.metadata.items()},
              "associated_files": list(graph.associated_files),
-             "subgraphs": [subgraph_facts(model, graph.subgraphs[i]) for i in subgraphs]}
+             "subgraphs": [subgraph_facts(model, graph.subgraphs[i], delegates) for i in subgraphs]}
     facts["packed_bytes"] = model.packed_bytes
     facts["runs"] = not any(s["missing"] or s["error"] for s in facts["subgraphs"])
     return facts
@@ -42,33 +43,49 @@ def signature_facts(graph, signature):
                       for name, i in getattr(signature, side).items()} for side in ("inputs", "outputs")}}
 
 
-def subgraph_facts(model, subgraph):
+def subgraph_facts(model, subgraph, delegates=()):
     """Tensors, operators and, where pylite can run the subgraph, kernels and memory."""
-    reasons = [lowering.unsupported(subgraph, operator) for operator in subgraph.operators]
+    executor, error = _executor(model, subgraph, delegates)
+    find = default.find if executor is None else executor.find
+    operators = subgraph.operators if executor is None else executor.operators
+    parts = {} if executor is None or executor.delegation is None else executor.delegation.parts
+    replaced = {i: index for index, (_, part) in parts.items() for i in part.nodes}
+    reasons = [None if o.index in replaced else lowering.unsupported(subgraph, o, find) for o in operators]
     missing = {}
-    for operator, reason in zip(subgraph.operators, reasons, strict=True):
+    for operator, reason in zip(operators, reasons, strict=True):
         if reason:
             missing.setdefault(reason, []).append(operator.index)
-    allocation, error = None, None
-    if not missing:
+    allocation = None
+    if not missing and error is None:
         try:
-            allocation = _allocated(model, subgraph)
+            executor.allocate()
+            allocation = executor.current
         except PyliteError as problem:
             error = str(problem)
-    nodes = _nodes(subgraph, allocation)
     kernels = _kernels(allocation)
-    operators = []
-    for node, reason in zip(nodes, reasons, strict=True):
-        operators.append({
-            "index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
-            "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node),
-            "kernels": kernels.get(node.index, []) if allocation else None,
-            "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)})
-    return {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
-            "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
-            "operators": operators, "counts": _counts(operators), "macs": sum(o["macs"] for o in operators),
-            "missing": [{"reason": reason, "nodes": at} for reason, at in missing.items()], "error": error,
-            "arena": _arena(allocation)}
+    nodes = [_node_facts(node, reason, kernels.get(node.index, []) if allocation else None, parts, replaced)
+             for node, reason in zip(_nodes(subgraph, operators, allocation), reasons, strict=True)]
+    facts = {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
+             "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
+             "operators": nodes, "counts": _counts(nodes), "macs": sum(o["macs"] for o in nodes),
+             "missing": [{"reason": reason, "nodes": at} for reason, at in missing.items()], "error": error,
+             "arena": _arena(allocation)}
+    if executor is not None:
+        executor.close()
+    return facts
+
+
+def _node_facts(node, reason, kernels, parts, replaced):
+    """One operator; of delegates also what replaces it, or whose it is and what it replaces."""
+    facts = {"index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
+             "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node), "kernels": kernels,
+             "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
+    if node.index in replaced:
+        facts["replaced_by"] = replaced[node.index]
+    if node.index in parts:
+        delegate, part = parts[node.index]
+        facts["delegate"], facts["replaces"] = delegate.name, list(part.nodes)
+    return facts
 
 
 def tensor_facts(tensor):
@@ -105,27 +122,33 @@ def _stored_bytes(tensor):
     return None if bits is None else Value(tensor).size * max(bits, 8) // 8
 
 
-def _allocated(model, subgraph):
+def _executor(model, subgraph, delegates):
+    """(what runs the subgraph, None), or (what there is of it, why it or a delegate refuses)."""
     from pylite._core.simd import Pool
+    from pylite.delegates import apply
     from pylite.executor import Executor
-    executor = Executor(model, subgraph, Pool(1))
-    executor.allocate()
-    return executor.current
+    executor = None
+    try:
+        executor = Executor(model, subgraph, Pool(1))
+        if delegates:
+            apply([executor], delegates)
+    except PyliteError as problem:
+        return executor, str(problem)
+    return executor, None
 
 
-def _nodes(subgraph, allocation):
-    """The subgraph's nodes with the shapes inferred for them, or those of the file."""
-    if allocation is not None:
-        return allocation.lowered.nodes
-    values = [Value(tensor) for tensor in subgraph.tensors]
-    return [Node(operator.index, operator, values) for operator in subgraph.operators]
+def _nodes(subgraph, operators, allocation):
+    """The operators as nodes with the shapes inferred for them, or those of the file."""
+    values = [Value(tensor) for tensor in subgraph.tensors] if allocation is None else allocation.lowered.values
+    return [Node(operator.index, operator, values) for operator in operators]
 
 
 def _kernels(allocation):
     found = {}
     if allocation is not None:
         for call in allocation.lowered.calls:
-            found.setdefault(call.node.index, []).append(call.kernel)
+            name = call.kernel if isinstance(call.kernel, str) else f"plug-in ({call.kernel.__name__})"
+            found.setdefault(call.node.index, []).append(name)
     return found
 
 
@@ -140,6 +163,7 @@ def _dtype(node):
 
 
 def _counts(operators):
+    operators = [o for o in operators if "replaced_by" not in o]
     counts = Counter((o["name"], o["version"], o["dtype"], o["supported"]) for o in operators)
     totals = Counter()
     for o in operators:

@@ -2,7 +2,7 @@
 import json
 import sys
 
-from pylite.cli import _common, _format
+from pylite.cli import _common, _format, _plugins
 
 EPILOG = """
 With --compat the exit code tells whether pylite can run the model: 0 yes, 1 no.
@@ -11,6 +11,7 @@ examples:
   pylite inspect model.tflite
   pylite inspect model.tflite --tensors --subgraph 0
   pylite inspect model.tflite --compat && echo it runs
+  pylite inspect model.tflite --ops my_ops.py --delegate my_delegate.py:MyDelegate
 """
 
 
@@ -20,6 +21,7 @@ def configure(parser):
     parser.add_argument("--tensors", action="store_true", help="list every tensor, and every operator with its kernels")
     parser.add_argument("--compat", action="store_true", help="say only whether the model runs; exit code 1 if not")
     parser.add_argument("--json", action="store_true", help="print JSON, everything included")
+    _plugins.add(parser)
 
 
 def run(args):
@@ -31,7 +33,7 @@ def run(args):
     if args.subgraph is not None and not 0 <= args.subgraph < count:
         raise _common.UsageError(f"{path}: has {count} subgraph(s), and no subgraph {args.subgraph}")
     wanted = range(count) if args.subgraph is None else [args.subgraph]
-    facts = _facts.model_facts(path, model, wanted)
+    facts = _facts.model_facts(path, model, wanted, _plugins.load(args))
     if args.json:
         text = [json.dumps(facts, indent=2)]
     elif args.compat:
@@ -94,6 +96,10 @@ def _subgraph(facts, everything):
              "" if c["supported"] else "missing") for c in facts["counts"]]
     headers = ("operator", "count", "version", "types", "MAC", "")
     lines += ["", *_format.table(headers, rows, ("count", "version", "MAC"))]
+    delegated = [o for o in facts["operators"] if "replaces" in o]
+    lines += [""] if delegated else []
+    lines += [f"  node {o['index']} of {o['delegate']} replaces {len(o['replaces'])}: {_few(o['replaces'])}"
+              for o in delegated]
     problems = _problems(facts)
     lines += ["", *problems] if problems else []
     if everything:
@@ -124,6 +130,10 @@ def _operators(facts):
     for o in facts["operators"]:
         kernels = "missing" if not o["supported"] else "" if o["kernels"] is None else (
             ", ".join(o["kernels"]) or "no work at run time")
+        if "replaced_by" in o:
+            kernels = f"replaced by {o['replaced_by']}"
+        elif "replaces" in o:
+            kernels = f"{o['delegate']} for {_operands(o['replaces'])}"
         rows.append((o["index"], o["name"], o["dtype"], _operands(o["inputs"]), _operands(o["outputs"]),
                      _format.scaled(o["macs"]) if o["macs"] else "", kernels))
     return _format.table(("node", "operator", "types", "inputs", "outputs", "MAC", "kernels"), rows, ("node", "MAC"))

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from pylite.cli import _common, _format
+from pylite.cli import _common, _format, _plugins
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
@@ -37,6 +37,7 @@ def configure(parser):
     parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="(default: 1)")
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs, as real numbers, here")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _plugins.add(parser)
 
 
 def _positive(text):
@@ -62,7 +63,7 @@ def run(args):
     path = _common.model_path(args.model)
     given = [read(args.labels)] if args.labels else []
     model = Model(path)
-    interpreter = Interpreter(model=model, num_threads=args.threads)
+    interpreter = Interpreter(model=model, num_threads=args.threads, experimental_delegates=_plugins.load(args))
     details = interpreter.get_input_details()
     arrays, notes, size = _contents(args, details, _names(model, details))
     for detail, array in zip(details, arrays, strict=True):

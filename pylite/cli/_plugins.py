@@ -1,0 +1,56 @@
+"""Custom ops and delegates for a command: where the command line names them, and loading them."""
+import importlib.util
+import os
+
+from pylite.cli._common import UsageError
+
+
+def add_ops(parser):
+    parser.add_argument("--ops", action="append", default=[], metavar="FILE.py",
+                        help="run this first: it registers custom ops with pylite.custom_op")
+
+
+def add(parser):
+    add_ops(parser)
+    parser.add_argument("--delegate", action="append", default=[], metavar="WHAT",
+                        help="FILE.py:NAME, which makes a delegate in Python, or LIBRARY.so[?KEY=VALUE&...]")
+
+
+def register(args):
+    """Register the ops that the command line names."""
+    for path in args.ops:
+        _module(path)
+
+
+def load(args):
+    """Register the ops that the command line names; the list of its delegates."""
+    register(args)
+    return [_delegate(text) for text in args.delegate]
+
+
+def _module(path):
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file")
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise UsageError(f"{path}: not a file in Python")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _delegate(text):
+    path, colon, name = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        make = getattr(_module(path), name, None)
+        if make is None:
+            raise UsageError(f"{path}: has no {name}")
+        return make()
+    from pylite.delegates import load_delegate
+    library, _, options = text.partition("?")
+    pairs = [option.partition("=") for option in options.split("&") if option]
+    return load_delegate(library, {key: value for key, _, value in pairs})

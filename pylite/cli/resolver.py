@@ -1,0 +1,58 @@
+"""Write the op resolver that has just the ops of given models."""
+import os
+import sys
+
+from pylite.cli import _common
+
+EPILOG = """
+The file has a function resolver(), for Interpreter(op_resolver=resolver()): an interpreter that refuses every model
+that needs another op or version.  Custom ops that pylite lacks must be registered before it is called.
+
+examples:
+  pylite resolver detector.tflite classifier.tflite -o my_ops.py
+  pylite resolver --ops atan.py model.tflite
+"""
+
+
+def configure(parser):
+    from pylite.cli import _plugins
+    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite file, or the name of a bundled model")
+    parser.add_argument("--output", "-o", metavar="FILE.py", help="write here (default: to the terminal)")
+    _plugins.add_ops(parser)
+
+
+def run(args):
+    from pylite.cli import _plugins
+    from pylite.model import Model
+    _plugins.register(args)
+    needed, missing = {}, []
+    for name in args.models:
+        path = _common.model_path(name)
+        for operator, reason in _operators(Model(path)):
+            low, high, custom = needed.get(operator.name, (operator.version, operator.version, operator.custom))
+            needed[operator.name] = min(low, operator.version), max(high, operator.version), custom
+            if reason and not operator.custom:
+                missing.append(f"{path}: {reason}")
+    if missing:
+        raise _common.UsageError(" | ".join(dict.fromkeys(missing)))
+    text = _source([os.path.basename(m) for m in args.models], needed)
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        with open(args.output, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _operators(model):
+    """(Operator, why pylite cannot run it or None) of every subgraph."""
+    from pylite import lowering
+    return [(o, lowering.unsupported(s, o)) for s in model.graph.subgraphs for o in s.operators]
+
+
+def _source(models, needed):
+    lines = [f"# The ops of {', '.join(models)}, and no others.  Written by `pylite resolver`.", "import pylite",
+             "", "", "def resolver():", "    ops = pylite.MutableOpResolver()"]
+    for name, (low, high, custom) in sorted(needed.items()):
+        method = "add_custom" if custom else "add_builtin"
+        lines.append(f"    ops.{method}({name!r}, min_version={low}, max_version={high})")
+    return "\n".join([*lines, "    return ops", ""])

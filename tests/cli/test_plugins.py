@@ -1,0 +1,132 @@
+"""The command line with plug-ins: `pylite resolver`, and inspect and run with custom ops and delegates."""
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import cli, resolver
+from pylite.schema.builder import ModelBuilder
+
+OPS = """
+import numpy as np, pylite
+pylite.custom_op("Atan")(np.arctan)
+"""
+DELEGATE = """
+import numpy as np, pylite
+class MyDelegate(pylite.PythonDelegate):
+    def supports(self, node):
+        return node.name in ("ABS", "NEG")
+    def compile(self, part):
+        class Kernel:
+            def invoke(self, x, y):
+                np.negative(np.abs(x), out=y)
+        return Kernel()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_registered():
+    yield
+    resolver.registered._entries.clear()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    m = ModelBuilder()
+    x, a, b, c = (m.tensor(n, (3,)) for n in "xabc")
+    m.operator("ABS", [x], [a])
+    m.operator("NEG", [a], [b])
+    m.operator("Atan", [b], [c], custom_options=b"")
+    m.inputs([x])
+    m.outputs([c])
+    (tmp_path / "model.tflite").write_bytes(m.build())
+    (tmp_path / "ops.py").write_text(OPS)
+    (tmp_path / "mine.py").write_text(DELEGATE)
+    np.save(tmp_path / "x.npy", np.array([1, -2, 3], np.float32))
+    return tmp_path
+
+
+def run(folder, command, *arguments):
+    return cli.main([command, str(folder / "model.tflite"), *(str(a) for a in arguments)])
+
+
+def test_resolver(folder, capsys):
+    assert run(folder, "resolver", "-o", folder / "made.py") == 0
+    spec = importlib.util.spec_from_file_location("made", folder / "made.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    with pytest.raises(ValueError, match="no op 'Atan' is registered"):
+        made.resolver()
+    pylite.custom_op("Atan")(np.arctan)
+    ops = made.resolver()
+    assert ops.names() == ["ABS", "Atan", "NEG"] and ops.find_op("ABS", 1) and not ops.find_op("ABS", 2)
+    i = pylite.Interpreter(str(folder / "model.tflite"), op_resolver=ops)
+    i.allocate_tensors()
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+    m.operator("EXP", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(ValueError, match="'EXP'"):
+        pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+    assert run(folder, "resolver") == 0
+    assert capsys.readouterr().out == (folder / "made.py").read_text()
+
+
+def test_resolver_of_several_models(folder, tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,), "int8", scale=1.0), m.tensor("y", (3,), "int8", scale=1.0)
+    m.operator("ABS", [x], [y], version=2)
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "two.tflite").write_bytes(m.build())
+    assert run(folder, "resolver", tmp_path / "two.tflite") == 0
+    assert "add_builtin('ABS', min_version=1, max_version=2)" in capsys.readouterr().out
+
+
+def test_resolver_names_what_pylite_lacks(tmp_path, capsys):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+    m.operator("ABS", [x], [y], version=99)
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "model.tflite").write_bytes(m.build())
+    assert run(tmp_path, "resolver") == 2
+    assert "'ABS' version '99'" in capsys.readouterr().err
+
+
+def test_inspect(folder, capsys):
+    assert run(folder, "inspect", "--compat") == 1
+    assert run(folder, "inspect", "--compat", "--ops", folder / "ops.py") == 0
+    capsys.readouterr()
+    plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
+    assert run(folder, "inspect", "--tensors", *plugins) == 0
+    text = capsys.readouterr().out
+    assert "node 3 of MyDelegate replaces 2: 0, 1" in text
+    assert "replaced by 3" in text and "MyDelegate for 0 1" in text and "python_op.PythonOp" in text
+    assert run(folder, "inspect", "--json", *plugins) == 0
+    operators = json.loads(capsys.readouterr().out)["subgraphs"][0]["operators"]
+    assert [o.get("replaced_by") for o in operators] == [3, 3, None, None]
+    assert operators[3]["name"] == "DELEGATE" and operators[3]["replaces"] == [0, 1]
+
+
+def test_run(folder, capsys):
+    plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
+    assert run(folder, "run", "--input", folder / "x.npy", "--output", folder / "y.npz", *plugins) == 0
+    np.testing.assert_allclose(np.load(folder / "y.npz")["c"], np.arctan([-1, -2, -3]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["--ops", "none.py"], "none.py: no such file"), (["--delegate", "{}/mine.py:Nobody"], "has no Nobody"),
+    (["--delegate", "none.so?key=value"], "none.so")])
+def test_wrong_plugins(folder, capsys, arguments, text):
+    assert run(folder, "inspect", *(a.format(folder) for a in arguments)) != 0
+    assert text in capsys.readouterr().err
+
+
+def test_ops_that_fail(folder, capsys):
+    (folder / "ops.py").write_text("1 / 0")
+    assert run(folder, "inspect", "--ops", folder / "ops.py") == 2
+    assert "ops.py: ZeroDivisionError" in capsys.readouterr().err
