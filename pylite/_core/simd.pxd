@@ -100,6 +100,9 @@ cdef extern from "simd.h" nogil:
                               float *y) noexcept nogil
         void (*scaled_sums)(ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row,
                             float *acc) noexcept nogil
+        void (*blockwise_sums)(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
+                               const float *scale, float row, const float *bias, float low, float high,
+                               float *y) noexcept nogil
         void (*depthwise_q8)(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns,
                              uint8_t *y) noexcept nogil
         void (*depthwise_f32)(const pl_dw_window *g, const float *w, const float *bias, float low, float high,

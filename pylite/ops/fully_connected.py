@@ -83,9 +83,20 @@ def _lower_float(node, x, w, b, y, rows):
         return Call("conv_float.ConvF32", images, out, None, bias, window.filter, 1, low, high, w,
                     Scratch((_room(columns, depth),), "float32"))
     products.contents(node, w, "weights")
+    if w.block_size:
+        return _lower_blockwise(node, x, w, y, bias, rows, low, high)
     products.check_scales(node, w, columns, 0)
     return products.hybrid(images, out, Packed("matmul.pack_weights", w), w, columns, bias, window,
                            node.options.asymmetric_quantize_inputs, low, high)
+
+
+def _lower_blockwise(node, x, w, y, bias, rows, low, high):
+    columns, depth = w.shape
+    if depth % w.block_size or len(w.scales) != columns * (depth // w.block_size):
+        raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
+    return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
+                Scratch((rows, depth), "int16"), Scratch((rows,), "float32"), w, w.scales.reshape(columns, -1), bias,
+                node.options.asymmetric_quantize_inputs, low, high)
 
 
 def _lower_int16(node, x, w, b, y, rows, low, high):

@@ -2,10 +2,11 @@
 import numpy as np
 
 from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, Output, Task, Tasks, cut, padded, set_output, take
-from pylite._core.kernels.window cimport Window, copy_row, set_window
+from pylite._core.kernels.window cimport POINTERS, Window, copy_row, gather, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
 
 from pylite._core.kernels.matmul import arranged
@@ -92,16 +93,14 @@ cdef class ConvF32(Kernel):
         else:
             s.panels = &panels[0] if panels.shape[0] else NULL
         s.bias = &bias[0] if bias is not None else NULL
-        self.zero = np.zeros(max(1, x.shape[3] // s.groups * 4), np.uint8)
+        self.zero = np.zeros(max(1, filter[1] * x.shape[3] // s.groups * 4), np.uint8)
         set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
                    x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // s.groups * 4, &self.zero[0], filter)
         set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
                    y.strides[2])
         s.depth = g.fh * g.fw * g.length // 4
         s.wide = padded(s.columns, s.slots.f32.nv)
-        if (g.fh * g.fw == 1 and g.stride_h * g.stride_w == 1 and g.oh == g.h and g.ow == g.w
-                and (g.sh == g.w * g.sw or g.h == 1) and (g.sn == g.h * g.w * g.sw or x.shape[0] == 1)):
-            s.direct = g.sw // 4
+        s.direct = g.sw // 4 if g.direct else 0
         self.fn = <kernel_fn>conv_f32
 
 
@@ -120,7 +119,10 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef float strip[MAX_MR * DEPTH]
+    cdef const uint8_t *src[POINTERS]
     cdef const float *rows = strip
+    cdef ptrdiff_t length
+    cdef int segments
     cdef ptrdiff_t i, j, k, piece, step, offset, width
     cdef const float *bias
     cdef Task task
@@ -136,9 +138,14 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                 rows = <const float *>(s.window.x + offset) + task.position * step + k
             else:
                 step = piece
-                for r in range(task.rows):
-                    copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
-                             <uint8_t *>(strip + r * piece))
+                if piece == s.depth and s.window.fh * s.window.fw * task.rows <= POINTERS:
+                    segments = gather(&s.window, task.position, task.rows, offset, src, &length)
+                    for r in range(task.rows * segments):
+                        memcpy(<char *>strip + r * length, src[r], length)
+                else:
+                    for r in range(task.rows):
+                        copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
+                                 <uint8_t *>(strip + r * piece))
             j = task.begin
             while j < task.end:
                 width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)

@@ -335,19 +335,24 @@ cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
 cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Quantize, and take the zero point off: padding then is 0."""
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef int8_t piece[PIECE]
-    cdef ptrdiff_t i, k, n, j
-    cdef float inverse
-    cdef int32_t zero
+    cdef ptrdiff_t i
     for i in range(begin, end):
-        zero = quantization(&s.slots, s.x + i * s.size, s.size, True, &s.row_scales[i], &inverse)
-        k = 0
-        while k < s.size:
-            n = min(<ptrdiff_t>PIECE, s.size - k)
-            s.slots.quantize_s8(n, s.x + i * s.size + k, inverse, zero, -128, 127, piece)
-            for j in range(n):
-                s.q[i * s.size + k + j] = <int16_t>(piece[j] - zero)
-            k += n
+        s.row_scales[i] = center(&s.slots, s.x + i * s.size, s.size, True, s.q + i * s.size)
+
+
+cdef float center(const pl_slots *rung, const float *x, ptrdiff_t size, bint asymmetric, int16_t *q) noexcept nogil:
+    """q = x quantized, less the zero point; returns the scale."""
+    cdef int8_t piece[PIECE]
+    cdef ptrdiff_t k = 0, n, j
+    cdef float inverse, scale
+    cdef int32_t zero = quantization(rung, x, size, asymmetric, &scale, &inverse)
+    while k < size:
+        n = min(<ptrdiff_t>PIECE, size - k)
+        rung.quantize_s8(n, x + k, inverse, zero, -128 if asymmetric else -127, 127, piece)
+        for j in range(n):
+            q[k + j] = <int16_t>(piece[j] - zero)
+        k += n
+    return scale
 
 
 cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -376,3 +381,65 @@ cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
                                       s.bias + c if s.bias != NULL else NULL, s.low, s.high,
                                       <float *>(s.y + line * s.y_line) + at * g.c + c)
                 c += n
+
+
+cdef struct Blockwise:
+    pl_slots slots
+    const float *x
+    int16_t *q
+    float *row_scales
+    const int8_t *w
+    const float *scales
+    const float *bias
+    float *y
+    ptrdiff_t rows, columns, depth, blocks
+    int asymmetric
+    float low, high
+
+
+cdef class BlockwiseHybrid(Kernel):
+    """Rows of float32, each quantized to int8 first, times weights with a scale for each block of the depth.
+
+    x: (m, k) and y: (m, n) float32; q: (m, k) int16 and row_scales: (m,) float32 of scratch; w: (n, k) int8; scales:
+    (n, blocks) float32; bias: (n,) float32 or None; asymmetric: quantize with a zero point.
+    """
+    cdef const float[:, ::1] x, scales
+    cdef float[:, ::1] y
+    cdef int16_t[:, ::1] q
+    cdef float[::1] row_scales
+    cdef const int8_t[:, ::1] w
+    cdef const float[::1] bias
+    cdef Blockwise state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, int16_t[:, ::1] q, float[::1] row_scales,
+                 const int8_t[:, ::1] w, const float[:, ::1] scales, const float[::1] bias, bint asymmetric, float low,
+                 float high):
+        cdef Blockwise *s = &self.state
+        self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
+        if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.asymmetric, s.low, s.high = slots[0], asymmetric, low, high
+        s.x, s.q, s.row_scales, s.w = &x[0, 0], &q[0, 0], &row_scales[0], &w[0, 0]
+        s.scales, s.y, s.bias = &scales[0, 0], &y[0, 0], &bias[0] if bias is not None else NULL
+        s.rows, s.columns, s.depth, s.blocks = x.shape[0], w.shape[0], x.shape[1], scales.shape[1]
+        self.fn = <kernel_fn>blockwise_hybrid
+
+
+cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
+    cdef Blockwise *s = &self.state
+    cdef ptrdiff_t r
+    for r in range(s.rows):
+        s.row_scales[r] = center(&s.slots, s.x + r * s.depth, s.depth, s.asymmetric, s.q + r * s.depth)
+    parallel_for(pool, s.columns, 16, blockwise_columns, s)
+    return 0
+
+
+cdef void blockwise_columns(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Blockwise *s = <Blockwise *>ctx
+    cdef ptrdiff_t r
+    for r in range(s.rows):
+        s.slots.blockwise_sums(end - begin, s.blocks, s.depth // s.blocks, s.q + r * s.depth, s.w + begin * s.depth,
+                               s.scales + begin * s.blocks, s.row_scales[r],
+                               s.bias + begin if s.bias != NULL else NULL, s.low, s.high,
+                               s.y + r * s.columns + begin)

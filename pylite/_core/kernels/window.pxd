@@ -17,6 +17,7 @@ cdef struct Window:
     const uint8_t *zero     # what a tap outside of the image reads: fw taps long,
     ptrdiff_t zero_step     # one for each image this far apart (0: the same for all)
     int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
+    bint direct             # output positions are input pixels, one behind another
 
 
 cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t sh, ptrdiff_t sw, ptrdiff_t h,
@@ -26,6 +27,8 @@ cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t
     g.x, g.sn, g.sh, g.sw, g.h, g.w, g.oh, g.ow = x, sn, sh, sw, h, w, oh, ow
     g.length, g.zero, g.zero_step = length, zero, 0
     g.fh, g.fw, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w, g.pad_h, g.pad_w = filter
+    g.direct = (g.fh * g.fw * g.stride_h * g.stride_w == 1 and oh == h and ow == w and g.pad_h == g.pad_w == 0
+                and sh == w * sw and sn == h * sh)
 
 
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
@@ -46,6 +49,11 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     cdef const uint8_t *zero
     cdef bint whole
     cdef int _row, y, x
+    if g.direct:
+        length[0] = g.length
+        for x in range(rows):
+            src[x] = g.x + offset + (position + x) * g.sw
+        return 1
     if last >= g.ow:
         first, last = 0, g.ow - 1
     whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w

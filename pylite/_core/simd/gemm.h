@@ -110,6 +110,9 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
                     int column_first, const float *bias, float low, float high, float *y)) \
   /* acc[j] += ((a[k] w[k][j]) scale[j]) row for one k after the other: PL_SCALED columns */ \
   X(scaled_sums, (ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row, float *acc)) \
+  /* y[j] = clamp(sum over blocks of (a . w[j]) scale[j][block], times row, + bias[j]); w: [n][blocks][size] */ \
+  X(blockwise_sums, (ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w, \
+                     const float *scale, float row, const float *bias, float low, float high, float *y)) \
   /* one line of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \

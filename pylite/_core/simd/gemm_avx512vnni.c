@@ -112,15 +112,31 @@ FORCED void tile_q8(int R, int V, int rows, int n, ptrdiff_t depth, const uint8_
     }
   const pl_columns own = *q; /* y may not be taken to overlap it */
   const ends e = ends_of(q);
-  const __mmask64 columns = first_bytes(n);
   const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  enum { TOGETHER = 4 }; /* vectors that are narrowed to bytes at once: of several rows where V is 1 or 2 */
+  const int step = V == 3 ? 1 : TOGETHER / V;
 #pragma GCC unroll 12
-  for (int r = 0; r < R; r++)
+  for (int r = 0; r < R; r += step)
     if (r < rows) {
-      __m512i v[4];
+      __m512i v[TOGETHER];
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) v[i] = i < V ? requantize(acc[r][i], &own, j + LANES * i) : v[0];
-      _mm512_mask_storeu_epi8(y + r * ldy, columns, _mm512_permutexvar_epi32(in_order, narrow(v, &e)));
+      for (int i = 0; i < TOGETHER; i++)
+        v[i] = i < V || (V < 3 && r + i / V < R) ? requantize(acc[r + i / V][i % V], &own, j + i % V * LANES) : v[0];
+      __m512i bytes = _mm512_permutexvar_epi32(in_order, narrow(v, &e));
+      uint8_t *to = y + r * ldy;
+      if (V >= 3) {
+        _mm512_mask_storeu_epi8(to, first_bytes(n), bytes);
+      } else if (V == 2) {
+        _mm256_mask_storeu_epi8(to, (__mmask32)first_bytes(n), _mm512_castsi512_si256(bytes));
+        if (r + 1 < rows)
+          _mm256_mask_storeu_epi8(to + ldy, (__mmask32)first_bytes(n), _mm512_extracti64x4_epi64(bytes, 1));
+      } else {
+        const __mmask16 m = (__mmask16)first_bytes(n);
+        _mm_mask_storeu_epi8(to, m, _mm512_castsi512_si128(bytes));
+        if (r + 1 < rows) _mm_mask_storeu_epi8(to + ldy, m, _mm512_extracti32x4_epi32(bytes, 1));
+        if (r + 2 < rows) _mm_mask_storeu_epi8(to + 2 * ldy, m, _mm512_extracti32x4_epi32(bytes, 2));
+        if (r + 3 < rows) _mm_mask_storeu_epi8(to + 3 * ldy, m, _mm512_extracti32x4_epi32(bytes, 3));
+      }
     }
 }
 
@@ -246,11 +262,13 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   }
 }
 
-/* 3x3, stride 1: each column of three taps is loaded once, for the three outputs that it touches. */
-static void slide3x3(const pl_dw_window *g, int flip, const int8_t *w, const pl_columns *q, uint8_t *y) {
+/* 3x3, stride 1: each column of three taps is loaded once, for the three outputs that it touches.  With a weight zero
+ * point, its multiple of the taps' sum is taken off each column. */
+FORCED void slide3x3(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
   const __mmask64 m = first_bytes(g->c);
-  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), zero = _mm512_set1_epi32(w_zero);
+  const __m512i three_ones = _mm512_set1_epi32(0x00010101);
   const pl_columns own = *q;
   const ends e = ends_of(q);
   for (ptrdiff_t b = 0; b < blocks; b++) {
@@ -261,14 +279,10 @@ static void slide3x3(const pl_dw_window *g, int flip, const int8_t *w, const pl_
       row[i] = (g->row[i] ? g->row[i] : g->zero) + c;
       step[i] = g->row[i] ? g->c : 0;
     }
-    __m512i w0[4], w1[4], w2[4], bias[4], one[4], two[4];
+    const int8_t *wb = w + b * 12 * 64;
+    __m512i one[4], two[4], bias[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-      w0[i] = _mm512_loadu_si512(w + (b * 12 + i) * 64);
-      w1[i] = _mm512_loadu_si512(w + (b * 12 + 4 + i) * 64);
-      w2[i] = _mm512_loadu_si512(w + (b * 12 + 8 + i) * 64);
-      one[i] = two[i] = bias[i] = _mm512_loadu_si512(q->bias + j + LANES * i);
-    }
+    for (int i = 0; i < 4; i++) one[i] = two[i] = bias[i] = _mm512_loadu_si512(q->bias + j + LANES * i);
     /* columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad */
     for (ptrdiff_t x = -2; x < g->pixels; x++) {
       const ptrdiff_t column = x + 2 - g->pad;
@@ -283,9 +297,17 @@ static void slide3x3(const pl_dw_window *g, int flip, const int8_t *w, const pl_
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) {
         three[i] = bias[i];
-        DOT(one[i], v[i], w2[i]);
-        DOT(two[i], v[i], w1[i]);
-        DOT(three[i], v[i], w0[i]);
+        DOT(one[i], v[i], _mm512_loadu_si512(wb + 64 * (8 + i)));
+        DOT(two[i], v[i], _mm512_loadu_si512(wb + 64 * (4 + i)));
+        DOT(three[i], v[i], _mm512_loadu_si512(wb + 64 * i));
+        if (w_zero) { /* at most 3 * 255, so 16-bit products of its low half suffice */
+          __m512i sum = _mm512_setzero_si512();
+          DOT(sum, v[i], three_ones);
+          sum = _mm512_madd_epi16(sum, zero);
+          one[i] = _mm512_sub_epi32(one[i], sum);
+          two[i] = _mm512_sub_epi32(two[i], sum);
+          three[i] = _mm512_sub_epi32(three[i], sum);
+        }
       }
       if (x >= 0) finish(one, &own, j, &e, m, y + x * g->c + c);
 #pragma GCC unroll 4
@@ -295,10 +317,12 @@ static void slide3x3(const pl_dw_window *g, int flip, const int8_t *w, const pl_
 }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && w_zero == 0)
-    slide3x3(g, flip, w, q, y);
-  else
+  if (g->fh != 3 || g->fw != 3 || g->stride != 1 || g->dilation != 1)
     any_filter(g, flip, w_zero, w, q, y);
+  else if (w_zero)
+    slide3x3(g, flip, w_zero, w, q, y);
+  else
+    slide3x3(g, flip, 0, w, q, y);
 }
 
 void pl_fill_gemm_avx512vnni(pl_slots *s);
