@@ -10,6 +10,7 @@ _HOMES = {
         "pylite.signature": "SignatureRunner",
         "pylite.custom": "CustomOp custom_op",
         "pylite.delegation": "DelegateFlags PythonDelegate",
+        "pylite.pointers": "from_pointers",
         "pylite.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
         "pylite.delegates": "Delegate load_delegate",
         "pylite.capi": "get_include load_custom_ops",

@@ -27,6 +27,7 @@ from pylite.interpreter import Interpreter as Interpreter
 from pylite.interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
 from pylite.interpreter import OpResolverType as OpResolverType
 from pylite.model import Model as Model
+from pylite.pointers import from_pointers as from_pointers
 from pylite.resolver import BuiltinOpResolver as BuiltinOpResolver
 from pylite.resolver import MutableOpResolver as MutableOpResolver
 from pylite.resolver import OpResolver as OpResolver
@@ -64,6 +65,7 @@ __all__ = [
     "ViewError",
     "__version__",
     "custom_op",
+    "from_pointers",
     "get_include",
     "get_version",
     "install_as",

@@ -70,14 +70,13 @@ def bind(calls, storage, model):
             elif kind is Packed:
                 a = model.pack(a)
             args.append(a)
-        kernels.append(kernel_class(call.kernel)(*args))
+        make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
+        kernels.append(make(*args))
     return kernels
 
 
 @cache
 def kernel_class(name):
-    """The class or function `family.Name` of pylite._core.kernels; a class stands for itself."""
-    if isinstance(name, type):
-        return name
+    """The class or function `family.Name` of pylite._core.kernels."""
     module, attribute = name.split(".")
     return getattr(importlib.import_module("pylite._core.kernels." + module), attribute)

@@ -13,6 +13,9 @@ from pylite.schema import flex
 class CustomOp:
     """The base of an op in Python.  One object is made for each node of each interpreter.
 
+    Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel:
+    it gets the same arrays, when memory has been planned, and the loop runs what it makes without the GIL.
+
     `__init__(options)` once, when the interpreter is created; `prepare(node)` before memory is planned, and again at
     each resize; `invoke(*inputs, *outputs, *temporaries)` per inference; `free()` once, with the interpreter.
     What any of them raises reaches the caller as the cause of an error that names the node.
@@ -107,8 +110,8 @@ class Registration:
         if not callable(implementation):
             raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
         if isinstance(implementation, type):
-            if not callable(getattr(implementation, "invoke", None)):
-                raise TypeError(f"op {name!r}: {implementation.__name__} has no method invoke()")
+            if not runnable(implementation):
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no method invoke() or kernel()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
             self._make = implementation
@@ -172,14 +175,36 @@ class Hosted:
         return broadcast(node)
 
     def lower(self, node):
-        return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *node.inputs,
-                    *node.outputs, *self._prepared.temporaries)
+        arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
+        kernel = getattr(self.op, "kernel", None)
+        if kernel is not None:
+            return Call(_Bound(self.where, kernel), *arrays)
+        return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *arrays)
 
     def close(self):
         """Free the object, once."""
         op, self.op, self._prepared = self.op, None, None
         if op is not None and hasattr(op, "free"):
             op.free()
+
+
+class _Bound:
+    """Makes the Kernel of a node, whose failure it tells with the node's name."""
+
+    def __init__(self, where, make):
+        self._where = where
+        self._make = make
+        self.__name__ = getattr(make, "__name__", "Kernel")
+
+    def __call__(self, *arrays):
+        from pylite._core.kernel import Kernel
+        try:
+            kernel = self._make(*arrays)
+            if not isinstance(kernel, Kernel):
+                raise TypeError(f"{kernel!r} is no pylite._core.kernel.Kernel")
+            return kernel
+        except Exception as error:
+            raise failure(self._where, "could not bind its kernel", error) from error
 
 
 class _Function(CustomOp):
@@ -207,6 +232,11 @@ def _keywords(function):
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def runnable(implementation):
+    """Has it an invoke() or a kernel()?"""
+    return any(callable(getattr(implementation, name, None)) for name in ("invoke", "kernel"))
 
 
 def failure(where, what, error):

@@ -3,7 +3,7 @@ import dataclasses
 import enum
 
 from pylite import lowering
-from pylite.custom import Hosted
+from pylite.custom import Hosted, runnable
 from pylite.errors import DelegationError
 from pylite.graph import Operator
 from pylite.node import Node, Value
@@ -46,7 +46,8 @@ class PythonDelegate:
     def compile(self, part):
         """The kernel for `part`, a DelegatePart: an object with invoke(*inputs, *outputs, *temporaries).
 
-        It may have prepare(node), which returns the outputs' shapes, or None where they are known or stay, and free().
+        It may have `kernel` instead, as a CustomOp may; prepare(node), which returns the outputs' shapes, or None where
+        they are known or stay; and free().
         """
         raise NotImplementedError(f"{self.name} has no compile()")
 
@@ -90,8 +91,8 @@ class DelegateGraph:
 
         def make(operator, part):
             kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
-            if not callable(getattr(kernel, "invoke", None)):
-                raise TypeError(f"compile() returned {kernel!r}, which has no method invoke()")
+            if not runnable(kernel):
+                raise TypeError(f"compile() returned {kernel!r}, which has no method invoke() or kernel()")
             return _PartOp(delegation, operator, part, delegate.name, kernel)
         delegation.replace(claimed, delegate, make)
 

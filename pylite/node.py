@@ -140,7 +140,7 @@ class Packed:
 
 
 class Call:
-    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a class; `args` go to it.
+    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
 
     inplace: (y, x) when the kernel may write y over x, should x be needed no more.
     """

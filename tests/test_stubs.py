@@ -7,7 +7,7 @@ import pytest
 
 import pylite
 
-PUBLIC = "interpreter|capi|custom|delegation|resolver|signature|delegates|model|shim|errors"
+PUBLIC = "interpreter|capi|custom|delegation|pointers|resolver|signature|delegates|model|shim|errors"
 ALLOWED = rf"""
 pylite\.(?!({PUBLIC})\b)[a-z]\w*\..*
 pylite\._core.*

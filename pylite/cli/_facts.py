@@ -147,7 +147,9 @@ def _kernels(allocation):
     found = {}
     if allocation is not None:
         for call in allocation.lowered.calls:
-            name = call.kernel if isinstance(call.kernel, str) else f"plug-in ({call.kernel.__name__})"
+            name = call.kernel
+            if not isinstance(name, str):
+                name = f"plug-in ({getattr(name, '__name__', name)})"
             found.setdefault(call.node.index, []).append(name)
     return found
 

@@ -1,0 +1,132 @@
+"""A kernel that a user writes in Cython against the published .pxd files, and that the loop runs without the GIL."""
+import importlib.util
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite.schema.builder import ModelBuilder
+
+SOURCE = '''
+# cython: language_level=3, boundscheck=False, initializedcheck=False
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool
+
+
+cdef class Scale(Kernel):
+    ERRORS = {1: "a number is too large"}
+    cdef const float[::1] x
+    cdef float[::1] y
+    cdef float gain
+
+    def __init__(self, const float[::1] x, float[::1] y, float gain=0.5):
+        self.x, self.y, self.gain = x, y, gain
+        self.fn = <kernel_fn>scale
+
+
+cdef int scale(Scale self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(self.x.shape[0]):
+        if self.x[i] > 1000:
+            return 1
+    parallel_for(pool, self.x.shape[0], 4, rows, <void *>self)
+    return 0
+
+
+cdef void rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        (<Scale>ctx).y[i] = (<Scale>ctx).x[i] * (<Scale>ctx).gain
+'''
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    pytest.importorskip("Cython", reason="Cython is not installed")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "scaling.pyx").write_text(SOURCE)
+    root = Path(pylite.__file__).parents[1]
+    subprocess.run([sys.executable, "-m", "cython", "-I", str(root), "scaling.pyx"], cwd=folder, check=True)
+    library = folder / f"scaling{sysconfig.get_config_var('EXT_SUFFIX')}"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-w", f"-I{sysconfig.get_path('include')}",
+                    f"-I{pylite.get_include()}/pylite", "scaling.c", "-o", str(library)], cwd=folder, check=True)
+    spec = importlib.util.spec_from_file_location("scaling", library)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def interpreter(op, size=100, dtype="float32", **arguments):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (size,), dtype), m.tensor("y", (size,), dtype)
+    m.operator("Scale", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    known = pylite.BuiltinOpResolver()
+    known.add_custom("Scale", op)
+    return pylite.Interpreter(model_content=m.build(), op_resolver=known, **arguments)
+
+
+def run(i, x):
+    i.allocate_tensors()
+    i.set_tensor(0, x)
+    i.invoke()
+    return i.get_tensor(1)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_class(kernels, threads):
+    class Scale(pylite.CustomOp):
+        kernel = kernels.Scale
+    x = np.arange(100, dtype=np.float32)
+    np.testing.assert_array_equal(run(interpreter(Scale, num_threads=threads), x), x / 2)
+
+
+def test_a_function_that_makes_it(kernels):
+    class Scale(pylite.CustomOp):
+        def kernel(self, x, y):
+            return kernels.Scale(x, y, 3)
+    i = interpreter(Scale)
+    x = np.arange(100, dtype=np.float32)
+    np.testing.assert_array_equal(run(i, x), x * 3)
+    x[7] = 2000
+    with pytest.raises(RuntimeError, match="node 0 Scale failed: a number is too large"):
+        run(i, x)
+
+
+def test_what_does_not_fit(kernels):
+    class Scale(pylite.CustomOp):
+        kernel = kernels.Scale
+    with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: ValueError: Buffer dtype mismatch"):
+        interpreter(Scale, dtype="int8").allocate_tensors()
+    class Nothing(pylite.CustomOp):
+        def kernel(self, x, y):
+            return 3
+    with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: TypeError: 3 is no"):
+        interpreter(Nothing).allocate_tensors()
+
+
+def test_a_kernel_of_a_delegate(kernels):
+    class D(pylite.PythonDelegate):
+        def supports(self, node):
+            return node.name == "ABS"
+
+        def compile(self, part):
+            class Kernel:
+                kernel = kernels.Scale
+            return Kernel()
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+    m.operator("ABS", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[D()])
+    assert run(i, np.array([2, 4, 6], np.float32)).tolist() == [1, 2, 3]

@@ -1,0 +1,110 @@
+"""Ops made of function pointers, whoever made these."""
+import ctypes
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import pointers, resolver
+from pylite.schema.builder import ModelBuilder
+
+INIT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def run(op):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+    m.operator("Mine", [x], [y], custom_options=b"abcd")
+    m.inputs([x])
+    m.outputs([y])
+    known = resolver.MutableOpResolver()
+    known.add_custom("Mine", op)
+    i = pylite.Interpreter(model_content=m.build(), op_resolver=known)
+    i.allocate_tensors()
+    i.set_tensor(0, np.array([1, 2, 3], np.float32))
+    i.invoke()
+    return i
+
+
+def logging(log):
+    """The four functions, from ctypes."""
+    def init(context, buffer, length):
+        log.append(("init", ctypes.string_at(buffer, length)))
+        return 77
+
+    def call(what):
+        def function(context, node):
+            log.append((what,))
+            return 0
+        return CALL(function)
+    return {"init": INIT(init), "free": FREE(lambda context, data: log.append(("free", data))),
+            "prepare": call("prepare"), "invoke": call("invoke")}
+
+
+def test_ctypes():
+    log = []
+    op = pylite.from_pointers("Mine", **logging(log))
+    i = run(op)
+    del i
+    assert log == [("init", b"abcd"), ("prepare",), ("invoke",), ("free", 77)]
+
+
+def test_addresses_and_objects_with_an_address():
+    log = []
+    functions = logging(log)
+    addresses = {k: ctypes.cast(f, ctypes.c_void_p).value for k, f in functions.items()}
+
+    class Compiled:     # numba's cfunc has its pointer there
+        address = addresses["invoke"]
+    run(pylite.from_pointers("Mine", **{**addresses, "invoke": Compiled()}))
+    assert ("invoke",) in log
+
+
+def test_capsules():
+    log = []
+    functions = logging(log)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    name = b"TfLiteStatus (TfLiteContext *, TfLiteNode *)"
+    capsule = new(ctypes.cast(functions["invoke"], ctypes.c_void_p), name, None)
+    run(pylite.from_pointers("Mine", invoke=capsule))
+    assert log == [("invoke",)]
+
+
+def test_cffi():
+    cffi = pytest.importorskip("cffi", reason="cffi is not installed")
+    ffi, log = cffi.FFI(), []
+
+    @ffi.callback("int(void *, void *)")
+    def invoke(context, node):
+        log.append("invoke")
+        return 0
+    run(pylite.from_pointers("Mine", invoke=invoke))
+    assert log == ["invoke"]
+
+
+def test_numba():
+    numba = pytest.importorskip("numba", reason="numba is not installed")
+    pointer = numba.types.voidptr
+
+    @numba.cfunc(numba.types.int32(pointer, pointer))
+    def invoke(context, node):
+        return 1
+    with pytest.raises(RuntimeError, match="Mine"):
+        run(pylite.from_pointers("Mine", invoke=invoke))
+
+
+def test_failures_are_named():
+    with pytest.raises(RuntimeError, match="Mine"):
+        run(pylite.from_pointers("Mine", invoke=CALL(lambda context, node: 1)))
+
+
+@pytest.mark.parametrize("function", ["text", 0, len, 1.5])
+def test_what_is_no_function(function):
+    with pytest.raises(TypeError, match="invoke of op 'Mine'"):
+        pylite.from_pointers("Mine", invoke=function)
+    with pytest.raises(TypeError, match="needs an invoke"):
+        pylite.from_pointers("Mine", invoke=None)
+    assert pointers.address(None) is None
