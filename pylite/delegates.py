@@ -1,5 +1,5 @@
 """Delegates: shared libraries, made for the C API of TensorFlow Lite, that take over parts of a graph."""
-import ctypes
+import os
 
 from pylite.errors import DelegateError, DelegateLibraryError
 
@@ -15,10 +15,11 @@ class Delegate:
     """
 
     def __init__(self, library, options=None):
+        from pylite._core.capi import external, libraries
         self._library = None
         self._options = {str(key): str(value) for key, value in (options or {}).items()}
         try:
-            loaded = ctypes.PyDLL(library)
+            loaded = libraries.load(library)
         except OSError as error:
             raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
         for name in ENTRY_POINTS:
@@ -26,15 +27,22 @@ class Delegate:
                 raise DelegateError(f"Failed to load delegate from {library}\nit is no delegate: it does not export "
                                     f"{name}")
         self._library = loaded
-        self._create()
+        self._native = external
+        self._handle = external.create(loaded, library, self._options)      # ends the delegate when nothing uses it
+        self.name = os.path.basename(os.fspath(library))
 
-    def _create(self):
-        raise DelegateError(f"Failed to load delegate from {self._library._name}\ndelegates in C need the plug-in "
-                            "support, which this version of pylite does not have yet; run the model without it")
+    @property
+    def flags(self):
+        """Its DelegateFlags, as a number."""
+        return self._native.flags(self._handle.address)
+
+    def modify(self, delegation):
+        """Called by the runtime: let it look at a graph and take nodes."""
+        self._native.modify(self, delegation)
 
     def _get_native_delegate_pointer(self):
         """Address of the TfLiteDelegate."""
-        return self._delegate_ptr
+        return self._handle.address
 
 
 def load_delegate(library, options=None):

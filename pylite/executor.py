@@ -106,6 +106,8 @@ class Executor:
     def rebind(self, pool):
         """Use other worker threads; the contents of inputs and variables stay."""
         was_ready, self.pool = self.ready, pool
+        if self.tables is not None:
+            self.tables.host.set_threads(pool.threads)
         kept = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
         self._cache.clear()
         self._suspend()
@@ -182,7 +184,10 @@ class Executor:
             self._cache.clear()
         known = self._cache.pop(key, None)
         if known is None:
-            known = self._bind(lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find))
+            lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find)
+            if self.tables is not None:
+                self.tables.finish(lowered)
+            known = self._bind(lowered)
         self._cache[key] = known
         self._evict()
         self.current = known

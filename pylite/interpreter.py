@@ -56,7 +56,7 @@ class Interpreter:
                  op_resolver=None):
         self._lock = threading.RLock()
         self._executors = {}
-        self._shared = {}
+        self._shared = {"executors": self._executors}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
         self._options = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
                          "experimental_op_resolver_type": experimental_op_resolver_type,

@@ -7,7 +7,8 @@ from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
 
-KINDS = ("classic",)
+KINDS = ("classic", "opaque", "registerer")
+MAGIC = 0x70796c697465          # tells pylite's resolvers from other runtimes' in resolver.c
 
 
 class NativeOp:
@@ -54,6 +55,10 @@ def load(path, functions=None, kind="classic"):
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not functions:
         raise ValueError("name the functions of the library that give the registrations")
+    if kind == "registerer":
+        return _registered(path, [functions] if isinstance(functions, str) else functions)
+    if kind == "opaque":
+        libraries.support("opaque")
     library = libraries.load(path)
     if isinstance(functions, str):
         functions = [functions]
@@ -74,3 +79,46 @@ def _from_function(library, path, name, symbol, kind):
     if not (name or own_name):
         raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
     return NativeOp(name or own_name, version, kept=library, **where)
+
+
+_add_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
+
+
+class _Resolver(ctypes.Structure):
+    """What C++ functions that register ops get for a resolver."""
+    _fields_ = (("magic", ctypes.c_uint64), ("add", _add_t))
+
+
+def _registered(path, symbols):
+    """The ops that C++ functions add to a tflite::MutableOpResolver."""
+    libraries.support("resolver")
+    library = libraries.load(path)
+    found = []
+
+    def add(name, registration, low, high):
+        # It may be gone when its caller returns.  The whole of it is read only where there are no functions.
+        content = ctypes.string_at(registration, 64)
+        if not any(content[:32]):
+            content = ctypes.string_at(registration, 72)
+        copy = ctypes.create_string_buffer(content, 88)
+        op = NativeOp(name.decode(), low, registration=ctypes.addressof(copy), kept=(library, copy))
+        op.versions = low, high
+        found.append(op)
+
+    ours = _Resolver(MAGIC, _add_t(add))
+    for symbol in symbols:
+        function = _mangled(library, symbol, path)
+        function.restype = None
+        function.argtypes = [ctypes.c_void_p]
+        function(ctypes.addressof(ours))
+    return found
+
+
+def _mangled(library, name, path):
+    """The function `name`, or `void name(tflite::MutableOpResolver*)` as C++ compilers call it."""
+    parts = name.split("::")
+    inner = "".join(f"{len(part)}{part}" for part in parts)
+    for symbol in (name, f"_Z{inner if len(parts) == 1 else f'N{inner}E'}PN6tflite17MutableOpResolverE"):
+        if hasattr(library, symbol):
+            return getattr(library, symbol)
+    return libraries.function(library, name, path)

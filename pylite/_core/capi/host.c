@@ -166,13 +166,6 @@ static void release_node(pl_host *host, pl_node *node) {
 
 // ---- The functions of the context ----
 
-bool pl_size_of(TfLiteType type, size_t *bytes) {
-  static const unsigned char sizes[] = {0, 4, 4, 1, 8, 0, 1, 2, 8, 1, 2, 8, 16, 8, 4, 0, 4, 2, 1, 2, 1, 1};
-  if ((unsigned)type >= sizeof(sizes) || sizes[type] == 0) return false;
-  *bytes = sizes[type];
-  return true;
-}
-
 static bool is_ours(const pl_host *host, const TfLiteTensor *tensor) {
   const char *at = (const char *)tensor, *start = (const char *)host->context.tensors;
   return tensor != NULL && at >= start && at < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
@@ -493,16 +486,6 @@ int pl_host_node(pl_host *host, int builtin_code, const char *custom_name, int v
   node->reg.prepare = not_callable;
   node->reg.invoke = not_callable;
   return n->inputs != NULL && n->outputs != NULL && n->temporaries != NULL && node->inputs != NULL ? 0 : -1;
-}
-
-TfLiteOperator *pl_identity(pl_node *node) {
-  if (node->op != NULL) return node->op;
-  if (node->identity == NULL && (node->identity = calloc(1, sizeof(TfLiteOperator))) != NULL) {
-    node->identity->builtin_code = (TfLiteBuiltinOperator)node->reg.builtin_code;
-    node->identity->version = node->reg.version;
-    node->identity->custom_name = node->reg.custom_name != NULL ? strdup(node->reg.custom_name) : NULL;
-  }
-  return node->identity;
 }
 
 // ---- Delegates ----

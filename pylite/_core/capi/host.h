@@ -112,7 +112,13 @@ int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 extern pl_guards pl_guard;
 
 void pl_report(pl_host *, const char *format, va_list);
-bool pl_size_of(TfLiteType, size_t *bytes);
-TfLiteOperator *pl_identity(pl_node *);
+
+// Bytes of one element; false for types without a size.
+static inline bool pl_size_of(TfLiteType type, size_t *bytes) {
+  static const unsigned char sizes[] = {0, 4, 4, 1, 8, 0, 1, 2, 8, 1, 2, 8, 16, 8, 4, 0, 4, 2, 1, 2, 1, 1};
+  if ((unsigned)type >= sizeof(sizes) || sizes[type] == 0) return false;
+  *bytes = sizes[type];
+  return true;
+}
 
 #endif

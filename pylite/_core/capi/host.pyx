@@ -1,5 +1,6 @@
-"""The tables that plug-ins see, from Python: a Host for each subgraph that has plug-ins, and the kernel that runs one."""
-from libc.stdint cimport int64_t, intptr_t, uintptr_t
+"""The tables that plug-ins see: a Host for each subgraph that has plug-ins, and the kernels that run them."""
+cimport cython
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -142,24 +143,39 @@ cdef class Externals:
         free(self.table)
 
 
+cdef class Handle:
+    """A TfLiteDelegate, and the function that ends it when nothing holds it any more: neither its owner nor a Host."""
+    cdef void (*end)(void *) noexcept
+    cdef readonly uintptr_t address
+
+    def __cinit__(self, uintptr_t address, uintptr_t end):
+        self.address = address
+        self.end = <void (*)(void *) noexcept>end
+
+    def __dealloc__(self):
+        self.end(<void *>self.address)
+
+
+@cython.no_gc_clear     # what the tables need when they go is still there, also when a cycle is collected
 cdef class Host:
     """The tables of one subgraph.
 
-    Set before a delegate is applied: partition(nodes) -> ([(nodes, inputs, outputs)], plan); metadata(name) -> bytes or
-    None; subgraph(index) -> Host or None.  `pending` holds the exception that one of them raised.
+    Set before a delegate is applied: replace(nodes, registration, operator, delegate), the last three as addresses;
+    partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) -> Host or None.
+    `pending` holds the exception that one of them raised.
     """
     cdef pl_host *host
     cdef Externals externals
     cdef list kept              # what tensors and nodes point into
+    cdef tuple handles          # the delegates, which must outlive the tables; the collector would empty a list
     cdef list previews
     cdef TfLiteDelegateParams *previewed
-    cdef public object partition, metadata, subgraph, pending
-    cdef public list delegated  # [(node index, nodes, inputs, outputs)] of the delegate applied now
+    cdef public object replace, partition, metadata, subgraph, pending
     cdef object __weakref__
 
     def __cinit__(self, Py_ssize_t tensors, Externals externals):
         self.kept = []
-        self.delegated = []
+        self.handles = ()
         self.externals = externals
         self.host = pl_host_new(tensors, &callbacks, <void *>self, externals.table)
         if self.host == NULL:
@@ -196,7 +212,9 @@ cdef class Host:
         cdef TfLiteIntArray *b = ints(outputs)
         cdef TfLiteIntArray *c = ints(intermediates)
         cdef bytes encoded = None if name is None else name.encode()
-        cdef const char *custom_name = NULL if encoded is None else <const char *>encoded
+        cdef const char *custom_name = NULL
+        if encoded is not None:
+            custom_name = encoded
         cdef size_t size = params.shape[0]
         cdef int length = <int>options.shape[0]
         cdef int status = pl_host_node(self.host, builtin_code, custom_name, version, a, b, c,
@@ -322,34 +340,38 @@ cdef class Host:
     # Delegates.
 
     def apply(self, uintptr_t delegate):
-        """Prepare() of the TfLiteDelegate at this address; a status.  What it claimed is in `delegated`."""
-        self.delegated = []
+        """Prepare() of the TfLiteDelegate at this address; a status."""
         self.pending = None
         cdef TfLiteStatus status = pl_host_apply(self.host, <TfLiteDelegate *>delegate)
         self.drop_previews()
         return status
 
-    def add_delegate_nodes(self, parts, uintptr_t registration, uintptr_t operator, uintptr_t delegate):
-        """A node for each (nodes, inputs, outputs) of `parts`, initialised in turn; a status."""
-        cdef TfLiteStatus status = kTfLiteOk
-        cdef TfLiteIntArray *a
-        cdef TfLiteIntArray *b
-        cdef TfLiteIntArray *c
-        cdef bint first = True
-        for nodes, inputs, outputs in parts:
-            a, b, c = ints(nodes), ints(inputs), ints(outputs)
-            status = pl_host_delegate_node(self.host, <const TfLiteRegistration *>registration,
-                                           <TfLiteOperator *>operator, <TfLiteDelegate *>delegate, a, b, c)
-            if operator and first:
-                self.host.nodes[self.host.num_nodes - 1].owns_op = True     # one of the nodes ends its life
-                first = False
-            free(a)
-            free(b)
-            free(c)
-            if status != kTfLiteOk:
-                return status
-            self.delegated.append((self.host.num_nodes - 1, nodes, inputs, outputs))
+    def add_delegate_node(self, nodes, inputs, outputs, uintptr_t registration, uintptr_t operator,
+                          uintptr_t delegate):
+        """A node of a delegate in place of `nodes`, initialised; a status."""
+        cdef TfLiteIntArray *a = ints(nodes)
+        cdef TfLiteIntArray *b = ints(inputs)
+        cdef TfLiteIntArray *c = ints(outputs)
+        cdef TfLiteStatus status = pl_host_delegate_node(
+            self.host, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator,
+            <TfLiteDelegate *>delegate, a, b, c)
+        free(a)
+        free(b)
+        free(c)
         return status
+
+    def own_operator(self, int index):
+        """The TfLiteOperator of node `index` was handed over: it ends with that node."""
+        self.host.nodes[index].owns_op = True
+
+    def delegate_of(self, int index):
+        """Address of the TfLiteDelegate whose kernel runs node `index`, or 0."""
+        return <uintptr_t>self.host.nodes[index].node.delegate
+
+    def hold(self, Handle handle):
+        """Let a delegate live as long as these tables."""
+        if handle not in self.handles:
+            self.handles += (handle,)
 
     def set_plan(self, plan):
         cdef TfLiteIntArray *fresh = ints(plan)
@@ -367,7 +389,6 @@ cdef class Host:
     def undo(self):
         """Take every delegate's nodes out again."""
         pl_host_undo(self.host)
-        self.delegated = []
 
     def read_back(self, int index):
         """Bring a stale tensor's contents to memory; a status."""
@@ -394,7 +415,6 @@ cdef class Host:
         return self.host.skippable
 
     cdef drop_previews(self):
-        cdef size_t i
         for address in self.previews or ():
             free(<void *><uintptr_t>address)
         self.previews = []
@@ -409,11 +429,8 @@ cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration,
                           const TfLiteIntArray *nodes, TfLiteDelegate *delegate) noexcept with gil:
     self = <Host>host.python
     try:
-        parts, plan = self.partition(numbers(nodes))
-        status = self.add_delegate_nodes(parts, <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
-        if status == kTfLiteOk:
-            self.set_plan(plan)
-        return status
+        self.replace(numbers(nodes), <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
+        return kTfLiteOk
     except BaseException as error:
         self.pending = error
         return kTfLiteError
@@ -428,7 +445,7 @@ cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes, TfLiteDele
     cdef TfLiteDelegateParams *one
     cdef char *at
     try:
-        parts, _ = self.partition(numbers(nodes))
+        parts = self.partition(numbers(nodes))
         self.drop_previews()
         self.previewed = <TfLiteDelegateParams *>calloc(max(1, len(parts)), pl_params_size)
         if self.previewed == NULL:
@@ -457,7 +474,7 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
     self = <Host>host.python
     cdef const unsigned char[::1] view
     try:
-        found = self.metadata((<bytes>name).decode())
+        found = None if self.metadata is None else self.metadata((<bytes>name).decode())
         if found is None or not len(found):
             return kTfLiteError
         view = found
@@ -473,7 +490,7 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
 cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) noexcept with gil:
     self = <Host>host.python
     try:
-        other = self.subgraph(index)
+        other = None if self.subgraph is None else self.subgraph(index)
         if other is None:
             return kTfLiteError
         context[0] = &(<Host>other).host.context

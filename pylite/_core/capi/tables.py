@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
-from pylite._core.capi.host import Externals, Host
+from pylite._core.capi.host import Externals, Host, Plugin, ReadBack
 from pylite._core.capi.layouts import TYPE_CODES, builtin_data
 from pylite.graph import NUMPY_DTYPES
+from pylite.node import Call, Value, View
 from pylite.schema.tables import enum_numbers
 
 MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
@@ -20,7 +21,8 @@ class Tables:
     """
 
     def __init__(self, executor):
-        subgraph = executor.subgraph
+        subgraph = executor.subgraph if executor.delegation is None else executor.delegation.original
+        self.native = 0                 # nodes of delegates in native code that are alive
         self.subgraph = subgraph        # as the model has it
         if "externals" not in executor.shared:
             executor.shared["externals"] = Externals()
@@ -29,6 +31,7 @@ class Tables:
             self._tensor(tensor)
         for operator in subgraph.operators:
             self._node(operator)
+        self.host.threads = executor.pool.threads
         variables = [t.index for t in subgraph.tensors if t.is_variable]
         self.host.finish([o.index for o in subgraph.operators], subgraph.inputs, subgraph.outputs, variables,
                          subgraph.name)
@@ -70,6 +73,51 @@ class Tables:
             if value is not None and value.tensor.data is None:
                 reshape(value.index, value.shape, _nbytes(value.dtype, value.shape))
 
+    def follow(self, delegation):
+        """Have the nodes, the plan and the shapes of a Delegation that goes on to native code."""
+        for operator in delegation.operators[self.host.num_nodes:]:
+            self.host.node(operator.builtin_code, None, operator.version, operator.inputs, operator.outputs, (), EMPTY,
+                           EMPTY)
+        self.host.set_plan(delegation.plan)
+        self.sync(delegation.seen())
+        self.unplace(range(self.host.model_tensors))
+
+    def ended(self):
+        """A delegate's node was ended; the last one takes the graph back to the model's."""
+        if self.native:
+            self.native -= 1
+            if not self.native:
+                self.host.undo()
+
+    def forget_delegates(self):
+        self.native = 0
+        self.host.undo()
+
+    def finish(self, lowered):
+        """Put a ReadBack before the first reader of each tensor that a delegate may leave in a buffer of its own."""
+        if not self.native:
+            return
+        waiting = {}        # root of the value -> (value, delegate of its node)
+        calls = []
+        for call in lowered.calls:
+            mine = self.host.delegate_of(call.args[1]) if call.kernel is Plugin else 0
+            for root in _reads(call) & waiting.keys():
+                if self.host.delegate_of(waiting[root][1].index) != mine:
+                    calls.append(self._read_back(*waiting.pop(root)))
+            calls.append(call)
+            if mine:
+                waiting.update((v.root, (v, call.node)) for v in call.node.outputs if v is not None and v.size)
+        for index in lowered.subgraph.outputs:
+            found = waiting.pop(lowered.values[index].root, None)
+            if found is not None:
+                calls.append(self._read_back(*found))
+        lowered.calls[:] = calls
+
+    def _read_back(self, value, node):
+        call = Call(ReadBack, self.host, value.index, value.bytes)
+        call.node = node
+        return call
+
     def unplace(self, indices):
         """Outside of invoke a tensor of the arena has no memory."""
         host = self.host
@@ -81,6 +129,11 @@ class Tables:
 def _nbytes(dtype, shape):
     """Bytes of a tensor of the arena; those of strings are known when they are written."""
     return 0 if NUMPY_DTYPES[dtype].hasobject else math.prod(shape) * NUMPY_DTYPES[dtype].itemsize
+
+
+def _reads(call):
+    """The roots of the values among the arguments of a call."""
+    return {a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View)}
 
 
 def tables_of(executor):

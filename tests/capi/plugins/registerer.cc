@@ -1,0 +1,43 @@
+// Ops in C++ that a function adds to a tflite::MutableOpResolver; one throws.
+#include <stdexcept>
+
+#include "tensorflow/lite/c/common.h"
+
+namespace tflite {
+class MutableOpResolver {
+ public:
+  void AddCustom(const char* name, const TfLiteRegistration* registration, int version = 1);
+  void AddCustom(const char* name, const TfLiteRegistration* registration, int min_version, int max_version);
+};
+}  // namespace tflite
+
+namespace {
+
+TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
+  return context->ResizeTensor(context, &context->tensors[node->outputs->data[0]],
+                               TfLiteIntArrayCopy(context->tensors[node->inputs->data[0]].dims));
+}
+
+TfLiteStatus Double(TfLiteContext* context, TfLiteNode* node) {
+  const TfLiteTensor& x = context->tensors[node->inputs->data[0]];
+  TfLiteTensor& y = context->tensors[node->outputs->data[0]];
+  for (size_t i = 0; i < y.bytes / sizeof(float); ++i) y.data.f[i] = 2 * x.data.f[i];
+  return kTfLiteOk;
+}
+
+TfLiteStatus Throw(TfLiteContext*, TfLiteNode*) { throw std::runtime_error("out of luck"); }
+
+}  // namespace
+
+void RegisterOps(tflite::MutableOpResolver* resolver) {
+  TfLiteRegistration registration = {};     // gone when this function returns
+  registration.prepare = Prepare;
+  registration.invoke = Double;
+  resolver->AddCustom("Double", &registration);
+  registration.invoke = Throw;
+  resolver->AddCustom("Throw", &registration, 1, 3);
+}
+
+namespace mine {
+void Register(tflite::MutableOpResolver* resolver) { RegisterOps(resolver); }
+}  // namespace mine
