@@ -52,8 +52,9 @@ def model(tmp_path):
 
 def run(*arguments, **environment):
     """Run Python beside this one's search path; its output."""
-    path = os.pathsep.join([*environment.pop("before", []), str(Path(pylite.__file__).parents[1])])
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True,
+    home = Path(pylite.__file__).parents[1]     # also where it runs: beside the checkout, "" would find the sources
+    path = os.pathsep.join([*environment.pop("before", []), str(home)])
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=home,
                           env={**os.environ, "PYTHONPATH": path, **environment})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -96,7 +96,7 @@ def test_a_damaged_file_is_one_line_and_code_2(tmp_path, capsys):
 def test_a_command_imports_no_other():
     code = "import sys; from pylite.cli import main; main(['inspect', '/no/such.tflite']); " \
            "sys.exit('pylite.cli.run' in sys.modules or 'PIL' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True)
     assert done.returncode == 0, done.stderr
 
 
