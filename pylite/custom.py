@@ -145,6 +145,7 @@ class Hosted:
     """The Op of one node that an object in Python runs."""
     attach = None
     stateful = True
+    blockwise = False
     versions = (0, 1 << 31)
 
     def __init__(self, where, op):

@@ -67,7 +67,7 @@ def unsupported(subgraph, operator, find=default.find):
         takes = ", ".join(str(d) for d in inputs)
         gives = ", ".join(str(d) for d in outputs)
         return f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
-    if not op.attach and any(i >= 0 and _blockwise(tensors[i]) for i in operator.inputs):
+    if not op.attach and not op.blockwise and any(i >= 0 and _blockwise(tensors[i]) for i in operator.inputs):
         return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
     return None
 

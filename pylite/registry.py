@@ -11,9 +11,9 @@ class Op:
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
     attach = None       # makes the Op of one node, where ops have a state; see pylite.custom
-    __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "_matches")
+    __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise", "_matches")
 
-    def __init__(self, name, versions, types, infer, lower, reference, stateful):
+    def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False):
         self.name = name
         self.versions = versions
         self.types = tuple(_parse(t) for t in types)
@@ -21,6 +21,7 @@ class Op:
         self.lower = lower
         self.reference = reference
         self.stateful = stateful
+        self.blockwise = blockwise
         self._matches = {}
 
     def __copy__(self):
@@ -45,7 +46,7 @@ class Op:
 _ops = {}
 
 
-def register(name, *, types, infer, lower, versions=(1, 1), reference=None, stateful=False):
+def register(name, *, types, infer, lower, versions=(1, 1), reference=None, stateful=False, blockwise=False):
     """Enter an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
@@ -53,8 +54,9 @@ def register(name, *, types, infer, lower, versions=(1, 1), reference=None, stat
     infer(node) -> list of the outputs' shapes.  lower(node) -> Call, Alias, Constant or a list of them.
     reference(*real arrays, options) -> what the op means, on real numbers.
     stateful: has an effect or memory of its own, so it is never folded.
+    blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
     """
-    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful)
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise)
 
 
 def same(dtypes, inputs=1, outputs=1):

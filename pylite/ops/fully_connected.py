@@ -35,6 +35,9 @@ def lower_fully_connected(node):
         raise node.error(f"has {b.size} elements for {columns} output columns", b)
     if x.dtype == "float32":
         return _lower_float(node, x, w, b, y, rows)
+    if w.block_size:
+        raise node.error(f"has a scale for each block of {w.block_size}, which an input of {x.dtype} cannot be "
+                         "multiplied by", w)
     for value in (x, w, y):
         if not value.quantized:
             raise node.error("has no scale, which an integer operator needs", value)
@@ -126,7 +129,7 @@ def reference_fully_connected(x, w, b, o):
     return y.reshape(*x.shape[:-1], w.shape[0]) if o.keep_num_dims else y
 
 
-register("FULLY_CONNECTED", versions=(1, 14), infer=infer_fully_connected, lower=lower_fully_connected,
+register("FULLY_CONNECTED", versions=(1, 14), blockwise=True, infer=infer_fully_connected, lower=lower_fully_connected,
          reference=reference_fully_connected,
          types=["float32 float32 float32? -> float32",
                 "float32 int8|uint8|int4|int2 float32? -> float32",
