@@ -104,6 +104,7 @@ def test_constants_made_in_prepare(test_op):
     ("y", "20 bytes"),
     ("g", "only for a delegate"),
     ("w", "lists tensor 99999"),
+    ("D", "must size their outputs in prepare"),
 ])
 def test_failures_in_prepare(test_op, trace, letter, words):
     i = pylite.Interpreter(model_content=chain("a" + letter), op_resolver=test_op)

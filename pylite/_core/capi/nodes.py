@@ -13,7 +13,8 @@ from pylite.errors import OpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Banded, Call, Constant, Scratch
 
-PACKED = ("int4", "int2", "uint4")      # types that plug-ins expect packed and pylite keeps unpacked
+# What plug-ins expect packed and pylite keeps unpacked.
+UNHOSTED = ("int4", "int2", "uint4", "string", "variant", "resource")
 
 
 class NativeNode:
@@ -44,8 +45,9 @@ class NativeNode:
         """prepare() of the plug-in; then look at all that it may have touched."""
         host = self.host
         for value in (*node.inputs, *node.outputs):
-            if value is not None and value.dtype in PACKED and value.tensor.data is None:
-                raise node.error(f"plug-ins cannot take computed tensors of type {value.dtype}", value)
+            if value is not None and value.dtype in UNHOSTED and value.tensor.data is None:
+                raise node.error(f"plug-ins in native code cannot take computed tensors of type {value.dtype} here",
+                                 value)
         self.tables.sync(node.inputs)
         self.tables.unplace([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
         status = host.prepare(self.index)
@@ -86,7 +88,10 @@ class NativeNode:
         if value.index < self.host.model_tensors and value.tensor.data is not None:
             raise node.error("it writes to a constant of the model", value)
         code, shape, where, _, _ = self._checked(node, value.index)
-        if where not in (ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO):
+        if where == DYNAMIC:
+            raise node.error("it sizes an output while it runs (kTfLiteDynamic); plug-ins in native code must size "
+                             "their outputs in prepare() here", value)
+        if where not in (ARENA_RW, ARENA_PERSISTENT, PERSISTENT_RO):
             raise node.error(f"its prepare() set the allocation type {where}", value)
         dtype = TYPE_NAMES.get(code)
         if dtype is None:
@@ -97,13 +102,13 @@ class NativeNode:
     def lower(self, node):
         tensors, banded, arrays, items = [], [], [], []
         for value in dict.fromkeys(node.inputs):
-            if value is None or value.tensor.data is not None or value.dtype == "string":
+            if value is None or value.tensor.data is not None:
                 continue
             tensors.append(value.index)
             banded.append(False)
             arrays.append(value.bytes)
         for value in node.outputs:
-            if value is None or value.dtype == "string":
+            if value is None:
                 continue
             where, address = self.host.facts(value.index)[2::2]
             if where == PERSISTENT_RO:
