@@ -433,6 +433,20 @@ class TestFailures:
         with pytest.raises(RuntimeError, match="written into the output arrays"):
             run(interpreter(model(), ("Atan", function)), X)
 
+    def test_an_op_that_meddles_with_its_own_interpreter(self):
+        """It may do harm to its results, and to nothing else."""
+        holder = []
+
+        def meddle(x, y):
+            i = holder[0]
+            i.resize_tensor_input(0, (x.shape[0] + 50, 60))
+            i.allocate_tensors()
+            y[...] = x
+        i = interpreter(model(nodes=3), ("Atan", meddle))
+        holder.append(i)
+        run(i, X)
+        assert i.get_input_details()[0]["shape"].tolist() == [52, 60]
+
     def test_an_op_without_invoke(self):
         with pytest.raises(RuntimeError, match=r"CustomOp has no invoke\(\)"):
             run(interpreter(model(), ("Atan", CustomOp)), X)

@@ -163,6 +163,22 @@ class TestLife:
         np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
         assert len(names(i)) == 4 and d.log == [("Prepare", [0, 1, 2, 3], (3,))]
 
+    def test_every_subgraph(self):
+        m = ModelBuilder()
+        for name in ("one", "two"):
+            m.subgraph(name)
+            x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+            m.operator("NEG", [x], [y])
+            m.inputs([x])
+            m.outputs([y])
+            m.signature(name, {"x": x}, {"y": y})
+        d = MyDelegate("NEG")
+        i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[d])
+        assert [line[0] for line in d.taken()] == ["Prepare", "init", "prepare"] * 2
+        np.testing.assert_array_equal(i.get_signature_runner("two")(x=X)["y"], -X)
+        np.testing.assert_array_equal(i.get_signature_runner("two")(x=X[:2])["y"], -X[:2])
+        assert [line[0] for line in d.log] == ["invoke", "free", "Prepare", "init", "prepare", "invoke"]
+
     def test_two_delegates(self):
         a, b = MyDelegate("NEG"), MyDelegate("EXP")
         i = interpreter(a, b)
