@@ -1,5 +1,10 @@
 /* One-operand rows: y[i] = f(x[i]); included by rows.c alone. */
 #include "functions.h"
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 /* `p` points at the row's parameters, as lowering packed them; each row says their layout. */
 #define UNARY_ROW(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
@@ -61,6 +66,38 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   PL_INDEPENDENT
   for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
 }
+#if defined(__AVX512BW__)
+/* 128 entries at a time.  Not every CPU of this rung has VBMI: rows.c asks. */
+__attribute__((target("avx512vbmi"))) static void lut8_vbmi(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx, *t = table;
+  uint8_t *y = vy;
+  const __m512i t0 = _mm512_loadu_si512(t), t1 = _mm512_loadu_si512(t + 64);
+  const __m512i t2 = _mm512_loadu_si512(t + 128), t3 = _mm512_loadu_si512(t + 192);
+  for (size_t i = 0; i < n; i += 64) {
+    __mmask64 some = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+    __m512i v = _mm512_maskz_loadu_epi8(some, x + i);
+    __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
+    _mm512_mask_storeu_epi8(y + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+  }
+}
+#elif defined(__aarch64__)
+/* 64 entries at a time; an index outside those leaves the byte as it is. */
+static void lut8_neon(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx, *t = table;
+  uint8_t *y = vy;
+  const uint8x16x4_t t0 = vld1q_u8_x4(t), t1 = vld1q_u8_x4(t + 64);
+  const uint8x16x4_t t2 = vld1q_u8_x4(t + 128), t3 = vld1q_u8_x4(t + 192);
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    uint8x16_t v = vld1q_u8(x + i), r = vqtbl4q_u8(t0, v);
+    r = vqtbx4q_u8(r, t1, veorq_u8(v, vdupq_n_u8(0x40)));
+    r = vqtbx4q_u8(r, t2, veorq_u8(v, vdupq_n_u8(0x80)));
+    r = vqtbx4q_u8(r, t3, veorq_u8(v, vdupq_n_u8(0xC0)));
+    vst1q_u8(y + i, r);
+  }
+  lut8(n - i, x + i, y + i, table);
+}
+#endif
 /* 8 bits to 16: table of 256 int16 */
 static void lut8_i16(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx;
