@@ -6,6 +6,13 @@
 #include "rounding.h"
 #include <string.h>
 
+/* ab + c, fused where the rung has it: floats may differ between rungs in their last bits, never between threads. */
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
+#define PL_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define PL_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
 PL_INLINE float pl_float_of(uint32_t bits) {
   float f;
   memcpy(&f, &bits, 4);
@@ -28,18 +35,18 @@ PL_INLINE float pl_clampf(float v, float low, float high) {
 
 /* exp(r) - 1 for |r| <= log(2) / 2, and x = r + n log(2) before it; |x| < 150 */
 PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
-  float t = x * 1.44269504f + 12582912.0f; /* 1.5 2^23: the sum's low bits are the nearest integer */
+  float t = PL_FMA(x, 1.44269504f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the nearest integer */
   float f = t - 12582912.0f;
-  float r = x - f * 0.693359375f;
+  float r = PL_FMA(f, -0.693359375f, x);
   *n = (int32_t)(pl_bits_of(t) - pl_bits_of(12582912.0f));
-  r = r - f * -2.12194440e-4f;
+  r = PL_FMA(f, 2.12194440e-4f, r);
   float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  return p * (r * r) + r;
+  p = PL_FMA(p, r, 1.3981999507e-3f);
+  p = PL_FMA(p, r, 8.3334519073e-3f);
+  p = PL_FMA(p, r, 4.1665795894e-2f);
+  p = PL_FMA(p, r, 1.6666665459e-1f);
+  p = PL_FMA(p, r, 5.0000001201e-1f);
+  return PL_FMA(p, r * r, r);
 }
 PL_INLINE float pl_exp(float x) {
   int32_t n;
@@ -62,7 +69,7 @@ PL_INLINE float pl_expm1(float x) {
   x = x < -20.0f ? -20.0f : x;
   float p = pl_expm1_reduced(x, &n);
   float power = pl_float_of((uint32_t)(n + 127) << 23);
-  return power * p + (power - 1.0f);
+  return PL_FMA(power, p, power - 1.0f);
 }
 PL_INLINE float pl_tanh(float x) {
   float t = pl_float_of(pl_bits_of(x) & 0x7FFFFFFFu);
@@ -72,7 +79,11 @@ PL_INLINE float pl_tanh(float x) {
 }
 /* Below -9 the reference takes exp(x) for 1 / (1 + exp(-x)): off by up to 1.2e-4 of the result. */
 PL_INLINE float pl_logistic(float x) {
-  float e = pl_exp(pl_float_of(pl_bits_of(x) | 0x80000000u));
+  int32_t n;
+  float below = pl_float_of(pl_bits_of(x) | 0x80000000u);
+  float t = below < -87.0f ? -87.0f : below; /* keeps 2^n normal; NaN passes */
+  float e = 1.0f + pl_expm1_reduced(t, &n);
+  e = below < -104.0f ? 0.0f : e * pl_float_of((uint32_t)(n + 127) << 23);
   return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
 /* erfc(z) = t exp(P(t) - z^2) with t = 1 / (1 + z / 2), z >= 0; P fitted on [0, 10] */
@@ -81,16 +92,16 @@ PL_INLINE float pl_erfc(float x) {
   z = z > 10.2f ? 10.2f : z; /* where exp gives 0 */
   float t = 1.0f / (1.0f + 0.5f * z);
   float p = 0.144930214f;
-  p = p * t - 0.6808272f;
-  p = p * t + 1.15673375f;
-  p = p * t - 0.696251929f;
-  p = p * t - 0.0802804306f;
-  p = p * t + 0.00126758602f;
-  p = p * t + 0.0346027985f;
-  p = p * t + 0.3866404f;
-  p = p * t + 0.998632789f;
-  p = p * t - 1.26544797f;
-  float r = t * pl_exp(p - z * z);
+  p = PL_FMA(p, t, -0.6808272f);
+  p = PL_FMA(p, t, 1.15673375f);
+  p = PL_FMA(p, t, -0.696251929f);
+  p = PL_FMA(p, t, -0.0802804306f);
+  p = PL_FMA(p, t, 0.00126758602f);
+  p = PL_FMA(p, t, 0.0346027985f);
+  p = PL_FMA(p, t, 0.3866404f);
+  p = PL_FMA(p, t, 0.998632789f);
+  p = PL_FMA(p, t, -1.26544797f);
+  float r = t * pl_exp(PL_FMA(-z, z, p));
   return x < 0.0f ? 2.0f - r : r;
 }
 
