@@ -25,6 +25,7 @@ class NativeNode:
     stateful = True
     versions = (0, 1 << 31)
     attach = None           # it is one already
+    blockwise = True        # a plug-in may look at anything
 
     def __init__(self, tables, index, name):
         self.tables = tables
