@@ -3,9 +3,11 @@
 A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
 schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
 """
-from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
+
+from pylite.records import record
 
 # Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
 # variant's size depend on their contents, so they have none.
@@ -22,7 +24,7 @@ _STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "i
 NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Quantization:
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
@@ -43,7 +45,7 @@ class Quantization:
     custom: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SparseDimension:
     """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
     format: str                         # "DENSE" or "SPARSE_CSR"
@@ -52,7 +54,7 @@ class SparseDimension:
     indices: np.ndarray | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Sparsity:
     """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
     traversal_order: tuple[int, ...]
@@ -60,7 +62,7 @@ class Sparsity:
     dimensions: tuple[SparseDimension, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class ExternalBuffer:
     """Where a constant lies outside the model: bytes [offset, offset + size) of the file `group`."""
     group: str
@@ -69,7 +71,7 @@ class ExternalBuffer:
     packing: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Tensor:
     """A tensor as the file declares it.
 
@@ -91,7 +93,7 @@ class Tensor:
     external: ExternalBuffer | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Operator:
     """One operator of a subgraph.
 
@@ -110,7 +112,7 @@ class Operator:
     custom_options: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Subgraph:
     """Operators in the order they run, and the tensors that they read and write."""
     index: int
@@ -121,7 +123,7 @@ class Subgraph:
     operators: tuple[Operator, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Signature:
     """A named entry to a subgraph: names of its inputs and outputs -> tensor indices."""
     key: str
@@ -130,12 +132,12 @@ class Signature:
     outputs: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Model:
     """A whole file.  metadata: name -> bytes; associated_files: the names in a zip archive appended to the model."""
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...] = ()
-    metadata: dict[str, memoryview] = field(default_factory=dict)
+    metadata: dict[str, memoryview] = MappingProxyType({})
     description: str = ""
     version: int = 3
     associated_files: tuple[str, ...] = ()

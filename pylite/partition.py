@@ -1,12 +1,11 @@
 """Which nodes a delegate may run together: TensorFlow Lite's partitioning of a graph, on plain indices."""
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _FROM_OUTSIDE = -2      # the epoch of graph inputs, constants and variables: always there
 _MISSING = -1           # the epoch of what nothing has computed yet
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(NamedTuple):
     """Nodes that may run one after the other with nothing in between.
 
     claimed: are they the delegate's?  nodes: their indices, in an order that fits their dependencies; inputs: tensors

@@ -1,7 +1,7 @@
 """The registry of ops: each module of pylite.ops enters its own, nothing else lists them."""
 import copy
 import importlib
-import pkgutil
+import os
 from functools import cache
 
 
@@ -16,7 +16,7 @@ class Op:
     def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False):
         self.name = name
         self.versions = versions
-        self.types = tuple(_parse(t) for t in types)
+        self.types = types
         self.infer = infer
         self.lower = lower
         self.reference = reference
@@ -39,7 +39,7 @@ class Op:
         known = self._matches.get(key)
         if known is None:
             known = self._matches[key] = any(
-                _fits(signature[0], inputs) and _fits(signature[1], outputs) for signature in self.types)
+                _fits(takes, inputs) and _fits(gives, outputs) for takes, gives in map(_parse, self.types))
         return known
 
 
@@ -87,15 +87,19 @@ def names():
 @cache
 def _load():
     import pylite.ops as package
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"pylite.ops.{module.name}")
+    for file in sorted(os.listdir(package.__path__[0])):
+        name, _, suffix = file.partition(".")
+        if suffix in ("py", "pyc") and name != "__init__":
+            importlib.import_module("pylite.ops." + name)
 
 
+@cache
 def _parse(signature):
     sides = signature.split("->")
     return tuple(tuple(_operand(word) for word in side.split()) for side in sides)
 
 
+@cache
 def _operand(word):
     repeats = word.endswith("*")
     optional = word.endswith("?")

@@ -1,6 +1,12 @@
 """The .tflite format: a checked reader and a writer over the flatbuffers package, driven by declarative tables."""
 from pylite.schema.loader import load
 from pylite.schema.reader import read
-from pylite.schema.writer import write
 
 __all__ = ["load", "read", "write"]
+
+
+def __getattr__(name):
+    if name != "write":
+        raise AttributeError(f"module 'pylite.schema' has no attribute {name!r}")
+    from pylite.schema.writer import write      # nothing that runs models needs it
+    return write

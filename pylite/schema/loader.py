@@ -3,7 +3,6 @@ import math
 import mmap
 import os
 import stat
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from pylite import graph
 from pylite.errors import ModelError
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.records import replace
 from pylite.schema.archive import archive_names
 from pylite.schema.packing import packed_size, string_positions
 from pylite.schema.reader import read

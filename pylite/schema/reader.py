@@ -6,7 +6,6 @@ a small file could unfold into a huge graph, what is decoded is budgeted by the 
 import struct
 
 import numpy as np
-from flatbuffers import packer
 
 from pylite.errors import ModelError
 from pylite.schema.tables import NUMBERS, enum, table, union
@@ -17,6 +16,7 @@ _MOST_TABLES = 1 << 19       # far more than any graph has; a hostile file then 
 _MOST_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
 _MOST_VTABLES = 10_000
 _VTABLE_HEAD = struct.Struct("<HH")
+_UNSIGNED, _SIGNED = struct.Struct("<I"), struct.Struct("<i")     # offsets
 _OFFSET = ("I", 4)
 _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with `git lfs pull`"),
                 (b"PK\3\4", "a zip archive, such as a .keras or .mar file"), (b"\x89HDF", "an HDF5 file"),
@@ -63,7 +63,7 @@ class _Reader:
                     raise ModelError(f"{INVALID}: it is {what}")
             raise ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
         try:
-            model = self.table("Model")(0, packer.uoffset.unpack_from(self.buffer)[0])
+            model = self.table("Model")(0, _UNSIGNED.unpack_from(self.buffer)[0])
             self.fetch_outside(model)
         except _Damage as damage:
             path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
@@ -106,7 +106,7 @@ class _Reader:
         new = kind.__new__
         plans = {}
         buffer = self.buffer
-        vtable_offset = packer.soffset.unpack_from
+        vtable_offset = _SIGNED.unpack_from
 
         def decode(at, offset):
             position = at + offset
@@ -201,7 +201,7 @@ class _Reader:
         start = at + offset + 4
         if not offset or start > self.size:
             raise _Damage(f"the vector lies outside the file ({self.size} bytes)" if offset else "null offset", at)
-        count, = packer.uoffset.unpack_from(self.buffer, start - 4)
+        count, = _UNSIGNED.unpack_from(self.buffer, start - 4)
         if start + count * width > self.size:
             raise _Damage(f"the vector's {count} elements reach beyond the end of the file ({self.size} bytes)",
                           start - 4)

@@ -1,7 +1,7 @@
 """8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them."""
 import numpy as np
 
-from libc.stdint cimport int16_t, int32_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -181,8 +181,11 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero):
     sums = values.sum(0)
     zero = x_zero + (slots.dw8.offset if slots.dw8.bytes == 1 else 0)
     start = (0 if bias is None else bias.astype(np.int64)) - zero * (sums - fh * fw * w_zero)
-    within = [slots.dw8.order[i] if slots.dw8.order != NULL else i for i in range(nr)]
-    channels = np.array([pl_block_start(b, nr, c) + i for b in range(blocks) for i in within])
+    channels = np.empty(blocks * nr, np.int64)
+    cdef int64_t[::1] channel = channels
+    for b in range(channel.shape[0] // nr):
+        for i in range(nr):
+            channel[b * nr + i] = pl_block_start(b, nr, c) + (slots.dw8.order[i] if slots.dw8.order != NULL else i)
     places = np.flatnonzero(channels < c)
     channels = channels[places]
     if slots.dw8.bytes == 2:

@@ -1,8 +1,8 @@
 """8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.string cimport memset
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -30,18 +30,31 @@ def aligned_bytes(Py_ssize_t n):
 
 
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth, int flip,
-                      uint8_t *panels) noexcept nogil:
-    """w (columns, depth), bytes ^ flip, to panels [k / kr][column][k % kr] whose padding is zero already."""
-    cdef ptrdiff_t kr = t.kr, deep = padded(depth, t.ka), j0 = 0, j, k, width
+                      uint8_t *panels, int32_t *sums) noexcept nogil:
+    """w (columns, depth), bytes ^ flip, to panels [k / kr][column][k % kr] whose padding is zero already.
+
+    sums: of each column's bytes ^ flip, taken as signed.
+    """
+    cdef ptrdiff_t kr = t.kr, deep = padded(depth, t.ka), j0 = 0, j, k, width, fours = depth // 4 if kr == 4 else 0
     cdef uint8_t *to
     cdef const uint8_t *row
+    cdef uint32_t four, flips = 0x01010101 * <uint32_t>flip
+    cdef int32_t total
     while j0 < columns:
         width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
         for j in range(min(width, columns - j0)):
             row = w + (j0 + j) * depth
             to = panels + j0 * deep + j * kr
-            for k in range(depth):
+            for k in range(fours):
+                memcpy(&four, row + 4 * k, 4)
+                four ^= flips
+                memcpy(to + k * width * 4, &four, 4)
+            for k in range(4 * fours, depth):
                 to[k // kr * width * kr + k % kr] = row[k] ^ flip
+            total = 0
+            for k in range(depth):
+                total += <int8_t>(row[k] ^ flip)
+            sums[j0 + j] = total
         j0 += t.nr
 
 
@@ -71,13 +84,15 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
     cdef ptrdiff_t room = padded(columns, slots.q8.nv) * padded(depth, slots.q8.ka)
     cdef int flip = 0x80 if w.dtype == np.uint8 else 0
     cdef const uint8_t[::1] flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
-    panels = aligned_bytes(groups * room)
+    panels, sums = aligned_bytes(groups * room), np.zeros(w.shape[0], np.int32)
     cdef uint8_t[::1] to = panels
+    cdef int32_t[::1] totals = sums
     if w.size:
         with nogil:
             for g in range(groups):
-                pack_panels(&slots.q8, &flat[g * columns * depth], columns, depth, flip, &to[g * room])
-    return panels, w.reshape(w.shape[0], depth).sum(1, dtype=np.int32) - np.int32(128 * depth if flip else 0)
+                pack_panels(&slots.q8, &flat[g * columns * depth], columns, depth, flip, &to[g * room],
+                            &totals[g * columns])
+    return panels, sums
 
 
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None):
@@ -103,15 +118,27 @@ def column_parameters(start, multipliers, shifts, places, Py_ssize_t size, chann
 
     start: what the accumulators start from, wrapped to int32; places[i] is where channel channels[i] goes.
     """
-    rows = np.zeros((7, size), np.int32)
-    right = np.maximum(-shifts, 0)
-    rows[6] = 32
-    for row, values in ((0, start.astype(np.int32)), (1, multipliers),
-                        (3, np.maximum(shifts, 0)), (4, right), (5, (1 << right.astype(np.int64)) >> 1),
-                        (6, np.where(right > 0, 31, 32))):
-        rows[row, places] = values[channels]
-    rows[2] = np.repeat(rows[1, 1::2], 2)
-    return rows
+    parameters = np.zeros((7, size), np.int32)
+    cdef int32_t[:, ::1] rows = parameters
+    cdef const int64_t[::1] begin = np.ascontiguousarray(start, np.int64), to = places, of = channels
+    cdef const int32_t[::1] m = multipliers, e = shifts
+    cdef Py_ssize_t i, j, c
+    with nogil:
+        for j in range(size):
+            rows[6, j] = 32
+        for i in range(to.shape[0]):
+            j, c = to[i], of[i]
+            rows[0, j] = <int32_t>begin[c]
+            rows[1, j] = m[c]
+            if e[c] > 0:
+                rows[3, j] = e[c]
+            elif e[c] < 0:
+                rows[4, j] = -e[c]
+                rows[5, j] = <int32_t>((<int64_t>1 << -e[c]) >> 1)
+                rows[6, j] = 31
+        for j in range(size):
+            rows[2, j] = rows[1, j | 1]
+    return parameters
 
 
 cdef struct FullyConnected:
@@ -179,25 +206,12 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void pack_now(const pl_tile *tile, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth, int flip,
-                   uint8_t *panels, ptrdiff_t size, int32_t *sums) noexcept nogil:
-    """Pack weights that an operator before computed, and sum their columns."""
-    cdef ptrdiff_t j, k
-    cdef int32_t total
-    memset(panels, 0, size)
-    pack_panels(tile, w, columns, depth, flip, panels)
-    for j in range(columns):
-        total = 0
-        for k in range(depth):
-            total += <int8_t>(w[j * depth + k] ^ flip)
-        sums[j] = total
-
-
 cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
     cdef FullyConnected *s = &self.state
     cdef Product8 *p = &s.product
     if s.weights != NULL:
-        pack_now(&p.tile, s.weights, p.columns, p.depth, s.w_flip, s.panels, s.size, s.sums)
+        memset(s.panels, 0, s.size)
+        pack_panels(&p.tile, s.weights, p.columns, p.depth, s.w_flip, s.panels, s.sums)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 
