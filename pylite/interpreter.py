@@ -3,9 +3,9 @@ import enum
 import gc
 import operator
 import os
-import threading
 import warnings
 import weakref
+from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Interpreter:
                  experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
                  experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None,
                  op_resolver=None):
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._executors = {}
         self._shared = {"executors": self._executors}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
@@ -352,8 +352,8 @@ def _restore(cls, model, options, shapes, ready):
 def _after_fork():
     """Another thread may have held a lock while the process forked; in the child that thread is gone."""
     for interpreter in list(_living):
-        interpreter._lock = threading.RLock()
-        interpreter._model._lock = threading.RLock()
+        interpreter._lock = RLock()
+        interpreter._model._lock = RLock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,6 +1,6 @@
 """A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
 import os
-import threading
+from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Model:
         self.folded = {}
         self._constants = {}
         self._packed = {}
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def __reduce__(self):
         """Pickles as its path or its content."""

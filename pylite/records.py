@@ -18,12 +18,12 @@ class _Record:
         for (_, put, _), value in zip(fields, values, strict=False):
             put(self, value)
         for name, put, default in fields[len(values):]:
-            value = named.pop(name, default) if named else default
+            value = named.get(name, default)
             if value is _REQUIRED:
                 raise TypeError(f"{type(self).__name__} needs a value for {name}")
             put(self, value)
-        if named:
-            raise TypeError(f"{type(self).__name__} takes no further {', '.join(named)}")
+        if named and not named.keys() <= {name for name, _, _ in fields[len(values):]}:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(named)}, some of them twice or never")
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n, _, _ in self._FIELDS)})"

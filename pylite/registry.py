@@ -1,5 +1,4 @@
 """The registry of ops: each module of pylite.ops enters its own, nothing else lists them."""
-import copy
 import importlib
 import os
 from functools import cache
@@ -66,31 +65,47 @@ def same(dtypes, inputs=1, outputs=1):
 
 def find(name):
     """The Op registered under `name`, or None."""
-    _load()
-    return _ops.get(name)
+    found = _ops.get(name)
+    if found is None and _waiting():
+        word = name.encode()
+        _load([module for module, text in list(_waiting().items()) if word in text])
+        if name not in _ops:
+            _load(list(_waiting()))
+        found = _ops.get(name)
+    return found
 
 
 def _restored(name, versions):
     op = find(name)
     if op.versions != versions:
-        op = copy.copy(op)
+        op = op.__copy__()
         op.versions = versions
     return op
 
 
 def names():
     """Every registered name, sorted."""
-    _load()
+    _load(list(_waiting()))
     return sorted(_ops)
 
 
 @cache
-def _load():
+def _waiting():
+    """{module of pylite.ops that is not imported yet: its text, which tells what it may register}"""
     import pylite.ops as package
+    texts = {}
     for file in sorted(os.listdir(package.__path__[0])):
         name, _, suffix = file.partition(".")
         if suffix in ("py", "pyc") and name != "__init__":
-            importlib.import_module("pylite.ops." + name)
+            with open(os.path.join(package.__path__[0], file), "rb") as text:
+                texts["pylite.ops." + name] = text.read()
+    return texts
+
+
+def _load(modules):
+    for module in modules:
+        importlib.import_module(module)
+        _waiting().pop(module, None)
 
 
 @cache

@@ -1,5 +1,4 @@
 """Op resolvers: which ops an interpreter has, by name and version."""
-import copy
 
 from pylite import registry
 
@@ -72,7 +71,7 @@ class MutableOpResolver(OpResolver):
             from pylite.custom import Registration
             op = Registration(name, registration, shapes=shapes)
         if low is not None or high is not None:
-            op = copy.copy(op)
+            op = op.__copy__()
             low = 1 if low is None else low
             op.versions = (low, low if high is None else high)
         self._entries.setdefault(name, []).append(op)

@@ -8,5 +8,5 @@ __all__ = ["load", "read", "write"]
 def __getattr__(name):
     if name != "write":
         raise AttributeError(f"module 'pylite.schema' has no attribute {name!r}")
-    from pylite.schema.writer import write      # nothing that runs models needs it
+    from pylite.schema.writer import write  # nothing that runs models needs it
     return write
