@@ -34,10 +34,11 @@ cdef class RowsF32(Kernel):
 
 cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef ptrdiff_t row, n = self.x.shape[1]
+    if self.function == 0:
+        slots.softmax_f32(end - begin, n, self.beta, &self.x[begin, 0], &self.y[begin, 0])
+        return
     for row in range(begin, end):
-        if self.function == 0:
-            slots.softmax_f32(n, self.beta, &self.x[row, 0], &self.y[row, 0])
-        elif self.function == 1:
+        if self.function == 1:
             slots.log_softmax_f32(n, &self.x[row, 0], &self.y[row, 0])
         else:
             slots.l2_normalize_f32(n, &self.x[row, 0], &self.y[row, 0])

@@ -54,8 +54,8 @@ typedef struct pl_softmax16 {
   X(pool_row, (int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)) \
   /* c <= 1024 neighbouring outputs of a reduction */ \
   X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
-  /* one row of n > 0 elements; y may be x */ \
-  X(softmax_f32, (size_t n, float beta, const float *x, float *y)) \
+  /* rows of n > 0 elements, or one row; y may be x */ \
+  X(softmax_f32, (size_t rows, size_t n, float beta, const float *x, float *y)) \
   X(softmax_8, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_8_to_16, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_s16, (size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y)) \

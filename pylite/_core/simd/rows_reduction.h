@@ -8,17 +8,16 @@
 #include "rounding.h"
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 255 };
+enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
 /* How an element is read, and joined with an accumulator. */
 #define LOAD_F32(v) (sign * (v))
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-#define JOIN_ADD(a, b) ((a) + (b))
-#define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a))
 /* Four elements at once; those of 8 bits are added in 16. */
 #define FOUR_F32(J, a, p, q, r, s) J(J(J(J(a, p), q), r), s)
 #define FOUR_INT(J, a, p, q, r, s) J(a, J(J(p, q), J(r, s)))
@@ -43,26 +42,13 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 255 };
     for (size_t k = 1; k < n; k++) \
       for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], acc[k * m + i]); \
   }
-/* c accumulators, each joined with n consecutive elements, `step` apart: floats in 32 interleaved parts, then pairwise,
- * the rest one by one */
+/* c accumulators, each joined with n consecutive elements, `step` apart */
 #define REDUCE_RUN_F32(name, JOIN, START) \
+  JOIN_RUN(name##_join, JOIN, START, LOAD_F32) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
-    const float *row = x, sign = g->sign; \
     float *acc = acc0; \
-    for (size_t k = 0; k < c; k++, row += step) { \
-      float total = acc[k]; \
-      ptrdiff_t j = 0; \
-      if (n >= 32) { \
-        float part[32]; \
-        for (int i = 0; i < 32; i++) part[i] = START; \
-        for (; j + 32 <= n; j += 32) \
-          for (int i = 0; i < 32; i++) part[i] = JOIN(part[i], sign * row[j + i]); \
-        JOIN_PARTS(JOIN) \
-        total = JOIN(total, part[0]); \
-      } \
-      for (; j < n; j++) total = JOIN(total, sign * row[j]); \
-      acc[k] = total; \
-    } \
+    for (size_t k = 0; k < c; k++) \
+      acc[k] = JOIN(acc[k], name##_join((size_t)n, g->sign, (const float *)x + (ptrdiff_t)k * step)); \
   }
 /* integers in any order, REDUCE_STEPS of them in an accumulator of type N */
 #define REDUCE_RUN_INT(name, T, N, A, LOAD, JOIN) \
@@ -88,7 +74,21 @@ REDUCE_ROWS(max_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_MA
 REDUCE_ROWS(max_8, uint8_t, uint8_t, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX, FOUR_INT)
 REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX, FOUR_INT)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, 0)
-REDUCE_RUN_INT(sum_8, uint8_t, int16_t, int32_t, LOAD_S8, JOIN_ADD)
+/* 8 bits as a sum of absolute differences from zeros, for which there are instructions */
+static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
+  static const uint8_t zeros[REDUCE_STEPS];
+  const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
+  int32_t *acc = acc0;
+  __asm__("" : "+r"(zero)); /* or gcc leaves the difference out, and with it the instructions */
+  for (size_t k = 0; k < c; k++, row += step) {
+    int32_t total = 0;
+    for (ptrdiff_t j = 0; j < n; j += REDUCE_STEPS) {
+      const ptrdiff_t m = n - j < REDUCE_STEPS ? n - j : REDUCE_STEPS;
+      for (ptrdiff_t i = 0; i < m; i++) total += abs((uint8_t)(row[j + i] ^ flip) - zero[i]);
+    }
+    acc[k] += total - 128 * (int32_t)n;
+  }
+}
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
 REDUCE_RUN_F32(max_f32, JOIN_MAX, -INFINITY)
 REDUCE_RUN_INT(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX)
@@ -97,7 +97,8 @@ REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;
-  for (size_t i = 0; i < c; i++) y[i] = g->sign * acc[i] / g->divisor;
+  const float share = g->sign / g->divisor;
+  for (size_t i = 0; i < c; i++) y[i] = acc[i] * share;
 }
 PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
   return pl_clamp32(pl_mbqm32(sum - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high);

@@ -11,50 +11,43 @@
 /* y may be x itself: then no iteration meets another's element, which ivdep tells the compiler. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
-/* The sum of f(x[i]) or its maximum, in 32 interleaved parts. */
-#define ROW_F32(name, JOIN, START, f) \
-  PL_INLINE float name(size_t n, const float *x) { \
-    float part[32], total = START; \
-    size_t i = 0; \
-    if (n >= 32) { \
-      for (int k = 0; k < 32; k++) part[k] = START; \
-      for (; i + 32 <= n; i += 32) \
-        for (int k = 0; k < 32; k++) part[k] = JOIN(part[k], f(x[i + k])); \
-      JOIN_PARTS(JOIN) \
-      total = part[0]; \
-    } \
-    for (; i < n; i++) total = JOIN(total, f(x[i])); \
-    return total; \
-  }
-#define ROW_MAX(a, b) ((b) > (a) ? (b) : (a))
-#define ROW_MIN(a, b) ((b) < (a) ? (b) : (a))
-#define ROW_ADD(a, b) ((a) + (b))
 #define ROW_SAME(v) (v)
 #define ROW_SQUARE(v) ((v) * (v))
-ROW_F32(row_max_f32, ROW_MAX, -FLT_MAX, ROW_SAME)
-ROW_F32(row_min_f32, ROW_MIN, FLT_MAX, ROW_SAME)
-ROW_F32(row_sum_f32, ROW_ADD, 0, ROW_SAME)
-ROW_F32(row_squares_f32, ROW_ADD, 0, ROW_SQUARE)
+JOIN_RUN(row_max_f32, JOIN_MAX, -FLT_MAX, ROW_SAME)
+JOIN_RUN(row_min_f32, JOIN_MIN, FLT_MAX, ROW_SAME)
+JOIN_RUN(row_sum_f32, JOIN_ADD, 0, ROW_SAME)
+JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 
-static void softmax_f32(size_t n, float beta, const float *x, float *y) {
-  const float top = beta < 0 ? row_min_f32(n, x) : row_max_f32(n, x);
-  EACH(n) y[i] = pl_exp_flushed((x[i] - top) * beta);
-  const float share = 1.0f / row_sum_f32(n, y);
-  EACH(n) y[i] *= share;
+/* Short rows go through the exponential together. */
+enum { SOFTMAX_TOGETHER = 1024 };
+static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
+  const size_t most = n < SOFTMAX_TOGETHER ? SOFTMAX_TOGETHER / n : 1;
+  for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
+    m = rows < most ? rows : most;
+    for (size_t k = 0; k < m * n; k += n) {
+      const float top = beta < 0 ? row_min_f32(n, 1, x + k) : row_max_f32(n, 1, x + k);
+      EACH(n) y[k + i] = (x[k + i] - top) * beta;
+    }
+    EACH(m * n) y[i] = pl_exp_flushed(y[i]);
+    for (size_t k = 0; k < m * n; k += n) {
+      const float share = 1.0f / row_sum_f32(n, 1, y + k);
+      EACH(n) y[k + i] *= share;
+    }
+  }
 }
 static void log_softmax_f32(size_t n, const float *x, float *y) {
-  const float top = row_max_f32(n, x);
+  const float top = row_max_f32(n, 1, x);
   float e[256], sum = 0;
   for (size_t i = 0; i < n; i += 256) {
     const size_t m = n - i < 256 ? n - i : 256;
     for (size_t k = 0; k < m; k++) e[k] = pl_exp_flushed(x[i + k] - top);
-    sum += row_sum_f32(m, e);
+    sum += row_sum_f32(m, 1, e);
   }
   const float log_sum = logf(sum);
   EACH(n) y[i] = x[i] - top - log_sum;
 }
 static void l2_normalize_f32(size_t n, const float *x, float *y) {
-  const float norm = sqrtf(row_squares_f32(n, x)), share = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
+  const float norm = sqrtf(row_squares_f32(n, 1, x)), share = 1.0f / (norm < 1e-6f ? 1e-6f : norm);
   EACH(n) y[i] = x[i] * share;
 }
 
