@@ -1,5 +1,4 @@
 """Delegates at work: nodes of a subgraph replaced by others that a delegate runs, undone, and replaced again."""
-import dataclasses
 import enum
 
 from pylite import lowering
@@ -8,6 +7,7 @@ from pylite.errors import DelegationError
 from pylite.graph import Operator
 from pylite.node import Node, Value
 from pylite.partition import partition, replaced, side_effects
+from pylite.records import replace
 
 DELEGATE = "DELEGATE"
 BUILTIN_CODE = 51
@@ -219,7 +219,7 @@ class Delegation:
             self.parts[index] = delegate, part
             self.executor.plugins[index] = make(operator, part)
         self.plan = plan
-        self.executor.substitute(dataclasses.replace(self.original, operators=tuple(self.operators[i] for i in plan)))
+        self.executor.substitute(replace(self.original, operators=tuple(self.operators[i] for i in plan)))
 
     def _propagate(self):
         executor = self.executor

@@ -1,5 +1,4 @@
 """Op resolvers: which ops an interpreter has, by name and version."""
-
 from pylite import registry
 
 
@@ -71,7 +70,8 @@ class MutableOpResolver(OpResolver):
             from pylite.custom import Registration
             op = Registration(name, registration, shapes=shapes)
         if low is not None or high is not None:
-            op = op.__copy__()
+            import copy     # costs more than the rest of this module, and is seldom wanted
+            op = copy.copy(op)
             low = 1 if low is None else low
             op.versions = (low, low if high is None else high)
         self._entries.setdefault(name, []).append(op)
