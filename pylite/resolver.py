@@ -70,7 +70,7 @@ class MutableOpResolver(OpResolver):
             from pylite.custom import Registration
             op = Registration(name, registration, shapes=shapes)
         if low is not None or high is not None:
-            import copy     # costs more than the rest of this module, and is seldom wanted
+            import copy  # costs more than the rest of this module, and is seldom wanted
             op = copy.copy(op)
             low = 1 if low is None else low
             op.versions = (low, low if high is None else high)
