@@ -21,6 +21,14 @@ class OpError(PyliteError, RuntimeError):
     """An operator cannot be prepared for its inputs: names the node and the tensor."""
 
 
+class DataDependentError(OpError):
+    """A shape depends on data: on the contents of the Value, or the results of the Node, that is the `cause`."""
+
+    def __init__(self, text, cause):
+        super().__init__(text)
+        self.cause = cause
+
+
 class ExecutionError(PyliteError, RuntimeError):
     """An operator failed while running, or the interpreter was not ready to run."""
 

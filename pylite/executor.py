@@ -5,6 +5,7 @@ from pylite import binding, lowering, planning
 from pylite._core.program import Program
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
+from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
@@ -20,8 +21,8 @@ def aligned(nbytes):
 
 
 class Allocation:
-    """A subgraph bound to memory for one set of input shapes."""
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable")
+    """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "following")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered
@@ -31,6 +32,17 @@ class Allocation:
         self.arena = arena
         self.readable = {}      # arrays handed out before, by tensor index
         self.writable = {}
+        self.pause = lowered.pause
+        self.following = {}     # what was found where this part pauses -> Allocation of the next part
+
+    def array(self, index):
+        """The array of tensor `index`, or None where this part has no memory for it."""
+        value, storage = self.lowered.values[index], self.storage
+        if value.data is None and index not in storage.arrays:
+            root = value.root.index
+            if root not in storage.arrays and root not in storage.offsets:
+                return None
+        return storage.array(value)
 
 
 class Executor:
@@ -60,11 +72,12 @@ class Executor:
         self.max_memory = max_memory
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.current = None
+        self.parts = []         # of the last run: `current`, and what followed on shapes that depend on data
         self.ready = False
         self.readable = {}
         self.writable = {}
         self.variables = {}
-        self._arena = aligned(0)
+        self._arenas = []       # one for each depth of parts, since the parts of one depth never live together
         self._cache = {}
         self._checked = False
         self._resolver = resolver
@@ -122,13 +135,11 @@ class Executor:
         """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
         if index in self.subgraph.inputs:
             return self.shapes[self.subgraph.inputs.index(index)]
-        if self.current is None:
-            return self.subgraph.tensors[index].shape
-        return self.current.lowered.values[index].shape
+        return (self.parts[-1].lowered.values if self.parts else self.subgraph.tensors)[index].shape
 
     def dtype(self, index):
         """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
-        return (self.subgraph.tensors if self.current is None else self.current.lowered.values)[index].dtype
+        return (self.parts[-1].lowered.values if self.parts else self.subgraph.tensors)[index].dtype
 
     def allocate(self):
         """Lower, plan and bind for the present input shapes, or take up what was bound for them before.
@@ -184,36 +195,44 @@ class Executor:
             self._cache.clear()
         known = self._cache.pop(key, None)
         if known is None:
-            lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find)
-            if self.tables is not None:
-                self.tables.finish(lowered)
-            known = self._bind(lowered)
+            known = self._bind(lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True))
         self._cache[key] = known
-        self._evict()
+        self._evict(self._cache)
         self.current = known
+        self.parts = [known]
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
 
-    def _bind(self, lowered):
+    def _bind(self, lowered, before=()):
+        """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
+        if self.tables is not None:
+            self.tables.finish(lowered)
         plan = planning.plan(lowered, self.preserve, self.guard)
-        if self.max_memory is not None and plan.total > self.max_memory:
+        depth = len(before)
+        if self.max_memory is not None and plan.total + sum(a.plan.total for a in before) > self.max_memory:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else self.subgraph.name
             raise MemoryLimitError(
                 f"the arena needs {plan.total} bytes and max_memory is {self.max_memory}; the peak is at {node} with "
                 f"{live} bytes alive. Make the inputs smaller or raise max_memory")
-        if plan.total > self._arena.nbytes:
-            self._arena = aligned(plan.total)
+        arena = self._arenas[depth] if depth < len(self._arenas) else None
+        if arena is None or plan.total > arena.nbytes:
+            arena = aligned(plan.total)
+            self._arenas[depth:depth + 1] = [arena]
         arrays = {}
         for value in lowered.values:
             if value.kind == "variable":
                 arrays[value.index] = self._variable(value)
+            elif value.kind == "carried":
+                held = next((a for a in (part.array(value.index) for part in before) if a is not None), None)
+                if held is not None:
+                    arrays[value.index] = held
             elif value.data is None and value.root is value and NUMPY_DTYPES[value.dtype].hasobject:
                 arrays[value.index] = np.full(value.shape, b"", object)     # strings live outside the arena
-        storage = binding.Storage(arrays, self._arena, plan.offsets, plan.scratch)
+        storage = binding.Storage(arrays, arena, plan.offsets, plan.scratch)
         kernels = binding.bind(lowered.calls, storage, self.model)
-        return Allocation(lowered, plan, storage, Program(kernels, self.pool), self._arena)
+        return Allocation(lowered, plan, storage, Program(kernels, self.pool), arena)
 
     def _variable(self, value):
         held = self.variables.get(value.index)
@@ -222,13 +241,14 @@ class Executor:
             self.variables[value.index] = held
         return held
 
-    def _evict(self):
+    def _evict(self, cache, depth=0):
         """Forget the shapes used longest ago: beyond CACHED, or while outgrown arenas weigh more than the present."""
-        for key in list(self._cache)[:-1]:
-            outgrown = {id(a.arena): a.arena.nbytes for a in self._cache.values() if a.arena is not self._arena}
-            if len(self._cache) <= CACHED and sum(outgrown.values()) <= self._arena.nbytes:
+        arena = self._arenas[depth]
+        for key in list(cache)[:-1]:
+            outgrown = {id(a.arena): a.arena.nbytes for a in cache.values() if a.arena is not arena}
+            if len(cache) <= max(1, CACHED >> depth) and sum(outgrown.values()) <= arena.nbytes:
                 break
-            del self._cache[key]
+            del cache[key]
 
     def reset_variables(self):
         """Set every variable tensor back to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
@@ -242,20 +262,27 @@ class Executor:
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                     f"{self.subgraph.tensors[index].name!r})")
-        lowered, storage = self.current.lowered, self.current.storage
-        value = lowered.values[index]
-        if value.data is None and value.index not in storage.arrays and value.root.index not in storage.offsets:
-            if not value.size:
-                return np.empty(value.shape, NUMPY_DTYPES[value.dtype])
-            raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since no operator that runs and "
-                                    "no caller of this graph uses it")
-        return storage.array(value)
+        return self._found(index)[1]
+
+    def _found(self, index):
+        """(the part that has memory for tensor `index`, its array)"""
+        for part in self.parts:
+            array = part.array(index)
+            if array is not None:
+                return part, array
+        value = self.parts[-1].lowered.values[index]
+        if not value.size:
+            return self.parts[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
+        reason = "its shape is known once the model has run" if index in self.parts[-1].lowered.later else \
+            "no operator that runs and no caller of this graph uses it"
+        raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {reason}")
 
     def to_read(self, index):
         """array(index), or an error where a later node of the last run has reused its memory."""
         array = self.array(index)
-        value = self.current.lowered.values[index]
-        if self.current.plan.overwritten(value):
+        part = self._found(index)[0]
+        value = part.lowered.values[index]
+        if part.plan.overwritten(value):
             raise NotAllocatedError(
                 f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
                 "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
@@ -280,29 +307,78 @@ class Executor:
         if not self.ready:
             raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also after "
                                  "every resize_tensor_input() that changes a shape")
-        failed = self._guarded() if self.guard else self.current.program.run()
+        part = self.current
+        failed = self._guarded(part) if self.guard else part.program.run()
         if failed is not None:
-            step, status = failed
-            kernel = self.current.program.kernels[step]
-            node = self.current.lowered.calls[step].node
-            text = f"{node} failed: {kernel.explain(status)}; its tensors: " \
-                   f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}"
-            raise ExecutionError(text) from kernel.cause()
+            raise self._failure(part, *failed)
+        if part.pause is not None:
+            self._go_on()
 
-    def _guarded(self):
+    def _go_on(self):
+        """Run the parts that follow `current`, each once what decides on its shapes is there."""
+        part = self.current
+        self.parts = [part]
+        self.readable, self.writable = {}, {}
+        while (pause := part.pause) is not None:
+            results = ()
+            if type(pause) is Node:
+                results = self._evaluate(pause)
+                key = found = tuple([None if a is None else a.shape for a in results])
+            else:
+                found = self._found(pause.index)[1].copy()
+                found.flags.writeable = False
+                key = found.tobytes()
+            part = self._follow(part, key, found)
+            for value, result in zip(pause.outputs if results else (), results, strict=True):
+                if value is not None:
+                    part.array(value.index)[...] = result
+            failed = self._guarded(part) if self.guard else part.program.run()
+            if failed is not None:
+                raise self._failure(part, *failed)
+        self.readable, self.writable = part.readable, part.writable
+
+    def _follow(self, part, key, found):
+        """The Allocation that goes on after `part`."""
+        depth, following = len(self.parts), part.following
+        known = following.pop(key, None)
+        if known is None:
+            if self.plugins:
+                following.clear()
+            known = self._bind(lowering.resume(self.model, part.lowered, found, self.preserve, self.find), self.parts)
+        following[key] = known
+        self._evict(following, depth)
+        self.parts.append(known)
+        return known
+
+    def _evaluate(self, node):
+        """The arrays that a node gives whose outputs' shapes depend on data."""
+        op = self.find(node.operator)
+        arrays = [None if value is None else self._found(value.index)[1] for value in node.inputs]
+        results = op.evaluate(node, *arrays)
+        return [None if a is None else np.asarray(a) for a in results]
+
+    def _failure(self, part, step, status):
+        """The ExecutionError for a kernel that did not return 0."""
+        kernel = part.program.kernels[step]
+        node = part.lowered.calls[step].node
+        error = ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
+                               f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+        error.__cause__ = kernel.cause()
+        return error
+
+    def _guarded(self, part):
         """Run step by step with a band of known bytes behind every live block."""
-        arena, blocks = self.current.arena, self.current.plan.blocks
-        for step in range(self.current.program.size):
+        arena, blocks = part.arena, part.plan.blocks
+        for step in range(part.program.size):
             for _, offset, nbytes, first, _ in blocks:
                 if first == step:
                     arena[offset + nbytes:offset + nbytes + planning.GUARD] = GUARD_BYTE
-            failed = self.current.program.run(step, step + 1)
+            failed = part.program.run(step, step + 1)
             if failed is not None:
                 return failed
             for owner, offset, nbytes, first, last in blocks:
                 if first <= step <= last:
                     band = arena[offset + nbytes:offset + nbytes + planning.GUARD]
                     if (band != GUARD_BYTE).any():
-                        node = self.current.lowered.calls[step].node
-                        raise ExecutionError(f"{node} wrote out of bounds, behind {owner!r}")
+                        raise ExecutionError(f"{part.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
         return None

@@ -2,9 +2,10 @@
 import numpy as np
 
 from pylite import binding
-from pylite.errors import OpError, UnsupportedOpError
+from pylite.errors import DataDependentError, OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Constant, Node, Value
+from pylite.records import replace
 from pylite.resolver import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
@@ -14,14 +15,21 @@ class Lowered:
     """A subgraph for one set of input shapes: its values, and the calls that compute them.
 
     values: list of Value, by tensor index; calls: list of Call in execution order, each with its Node.
+    Where a shape depends on data the calls stop before it, and `pause` is what must be known: a Value whose contents
+    decide, or a Node to evaluate; tail is the Subgraph of what is left and later the tensors that it computes.
+    evaluated: the values that are filled in before the first call.
     """
-    __slots__ = ("subgraph", "values", "nodes", "calls")
+    __slots__ = ("subgraph", "values", "nodes", "calls", "pause", "tail", "later", "evaluated")
 
-    def __init__(self, subgraph, values, nodes, calls):
+    def __init__(self, subgraph, values, nodes, calls, pause=None, tail=None, later=frozenset()):
         self.subgraph = subgraph
         self.values = values
         self.nodes = nodes
         self.calls = calls
+        self.pause = pause
+        self.tail = tail
+        self.later = later
+        self.evaluated = ()
 
 
 def check(model, subgraphs, unresolved_only=False, find=default.find):
@@ -77,27 +85,75 @@ def _blockwise(tensor):
 
 
 @np.errstate(all="ignore")
-def lower(model, subgraph, shapes, preserve=False, find=default.find):
+def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=False):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the LoadedModel that keeps folded constants and packed weights; preserve: give every tensor its own
-    memory; find(operator): its Op.  Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
+    memory; find(operator): its Op; pausing: stop before a shape that depends on data instead of raising.
+    Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     for index, shape in zip(subgraph.inputs, shapes, strict=True):
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
+    return _lower(model, subgraph, values, preserve, find, pausing)
+
+
+@np.errstate(all="ignore")
+def resume(model, before, found, preserve=False, find=default.find):
+    """Lower what is left after the pause of `before`.
+
+    found: the contents of the Value that it waits for, or the shapes of the outputs of the Node that was evaluated.
+    """
+    values = []
+    for old in before.values:
+        value = Value(old.tensor, old.data)
+        value.shape, value.fixed, value.dtype = old.shape, old.fixed, old.dtype
+        if old.data is None and old.kind != "variable" and old.index not in before.later:
+            value.kind = "carried"
+        values.append(value)
+    pause, evaluated = before.pause, []
+    if type(pause) is Node:
+        for old, shape in zip(pause.outputs, found, strict=True):
+            if old is not None:
+                value = values[old.index]
+                value.kind, value.shape = "temporary", shape
+                evaluated.append(value)
+    else:
+        values[pause.index].data = found
+    lowered = _lower(model, before.tail, values, preserve, find, True)
+    lowered.evaluated = evaluated
+    return lowered
+
+
+def _lower(model, subgraph, values, preserve, find, pausing):
     outputs = set(subgraph.outputs)
     calls = []
     nodes = []
-    for operator in subgraph.operators:
+    for position, operator in enumerate(subgraph.operators):
         node = Node(operator.index, operator, values)
-        nodes.append(node)
         op = find(operator)
-        inferred = op.infer(node)
+        foldable = not op.stateful
+        if foldable:
+            for value in node.inputs:
+                if value is not None and value.data is None:
+                    foldable = False
+                    break
+        try:
+            shapes = op.infer(node)
+            if shapes is None and not foldable:
+                raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+        except DataDependentError as problem:
+            if not pausing:
+                raise
+            return _paused(subgraph, position, values, nodes, calls, problem.cause)
+        nodes.append(node)
+        if shapes is None:
+            _evaluate(op, node)
+            continue
         empty = True
-        for value, shape in zip(node.outputs, inferred, strict=True):
+        for value, shape in zip(node.outputs, shapes, strict=True):
             if value is not None:
                 value.shape = shape
                 if 0 not in shape:
@@ -110,12 +166,6 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find):
             raise node.error(str(problem)) from problem
         if not isinstance(emitted, list):
             emitted = [emitted]
-        foldable = not op.stateful
-        if foldable:
-            for value in node.inputs:
-                if value is not None and value.data is None:
-                    foldable = False
-                    break
         if foldable:
             _fold(model, subgraph, node, emitted)
             continue
@@ -135,12 +185,35 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find):
     return Lowered(subgraph, values, nodes, calls)
 
 
+def _paused(subgraph, position, values, nodes, calls, pause):
+    """What is lowered before operator `position`, which waits for `pause`; a node that is evaluated is then done."""
+    evaluated = type(pause) is Node
+    head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
+    later = frozenset(i for operator in tail for i in operator.outputs)
+    kept = {i for operator in tail for i in operator.inputs if i >= 0} | set(subgraph.outputs)
+    if evaluated:
+        later = later.union(pause.operator.outputs)
+        kept.update(value.index for value in pause.inputs if value is not None)
+    else:
+        kept.add(pause.index)
+    return Lowered(replace(subgraph, operators=head, outputs=tuple(sorted(kept - later))), values, nodes, calls, pause,
+                   replace(subgraph, operators=tail, inputs=()), later)
+
+
+def _evaluate(op, node):
+    """Compute the outputs of a node whose inputs are known, now."""
+    results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
+    for value, result in zip(node.outputs, results, strict=True):
+        if value is not None:
+            value.data, value.shape = np.ascontiguousarray(result).reshape(result.shape), result.shape
+
+
 def _may_share(y, x, outputs):
     """May y live in x's memory?  Not when the caller could see or change one through the other."""
     root = x.root
     if root.data is not None or root.kind == "variable":
         return False
-    return not (y.index in outputs and (root.kind == "input" or root.index in outputs))
+    return not (y.index in outputs and (root.kind in ("input", "carried") or root.index in outputs))
 
 
 def _fold(model, subgraph, node, emitted):

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from pylite.errors import OpError
+from pylite.errors import DataDependentError, OpError
 from pylite.graph import NUMPY_DTYPES
 
 _NO_SCALE = np.float32(0)
@@ -29,6 +29,11 @@ class Value:
         self.fixed = data is not None
         self.root = self           # the value whose memory this one shares
         self.kind = "variable" if tensor.is_variable else "temporary"
+
+    @property
+    def planned(self):
+        """Does the planner find memory for it?  Not for constants, variables, and what an earlier part computed."""
+        return self.data is None and self.kind not in ("variable", "carried")
 
     def __repr__(self):
         return f"{self.name!r} (tensor {self.index}, {self.dtype} {list(self.shape)})"
@@ -204,5 +209,6 @@ class Node:
         """The contents of input i, which must be known while lowering."""
         value = self.inputs[i]
         if value.data is None:
-            raise self.error(f"its {what} is computed at run time, so the output shape depends on data", value)
+            raise DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time, so the output "
+                                     "shape depends on data", value)
         return value.data

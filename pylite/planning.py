@@ -58,7 +58,8 @@ class Plan:
 def plan(lowered, preserve=False, guard=False):
     """Plan the arena of `lowered`.  preserve: every tensor keeps its own place; guard: leave bands in between."""
     calls, values, subgraph = lowered.calls, lowered.values, lowered.subgraph
-    first, last, scratch, banded = {}, {}, [], set()
+    first, scratch, banded = dict.fromkeys(lowered.evaluated, 0), [], set()
+    last = first.copy()
     for step, call in enumerate(calls):
         for a in call.args:
             kind = type(a)
@@ -74,7 +75,7 @@ def plan(lowered, preserve=False, guard=False):
                 continue
             else:
                 continue
-            if root.data is None and root.kind != "variable":
+            if root.planned:
                 if root not in first:
                     first[root] = step
                 last[root] = step
@@ -85,13 +86,13 @@ def plan(lowered, preserve=False, guard=False):
             first[root], last[root] = 0, end
     for index in subgraph.outputs:
         root = values[index].root
-        if root.data is None and root.kind != "variable":
+        if root.planned:
             first.setdefault(root, 0)
             last[root] = end
     if preserve:
         for value in values:
             root = value.root
-            if root.data is None and root.kind != "variable":
+            if root.planned and value.index not in lowered.later:
                 first[root], last[root] = 0, end
         replaced = set()
     else:

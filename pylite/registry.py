@@ -10,9 +10,10 @@ class Op:
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
     attach = None       # makes the Op of one node, where ops have a state; see pylite.custom
-    __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise", "_matches")
+    __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
+                 "evaluate", "_matches")
 
-    def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False):
+    def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False, evaluate=None):
         self.name = name
         self.versions = versions
         self.types = types
@@ -21,6 +22,7 @@ class Op:
         self.reference = reference
         self.stateful = stateful
         self.blockwise = blockwise
+        self.evaluate = evaluate
         self._matches = {}
 
     def __copy__(self):
@@ -45,17 +47,21 @@ class Op:
 _ops = {}
 
 
-def register(name, *, types, infer, lower, versions=(1, 1), reference=None, stateful=False, blockwise=False):
+def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
+             evaluate=None):
     """Enter an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
     be absent, `*` after the last for any number, `any` for every type.
-    infer(node) -> list of the outputs' shapes.  lower(node) -> Call, Alias, Constant or a list of them.
+    infer(node) -> list of the outputs' shapes, or None where only their contents tell them.
+    lower(node) -> Call, Alias, Constant or a list of them.
+    evaluate(node, *arrays of the inputs, None where absent) -> list of the outputs' arrays: instead of lower where
+    infer gave None.
     reference(*real arrays, options) -> what the op means, on real numbers.
     stateful: has an effect or memory of its own, so it is never folded.
     blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
     """
-    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise)
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate)
 
 
 def same(dtypes, inputs=1, outputs=1):

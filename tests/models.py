@@ -29,6 +29,9 @@ TOLERANCE = 1e-5        # of the largest magnitude, for float outputs
 RUNS = ("smooth", "random", "smooth")
 SIZES = (None, 2, 16, 160, 1760, 16000)     # for unknown dimensions, where the declared 1 is refused
 TIMEOUT = 300
+SHAPE_OPERANDS = {"TRANSPOSE_CONV": (0, slice(None)), "RESHAPE": (1, slice(None)), "FILL": (0, slice(None)),
+                  "BROADCAST_TO": (1, slice(None)), "RESIZE_BILINEAR": (1, slice(1, 3)),
+                  "RESIZE_NEAREST_NEIGHBOR": (1, slice(1, 3))}     # operand that is a shape, part of the output's
 VARIANTS = ({"num_threads": 1}, {"num_threads": 2}, {"num_threads": 4}, {"guard_bands": True},
             {"experimental_preserve_all_tensors": True})
 
@@ -237,14 +240,14 @@ def difference(got, want):
 
 def _reference(path, layers):
     """(the peer's interpreter, the inputs of each run, the outputs of each run)"""
-    first = None
+    first, hints = None, _shape_operands(path)
     for size in SIZES:
-        for integers in (4, 2, 1):
+        for integers, whole in ((4, False), (2, False), (1, False), (4, True)):
             try:
                 peer = _peer(path, experimental_preserve_all_tensors=layers)
                 unknown = _resize(peer, size)
                 peer.allocate_tensors()
-                inputs = [make_inputs(peer, run, mode, integers) for run, mode in enumerate(RUNS)]
+                inputs = [make_inputs(peer, run, mode, integers, whole, hints) for run, mode in enumerate(RUNS)]
                 return peer, inputs, [_run(peer, arrays) for arrays in inputs]
             except (ValueError, RuntimeError) as error:
                 first = first or error
@@ -272,19 +275,35 @@ def _feed(interpreter, arrays):
         interpreter.set_tensor(detail["index"], array)
 
 
-def make_inputs(interpreter, run, mode, integers=4):
-    """One array for each input, the same on every machine.  integers: indices and counts lie below it."""
+def _shape_operands(path):
+    """{graph input: value} for the inputs that an operator reads as a shape: what gives its declared output."""
+    graph = Interpreter(path)._model.graph.subgraphs[0]
+    found = {}
+    for operator in graph.operators:
+        at, part = SHAPE_OPERANDS.get(operator.name, (len(operator.inputs), None))
+        if at < len(operator.inputs) and operator.inputs[at] in graph.inputs:
+            found[operator.inputs[at]] = graph.tensors[operator.outputs[0]].shape[part]
+    return found
+
+
+def make_inputs(interpreter, run, mode, integers=4, whole=False, hints=None):
+    """One array for each input, the same on every machine.
+
+    integers: indices and counts lie below it; whole: so do floats, which may become indices; hints: {tensor: value}.
+    """
     arrays = []
     for k, detail in enumerate(interpreter.get_input_details()):
         rng = np.random.default_rng([run, k])
         shape, dtype = tuple(detail["shape"].tolist()), np.dtype(detail["dtype"])
         quantized = len(detail["quantization_parameters"]["scales"]) > 0
-        if dtype.kind == "S":
+        if detail["index"] in (hints or {}):
+            array = np.array(hints[detail["index"]])
+        elif dtype.kind == "S":
             words = np.array([b"word%d" % i for i in range(100)], object)
             array = words[rng.integers(0, 100, shape)]
         elif dtype.kind == "b":
             array = rng.integers(0, 2, shape).astype(bool)
-        elif dtype.kind in "iu" and not quantized and dtype.itemsize > 1:
+        elif (dtype.kind in "iu" and not quantized and dtype.itemsize > 1) or whole:
             array = rng.integers(0, integers, shape) if integers > 1 else np.ones(shape)
         elif dtype.kind in "iu":
             low, high = (-(1 << 15), 1 << 15) if dtype.itemsize > 2 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
