@@ -29,7 +29,8 @@ def test_no_archive():
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 7, b"PK\5\6", b"PK\5\6" + b"\xff" * 18, archive({"a": "b"})[:-9],
-                                  archive({"a": "b"}).replace(b"PK\1\2", b"PK\1\0")])
+                                  archive({"a": "b"}).replace(b"PK\1\2", b"PK\1\0")],
+                         ids=["zeros", "cut short", "nonsense", "truncated", "broken directory"])
 def test_other_trailing_bytes_are_accepted(tail):
     model = load(conv_model().build() + tail)
     assert len(model.subgraphs) == 1 and model.associated_files == ()
