@@ -18,6 +18,7 @@ from pylite._core.kernels.gemm cimport (
     set_output,
     take,
 )
+from pylite._core.kernels.quantizing cimport quantization
 from pylite._core.kernels.window cimport copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, PL_SCALED, parallel_for, pl_dw_window, pl_pool, pl_slots, slots
 
@@ -26,14 +27,6 @@ from pylite._core.kernels.matmul import arranged
 
 cdef enum:
     PIECE = 1024            # elements handled at a time on the stack
-
-
-cdef extern from "<math.h>" nogil:
-    double fabs(double x)
-
-
-cdef extern from "rounding.h" nogil:
-    int32_t pl_round_away64(double v)
 
 
 cdef struct Hybrid:
@@ -135,38 +128,6 @@ cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
         s.row_scales[i] = scale
         s.row_zeros[i] = zero
         memset(s.padding + i * s.line, zero, s.line)
-
-
-cdef int32_t quantization(const pl_slots *rung, const float *x, ptrdiff_t n, bint asymmetric, float *scale,
-                          float *inverse) noexcept nogil:
-    """Zero point and scale with which x is quantized, and what it is multiplied by for that."""
-    cdef float low, high, span
-    rung.range_f32(n, x, &low, &high)
-    scale[0], inverse[0] = 1, 0
-    if low == 0 and high == 0:
-        return 0
-    if not asymmetric:
-        span = max(-low, high)
-        inverse[0] = <float>127 / span
-        scale[0] = span / <float>127
-        return 0
-    cdef int32_t zero = zero_point_of(low, high, scale)
-    inverse[0] = <float>1 / scale[0]
-    return zero
-
-
-cdef int32_t zero_point_of(float low, float high, float *scale) noexcept nogil:
-    """Zero point and scale of int8 for numbers from low to high, 0 among them."""
-    cdef double step = (<double>high - <double>low) / 255.0
-    cdef double from_low = -128 - low / step
-    cdef double from_high = 127 - high / step
-    cdef double zero = from_low if 128 + fabs(low / step) < 127 + fabs(high / step) else from_high
-    scale[0] = (high - low) / <float>255
-    if zero <= -128:
-        return -128
-    if zero >= 127:
-        return 127
-    return pl_round_away64(zero)
 
 
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,4 +1,6 @@
 """8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
+import math
+
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
@@ -62,12 +64,16 @@ def arranged(w, layout):
     """Filters (columns, fh, fw, c) of a plain convolution.
 
     layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
-    channels; (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output.
+    channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
+    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output.
     """
     if layout is None:
         return w
     if layout == "depthwise":
         return w.transpose(3, 1, 2, 0)
+    if layout in ("rows", "columns"):
+        w = w if layout == "rows" else w.swapaxes(-1, -2)
+        return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
     y, step_y, x, step_x = layout
     return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
 

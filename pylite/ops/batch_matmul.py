@@ -1,0 +1,117 @@
+"""BATCH_MATMUL: products of matrices in the last two dimensions, the dimensions before broadcast."""
+import math
+
+import numpy as np
+
+from pylite import quantization, shapes
+from pylite.node import Call, Packed, Scratch
+from pylite.ops import products
+from pylite.registry import register
+
+
+def infer_batch_matmul(node):
+    x, w = node.inputs[:2]
+    for value in (x, w):
+        if len(value.shape) < 2:
+            raise node.error("a matrix has at least 2 dimensions", value)
+    m, k = _sizes(x, node.options.adj_x)
+    depth, n = _sizes(w, node.options.adj_y)
+    if k != depth:
+        raise node.error(f"its {depth} rows do not fit the {k} columns of {x!r}; see adj_x and adj_y", w)
+    try:
+        batch = shapes.broadcast(x.shape[:-2], w.shape[:-2])
+    except ValueError as problem:
+        raise node.error(str(problem), w) from None
+    return [(*batch, m, n)]
+
+
+def _sizes(value, adjoint):
+    rows, columns = value.shape[-2:]
+    return (columns, rows) if adjoint else (rows, columns)
+
+
+def _pairs(x, w, y):
+    """The numbers of the matrices of x, w and y that belong together, in the order of w's: int64 (3, products)."""
+    batch = y.shape[:-2]
+    which = [np.broadcast_to(np.arange(math.prod(v.shape[:-2])).reshape(v.shape[:-2]), batch).reshape(-1)
+             for v in (x, w, y)]
+    return np.ascontiguousarray(np.stack(which)[:, np.argsort(which[1], kind="stable")], np.int64)
+
+
+def lower_batch_matmul(node):
+    x, w = node.inputs[:2]
+    y = node.outputs[0]
+    adj_x, adj_w = node.options.adj_x, node.options.adj_y
+    m, k = _sizes(x, adj_x)
+    n = y.shape[-1]
+    matrices = math.prod(w.shape[:-2])
+    if matrices == 1 and not adj_x:                     # one matrix for all rows of x
+        m, which = math.prod(x.shape[:-1]), np.zeros((3, 1), np.int64)
+    else:
+        which = _pairs(x, w, y)
+    kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
+    layout = "rows" if adj_w else "columns"
+    if w.data is not None:
+        packed, room, sums = _packed(kind, w, matrices, layout), None, None
+    else:
+        item = {"float32": 4, "int16": 2}.get(kind, 1)
+        packed = None
+        room = Scratch((min(matrices, 4) * item * _up(n) * (_up(k) if item == 1 else k),), "uint8")
+        sums = Scratch((min(matrices, 4) * n,), "int32")
+    args = [kind, x.bytes, y.bytes, None if packed else w.bytes, packed, room, sums, which, (m, n, k), (adj_x, adj_w)]
+    if kind == "hybrid":
+        return Call("batch_matmul.BatchMatmul", *args, *_hybrid(node, x, w, n, k, adj_x))
+    if kind in ("int8", "int16"):
+        args += _integer(node, x, w, y)
+        args += [Scratch(((matrices if packed else min(matrices, 4)) * _up(n),), "int32") if kind == "int8" else None]
+    if kind == "int16":
+        args += [None, None, None, None, None, False, False, 1 if w.dtype == "int8" else 2]
+    return Call("batch_matmul.BatchMatmul", *args)
+
+
+def _up(n):
+    return (n + 15) // 16 * 16
+
+
+def _packed(kind, w, matrices, layout):
+    if kind == "float32":
+        return Packed("batch_matmul.pack_f32", w, matrices, layout)
+    if kind == "int16":
+        return Packed("batch_matmul.pack_s16", w, layout)
+    return Packed("matmul.pack_weights", w, matrices, layout)
+
+
+def _integer(node, x, w, y):
+    """Zero points and the multiplier."""
+    for value in (x, w, y):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+    if x.dtype == "int16":
+        for value in (x, w, y):
+            if value.zero_point:
+                raise node.error("zero points must be 0 where the input is int16", value)
+    # Scales along an axis count as 0 for the reference kernels, which then give the zero point everywhere.
+    scale = w.scale if len(w.scales) == 1 else np.float32(0)
+    return [(x.zero_point, w.zero_point, y.zero_point), quantization.per_tensor_multiplier(x.scale, scale, y.scale)]
+
+
+def _hybrid(node, x, w, n, k, adj_x):
+    if not w.quantized:
+        raise node.error("has no scale, which a product of float and integer needs", w)
+    if len(w.scales) not in (1, n):
+        raise node.error(f"has {len(w.scales)} scales for {n} columns", w)
+    rows = x.size // k if k else 1
+    return [(0, 0, 0), (0, 0), None, products.per_channel(w.scales, n), Scratch((x.size,), "int8"),
+            Scratch((rows,), "float32"), Scratch((rows,), "int32"), Scratch((x.size,), "float32") if adj_x else None,
+            node.options.asymmetric_quantize_inputs, len(w.scales) > 1]
+
+
+def reference_batch_matmul(x, w, o):
+    """BATCH_MATMUL of real numbers."""
+    return np.matmul(x.swapaxes(-1, -2) if o.adj_x else x, w.swapaxes(-1, -2) if o.adj_y else w)
+
+
+register("BATCH_MATMUL", versions=(1, 4), infer=infer_batch_matmul, lower=lower_batch_matmul,
+         reference=reference_batch_matmul,
+         types=["float32 float32 -> float32", "float32 int8 -> float32", "int8 int8 -> int8|int32",
+                "int16 int16|int8 -> int16"])
