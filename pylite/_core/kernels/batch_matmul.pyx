@@ -162,7 +162,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t end = 0, whole
     s.strips, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
-        parallel_for(pool, self.row_scales.shape[0], max(<ptrdiff_t>1, 4096 // max(s.k, <ptrdiff_t>1)), quantize_rows, s)
+        parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)
     s.first = 0
     while s.first < s.products:
         s.base = 0

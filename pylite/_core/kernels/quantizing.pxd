@@ -27,7 +27,7 @@ cdef inline int32_t zero_point_of(float low, float high, float *scale) noexcept 
 
 
 cdef inline int32_t quantization(const pl_slots *rung, const float *x, ptrdiff_t n, bint asymmetric, float *scale,
-                          float *inverse) noexcept nogil:
+                                 float *inverse) noexcept nogil:
     """Zero point and scale with which x is quantized, and what it is multiplied by for that."""
     cdef float low, high, span
     rung.range_f32(n, x, &low, &high)
