@@ -1,4 +1,4 @@
-"""Float convolutions and matrix products."""
+"""Float convolutions and matrix products (compiled for speed)."""
 import numpy as np
 
 from libc.stdint cimport uint8_t

@@ -8,6 +8,9 @@
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Unrolls the next loop, which is over an array that shall stay in registers. */
+#define PL_UNROLL _Pragma("GCC unroll 64")
+
 #include "rows_unary.h"
 #include "rows_binary.h"
 #include "rows_finish.h"

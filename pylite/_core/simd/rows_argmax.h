@@ -50,7 +50,7 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
       memset(row, -1, sizeof row);                                                                             \
       i = row[0] + 1;                                                                                          \
       for (size_t r = top; r < end; r++, x += stride, i += 1)                                                  \
-        for (int p = 0; p < PARTS; p++) {                                                                      \
+        PL_UNROLL for (int p = 0; p < PARTS; p++) {                                                            \
           name##_r bits, better;                                                                               \
           memcpy(&bits, x + p * LANES, BYTES);                                                                 \
           bits ^= (R)flip;                                                                                     \

@@ -36,7 +36,7 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
 static inline __attribute__((always_inline)) void product_row(ptrdiff_t depth, const int16_t *a, const int8_t *w,
                                                               int32_t acc[GEMM_NR]) {
   for (ptrdiff_t k = 0; k < depth; k++)
-    for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[k * GEMM_NR + j];
+    PL_UNROLL for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[k * GEMM_NR + j];
 }
 
 static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
@@ -65,7 +65,7 @@ static void gemm_f32(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t
     float acc[F32_NR] = {0};
     if (!first) memcpy(acc, y, n * sizeof *y);
     for (ptrdiff_t k = 0; k < depth; k++)
-      for (int j = 0; j < F32_NR; j++) acc[j] += a[k] * panel[k * F32_NR + j];
+      PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += a[k] * panel[k * F32_NR + j];
     if (last)
       for (int j = 0; j < n; j++) {
         float v = acc[j] + (bias ? bias[j] : 0);
@@ -90,7 +90,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
       int32_t acc[DW_NR] = {0};
       if (nr == DW_NR)
         for (int t = 0; t < taps; t++)
-          for (int j = 0; j < DW_NR; j++) acc[j] += (int8_t)(p[t][c + j] ^ flip) * wb[t * DW_NR + j];
+          PL_UNROLL for (int j = 0; j < DW_NR; j++) acc[j] += (int8_t)(p[t][c + j] ^ flip) * wb[t * DW_NR + j];
       else
         for (int t = 0; t < taps; t++)
           for (int j = 0; j < nr; j++) acc[j] += (int8_t)(p[t][c + j] ^ flip) * wb[t * DW_NR + j];
@@ -110,7 +110,7 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
       float acc[N] = {0};
       for (int t = 0; t < taps; t++) {
         const float *x = (const float *)p[t] + c, *v = w + t * g->c + c;
-        for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
+        PL_UNROLL for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
       }
       for (int j = 0; j < N; j++) {
         float v = acc[j] + (bias ? bias[c + j] : 0);

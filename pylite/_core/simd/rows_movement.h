@@ -69,15 +69,15 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
   static inline void name(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows, \
                           size_t cols) {                                                                       \
     V a[n], b[n];                                                                                              \
-    for (size_t i = 0; i < n; i++) memcpy(&a[i], x + (i < cols ? (ptrdiff_t)i * xcol : 0), 16);                \
-    for (int round = 0; round < rounds; round++) {                                                             \
-      for (int i = 0; i < n / 2; i++) {                                                                        \
+    PL_UNROLL for (size_t i = 0; i < n; i++) memcpy(&a[i], x + (i < cols ? (ptrdiff_t)i * xcol : 0), 16);      \
+    PL_UNROLL for (int round = 0; round < rounds; round++) {                                                   \
+      PL_UNROLL for (int i = 0; i < n / 2; i++) {                                                              \
         b[2 * i] = ZIP(a[i], a[i + n / 2], 0);                                                                 \
         b[2 * i + 1] = ZIP(a[i], a[i + n / 2], n / 2);                                                         \
       }                                                                                                        \
       memcpy(a, b, sizeof a);                                                                                  \
     }                                                                                                          \
-    for (size_t i = 0; i < rows; i++) memcpy(y + (ptrdiff_t)i * yrow, &a[i], 16);                              \
+    PL_UNROLL for (size_t i = 0; i < n && i < rows; i++) memcpy(y + (ptrdiff_t)i * yrow, &a[i], 16);                    \
   }
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
