@@ -104,7 +104,7 @@ def _byte_strings(tensor, value):
         if not isinstance(item, (str, bytes)):
             raise TensorError(f"Cannot set tensor: Got {type(item).__name__} at {list(at)}, but tensor {tensor.index} "
                               f"({tensor.name!r}) takes str or bytes")
-        array[at] = item.encode() if isinstance(item, str) else item
+        array[at] = item.encode() if isinstance(item, str) else bytes(item)
     return array
 
 

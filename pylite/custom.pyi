@@ -46,6 +46,7 @@ class Registration:
 class Hosted:
     attach: Any
     stateful: bool
+    blockwise: bool
     versions: tuple[int, int]
     where: str
     op: Any

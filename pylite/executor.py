@@ -1,4 +1,6 @@
 """One subgraph made runnable: shapes in, memory planned and bound, invoke."""
+from functools import partial
+
 import numpy as np
 
 from pylite import binding, lowering, planning
@@ -18,6 +20,11 @@ def aligned(nbytes):
     raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start:start + nbytes]
+
+
+def raw(array):
+    """The bytes of a contiguous array; empty for None."""
+    return np.empty(0, np.uint8) if array is None else array.reshape(-1).view(np.uint8)
 
 
 class Allocation:
@@ -66,6 +73,8 @@ class Executor:
         self.tables = None      # what plug-ins in C see; made for the first one
         self.shared = {} if shared is None else shared
         self.delegation = None
+        self.callees = set()    # the executors of subgraphs that operators of this one call
+        self.stale = False      # set by an op that learns what ops lowered before should have known
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
@@ -147,11 +156,52 @@ class Executor:
         Variables start anew, as in tf.lite, unless there was nothing to do.
         """
         if not self.ready:
-            if self.delegation is not None:
-                self.delegation.renew()
-            if not self.ready:
-                self.take_up()
+            self._renew()
             self.reset_variables()
+            for other in self.callees:
+                other.reset_variables()
+
+    def _renew(self):
+        if self.delegation is not None:
+            self.delegation.renew()
+        if not self.ready:
+            self.take_up()
+
+    def callee(self, index):
+        """The Executor of another subgraph, for an operator of this one that calls it."""
+        others = self.shared.setdefault("executors", {})
+        others.setdefault(self.subgraph.index, self)
+        found = others.get(index)
+        if found is None:
+            found = others[index] = Executor(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve,
+                                             self.guard, self.max_memory, self._resolver, self.shared)
+        self.callees.add(found)
+        return found
+
+    def prepared(self, shapes):
+        """The Allocation for these input shapes; for callers, whose variables stay."""
+        for position, shape in enumerate(shapes):
+            self.resize(position, shape)
+        if not self.ready:
+            self._renew()
+            self.callees.update(*[other.callees for other in self.callees])
+        return self.current
+
+    def entry(self):
+        """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx."""
+        part = self.current
+        read = {i for operator in self.subgraph.operators for i in operator.inputs}.union(self.subgraph.outputs)
+        ins = [raw(part.array(i)) if i in read else None for i in self.subgraph.inputs]
+        outs = [raw(part.array(i)) for i in self.subgraph.outputs]
+        return part.program, partial(self._failure, part), ins, outs
+
+    def call(self, arrays):
+        """Run once on `arrays`; copies of the outputs."""
+        self.prepared([a.shape for a in arrays])
+        for index, array in zip(self.subgraph.inputs, arrays, strict=True):
+            self.array(index)[...] = array
+        self.invoke()
+        return [self.array(i).copy() for i in self.subgraph.outputs]
 
     def delegate(self, delegation):
         """Let delegates take nodes, now and whenever a new shape makes it necessary."""
@@ -195,7 +245,7 @@ class Executor:
             self._cache.clear()
         known = self._cache.pop(key, None)
         if known is None:
-            known = self._bind(lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True))
+            known = self._bind(self._lowered())
         self._cache[key] = known
         self._evict(self._cache)
         self.current = known
@@ -203,6 +253,13 @@ class Executor:
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
+
+    def _lowered(self):
+        while True:
+            self.stale = False
+            lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
+            if not self.stale:
+                return lowered
 
     def _bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
@@ -344,7 +401,8 @@ class Executor:
         if known is None:
             if self.plugins:
                 following.clear()
-            known = self._bind(lowering.resume(self.model, part.lowered, found, self.preserve, self.find), self.parts)
+            lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
+            known = self._bind(lowered, self.parts)
         following[key] = known
         self._evict(following, depth)
         self.parts.append(known)

@@ -85,11 +85,12 @@ def _blockwise(tensor):
 
 
 @np.errstate(all="ignore")
-def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=False):
+def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=False, host=None):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the LoadedModel that keeps folded constants and packed weights; preserve: give every tensor its own
-    memory; find(operator): its Op; pausing: stop before a shape that depends on data instead of raising.
+    memory; find(operator): its Op; pausing: stop before a shape that depends on data instead of raising;
+    host: the Executor, for ops that call other subgraphs or keep a state.
     Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
@@ -97,11 +98,11 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
-    return _lower(model, subgraph, values, preserve, find, pausing)
+    return _lower(model, subgraph, values, preserve, find, pausing, host)
 
 
 @np.errstate(all="ignore")
-def resume(model, before, found, preserve=False, find=default.find):
+def resume(model, before, found, preserve=False, find=default.find, host=None):
     """Lower what is left after the pause of `before`.
 
     found: the contents of the Value that it waits for, or the shapes of the outputs of the Node that was evaluated.
@@ -122,17 +123,18 @@ def resume(model, before, found, preserve=False, find=default.find):
                 evaluated.append(value)
     else:
         values[pause.index].data = found
-    lowered = _lower(model, before.tail, values, preserve, find, True)
+    lowered = _lower(model, before.tail, values, preserve, find, True, host)
     lowered.evaluated = evaluated
     return lowered
 
 
-def _lower(model, subgraph, values, preserve, find, pausing):
+def _lower(model, subgraph, values, preserve, find, pausing, host):
     outputs = set(subgraph.outputs)
+    strings = "string" in [value.dtype for value in values]
     calls = []
     nodes = []
     for position, operator in enumerate(subgraph.operators):
-        node = Node(operator.index, operator, values)
+        node = Node(operator.index, operator, values, host)
         op = find(operator)
         foldable = not op.stateful
         if foldable:
@@ -166,6 +168,8 @@ def _lower(model, subgraph, values, preserve, find, pausing):
             raise node.error(str(problem)) from problem
         if not isinstance(emitted, list):
             emitted = [emitted]
+        if strings and _strings(node) and getattr(op, "reference", None) and type(emitted[0]) is not Constant:
+            emitted = [_by_reference(op, node)]
         if foldable:
             _fold(model, subgraph, node, emitted)
             continue
@@ -206,6 +210,21 @@ def _evaluate(op, node):
     for value, result in zip(node.outputs, results, strict=True):
         if value is not None:
             value.data, value.shape = np.ascontiguousarray(result).reshape(result.shape), result.shape
+
+
+def _strings(node):
+    return any(value is not None and value.dtype == "string" for value in (*node.inputs, *node.outputs))
+
+
+def _by_reference(op, node):
+    """Strings are objects, which no kernel handles: numpy does, by what the op means."""
+    count = len(node.inputs)
+
+    def run(*arrays):
+        results = op.reference(*[x for x in arrays[:count] if x is not None], node.options)
+        for y, result in zip(arrays[count:], results if isinstance(results, list) else [results], strict=True):
+            y[...] = result
+    return Call("python_op.PythonOp", run, count, len(node.outputs), *node.inputs, *node.outputs)
 
 
 def _may_share(y, x, outputs):

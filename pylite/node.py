@@ -177,16 +177,20 @@ class Constant:
 
 
 class Node:
-    """One operator while it is lowered."""
-    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values")
+    """One operator while it is lowered.
 
-    def __init__(self, index, operator, values):
+    host: the Executor that it is lowered for, through which ops reach other subgraphs and what outlives a run; or None.
+    """
+    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host")
+
+    def __init__(self, index, operator, values, host=None):
         self.operator = operator
         self.index = index
         self.name = operator.name
         self.version = operator.version
         self.options = operator.options
         self.values = values
+        self.host = host
         self.inputs = [values[i] if i >= 0 else None for i in operator.inputs]
         self.outputs = [values[i] if i >= 0 else None for i in operator.outputs]
 

@@ -1,13 +1,8 @@
 """A bound graph: a flat list of kernels, and the loop that runs them."""
 from libc.stdlib cimport free, malloc
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport Kernel
 from pylite._core.simd cimport Pool, pl_pool
-
-
-cdef struct Step:
-    kernel_fn fn
-    void *self
 
 
 cdef class Program:
@@ -15,11 +10,6 @@ cdef class Program:
 
     kernels: list of Kernel; pool: the worker threads, or None to run on the caller alone.
     """
-    cdef Step *steps
-    cdef readonly Py_ssize_t size
-    cdef readonly list kernels      # keeps alive what `steps` points at
-    cdef readonly Pool pool
-
     def __cinit__(self, list kernels, Pool pool=None):
         cdef Kernel kernel
         cdef Py_ssize_t i
@@ -53,11 +43,19 @@ cdef class Program:
             pool = self.pool.ptr
         i = start
         with nogil:
-            while i < stop:
-                status = self.steps[i].fn(self.steps[i].self, pool)
-                if status != 0:
-                    break
-                i += 1
+            status = run_steps(self, pool, &i, stop)
         if status != 0:
             return i, status
         return None
+
+
+cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t i = at[0]
+    cdef int status = 0
+    while i < stop:
+        status = program.steps[i].fn(program.steps[i].self, pool)
+        if status != 0:
+            break
+        i += 1
+    at[0] = i
+    return status

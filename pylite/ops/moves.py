@@ -2,8 +2,9 @@
 from pylite.graph import DTYPE_BITS
 from pylite.node import Call
 
-# Every type whose elements have a fixed size: moving them needs to know no more.
-MOVABLE = tuple(name for name, bits in DTYPE_BITS.items() if bits is not None)
+# Every type whose elements have a fixed size: moving them needs to know no more.  Strings, which are objects, are moved
+# by the op's reference instead of its kernels.
+MOVABLE = tuple(name for name, bits in DTYPE_BITS.items() if bits is not None or name == "string")
 INDICES = "int32|int64"
 
 

@@ -83,7 +83,7 @@ class ModelBuilder:
         self._model.buffers.append(table("Buffer")(data=data))
         return len(self._model.buffers) - 1
 
-    def operator(self, name, inputs, outputs, version=None, custom_options=None, intermediates=(), **options):
+    def operator(self, name, /, inputs, outputs, version=None, custom_options=None, intermediates=(), **options):
         """Add an operator; its index.
 
         name: a builtin operator's, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:

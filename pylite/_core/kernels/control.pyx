@@ -1,0 +1,330 @@
+"""Kernels that run the programs of other subgraphs, and the variables that outlive a run.
+
+A callee is (program, failure, ins, outs): a Program; a function that makes the exception for a step and a status of it;
+the bytes of its inputs (None where nothing reads them) and of its outputs.  The caller's arrays are bytes too, first
+the inputs, then the outputs, None where absent.
+"""
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memmove
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.program cimport Program, run_steps
+from pylite._core.simd cimport pl_pool
+
+
+cdef struct Move:
+    void *to
+    const void *source
+    size_t n
+
+
+cdef class Moves:
+    """Copies of whole arrays, one after the other.  pairs: [(to, source)], uint8 of equal sizes; None is skipped."""
+    cdef Move *moves
+    cdef Py_ssize_t count
+    cdef list pairs         # keeps the memory alive
+
+    def __cinit__(self, pairs):
+        cdef uint8_t[::1] to
+        cdef const uint8_t[::1] source
+        self.pairs = [(t, s) for t, s in pairs if t is not None and s is not None and t.size]
+        self.moves = <Move *>malloc(max(1, len(self.pairs)) * sizeof(Move))
+        if self.moves == NULL:
+            raise MemoryError("no memory for a list of copies")
+        for t, s in self.pairs:
+            to, source = t, s
+            if to.shape[0] != source.shape[0]:
+                raise ValueError(f"{source.shape[0]} bytes for a tensor of {to.shape[0]}")
+            self.moves[self.count] = Move(&to[0], &source[0], to.shape[0])
+            self.count += 1
+
+    def __dealloc__(self):
+        free(self.moves)
+
+
+cdef void move(Moves self) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(self.count):
+        memmove(self.moves[i].to, self.moves[i].source, self.moves[i].n)
+
+
+cdef class Block(Kernel):
+    """Copies the caller's inputs in, runs the callee, copies its outputs out."""
+    cdef Program program
+    cdef object failure, error
+    cdef Moves before, after
+    cdef Py_ssize_t at              # the step that failed
+
+    def __init__(self, callee, *arrays):
+        self.program, self.failure, ins, outs = callee
+        self.before = Moves(zip(ins, arrays[:len(ins)], strict=True))
+        self.after = Moves(zip(arrays[len(ins):], outs, strict=True))
+        self.fn = <kernel_fn>run_block
+
+    def explain(self, int status):
+        error = self.failure(self.at, status)
+        self.error = error.__cause__
+        return str(error)
+
+    def cause(self):
+        error, self.error = self.error, None
+        return error
+
+
+cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
+    cdef int status
+    move(self.before)
+    self.at = 0
+    status = run_steps(self.program, pool, &self.at, self.program.size)
+    if status == 0:
+        move(self.after)
+    return status
+
+
+cdef class Branch(Kernel):
+    """Runs one of the callees: the first where a bool is true, else the second; or the one with the number `which`,
+    the last where there is none.  which: (1,) bool or int32.
+    """
+    cdef tuple blocks
+    cdef void **table
+    cdef int count, ran
+    cdef const int *number
+    cdef const uint8_t *flag
+    cdef object which
+
+    def __init__(self, callees, which, *arrays):
+        cdef const int[::1] number
+        cdef const uint8_t[::1] flag
+        self.blocks = tuple([Block(callee, *arrays) for callee in callees])
+        self.count = len(self.blocks)
+        self.table = <void **>malloc(max(1, self.count) * sizeof(void *))
+        if self.table == NULL:
+            raise MemoryError("no memory for a list of branches")
+        for i, block in enumerate(self.blocks):
+            self.table[i] = <void *>block
+        self.which = which
+        if which.itemsize == 1:
+            flag = which.view("uint8")
+            self.flag = &flag[0]
+        else:
+            number = which
+            self.number = &number[0]
+        self.fn = <kernel_fn>run_branch
+
+    def __dealloc__(self):
+        free(self.table)
+
+    def explain(self, int status):
+        return self.blocks[self.ran].explain(status)
+
+    def cause(self):
+        return self.blocks[self.ran].cause()
+
+
+cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
+    if self.flag != NULL:
+        self.ran = 0 if self.flag[0] else 1
+    else:
+        self.ran = self.number[0] if 0 <= self.number[0] < self.count else self.count - 1
+    return run_block(<Block>self.table[self.ran], pool)
+
+
+cdef class While(Kernel):
+    """Runs `body` over and over while `test` gives true.  The inputs of the body hold the loop's variables."""
+    cdef Moves enter, leave, back, aside
+    cdef Block test, body
+    cdef const uint8_t *go_on
+    cdef bint testing               # was it `test` that ran last?
+    cdef object kept
+
+    def __init__(self, test, body, *arrays):
+        cdef const uint8_t[::1] go_on
+        ins, outs = body[2:]
+        n = len(ins)
+        self.enter = Moves(zip(ins, arrays[:n], strict=True))
+        self.leave = Moves(zip(arrays[n:], ins, strict=True))
+        self.test = Block((*test[:3], []), *ins)
+        self.body = Block((*body[:2], [], []))
+        places = {x.ctypes.data for x in ins if x.size}
+        aside, back = [], []
+        for x, y in zip(ins, outs, strict=True):
+            if x.size and y.ctypes.data != x.ctypes.data:
+                if y.ctypes.data in places:         # another input passed on: it may be gone when its turn comes
+                    aside.append((y.copy(), y))
+                    y = aside[-1][0]
+                back.append((x, y))
+        self.aside, self.back = Moves(aside), Moves(back)
+        self.kept = test[3][0]
+        go_on = self.kept
+        self.go_on = &go_on[0]
+        self.fn = <kernel_fn>run_while
+
+    def explain(self, int status):
+        return (self.test if self.testing else self.body).explain(status)
+
+    def cause(self):
+        return (self.test if self.testing else self.body).cause()
+
+
+cdef int run_while(While self, pl_pool *pool) noexcept nogil:
+    cdef int status
+    move(self.enter)
+    while True:
+        self.testing = True
+        status = run_block(self.test, pool)
+        if status:
+            return status
+        if not self.go_on[0]:
+            break
+        self.testing = False
+        status = run_block(self.body, pool)
+        if status:
+            return status
+        move(self.aside)
+        move(self.back)
+    move(self.leave)
+    return 0
+
+
+cdef class Once(Kernel):
+    """Runs the callee where flag[0] is 0, and sets it to 1.  flag: (1,) uint8."""
+    cdef Block block
+    cdef uint8_t[::1] flag
+
+    def __init__(self, callee, flag):
+        self.block, self.flag = Block(callee), flag
+        self.fn = <kernel_fn>run_once
+
+    def explain(self, int status):
+        return self.block.explain(status)
+
+    def cause(self):
+        return self.block.cause()
+
+
+cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
+    cdef int status
+    if self.flag[0]:
+        return 0
+    status = run_block(self.block, pool)
+    if status == 0:
+        self.flag[0] = 1
+    return status
+
+
+cdef enum:
+    MAX_DIMS = 16
+
+
+cdef struct Form:               # of an array: what must be equal for its bytes to be copied
+    Py_ssize_t kind, ndim, nbytes
+    Py_ssize_t shape[MAX_DIMS]
+
+
+cdef Form form_of(array) except *:
+    cdef Form form
+    cdef Py_ssize_t i
+    if array.ndim > MAX_DIMS:
+        raise ValueError(f"{array.ndim} dimensions; a variable has at most {MAX_DIMS}")
+    form.kind, form.ndim, form.nbytes = array.dtype.num, array.ndim, array.nbytes
+    for i in range(form.ndim):
+        form.shape[i] = array.shape[i]
+    return form
+
+
+cdef bint same(Form *a, Form *b) noexcept nogil:
+    cdef Py_ssize_t i
+    if a.kind != b.kind or a.ndim != b.ndim:
+        return False
+    for i in range(a.ndim):
+        if a.shape[i] != b.shape[i]:
+            return False
+    return True
+
+
+cdef void *address(array) except? NULL:
+    cdef const uint8_t[::1] memory
+    if not array.nbytes or array.dtype.hasobject:
+        return NULL
+    memory = array.reshape(-1).view("uint8")
+    return <void *>&memory[0]
+
+
+cdef class Variable:
+    """A resource variable.
+
+    array: its contents, None before the first assignment; expected: the shape that lowering counts on, or None;
+    varying: several shapes were assigned, so that readers must look each time.
+    """
+    cdef readonly object array
+    cdef public object expected
+    cdef public bint varying
+    cdef Form form
+    cdef void *data
+
+    def __cinit__(self):
+        self.form.kind = -1
+
+    def assign(self, array):
+        """Hold a copy of `array`, in new memory."""
+        array = array.copy()
+        self.form, self.data, self.array = form_of(array), address(array), array
+
+
+cdef class Access(Kernel):
+    """A variable and the array that it is copied to or from."""
+    cdef Variable variable
+    cdef object array
+    cdef Form form
+    cdef void *data
+
+    def __cinit__(self, Variable variable, array):
+        self.variable, self.array = variable, array
+        self.form, self.data = form_of(array), address(array)
+
+
+cdef class Read(Access):
+    """array[...] = the contents of the variable, which must have its shape and type."""
+
+    def __init__(self, variable, array):
+        self.fn = <kernel_fn>read
+
+    def explain(self, int status):
+        if self.variable.array is None:
+            return "the variable is read before anything was assigned to it"
+        self.variable.varying = True
+        return (f"the variable holds {self.variable.array.dtype}{list(self.variable.array.shape)} and "
+                f"{self.array.dtype}{list(self.array.shape)} is read; allocate_tensors() takes its new shape up")
+
+
+cdef int read(Read self, pl_pool *pool) noexcept nogil:
+    if not same(&self.form, &self.variable.form):
+        return 1
+    if self.data != NULL:
+        memcpy(self.data, self.variable.data, self.form.nbytes)
+    return 0
+
+
+cdef class Assign(Access):
+    """The contents of the variable = array."""
+    cdef object error
+
+    def __init__(self, variable, array):
+        self.fn = <kernel_fn>assign
+
+    def explain(self, int status):
+        return str(self.error)
+
+
+cdef int assign(Assign self, pl_pool *pool) noexcept nogil:
+    if not same(&self.form, &self.variable.form):
+        with gil:
+            try:
+                self.variable.assign(self.array)
+            except Exception as error:
+                self.error = error
+                return 1
+    elif self.data != NULL:
+        memcpy(self.variable.data, self.data, self.form.nbytes)
+    return 0

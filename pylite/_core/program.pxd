@@ -1,0 +1,19 @@
+# A bound graph, for the kernels that run one inside another.
+from pylite._core.kernel cimport kernel_fn
+from pylite._core.simd cimport Pool, pl_pool
+
+
+cdef struct Step:
+    kernel_fn fn
+    void *self
+
+
+cdef class Program:
+    cdef Step *steps
+    cdef readonly Py_ssize_t size
+    cdef readonly list kernels      # keeps alive what `steps` points at
+    cdef readonly Pool pool
+
+
+# Run steps *at..stop-1; the status of the one that failed, at *at, or 0.
+cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil

@@ -1,0 +1,185 @@
+"""Ops that run other subgraphs: IF, WHILE, CALL_ONCE, STABLEHLO_CASE, STABLEHLO_COMPOSITE.
+
+Where every shape is known, a kernel holds the Program of the callee and runs it inside the caller's loop.  Where it is
+not, or what the callee holds forbids it, the node is evaluated: Python runs the callee.
+"""
+from math import prod
+
+import numpy as np
+
+from pylite.node import Call
+from pylite.registry import register
+
+
+def callee(node, index, inputs, outputs):
+    """The Executor of subgraph `index`, once it takes the `inputs` and gives the `outputs` (Values)."""
+    if node.host is None:
+        raise node.error("calls another subgraph, which only an interpreter has")
+    other = node.host.callee(index)
+    called = other.subgraph
+    for what, values, wanted in (("inputs", inputs, called.inputs), ("outputs", outputs, called.outputs)):
+        if len(values) != len(wanted):
+            raise node.error(f"calls subgraph {index}, which has {len(wanted)} {what}, with {len(values)}")
+        for value, i in zip(values, wanted, strict=True):
+            if value is not None and value.dtype != called.tensors[i].dtype:
+                raise node.error(f"calls subgraph {index}, which has {called.tensors[i].dtype} in its place", value)
+    return other
+
+
+def result_shapes(other, shapes):
+    """The shapes that a callee gives for those of its inputs; None where they depend on data."""
+    allocation = other.prepared(shapes)
+    if allocation.pause is not None:
+        return None
+    return [allocation.lowered.values[i].shape for i in other.subgraph.outputs]
+
+
+def in_loop(node, others):
+    """Can kernels run these callees?  Not with strings, plug-ins that are prepared anew, or guard bands to look at."""
+    values = node.inputs + node.outputs
+    return not (node.host.guard or any(other.plugins for other in others)
+                or any(value is not None and value.dtype in ("string", "variant") for value in values))
+
+
+def calling(node, others, make, shapes):
+    """The Call that make(entries of the callees) gives, or one that lets Python evaluate the node.
+
+    shapes: of the callees' inputs.
+    """
+    if in_loop(node, others):
+        entries = []
+        for other in others:
+            other.prepared(shapes)
+            entries.append(other.entry())
+        return make(entries)
+    evaluate, count = EVALUATE[node.name], len(node.inputs)
+
+    def run(*arrays):
+        for y, result in zip(arrays[count:], evaluate(node, *arrays[:count]), strict=True):
+            if y is not None:
+                y[...] = result
+    return Call("python_op.PythonOp", run, count, len(node.outputs), *node.inputs, *node.outputs)
+
+
+def operands(values):
+    return [None if value is None else value.bytes for value in values]
+
+
+# ---- IF, STABLEHLO_CASE, STABLEHLO_COMPOSITE: one of several callees, or the only one ---------------------------
+def branches(node):
+    """(the selecting Value or None, the Executors to choose from, the inputs for them)"""
+    o = node.options
+    if node.name == "STABLEHLO_COMPOSITE":
+        indices, inputs = [o.decomposition_subgraph_index], node.inputs
+    else:
+        indices = [o.then_subgraph_index, o.else_subgraph_index] if node.name == "IF" else o.branch_subgraph_indices
+        inputs = node.inputs[1:]
+        if node.inputs[0].size != 1:
+            raise node.error("chooses what to run, and must be one value", node.inputs[0])
+    which = None if node.name == "STABLEHLO_COMPOSITE" else node.inputs[0]
+    if any(value is None for value in inputs):
+        raise node.error("an input is missing")
+    return which, [callee(node, i, inputs, node.outputs) for i in indices], inputs
+
+
+def infer_branch(node):
+    _, others, inputs = branches(node)
+    results = [result_shapes(other, [x.shape for x in inputs]) for other in others]
+    return results[0] if all(r is not None and r == results[0] for r in results) else None
+
+
+def lower_branch(node):
+    which, others, inputs = branches(node)
+
+    def make(entries):
+        arrays = operands([*inputs, *node.outputs])
+        if which is None:
+            return Call("control.Block", entries[0], *arrays)
+        return Call("control.Branch", entries, which.flat, *arrays)
+    return calling(node, others, make, [x.shape for x in inputs])
+
+
+def evaluate_branch(node, *arrays):
+    which, others, _ = branches(node)
+    if which is None:
+        return others[0].call(arrays)
+    chosen = arrays[0].reshape(-1)[0]
+    if chosen.dtype == bool:
+        return others[0 if chosen else 1].call(arrays[1:])
+    return others[chosen if 0 <= chosen < len(others) else -1].call(arrays[1:])
+
+
+# ---- WHILE ---------------------------------------------------------------------------------------------------
+def loop(node):
+    """The Executors of the condition and the body."""
+    values = node.inputs
+    if any(value is None for value in values):
+        raise node.error("an input is missing")
+    test = callee(node, node.options.cond_subgraph_index, values, [None])
+    body = callee(node, node.options.body_subgraph_index, values, values)
+    if len(node.outputs) != len(values):
+        raise node.error(f"has {len(values)} inputs and {len(node.outputs)} outputs; both are the loop's variables")
+    if test.subgraph.tensors[test.subgraph.outputs[0]].dtype != "bool":
+        raise node.error(f"the condition, subgraph {test.subgraph.index}, must give one bool")
+    return test, body
+
+
+def infer_while(node):
+    test, body = loop(node)
+    shapes = [x.shape for x in node.inputs]
+    going_on = result_shapes(test, shapes)
+    if going_on is not None and prod(going_on[0]) != 1:
+        raise node.error(f"the condition, subgraph {test.subgraph.index}, gives {prod(going_on[0])} values, not one")
+    return shapes if going_on is not None and result_shapes(body, shapes) == shapes else None
+
+
+def lower_while(node):
+    return calling(node, loop(node), lambda entries: Call("control.While", *entries, *operands(node.inputs),
+                                                          *operands(node.outputs)), [x.shape for x in node.inputs])
+
+
+def evaluate_while(node, *arrays):
+    test, body = loop(node)
+    while True:
+        going_on, = test.call(arrays)
+        if going_on.size != 1:
+            raise node.error(f"the condition gives {going_on.size} values, not one")
+        if not going_on.reshape(-1)[0]:
+            return arrays
+        arrays = body.call(arrays)
+
+
+# ---- CALL_ONCE -----------------------------------------------------------------------------------------------
+def initializer(node):
+    """(the Executor, its flag: has it run in this interpreter?)"""
+    index = node.options.init_subgraph_index
+    other = callee(node, index, [], [])
+    return other, node.host.shared.setdefault("once", {}).setdefault(index, np.zeros(1, np.uint8))
+
+
+def infer_once(node):
+    other, _ = initializer(node)
+    return None if other.prepared([]).pause is not None else []
+
+
+def lower_once(node):
+    other, flag = initializer(node)
+    return calling(node, [other], lambda entries: Call("control.Once", entries[0], flag), [])
+
+
+def evaluate_once(node):
+    other, flag = initializer(node)
+    if not flag[0]:
+        other.call([])
+        flag[0] = 1
+    return []
+
+
+EVALUATE = {"IF": evaluate_branch, "STABLEHLO_CASE": evaluate_branch, "STABLEHLO_COMPOSITE": evaluate_branch,
+            "WHILE": evaluate_while, "CALL_ONCE": evaluate_once}
+
+for name, signature in (("IF", "bool any* -> any*"), ("STABLEHLO_CASE", "int32 any* -> any*"),
+                        ("STABLEHLO_COMPOSITE", "any* -> any*")):
+    register(name, types=[signature], infer=infer_branch, lower=lower_branch, evaluate=evaluate_branch, stateful=True)
+register("WHILE", types=["any* -> any*"], infer=infer_while, lower=lower_while, evaluate=evaluate_while, stateful=True)
+register("CALL_ONCE", types=["->"], infer=infer_once, lower=lower_once, evaluate=evaluate_once, stateful=True)

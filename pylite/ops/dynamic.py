@@ -1,0 +1,57 @@
+"""Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
+import numpy as np
+
+from pylite.node import Constant
+from pylite.registry import register
+
+
+def unknown(node):
+    return None
+
+
+def evaluate_where(node, x):
+    """The indices of all elements that are not zero, one row each."""
+    if not x.ndim:
+        return [np.zeros((int(bool(x)), 0), np.int64)]
+    return [np.argwhere(x)]
+
+
+register("WHERE", versions=(1, 2), types=["bool|float32|int32|uint32|int64|int8|uint8 -> int64"], infer=unknown,
+         evaluate=evaluate_where, reference=lambda x, options: evaluate_where(None, x)[0])
+
+
+def evaluate_unique(node, x):
+    """The different elements in the order of their first occurrence, and for each element which one it is."""
+    dtype = node.outputs[1].dtype
+    _, first, inverse = np.unique(x, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return [x[first[order]], np.argsort(order)[inverse].astype(dtype).reshape(x.shape)]
+
+
+register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"], infer=unknown,
+         evaluate=evaluate_unique)
+
+
+def range_of(node):
+    """Start, stop and step of RANGE as scalars of its type, and the number of its elements."""
+    start, stop, step = [node.constant(i, what).reshape(-1)[0] for i, what in enumerate(("start", "limit", "delta"))]
+    if step == 0 or (stop > start and step < 0) or (stop < start and step > 0):
+        raise node.error(f"cannot go from {start} to {stop} by {step}")
+    if start.dtype.kind == "f":
+        return start, step, max(0, int(np.ceil(abs((stop - start) / step))))
+    start, stop, step = int(start), int(stop), int(step)
+    return start, step, max(0, -((start - stop) // step))
+
+
+def lower_range(node):
+    start, step, count = range_of(node)
+    y = node.outputs[0]
+    if y.dtype == "float32":
+        values = np.full(count, step)
+        values[:1] = start
+        return Constant(y, np.add.accumulate(values, dtype=np.float32))
+    return Constant(y, start + step * np.arange(count, dtype=y.dtype))
+
+
+register("RANGE", versions=(1, 2), types=[f"{t} {t} {t} -> {t}" for t in ("float32", "int32", "int64")],
+         infer=lambda node: [(range_of(node)[2],)], lower=lower_range)

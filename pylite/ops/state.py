@@ -1,0 +1,159 @@
+"""Ops on what outlives a run: resource variables (VAR_HANDLE, ...) and hash tables (HASHTABLE, ...).
+
+Both belong to the interpreter.  A resource tensor holds the number of one, which its handle op gives while lowering.
+"""
+import numpy as np
+
+from pylite.binding import kernel_class
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Call, Constant
+from pylite.registry import register
+
+
+def numbered(node, kind, key, make):
+    """The number of the resource `key`; it is made for the first one who asks."""
+    if node.host is None:
+        raise node.error("keeps a state, which only an interpreter has")
+    numbers = node.host.shared.setdefault(kind, {})
+    if key not in numbers:
+        held = node.host.shared.setdefault("resources", [])
+        numbers[key] = len(held)
+        held.append(make())
+    return numbers[key]
+
+
+def resource(node, kind):
+    """What the first input, a resource tensor, stands for."""
+    number = node.constant(0, "resource").reshape(-1)[:1].tolist()
+    held = node.host.shared.get("resources", ())
+    found = held[number[0]] if number and 0 <= number[0] < len(held) else None
+    if type(found).__name__ != kind:
+        raise node.error(f"does not stand for a {kind}: no handle op gave it", node.inputs[0])
+    return found
+
+
+def handle(kind, key, make):
+    """The lower() of an op that gives the number of a resource."""
+    def lower(node):
+        y = node.outputs[0]
+        return Constant(y, np.full(y.shape, numbered(node, kind, key(node), make), NUMPY_DTYPES[y.dtype]))
+    return lower
+
+
+def infer_handle(node):
+    return [node.outputs[0].tensor.shape]
+
+
+# ---- resource variables --------------------------------------------------------------------------------------
+def expect(node, variable, shape):
+    """Note the shape that a variable has here; where it has had another, all must look at each run."""
+    if variable.expected is None:
+        variable.expected = shape
+    elif variable.expected != shape and not variable.varying:
+        variable.varying = node.host.stale = True
+
+
+def infer_read(node):
+    """The shape that the model declares, unless that is unknown or something else is assigned."""
+    variable, y = resource(node, "Variable"), node.outputs[0]
+    tensor = y.tensor
+    if -1 in tensor.shape_signature or not (tensor.shape or tensor.has_rank) or y.dtype == "string":
+        return None
+    expect(node, variable, tensor.shape)
+    return None if variable.varying else [tensor.shape]
+
+
+def evaluate_read(node, handle):
+    variable, y = resource(node, "Variable"), node.outputs[0]
+    if variable.array is None:
+        raise node.error("the variable is read before anything was assigned to it")
+    if variable.array.dtype != NUMPY_DTYPES[y.dtype]:
+        raise node.error(f"the variable holds {variable.array.dtype}", y)
+    return [variable.array]
+
+
+def infer_assign(node):
+    expect(node, resource(node, "Variable"), node.inputs[1].shape)
+    return []
+
+
+def lower_assign(node):
+    variable, x = resource(node, "Variable"), node.inputs[1]
+    if x.dtype == "string":
+        return Call("python_op.PythonOp", variable.assign, 1, 0, x)
+    return Call("control.Assign", variable, x)
+
+
+register("VAR_HANDLE", types=["-> resource"], infer=infer_handle, stateful=True,
+         lower=handle("variables", lambda node: (node.options.container, node.options.shared_name),
+                      lambda: kernel_class("control.Variable")()))
+register("READ_VARIABLE", types=["resource -> any"], infer=infer_read, evaluate=evaluate_read, stateful=True,
+         lower=lambda node: Call("control.Read", resource(node, "Variable"), node.outputs[0]))
+register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower=lower_assign, stateful=True)
+
+
+# ---- hash tables ---------------------------------------------------------------------------------------------
+class Table:
+    """A hash table, which is filled once."""
+
+    def __init__(self):
+        self.entries = None
+
+    def fill(self, keys, values):
+        if self.entries is None:
+            pairs = zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True)
+            self.entries = dict(reversed(list(pairs)))      # of equal keys the first one counts
+
+    def find(self, keys, default, y):
+        if self.entries is None:
+            raise ValueError("the table is used before anything was imported into it")
+        otherwise = default.reshape(-1)[0]
+        y.reshape(-1)[:] = [self.entries.get(key, otherwise) for key in keys.reshape(-1).tolist()]
+
+    def count(self, y):
+        if self.entries is None:
+            raise ValueError("the table is used before anything was imported into it")
+        y[...] = len(self.entries)
+
+
+def table_of(node):
+    return resource(node, "Table")
+
+
+def infer_find(node):
+    table_of(node)
+    if node.inputs[2].size != 1:
+        raise node.error("is the default value, and must be one", node.inputs[2])
+    return [node.inputs[1].shape]
+
+
+def lower_find(node):
+    _, keys, default = node.inputs
+    return Call("python_op.PythonOp", table_of(node).find, 2, 1, keys, default, node.outputs[0])
+
+
+def infer_import(node):
+    _, keys, values = node.inputs
+    if keys.shape != values.shape:
+        raise node.error(f"has the shape {list(values.shape)} for keys of {list(keys.shape)}", values)
+    return []
+
+
+def lower_import(node):
+    return Call("python_op.PythonOp", table_of(node).fill, 2, 0, *node.inputs[1:])
+
+
+def lower_size(node):
+    return Call("python_op.PythonOp", table_of(node).count, 0, 1, node.outputs[0])
+
+
+PAIRS = (("int64", "string"), ("string", "int64"))
+
+register("HASHTABLE", types=["-> resource"], infer=infer_handle, stateful=True,
+         lower=handle("tables", lambda node: node.options.table_id, Table))
+register("HASHTABLE_FIND", types=[f"resource {k} {v} -> {v}" for k, v in PAIRS], infer=infer_find, lower=lower_find,
+         stateful=True)
+register("HASHTABLE_IMPORT", types=[f"resource {k} {v} ->" for k, v in PAIRS], infer=infer_import, lower=lower_import,
+         stateful=True)
+register("HASHTABLE_SIZE", types=["resource -> int64"], infer=lambda node: table_of(node) and [(1,)], lower=lower_size,
+         stateful=True)

@@ -1,0 +1,236 @@
+"""Ops that run other subgraphs: IF, WHILE, STABLEHLO_COMPOSITE, STABLEHLO_CASE, one inside the other."""
+import numpy as np
+import pytest
+
+import pylite
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential
+
+
+def counter(m):
+    """A subgraph (n, x, ...) -> is n other than 0?"""
+    index = m.subgraph("test")
+    n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("go on", (1,), "bool")
+    m.operator("CAST", [n], [y], in_data_type="int32", out_data_type="bool")
+    m.inputs([n, x])
+    m.outputs([y])
+    return index
+
+
+def less_one(m, n):
+    fewer = m.tensor("fewer", (1,), "int32")
+    m.operator("SUB", [n, m.constant("one", np.array([1], np.int32))], [fewer])
+    return fewer
+
+
+def body(m, grow=False, swap=False):
+    """A subgraph (n, x) -> (n - 1, x + x, or x and x joined)."""
+    index = m.subgraph("body")
+    n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
+    fewer = less_one(m, n)
+    if grow:
+        m.operator("CONCATENATION", [x, x], [y], axis=0)
+    else:
+        m.operator("ADD", [x, m.constant("c", np.array([1, -3], np.float32))], [y])
+    m.inputs([n, x])
+    m.outputs([fewer, y])
+    return index
+
+
+def start(m, first="int32"):
+    n, x = m.tensor("n", (1,), first), m.tensor("x", (2,))
+    m.inputs([n, x])
+    return n, x, m.tensor("y", (2,)), m.tensor("z", (2,))
+
+
+def finish(m, y, z, *more):
+    m.operator("ADD", [y, y], [z])
+    m.outputs([z, y, *more])
+
+
+@differential("float32", count=6)
+def test_while(m, rng, dtype):
+    n, x, y, z = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=1, body_subgraph_index=2)
+    finish(m, y, z, left)
+    counter(m)
+    body(m)
+    return [rng.integers(0, 6, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
+
+
+@differential("float32", count=6)
+def test_while_that_grows(m, rng, dtype):
+    n, x, y, z = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=1, body_subgraph_index=2)
+    finish(m, y, z, left)
+    counter(m)
+    body(m, grow=True)
+    return [rng.integers(0, 5, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
+
+
+@differential("float32", count=4)
+def test_while_in_while(m, rng, dtype):
+    """Each turn of the outer loop runs as many turns of the inner one as are left."""
+    n, x, y, z = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=3, body_subgraph_index=4)
+    finish(m, y, z, left)
+    counter(m)
+    body(m, grow=bool(rng.integers(2)))
+    counter(m)          # the peer cannot have both loops call the same subgraph
+    m.subgraph("outer")
+    n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
+    fewer = m.tensor("fewer", (1,), "int32")
+    m.operator("WHILE", [n, x], [fewer, y], cond_subgraph_index=1, body_subgraph_index=2)
+    m.inputs([n, x])
+    m.outputs([less_one(m, n), y])
+    return [rng.integers(0, 4, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
+
+
+def branch(m, name, kind):
+    """A subgraph (x,) -> (something,) of one of several shapes."""
+    index = m.subgraph(name)
+    x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
+    m.inputs([x])
+    m.outputs([y])
+    if kind == "add":
+        m.operator("ADD", [x, x], [y])
+    elif kind == "join":
+        m.operator("CONCATENATION", [x, x, x], [y], axis=0)
+    elif kind == "constant":
+        m.outputs([m.constant("c", np.array([5, 6], np.float32))])
+    elif kind == "nothing":
+        m.outputs([x])
+    return index
+
+
+@differential("float32", count=12)
+def test_if(m, rng, dtype):
+    c, x, y, z = start(m, "bool")
+    m.operator("IF", [c, x], [y], then_subgraph_index=1, else_subgraph_index=2)
+    finish(m, y, z)
+    for name in ("then", "else"):
+        branch(m, name, str(rng.choice(["add", "join", "constant", "nothing"])))
+    return [rng.integers(0, 2, 1).astype(bool), rng.standard_normal(2).astype(np.float32)]
+
+
+@differential("float32", count=6)
+def test_if_in_while(m, rng, dtype):
+    n, x, y, z = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=1, body_subgraph_index=4)
+    finish(m, y, z, left)
+    counter(m)
+    branch(m, "then", "add")
+    branch(m, "else", str(rng.choice(["join", "nothing"])))
+    m.subgraph("body")
+    n, x, c, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("c", (1,), "bool"), m.tensor("y", (2,))
+    fewer = less_one(m, n)
+    m.operator("CAST", [fewer], [c], in_data_type="int32", out_data_type="bool")
+    m.operator("IF", [c, x], [y], then_subgraph_index=2, else_subgraph_index=3)
+    m.inputs([n, x])
+    m.outputs([fewer, y])
+    return [rng.integers(0, 5, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
+
+
+@differential("float32", count=4)
+def test_composite(m, rng, dtype):
+    _, x, y, z = start(m)
+    m.inputs([x])
+    m.operator("STABLEHLO_COMPOSITE", [x], [y], name="own.thing", decomposition_subgraph_index=1,
+               composite_attributes=np.array([0, 0, 1, 0, 0, 36, 1], np.uint8))      # an empty map in FlexBuffers
+    finish(m, y, z)
+    branch(m, "decomposition", str(rng.choice(["add", "join", "nothing"])))
+    return [rng.standard_normal(2).astype(np.float32)]
+
+
+def run(model, *inputs, **options):
+    interpreter = pylite.Interpreter(model_content=model, **options)
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+@pytest.mark.parametrize(("which", "want"), [(0, [2, 4]), (1, [1, 2]), (2, [5, 6]), (7, [5, 6]), (-1, [5, 6])])
+@pytest.mark.parametrize("options", [{}, {"guard_bands": True}])
+def test_case(which, want, options):
+    m = ModelBuilder()
+    n, x, y, _ = start(m)
+    m.operator("STABLEHLO_CASE", [n, x], [y], branch_subgraph_indices=[1, 2, 3])
+    m.outputs([y])
+    for kind in ("add", "nothing", "constant"):
+        branch(m, kind, kind)
+    y, = run(m.build(), np.array([which], np.int32), np.array([1, 2], np.float32), **options)
+    assert y.tolist() == want
+
+
+@pytest.mark.parametrize("options", [{}, {"guard_bands": True}])
+def test_loop_variables_that_change_places(options):
+    """(n, a, b, c) -> (n - 1, b, c, a)"""
+    m = ModelBuilder()
+    names = "abc"
+    n, values = m.tensor("n", (1,), "int32"), [m.tensor(name, (2,)) for name in names]
+    left, outputs = m.tensor("left", (1,), "int32"), [m.tensor("to " + name, (2,)) for name in names]
+    m.operator("WHILE", [n, *values], [left, *outputs], cond_subgraph_index=1, body_subgraph_index=2)
+    m.inputs([n, *values])
+    m.outputs(outputs)
+    m.subgraph("test")
+    n, values, y = m.tensor("n", (1,), "int32"), [m.tensor(name, (2,)) for name in names], m.tensor("y", (1,), "bool")
+    m.operator("CAST", [n], [y], in_data_type="int32", out_data_type="bool")
+    m.inputs([n, *values])
+    m.outputs([y])
+    m.subgraph("body")
+    n, values = m.tensor("n", (1,), "int32"), [m.tensor(name, (2,)) for name in names]
+    m.inputs([n, *values])
+    m.outputs([less_one(m, n), *values[1:], values[0]])
+    inputs = [np.array([i, -i], np.float32) for i in range(3)]
+    got = run(m.build(), np.array([4], np.int32), *inputs, **options)
+    np.testing.assert_array_equal(got, np.roll(inputs, -4, 0))
+
+
+def loop_of(make_body):
+    m = ModelBuilder()
+    n, x, y, _ = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=1, body_subgraph_index=2)
+    m.outputs([y])
+    counter(m)
+    make_body(m)
+    return m
+
+
+def test_a_failure_inside_names_every_node():
+    def gather_out_of_range(m):
+        m.subgraph("body")
+        n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (1,))
+        z = m.tensor("z", (2,))
+        m.operator("GATHER", [x, n], [y], axis=0)
+        m.operator("ADD", [y, x], [z])
+        m.inputs([n, x])
+        m.outputs([less_one(m, n), z])
+    for options in ({}, {"guard_bands": True}):
+        with pytest.raises(RuntimeError, match=r"node 0 WHILE failed: .*node 0 GATHER failed"):
+            run(loop_of(gather_out_of_range).build(), np.array([5], np.int32), np.zeros(2, np.float32), **options)
+
+
+def test_subgraphs_that_do_not_fit():
+    def two_inputs(m):
+        m.subgraph("body")
+        n = m.tensor("n", (1,), "int32")
+        m.inputs([n])
+        m.outputs([n])
+
+    def other_type(m):
+        m.subgraph("body")
+        n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (2,), "int8")
+        m.inputs([n, x])
+        m.outputs([n, x])
+
+    for make, message in ((two_inputs, "calls subgraph 2, which has 1 inputs, with 2"),
+                          (other_type, "calls subgraph 2, which has int8 in its place")):
+        with pytest.raises(RuntimeError, match=message):
+            pylite.Interpreter(model_content=loop_of(make).build()).allocate_tensors()

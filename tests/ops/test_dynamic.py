@@ -1,0 +1,210 @@
+"""Shapes that depend on data: WHERE, UNIQUE, RANGE, and operands that tell shapes, computed at run time."""
+import numpy as np
+import pytest
+
+import pylite
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential
+
+TYPES = ("float32", "int8", "int16", "int32", "int64")
+
+
+def draw(rng, shape, dtype):
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    return rng.integers(0 if dtype.startswith("u") else -2, 3, shape).astype(dtype)
+
+
+def finish(m, inputs, y, shape, dtype="float32"):
+    """Have something computed after the shape is known, and before."""
+    z = m.tensor("z", shape, dtype)
+    m.operator("ADD", [y, y], [z])
+    m.inputs(inputs)
+    m.outputs([z, y])
+
+
+@differential("bool", "float32", "int32", "uint32", "int64", "int8", "uint8", count=12)
+def test_where(m, rng, dtype):
+    shape = tuple(rng.integers(1, 5, rng.integers(1, 6)))
+    value = draw(rng, shape, dtype)
+    value[(0,) * len(shape)] = 1                # the peer cannot show results without elements
+    x = m.tensor("x", shape, dtype)
+    y, z = m.tensor("y", (1, len(shape)), "int64"), m.tensor("z", (1, len(shape)), "int64")
+    m.operator("WHERE", [x], [y])
+    m.operator("ADD", [y, y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    return [value]
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=8)
+def test_unique(m, rng, dtype):
+    n = int(rng.integers(1, 30))
+    index = str(rng.choice(["int32", "int64"]))
+    x, y, i = m.tensor("x", (n,), dtype), m.tensor("y", (n,), dtype), m.tensor("i", (n,), index)
+    m.operator("UNIQUE", [x], [y, i], idx_out_type=index)
+    m.inputs([x])
+    m.outputs([y, i])
+    return [draw(rng, n, dtype)]
+
+
+@differential("float32", "int32", "int64", count=12)
+def test_range(m, rng, dtype):
+    start, step = rng.uniform(-9, 9), rng.uniform(0.3, 4) * rng.choice([-1, 1])
+    stop = start + step * rng.uniform(0.1, 20)
+    if dtype != "float32":
+        start, stop, step = int(start), int(stop) + (1 if step > 0 else -1), max(1, int(abs(step))) * int(np.sign(step))
+        stop = stop if (stop - start) * step > 0 else start + step
+    values = [np.array(v, dtype) for v in (start, stop, step)]
+    operands = [m.tensor(name, (), dtype) if rng.integers(2) else m.constant(name, v)
+                for name, v in zip(("start", "stop", "step"), values, strict=True)]
+    fixed = [m.record.subgraphs[0].tensors[i].buffer for i in operands]
+    if all(fixed):
+        operands[0], fixed[0] = m.tensor("from", (), dtype), 0
+    y = m.tensor("y", (1,), dtype)
+    m.operator("RANGE", operands, [y])
+    m.inputs([i for i, f in zip(operands, fixed, strict=True) if not f])
+    m.outputs([y])
+    return [v for v, f in zip(values, fixed, strict=True) if not f]
+
+
+@differential("float32", count=12)
+def test_reshape(m, rng, dtype):
+    shape = tuple(rng.integers(1, 5, 3))
+    new = rng.permutation(shape).astype(np.int32)
+    wanted = new.copy()
+    if rng.integers(2):
+        wanted[rng.integers(3)] = -1
+    x, s, y = m.tensor("x", shape), m.tensor("s", (3,), "int32"), m.tensor("y", (1, 1, 1))
+    m.operator("RESHAPE", [x, s], [y], new_shape=None)
+    finish(m, [x, s], y, (1, 1, 1))
+    return [rng.standard_normal(shape).astype(np.float32), wanted]
+
+
+@differential("int32", "int64", count=12)
+def test_slice(m, rng, dtype):
+    shape = rng.integers(1, 6, 3)
+    begin = np.array([rng.integers(0, n) for n in shape], dtype)
+    size = np.array([rng.integers(1, n - b + 1) for n, b in zip(shape, begin, strict=True)], dtype)
+    size[rng.integers(3)] = -1
+    x, y = m.tensor("x", shape), m.tensor("y", (None, None, None))      # what is declared, the peer insists on
+    b, s = m.tensor("b", (3,), dtype), m.tensor("s", (3,), dtype)
+    m.operator("SLICE", [x, b, s], [y])
+    finish(m, [x, b, s], y, (1, 1, 1))
+    return [rng.standard_normal(shape).astype(np.float32), begin, size]
+
+
+@differential("float32", count=12)
+def test_strided_slice(m, rng, dtype):
+    shape = rng.integers(2, 6, 3)
+    begin = np.array([rng.integers(0, n - 1) for n in shape], np.int32)
+    end = np.array([rng.integers(b + 1, n + 1) for n, b in zip(shape, begin, strict=True)], np.int32)
+    shrink = int(rng.integers(0, 7))
+    x, y = m.tensor("x", shape), m.tensor("y", (1,) * (3 - shrink.bit_count()))
+    operands = [m.tensor(name, (3,), "int32") for name in ("b", "e")]
+    step = m.constant("step", np.array([1, 1, 1], np.int32))
+    m.operator("STRIDED_SLICE", [x, *operands, step], [y], shrink_axis_mask=shrink, begin_mask=int(rng.integers(8)))
+    finish(m, [x, *operands], y, (1,) * (3 - shrink.bit_count()))
+    return [rng.standard_normal(shape).astype(np.float32), begin, end]
+
+
+@differential("int32", "int64", count=8)
+def test_pad(m, rng, dtype):
+    shape = tuple(rng.integers(1, 4, 3))
+    x, w, y = m.tensor("x", shape), m.tensor("w", (3, 2), dtype), m.tensor("y", (1, 1, 1))
+    m.operator("PAD", [x, w], [y])
+    finish(m, [x, w], y, (1, 1, 1))
+    return [rng.standard_normal(shape).astype(np.float32), rng.integers(0, 3, (3, 2)).astype(dtype)]
+
+
+@differential("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", count=6)
+def test_resize(m, rng, name):
+    shape = (1, *rng.integers(1, 6, 2), 2)
+    x, s, y = m.tensor("x", shape), m.tensor("s", (2,), "int32"), m.tensor("y", (1, 1, 1, 2))
+    m.operator(name, [x, s], [y])
+    finish(m, [x, s], y, (1, 1, 1, 2))
+    return [rng.standard_normal(shape).astype(np.float32), rng.integers(1, 9, 2).astype(np.int32)]
+
+
+@differential("MEAN", "SUM", "REDUCE_MAX", count=6)
+def test_reduce(m, rng, name):
+    shape = tuple(rng.integers(1, 5, 3))
+    x, a, y = m.tensor("x", shape), m.tensor("a", (1,), "int32"), m.tensor("y", (1, 1))
+    m.operator(name, [x, a], [y], keep_dims=False)
+    finish(m, [x, a], y, (1, 1))
+    return [rng.standard_normal(shape).astype(np.float32), rng.integers(-3, 3, 1).astype(np.int32)]
+
+
+@differential("float32", count=8)
+def test_transpose(m, rng, dtype):
+    shape = tuple(rng.integers(1, 5, 3))
+    x, p, y = m.tensor("x", shape), m.tensor("p", (3,), "int32"), m.tensor("y", (1, 1, 1))
+    m.operator("TRANSPOSE", [x, p], [y])
+    finish(m, [x, p], y, (1, 1, 1))
+    return [rng.standard_normal(shape).astype(np.float32), rng.permutation(3).astype(np.int32)]
+
+
+@differential("float32", count=8)
+def test_arg_max(m, rng, dtype):
+    shape = tuple(rng.integers(1, 5, 3))
+    x, a, y = m.tensor("x", shape), m.tensor("a", (1,), "int32"), m.tensor("y", (1, 1), "int32")
+    m.operator("ARG_MAX", [x, a], [y], output_type="int32")
+    m.inputs([x, a])
+    m.outputs([y])
+    return [rng.standard_normal(shape).astype(np.float32), rng.integers(0, 3, 1).astype(np.int32)]
+
+
+@differential("float32", count=6)
+def test_gather_of_where(m, rng, dtype):
+    """What detectors do: the elements that a condition holds for, then only those, twice over."""
+    n = int(rng.integers(2, 20))
+    x, keep = m.tensor("x", (n, 3)), m.tensor("keep", (n,), "bool")
+    at, flat, some = m.tensor("at", (1, 1), "int64"), m.tensor("flat", (1,), "int64"), m.tensor("some", (1, 3))
+    best, some2 = m.tensor("best", (1,), "int32"), m.tensor("some2", (1, 3))
+    m.operator("WHERE", [keep], [at])
+    m.operator("RESHAPE", [at, m.constant("s", np.array([-1], np.int32))], [flat])
+    m.operator("GATHER", [x, flat], [some], axis=0)
+    m.operator("ARG_MAX", [some, m.constant("axis", np.array([0], np.int32))], [best], output_type="int32")
+    m.operator("GATHER", [some, best], [some2], axis=0)
+    m.inputs([x, keep])
+    m.outputs([some2, some])
+    kept = rng.integers(0, 2, n).astype(bool)
+    kept[rng.integers(n)] = True
+    return [rng.standard_normal((n, 3)).astype(np.float32), kept]
+
+
+def test_nothing_found():
+    """Sizes of zero go through the rest of the graph."""
+    m = ModelBuilder()
+    x, at, flat = m.tensor("x", (4,)), m.tensor("at", (1, 1), "int64"), m.tensor("flat", (1,), "int64")
+    y, total = m.tensor("y", (1,)), m.tensor("total", ())
+    m.operator("WHERE", [x], [at])
+    m.operator("RESHAPE", [at, m.constant("s", np.array([-1], np.int32))], [flat])
+    m.operator("GATHER", [x, flat], [y], axis=0)
+    m.operator("SUM", [y, m.constant("axis", np.array([0], np.int32))], [total])
+    m.inputs([x])
+    m.outputs([y, total])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for value in ([0, 0, 0, 0], [0, 2, 0, 3], [0, 0, 0, 0], [1, 2, 3, 4]):
+        value = np.array(value, np.float32)
+        interpreter.set_tensor(x, value)
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(y), value[value != 0])
+        assert interpreter.get_tensor(total) == value.sum()
+
+
+@pytest.mark.parametrize("values", [(0, 1, 0), (0, 5, -1), (0.0, 1.0, 0.0)])
+def test_range_errors(values):
+    m = ModelBuilder()
+    operands = [m.constant(name, np.array(v)) for name, v in zip(("a", "b", "c"), values, strict=True)]
+    dtype = m.record.subgraphs[0].tensors[0].type
+    if dtype == "float64":
+        operands = [m.constant(name, np.array(v, np.float32)) for name, v in zip(("a", "b", "c"), values, strict=True)]
+        dtype = "float32"
+    y = m.tensor("y", (1,), dtype)
+    m.operator("RANGE", operands, [y])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    with pytest.raises(RuntimeError, match=r"node 0 RANGE: cannot go from"):
+        interpreter.allocate_tensors()
