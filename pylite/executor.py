@@ -1,55 +1,15 @@
 """One subgraph made runnable: shapes in, memory planned and bound, invoke."""
-from functools import partial
-
 import numpy as np
 
 from pylite import binding, lowering, planning
 from pylite._core.program import Program
+from pylite.allocation import Allocation, aligned, raw
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
-ALIGNMENT = 64
-GUARD_BYTE = 0xA5
-
-
-def aligned(nbytes):
-    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line."""
-    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start:start + nbytes]
-
-
-def raw(array):
-    """The bytes of a contiguous array; empty for None."""
-    return np.empty(0, np.uint8) if array is None else array.reshape(-1).view(np.uint8)
-
-
-class Allocation:
-    """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "following")
-
-    def __init__(self, lowered, plan, storage, program, arena):
-        self.lowered = lowered
-        self.plan = plan
-        self.storage = storage
-        self.program = program
-        self.arena = arena
-        self.readable = {}      # arrays handed out before, by tensor index
-        self.writable = {}
-        self.pause = lowered.pause
-        self.following = {}     # what was found where this part pauses -> Allocation of the next part
-
-    def array(self, index):
-        """The array of tensor `index`, or None where this part has no memory for it."""
-        value, storage = self.lowered.values[index], self.storage
-        if value.data is None and index not in storage.arrays:
-            root = value.root.index
-            if root not in storage.arrays and root not in storage.offsets:
-                return None
-        return storage.array(value)
 
 
 class Executor:
@@ -193,7 +153,7 @@ class Executor:
         read = {i for operator in self.subgraph.operators for i in operator.inputs}.union(self.subgraph.outputs)
         ins = [raw(part.array(i)) if i in read else None for i in self.subgraph.inputs]
         outs = [raw(part.array(i)) for i in self.subgraph.outputs]
-        return part.program, partial(self._failure, part), ins, outs
+        return part.program, part.failure, ins, outs
 
     def call(self, arrays):
         """Run once on `arrays`; copies of the outputs."""
@@ -365,9 +325,9 @@ class Executor:
             raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also after "
                                  "every resize_tensor_input() that changes a shape")
         part = self.current
-        failed = self._guarded(part) if self.guard else part.program.run()
+        failed = part.run_guarded() if self.guard else part.program.run()
         if failed is not None:
-            raise self._failure(part, *failed)
+            raise part.failure(*failed)
         if part.pause is not None:
             self._go_on()
 
@@ -389,9 +349,9 @@ class Executor:
             for value, result in zip(pause.outputs if results else (), results, strict=True):
                 if value is not None:
                     part.array(value.index)[...] = result
-            failed = self._guarded(part) if self.guard else part.program.run()
+            failed = part.run_guarded() if self.guard else part.program.run()
             if failed is not None:
-                raise self._failure(part, *failed)
+                raise part.failure(*failed)
         self.readable, self.writable = part.readable, part.writable
 
     def _follow(self, part, key, found):
@@ -414,29 +374,3 @@ class Executor:
         arrays = [None if value is None else self._found(value.index)[1] for value in node.inputs]
         results = op.evaluate(node, *arrays)
         return [None if a is None else np.asarray(a) for a in results]
-
-    def _failure(self, part, step, status):
-        """The ExecutionError for a kernel that did not return 0."""
-        kernel = part.program.kernels[step]
-        node = part.lowered.calls[step].node
-        error = ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
-                               f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
-        error.__cause__ = kernel.cause()
-        return error
-
-    def _guarded(self, part):
-        """Run step by step with a band of known bytes behind every live block."""
-        arena, blocks = part.arena, part.plan.blocks
-        for step in range(part.program.size):
-            for _, offset, nbytes, first, _ in blocks:
-                if first == step:
-                    arena[offset + nbytes:offset + nbytes + planning.GUARD] = GUARD_BYTE
-            failed = part.program.run(step, step + 1)
-            if failed is not None:
-                return failed
-            for owner, offset, nbytes, first, last in blocks:
-                if first <= step <= last:
-                    band = arena[offset + nbytes:offset + nbytes + planning.GUARD]
-                    if (band != GUARD_BYTE).any():
-                        raise ExecutionError(f"{part.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
-        return None

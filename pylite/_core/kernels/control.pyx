@@ -13,6 +13,10 @@ from pylite._core.program cimport Program, run_steps
 from pylite._core.simd cimport pl_pool
 
 
+cdef void *address(array) except? NULL:
+    return <void *><size_t>array.__array_interface__["data"][0]
+
+
 cdef struct Move:
     void *to
     const void *source
@@ -26,17 +30,14 @@ cdef class Moves:
     cdef list pairs         # keeps the memory alive
 
     def __cinit__(self, pairs):
-        cdef uint8_t[::1] to
-        cdef const uint8_t[::1] source
         self.pairs = [(t, s) for t, s in pairs if t is not None and s is not None and t.size]
         self.moves = <Move *>malloc(max(1, len(self.pairs)) * sizeof(Move))
         if self.moves == NULL:
             raise MemoryError("no memory for a list of copies")
-        for t, s in self.pairs:
-            to, source = t, s
-            if to.shape[0] != source.shape[0]:
-                raise ValueError(f"{source.shape[0]} bytes for a tensor of {to.shape[0]}")
-            self.moves[self.count] = Move(&to[0], &source[0], to.shape[0])
+        for to, source in self.pairs:
+            if to.nbytes != source.nbytes:
+                raise ValueError(f"{source.nbytes} bytes for a tensor of {to.nbytes}")
+            self.moves[self.count] = Move(address(to), address(source), to.nbytes)
             self.count += 1
 
     def __dealloc__(self):
@@ -82,20 +83,29 @@ cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
     return status
 
 
-cdef class Branch(Kernel):
+cdef class Nested(Kernel):
+    """A kernel that runs several blocks.  blocks: of them all; ran: which one was the last to."""
+    cdef tuple blocks
+    cdef int ran
+
+    def explain(self, int status):
+        return self.blocks[self.ran].explain(status)
+
+    def cause(self):
+        return self.blocks[self.ran].cause()
+
+
+cdef class Branch(Nested):
     """Runs one of the callees: the first where a bool is true, else the second; or the one with the number `which`,
     the last where there is none.  which: (1,) bool or int32.
     """
-    cdef tuple blocks
     cdef void **table
-    cdef int count, ran
+    cdef int count
     cdef const int *number
     cdef const uint8_t *flag
     cdef object which
 
     def __init__(self, callees, which, *arrays):
-        cdef const int[::1] number
-        cdef const uint8_t[::1] flag
         self.blocks = tuple([Block(callee, *arrays) for callee in callees])
         self.count = len(self.blocks)
         self.table = <void **>malloc(max(1, self.count) * sizeof(void *))
@@ -105,21 +115,13 @@ cdef class Branch(Kernel):
             self.table[i] = <void *>block
         self.which = which
         if which.itemsize == 1:
-            flag = which.view("uint8")
-            self.flag = &flag[0]
+            self.flag = <const uint8_t *>address(which)
         else:
-            number = which
-            self.number = &number[0]
+            self.number = <const int *>address(which)
         self.fn = <kernel_fn>run_branch
 
     def __dealloc__(self):
         free(self.table)
-
-    def explain(self, int status):
-        return self.blocks[self.ran].explain(status)
-
-    def cause(self):
-        return self.blocks[self.ran].cause()
 
 
 cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
@@ -130,54 +132,46 @@ cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
     return run_block(<Block>self.table[self.ran], pool)
 
 
-cdef class While(Kernel):
+cdef class While(Nested):
     """Runs `body` over and over while `test` gives true.  The inputs of the body hold the loop's variables."""
     cdef Moves enter, leave, back, aside
     cdef Block test, body
     cdef const uint8_t *go_on
-    cdef bint testing               # was it `test` that ran last?
     cdef object kept
 
     def __init__(self, test, body, *arrays):
-        cdef const uint8_t[::1] go_on
         ins, outs = body[2:]
         n = len(ins)
         self.enter = Moves(zip(ins, arrays[:n], strict=True))
         self.leave = Moves(zip(arrays[n:], ins, strict=True))
         self.test = Block((*test[:3], []), *ins)
         self.body = Block((*body[:2], [], []))
-        places = {x.ctypes.data for x in ins if x.size}
+        self.blocks = self.test, self.body
+        places = {<size_t>address(x) for x in ins if x.size}
         aside, back = [], []
         for x, y in zip(ins, outs, strict=True):
-            if x.size and y.ctypes.data != x.ctypes.data:
-                if y.ctypes.data in places:         # another input passed on: it may be gone when its turn comes
+            if x.size and <size_t>address(y) != <size_t>address(x):
+                if <size_t>address(y) in places:    # another input passed on: it may be gone when its turn comes
                     aside.append((y.copy(), y))
                     y = aside[-1][0]
                 back.append((x, y))
         self.aside, self.back = Moves(aside), Moves(back)
         self.kept = test[3][0]
-        go_on = self.kept
-        self.go_on = &go_on[0]
+        self.go_on = <const uint8_t *>address(self.kept)
         self.fn = <kernel_fn>run_while
-
-    def explain(self, int status):
-        return (self.test if self.testing else self.body).explain(status)
-
-    def cause(self):
-        return (self.test if self.testing else self.body).cause()
 
 
 cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     cdef int status
     move(self.enter)
     while True:
-        self.testing = True
+        self.ran = 0
         status = run_block(self.test, pool)
         if status:
             return status
         if not self.go_on[0]:
             break
-        self.testing = False
+        self.ran = 1
         status = run_block(self.body, pool)
         if status:
             return status
@@ -187,20 +181,17 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef class Once(Kernel):
+cdef class Once(Nested):
     """Runs the callee where flag[0] is 0, and sets it to 1.  flag: (1,) uint8."""
     cdef Block block
-    cdef uint8_t[::1] flag
+    cdef uint8_t *flag
+    cdef object kept
 
     def __init__(self, callee, flag):
-        self.block, self.flag = Block(callee), flag
+        self.block = Block(callee)
+        self.blocks = (self.block,)
+        self.kept, self.flag = flag, <uint8_t *>address(flag)
         self.fn = <kernel_fn>run_once
-
-    def explain(self, int status):
-        return self.block.explain(status)
-
-    def cause(self):
-        return self.block.cause()
 
 
 cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
@@ -243,14 +234,6 @@ cdef bint same(Form *a, Form *b) noexcept nogil:
     return True
 
 
-cdef void *address(array) except? NULL:
-    cdef const uint8_t[::1] memory
-    if not array.nbytes or array.dtype.hasobject:
-        return NULL
-    memory = array.reshape(-1).view("uint8")
-    return <void *>&memory[0]
-
-
 cdef class Variable:
     """A resource variable.
 
@@ -291,30 +274,25 @@ cdef class Read(Access):
         self.fn = <kernel_fn>read
 
     def explain(self, int status):
-        if self.variable.array is None:
+        held = self.variable.array
+        if held is None:
             return "the variable is read before anything was assigned to it"
-        self.variable.varying = True
-        return (f"the variable holds {self.variable.array.dtype}{list(self.variable.array.shape)} and "
-                f"{self.array.dtype}{list(self.array.shape)} is read; allocate_tensors() takes its new shape up")
+        return f"the variable holds {held.dtype}{list(held.shape)}, not {self.array.dtype}{list(self.array.shape)}"
 
 
 cdef int read(Read self, pl_pool *pool) noexcept nogil:
     if not same(&self.form, &self.variable.form):
         return 1
-    if self.data != NULL:
-        memcpy(self.data, self.variable.data, self.form.nbytes)
+    memcpy(self.data, self.variable.data, self.form.nbytes)
     return 0
 
 
 cdef class Assign(Access):
     """The contents of the variable = array."""
-    cdef object error
+    ERRORS = {1: "no memory for the variable"}
 
     def __init__(self, variable, array):
         self.fn = <kernel_fn>assign
-
-    def explain(self, int status):
-        return str(self.error)
 
 
 cdef int assign(Assign self, pl_pool *pool) noexcept nogil:
@@ -322,9 +300,8 @@ cdef int assign(Assign self, pl_pool *pool) noexcept nogil:
         with gil:
             try:
                 self.variable.assign(self.array)
-            except Exception as error:
-                self.error = error
+            except MemoryError:
                 return 1
-    elif self.data != NULL:
+    else:
         memcpy(self.variable.data, self.data, self.form.nbytes)
     return 0

@@ -1,0 +1,71 @@
+"""A subgraph bound to memory, ready to run."""
+import numpy as np
+
+from pylite import planning
+from pylite.errors import ExecutionError
+
+ALIGNMENT = 64
+GUARD_BYTE = 0xA5
+
+
+def aligned(nbytes):
+    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line."""
+    larger = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    start = -larger.ctypes.data % ALIGNMENT
+    return larger[start:start + nbytes]
+
+
+def raw(array):
+    """The bytes of a contiguous array; empty for None."""
+    return np.empty(0, np.uint8) if array is None else array.reshape(-1).view(np.uint8)
+
+
+class Allocation:
+    """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "following")
+
+    def __init__(self, lowered, plan, storage, program, arena):
+        self.lowered = lowered
+        self.plan = plan
+        self.storage = storage
+        self.program = program
+        self.arena = arena
+        self.readable = {}      # arrays handed out before, by tensor index
+        self.writable = {}
+        self.pause = lowered.pause
+        self.following = {}     # what was found where this part pauses -> Allocation of the next part
+
+    def array(self, index):
+        """The array of tensor `index`, or None where this part has no memory for it."""
+        value, storage = self.lowered.values[index], self.storage
+        if value.data is None and index not in storage.arrays:
+            root = value.root.index
+            if root not in storage.arrays and root not in storage.offsets:
+                return None
+        return storage.array(value)
+
+    def failure(self, step, status):
+        """The ExecutionError for a kernel that did not return 0."""
+        kernel = self.program.kernels[step]
+        node = self.lowered.calls[step].node
+        error = ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
+                               f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+        error.__cause__ = kernel.cause()
+        return error
+
+    def run_guarded(self):
+        """program.run(), step by step, with a band of known bytes behind every live block."""
+        arena, blocks = self.arena, self.plan.blocks
+        for step in range(self.program.size):
+            for _, offset, nbytes, first, _ in blocks:
+                if first == step:
+                    arena[offset + nbytes:offset + nbytes + planning.GUARD] = GUARD_BYTE
+            failed = self.program.run(step, step + 1)
+            if failed is not None:
+                return failed
+            for owner, offset, nbytes, first, last in blocks:
+                if first <= step <= last:
+                    band = arena[offset + nbytes:offset + nbytes + planning.GUARD]
+                    if (band != GUARD_BYTE).any():
+                        raise ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
+        return None
