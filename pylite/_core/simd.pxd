@@ -74,6 +74,8 @@ cdef extern from "simd.h" nogil:
                          const int32_t *low, const int32_t *high, const void *fraction, const void *dy,
                          void *y) noexcept nogil
         void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
+        void (*pack_q8)(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip,
+                        uint8_t *panels, int32_t *sums) noexcept nogil
         void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
                          ptrdiff_t depth, int32_t *sums) noexcept nogil
         void (*gemm_q8)(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,

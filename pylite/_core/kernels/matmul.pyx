@@ -31,35 +31,6 @@ def aligned_bytes(Py_ssize_t n):
     return raw[start:start + n]
 
 
-cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth, int flip,
-                      uint8_t *panels, int32_t *sums) noexcept nogil:
-    """w (columns, depth), bytes ^ flip, to panels [k / kr][column][k % kr] whose padding is zero already.
-
-    sums: of each column's bytes ^ flip, taken as signed.
-    """
-    cdef ptrdiff_t kr = t.kr, deep = padded(depth, t.ka), j0 = 0, j, k, width, fours = depth // 4 if kr == 4 else 0
-    cdef uint8_t *to
-    cdef const uint8_t *row
-    cdef uint32_t four, flips = 0x01010101 * <uint32_t>flip
-    cdef int32_t total
-    while j0 < columns:
-        width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
-        for j in range(min(width, columns - j0)):
-            row = w + (j0 + j) * depth
-            to = panels + j0 * deep + j * kr
-            for k in range(fours):
-                memcpy(&four, row + 4 * k, 4)
-                four ^= flips
-                memcpy(to + k * width * 4, &four, 4)
-            for k in range(4 * fours, depth):
-                to[k // kr * width * kr + k % kr] = row[k] ^ flip
-            total = 0
-            for k in range(depth):
-                total += <int8_t>(row[k] ^ flip)
-            sums[j0 + j] = total
-        j0 += t.nr
-
-
 def arranged(w, layout):
     """Filters (columns, fh, fw, c) of a plain convolution.
 
@@ -96,8 +67,8 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
     if w.size:
         with nogil:
             for g in range(groups):
-                pack_panels(&slots.q8, &flat[g * columns * depth], columns, depth, flip, &to[g * room],
-                            &totals[g * columns])
+                slots.pack_q8(&slots.q8, columns, depth, &flat[g * columns * depth], flip, &to[g * room],
+                              &totals[g * columns])
     return panels, sums
 
 
@@ -217,7 +188,7 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
     cdef Product8 *p = &s.product
     if s.weights != NULL:
         memset(s.panels, 0, s.size)
-        pack_panels(&p.tile, s.weights, p.columns, p.depth, s.w_flip, s.panels, s.sums)
+        s.slots.pack_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 

@@ -73,6 +73,10 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
 
 /* For simd.h's list. */
 #define PL_SLOTS_GEMM(X) \
+  /* w (columns, depth), bytes ^ flip, to the panels of tile t, whose padding is zero already; sums: of each column's \
+   * bytes ^ flip, as int8 */ \
+  X(pack_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
+              int32_t *sums)) \
   /* strip[r] = the bytes of src[r * segments ...] one behind another, each `length` long, ^ flip, as the tile wants \
    * them, zeros up to depth; sums[r] (unless NULL): the sum of row r's elements */ \
   X(strip_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip, \

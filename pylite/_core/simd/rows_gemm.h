@@ -14,6 +14,26 @@ static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdif
   for (int i = 0; i < n; i++) y[i] = requantize((int32_t)((uint32_t)acc[i] + (uint32_t)q->bias[j + i]), q, j + i);
 }
 
+/* ---- packing, for any tile ---- */
+static void pack_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels,
+                    int32_t *sums) {
+  const ptrdiff_t kr = t->kr, deep = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
+  for (ptrdiff_t j0 = 0; j0 < columns; j0 += t->nr, panels += t->nr * deep, w += t->nr * depth) {
+    const ptrdiff_t n = columns - j0 < t->nr ? columns - j0 : t->nr, row = (n + t->nv - 1) / t->nv * t->nv * kr;
+    if (whole) copy_transposed((size_t)kr, (size_t)whole, (size_t)n, w, depth, panels, row);
+    if (flip)
+      for (ptrdiff_t k = 0; k < whole; k++)
+        for (ptrdiff_t i = 0; i < n * kr; i++) panels[k * row + i] ^= (uint8_t)flip;
+    for (ptrdiff_t j = 0; j < n; j++) {
+      const uint8_t *from = w + j * depth;
+      int32_t sum = 0;
+      for (ptrdiff_t k = whole * kr; k < depth; k++) panels[whole * row + j * kr + k % kr] = from[k] ^ (uint8_t)flip;
+      for (ptrdiff_t k = 0; k < depth; k++) sum += (int8_t)(from[k] ^ flip);
+      sums[j0 + j] = sum;
+    }
+  }
+}
+
 /* ---- 8 bits: strips are int16, panels int8 ---- */
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
                      ptrdiff_t depth, int32_t *sums) {
