@@ -3,8 +3,8 @@ import math
 
 import numpy as np
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -21,7 +21,7 @@ from pylite._core.kernels.gemm cimport (
     take,
 )
 from pylite._core.kernels.window cimport set_window
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 
 def aligned_bytes(Py_ssize_t n):
