@@ -114,6 +114,7 @@ def _compare(path, layers):
             by_node.detail = f"node by node; as a whole {worst.detail}. {by_node.detail}"
         worst = by_node
     if worst.status != "DIFFERS":
+        ours.reset_all_variables()
         text = _variants(path, inputs, [_run(ours, arrays) for arrays in inputs])
         if text:
             return Result("DIFFERS", text, nodes)

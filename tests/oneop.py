@@ -24,25 +24,28 @@ STORED_CASES = 3        # of each test and dtype
 THREADS = (1, 2, 4)
 
 
-def run_peer(model, inputs):
-    """Outputs of the reference kernels (BUILTIN_REF) for one run."""
+def run_peer(model, inputs, runs=1):
+    """Outputs of the reference kernels (BUILTIN_REF); with several runs, of one run after the other."""
     litert = peer()
     interpreter = litert.Interpreter(model_content=model,
                                      experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
-    return _run(interpreter, inputs)
+    return _run(interpreter, inputs, runs)
 
 
-def run_pylite(model, inputs, threads=1, **options):
+def run_pylite(model, inputs, threads=1, runs=1, **options):
     """Outputs of pylite on the rung in use."""
-    return _run(Interpreter(model_content=model, num_threads=threads, **options), inputs)
+    return _run(Interpreter(model_content=model, num_threads=threads, **options), inputs, runs)
 
 
-def _run(interpreter, inputs):
+def _run(interpreter, inputs, runs):
     interpreter.allocate_tensors()
-    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
-        interpreter.set_tensor(detail["index"], array)
-    interpreter.invoke()
-    return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    outputs = []
+    for _ in range(runs):
+        for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        outputs += [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return outputs
 
 
 def assert_equal(got, want, label, tolerance=1e-5):
@@ -62,7 +65,7 @@ def assert_equal(got, want, label, tolerance=1e-5):
             np.testing.assert_array_equal(g, w, err_msg=where)
 
 
-def check(model, inputs, want, label, tolerance=1e-5):
+def check(model, inputs, want, label, tolerance=1e-5, runs=1):
     """Run on every rung and thread count; all must give `want`, and the same bits for every thread count."""
     chosen = simd.current
     try:
@@ -70,7 +73,7 @@ def check(model, inputs, want, label, tolerance=1e-5):
             simd.use(rung)
             first = None
             for threads in THREADS:
-                got = run_pylite(model, inputs, threads)
+                got = run_pylite(model, inputs, threads, runs)
                 assert_equal(got, want, f"{label}, rung {rung}, {threads} threads", tolerance)
                 if first is None:
                     first = got
@@ -78,7 +81,7 @@ def check(model, inputs, want, label, tolerance=1e-5):
                     assert a.tobytes() == b.tobytes(), f"{label}: {threads} threads give other bits"
     finally:
         simd.use(chosen)
-    guarded = run_pylite(model, inputs, guard_bands=True)
+    guarded = run_pylite(model, inputs, runs=runs, guard_bands=True)
     assert_equal(guarded, want, f"{label}, with guard bands", tolerance)
 
 
@@ -90,11 +93,11 @@ def draw(function, dtype, case):
     return builder.build(), [np.asarray(x) for x in inputs]
 
 
-def differential(*dtypes, count=20, tolerance=1e-5, reference=None):
+def differential(*dtypes, count=20, tolerance=1e-5, reference=None, runs=1):
     """Make a pytest test of a function that draws one-op models.
 
     count: cases per dtype against the live peer.  reference: (inputs, model) -> outputs where the peer's reference
-    kernels are wrong or missing; None takes the peer.
+    kernels are wrong or missing; None takes the peer.  runs: how often to invoke, for ops that have a state.
     """
     def decorate(function):
         @pytest.mark.parametrize("dtype", dtypes)
@@ -104,17 +107,17 @@ def differential(*dtypes, count=20, tolerance=1e-5, reference=None):
                 cases = load_stored(function, dtype)
                 assert cases, f"no stored results for {function.__name__} {dtype}: run python -m tests.oneop"
                 for case, (model, inputs, want) in enumerate(cases):
-                    check(model, inputs, want, f"{function.__name__} {dtype} stored case {case}", tolerance)
+                    check(model, inputs, want, f"{function.__name__} {dtype} stored case {case}", tolerance, runs)
                 return
             if reference is None:
                 peer()
             for case in range(count):
                 model, inputs = draw(function, dtype, case)
-                want = reference(inputs, model) if reference else run_peer(model, inputs)
-                check(model, inputs, want, f"{function.__name__} {dtype} case {case}", tolerance)
+                want = reference(inputs, model) if reference else run_peer(model, inputs, runs)
+                check(model, inputs, want, f"{function.__name__} {dtype} case {case}", tolerance, runs)
         functools.update_wrapper(test, function, assigned=("__module__", "__name__", "__doc__"))
         del test.__wrapped__
-        test.drawn = (function, dtypes, reference)
+        test.drawn = (function, dtypes, reference, runs)
         return test
     return decorate
 
@@ -150,11 +153,11 @@ def record(module):
     for test in vars(module).values():
         if not hasattr(test, "drawn"):
             continue
-        function, dtypes, reference = test.drawn
+        function, dtypes, reference, runs = test.drawn
         for dtype in dtypes:
             for case in range(STORED_CASES):
                 model, inputs = draw(function, dtype, case)
-                want = reference(inputs, model) if reference else run_peer(model, inputs)
+                want = reference(inputs, model) if reference else run_peer(model, inputs, runs)
                 key = f"{function.__name__}/{dtype}/{case}"
                 data[key + "/model"] = np.frombuffer(model, np.uint8)
                 data |= {f"{key}/x{i}": x for i, x in enumerate(inputs)}

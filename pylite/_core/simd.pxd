@@ -46,6 +46,9 @@ cdef extern from "simd.h" nogil:
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ctypedef struct pl_slots:
+        void (*clamp_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
+        void (*logistic_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
+        void (*tanh_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
         void (*lut8)(size_t n, const void *x, void *y, const void *table) noexcept nogil
         void (*copy_runs)(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow,
                           uint8_t *y, ptrdiff_t yrow) noexcept nogil
@@ -105,6 +108,18 @@ cdef extern from "simd.h" nogil:
         void (*blockwise_sums)(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
                                const float *scale, float row, const float *bias, float low, float high,
                                float *y) noexcept nogil
+        void (*gate_s16)(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) noexcept nogil
+        void (*peephole_s16)(int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g) noexcept nogil
+        void (*norm_s16)(int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard,
+                         int16_t *g) noexcept nogil
+        void (*logistic_q3)(int n, const int16_t *x, int16_t *y) noexcept nogil
+        void (*tanh_qm)(int n, int m, const int16_t *x, int16_t *y) noexcept nogil
+        void (*cell_s16)(int n, const int16_t *i, const int16_t *f, const int16_t *g, int shift,
+                         int16_t *c) noexcept nogil
+        void (*hidden_s8)(int n, const int16_t *o, const int16_t *t, int32_t m, int e, int32_t zero,
+                          int8_t *y) noexcept nogil
+        void (*filter_s16)(int n, int steps, const int16_t *x, const int16_t *time, int16_t *memory,
+                           int32_t *sum) noexcept nogil
         void (*depthwise_q8)(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns,
                              uint8_t *y) noexcept nogil
         void (*depthwise_f32)(const pl_dw_window *g, const float *w, const float *bias, float low, float high,

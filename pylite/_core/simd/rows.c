@@ -18,6 +18,7 @@
 #include "rows_gemm.h"
 #include "rows_argmax.h"
 #include "rows_pooling.h"
+#include "rows_recurring.h"
 #include "rows_reduction.h"
 #include "rows_resize.h"
 #include "rows_softmax.h"

@@ -6,6 +6,7 @@
 #include "elementwise.h"
 #include "gemm.h"
 #include "moving.h"
+#include "recurring.h"
 #include "reducing.h"
 
 /* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
@@ -14,6 +15,7 @@
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
+  PL_SLOTS_RECURRING(X) \
   PL_SLOTS_REDUCING(X) \
   PL_SLOTS_GEMM(X)
 

@@ -1,0 +1,561 @@
+"""Recurrent layers of floats, with float or integer weights: LSTM, RNN and SVDF, a whole sequence at a time."""
+import numpy as np
+
+from libc.math cimport INFINITY, sqrtf
+from libc.stdint cimport int8_t, int32_t, uint8_t
+from libc.string cimport memcpy, memmove, memset
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
+from pylite._core.kernels.quantizing cimport quantization
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, pl_tile, slots
+
+from pylite._core.kernels import conv_float, matmul
+
+cdef extern from "<math.h>" nogil:
+    int signbit(float x)
+
+
+cdef enum:
+    DEPTH = 1024            # elements of a row of bytes that are multiplied at a time
+    WORK = 1 << 16          # products below which threads cost more than they save
+    GATES = 4               # input, forget, cell, output
+
+cdef enum Activation:
+    CLAMP
+    TANH
+    SIGN_BIT
+
+
+cdef struct Matrix:         # weights (columns, depth), or a diagonal
+    const char *panels      # NULL: there are none
+    const int32_t *sums     # of integer weights, with the scales that they are multiplied by; else NULL
+    const float *scales
+    const float *diagonal
+    ptrdiff_t columns, depth, deep, wide
+
+
+cdef struct Operand:        # the rows that they are multiplied by
+    const float *x
+    ptrdiff_t step, depth   # floats from row to row; of a row
+    int8_t *q               # where they are quantized to, contiguously
+    float *scales
+    int32_t *zeros
+
+
+cdef struct Engine:
+    pl_slots slots
+    int asymmetric
+
+
+def pack(w, scales=None):
+    """Weights (columns, depth) as the kernels here take them; scales: float32 (columns,) of integer weights.
+
+    Unsigned bytes are taken for signed ones, as the reference kernels have it.
+    """
+    if scales is None:
+        return conv_float.pack_f32(w), None, None
+    panels, sums = matmul.pack_weights(w.view(np.int8))
+    return panels, sums, scales
+
+
+cdef list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
+    """Point m at what pack() gave, at a diagonal (float32 array) or at nothing; returns what has to be kept alive."""
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums
+    cdef const float[::1] scales, diagonal
+    m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
+    m.columns, m.depth = columns, depth
+    if given is None or columns == 0 or depth == 0:
+        return []
+    if isinstance(given, np.ndarray):
+        diagonal = given
+        m.diagonal = &diagonal[0]
+        return [diagonal]
+    panels = given[0].view(np.uint8)
+    m.panels = <const char *>&panels[0]
+    m.deep, m.wide = depth, padded(columns, slots.f32.nv)
+    if given[1] is None:
+        return [panels]
+    sums, scales = given[1], given[2]
+    m.sums, m.scales = &sums[0], &scales[0]
+    m.deep, m.wide = padded(depth, slots.q8.ka), padded(columns, slots.q8.nv)
+    return [panels, sums, scales]
+
+
+cdef void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
+    """docs/numerics.md section 11."""
+    cdef ptrdiff_t r
+    cdef float inverse
+    if x.q == NULL or x.x == NULL:
+        return
+    for r in range(rows):
+        x.zeros[r] = quantization(&e.slots, x.x + r * x.step, x.depth, e.asymmetric, x.scales + r, &inverse)
+        e.slots.quantize_s8(x.depth, x.x + r * x.step, inverse, x.zeros[r], -128 if e.asymmetric else -127, 127,
+                            x.q + r * x.depth)
+
+
+cdef void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr,
+                      float *y, ptrdiff_t step) noexcept nogil:
+    """y[r][j .. j + nr] += x[r] times those columns of w; y is the first row's first column."""
+    cdef ptrdiff_t r = 0, some, i
+    cdef int n = <int>min(nr, w.columns - j)
+    if w.diagonal != NULL:
+        for r in range(rows):
+            for i in range(j, j + n):
+                y[r * step + i] += x.x[r * x.step + i] * w.diagonal[i]
+        return
+    if w.panels == NULL or x.x == NULL:
+        return
+    if w.sums == NULL:
+        while r < rows:
+            some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
+            e.slots.gemm_f32(<int>some, n, w.depth, x.x + r * x.step, x.step, <const float *>w.panels + j * w.depth, 0,
+                             0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
+            r += some
+        return
+    while r < rows:
+        some = min(<ptrdiff_t>e.slots.q8.mr, rows - r)
+        add_bytes(e, w, x, r, <int>some, j, n, y, step)
+        r += some
+
+
+cdef void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
+                    float *y, ptrdiff_t step) noexcept nogil:
+    cdef uint8_t strip[2 * MAX_MR * DEPTH]
+    cdef const uint8_t *src[MAX_MR]
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef const pl_tile *t = &e.slots.q8
+    cdef ptrdiff_t k = 0, piece, size, width = min(<ptrdiff_t>t.nr, w.wide - j)
+    cdef const char *panel = w.panels + j * w.deep
+    cdef int r
+    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
+    while k < w.depth:
+        piece = min(<ptrdiff_t>DEPTH, w.depth - k)
+        size = padded(piece, t.ka)
+        for r in range(rows):
+            src[r] = <const uint8_t *>x.q + (row + r) * x.depth + k
+        e.slots.strip_q8(rows, 1, piece, src, 0, strip, size, NULL)
+        e.slots.gemm_s32(rows, n, size, strip, panel + k * width, acc, MAX_NR)
+        k += piece
+    for r in range(rows):
+        e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + t.offset, w.sums + j, w.scales + j,
+                              x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY, INFINITY,
+                              y + (row + r) * step + j)
+
+
+cdef void activate(const pl_slots *rung, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
+                   float *y) noexcept nogil:
+    cdef ptrdiff_t i
+    if kind == TANH:
+        rung.tanh_f32(n, x, y, bounds)
+    elif kind == CLAMP:
+        rung.clamp_f32(n, x, y, bounds)
+    else:
+        for i in range(n):
+            y[i] = 1 if signbit(x[i]) else 0
+
+
+cdef void normalize(ptrdiff_t n, const float *scale, const float *bias, float *x) noexcept nogil:
+    """Layer normalization of a row, in place."""
+    cdef ptrdiff_t i
+    cdef float mean = 0, variance = 0, inverse
+    for i in range(n):
+        mean += x[i]
+    mean /= n
+    for i in range(n):
+        variance += (x[i] - mean) * (x[i] - mean)
+    inverse = 1 / sqrtf(variance / n + <float>1e-8)
+    for i in range(n):
+        x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
+
+
+cdef struct Gate:
+    Matrix input, aux, recurrent
+    const float *peephole
+    const float *bias
+    const float *norm
+
+
+cdef struct Layer:
+    Engine engine
+    Gate gates[GATES]
+    int count, first        # gates in use: 1 (an RNN: the cell's), or `first` to 3
+    int backward
+    Activation activation
+    float bounds[2]
+    float cell_clip, projection_clip
+    Matrix projection
+    const float *projection_bias
+    const char *x           # (time, rows, depth), strides in bytes
+    const char *aux
+    char *y
+    ptrdiff_t x_time, x_row, aux_time, aux_row, y_time, y_row
+    ptrdiff_t steps, rows, cells, outputs
+    ptrdiff_t nr, panels
+    Operand operands[4]     # x, aux, h and what is projected
+    float *h
+    float *c
+    float *room             # (gates, rows, cells)
+
+
+cdef class Recurrent(Kernel):
+    """A layer of LSTM cells, or of an RNN, over a sequence.
+
+    x, aux (or None) and y: (time, rows, depth) float32, any strides but contiguous rows; h (rows * outputs), c (rows *
+    cells; None: an RNN): the state, which is read and written; room: (gates, rows, cells) float32 scratch; with integer
+    weights q: int8 scratch for (rows, x, aux, outputs, cells if projected), row_scales and row_zeros: (4 * rows,)
+    scratch, else None; sizes: (cells, outputs); options: (backward, asymmetric, activation: "TANH", "SIGN_BIT" or
+    (low, high), cell_clip, projection_clip: 0 for none).  operands: the weights of x, of aux and of h as pack() gives
+    them (that of h may be a diagonal), then peephole, bias and layer normalization (float32 (cells,)), any of them
+    None, for each gate in the order input, forget, cell, output; then the projection's weights and bias.
+    """
+    cdef const float[:, :, :] x, aux
+    cdef float[:, :, :] y
+    cdef float[::1] h, c, room
+    cdef int8_t[::1] q
+    cdef float[::1] row_scales
+    cdef int32_t[::1] row_zeros
+    cdef list kept
+    cdef Layer state
+
+    def __init__(self, const float[:, :, :] x, const float[:, :, :] aux, float[:, :, :] y, float[::1] h,
+                 float[::1] c, float[::1] room, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros, sizes,
+                 options, *operands):
+        cdef Layer *s = &self.state
+        cdef Engine *e = &s.engine
+        cdef Gate *g
+        cdef int i
+        cdef ptrdiff_t at = 0
+        self.x, self.aux, self.y, self.h, self.c, self.room = x, aux, y, h, c, room
+        self.q, self.row_scales, self.row_zeros = q, row_scales, row_zeros
+        self.kept = []
+        s.cells, s.outputs = sizes
+        s.steps, s.rows = y.shape[0], y.shape[1]
+        if 0 in y.shape[:3] or s.cells == 0 or s.outputs == 0:
+            self.fn = <kernel_fn>nothing
+            return
+        e.slots = slots[0]
+        s.backward, e.asymmetric, activation, s.cell_clip, s.projection_clip = options
+        if activation == "TANH" or activation == "SIGN_BIT":
+            s.activation = TANH if activation == "TANH" else SIGN_BIT
+        else:
+            s.activation = CLAMP
+            s.bounds[0], s.bounds[1] = activation
+        s.x, s.x_time, s.x_row = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.strides[0], x.strides[1]
+        if aux is not None and aux.shape[2]:
+            s.aux, s.aux_time, s.aux_row = <const char *>&aux[0, 0, 0], aux.strides[0], aux.strides[1]
+        s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
+        s.h, s.c, s.room = &h[0], &c[0] if c is not None else NULL, &room[0]
+        s.count = GATES if c is not None else 1
+        for i in range(s.count):
+            g = &s.gates[i]
+            part = list(operands[6 * i:6 * i + 6])
+            w, a, r, peephole, bias, norm = part
+            if i == 0 and w is None and s.count > 1:
+                s.first = 1
+            self.kept += set_matrix(&g.input, w, s.cells, x.shape[2])
+            self.kept += set_matrix(&g.aux, a, s.cells, aux.shape[2] if aux is not None else 0)
+            self.kept += set_matrix(&g.recurrent, r, s.cells, s.outputs)
+            g.peephole, g.bias, g.norm = self.floats(peephole), self.floats(bias), self.floats(norm)
+        self.kept += set_matrix(&s.projection, operands[6 * s.count], s.outputs, s.cells)
+        s.projection_bias = self.floats(operands[6 * s.count + 1])
+        s.nr = e.slots.f32.nr if q is None else e.slots.q8.nr
+        s.panels = (s.cells + s.nr - 1) // s.nr
+        depths = (x.shape[2], 0 if aux is None else aux.shape[2], s.outputs, s.cells)
+        for i in range(4):
+            s.operands[i].depth = depths[i]
+            if q is not None and at < q.shape[0]:
+                s.operands[i].q = &q[at]
+                s.operands[i].scales, s.operands[i].zeros = &row_scales[i * s.rows], &row_zeros[i * s.rows]
+                at += s.rows * s.operands[i].depth
+        self.fn = <kernel_fn>recurrent
+
+    cdef const float *floats(self, given):
+        cdef const float[::1] array
+        if given is None:
+            return NULL
+        array = given
+        self.kept.append(array)
+        return &array[0]
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
+    cdef Layer *s = &self.state
+    cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
+    s.operands[2].x, s.operands[2].step = s.h, s.outputs
+    for step in range(s.steps):
+        t = s.steps - 1 - step if s.backward else step
+        if s.x != NULL:
+            s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
+        if s.aux != NULL:
+            s.operands[1].x, s.operands[1].step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
+        for r in range(3):
+            quantize(&s.engine, &s.operands[r], s.rows)
+        parallel_for(pool, (s.count - s.first) * s.panels, grain, gate_panels, s)
+        if s.c == NULL:
+            activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.cells, s.room, s.h)
+        else:
+            lstm_cells(s)
+            lstm_output(s)
+        for r in range(s.rows):
+            memcpy(s.y + t * s.y_time + r * s.y_row, s.h + r * s.outputs, s.outputs * sizeof(float))
+    return 0
+
+
+cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Bias and products, panel by panel: what the gates are before peepholes and activation."""
+    cdef Layer *s = <Layer *>ctx
+    cdef Engine *e = &s.engine
+    cdef ptrdiff_t i, j, n, r, at
+    cdef const Gate *g
+    cdef float *y
+    for i in range(begin, end):
+        at = s.first + i // s.panels
+        g = &s.gates[at]
+        j = i % s.panels * s.nr
+        n = min(s.nr, s.cells - j)
+        y = s.room + at * s.rows * s.cells
+        for r in range(s.rows):
+            if g.norm != NULL or g.bias == NULL:
+                memset(y + r * s.cells + j, 0, n * sizeof(float))
+            else:
+                memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
+        add_product(e, &g.input, &s.operands[0], s.rows, j, s.nr, y, s.cells)
+        add_product(e, &g.aux, &s.operands[1], s.rows, j, s.nr, y, s.cells)
+        add_product(e, &g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
+
+
+cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
+    """Peephole, normalization and activation of a gate's row."""
+    cdef const Gate *g = &s.gates[which]
+    cdef ptrdiff_t j
+    if g.peephole != NULL:
+        for j in range(s.cells):
+            x[j] += g.peephole[j] * cell[j]
+    if g.norm != NULL:
+        normalize(s.cells, g.norm, g.bias, x)
+    if which == 2:
+        activate(&s.engine.slots, s.activation, s.bounds, s.cells, x, x)
+    else:
+        s.engine.slots.logistic_f32(s.cells, x, x, s.bounds)
+
+
+cdef void lstm_cells(Layer *s) noexcept nogil:
+    """The gates, the cells' state, and what comes out of them, which takes the place of the cell gate."""
+    cdef ptrdiff_t r, j, n = s.cells, plane = s.rows * s.cells
+    cdef float *i
+    cdef float *f
+    cdef float *g
+    cdef float *o
+    cdef float *c
+    for r in range(s.rows):
+        i, f, g, o = (s.room + r * n, s.room + plane + r * n, s.room + 2 * plane + r * n, s.room + 3 * plane + r * n)
+        c = s.c + r * n
+        if s.first == 0:
+            gate(s, 0, r, c, i)
+        gate(s, 1, r, c, f)
+        gate(s, 2, r, c, g)
+        if s.first == 0:
+            for j in range(n):
+                c[j] = f[j] * c[j] + i[j] * g[j]
+        else:
+            for j in range(n):
+                c[j] = f[j] * c[j] + (1 - f[j]) * g[j]
+        if s.cell_clip > 0:
+            clip(n, s.cell_clip, c)
+        gate(s, 3, r, c, o)
+        activate(&s.engine.slots, s.activation, s.bounds, n, c, g)
+        for j in range(n):
+            g[j] *= o[j]
+
+
+cdef void clip(ptrdiff_t n, float most, float *x) noexcept nogil:
+    cdef ptrdiff_t j
+    for j in range(n):
+        x[j] = max(min(x[j], most), -most)
+
+
+cdef void lstm_output(Layer *s) noexcept nogil:
+    cdef float *hidden = s.room + 2 * s.rows * s.cells
+    cdef ptrdiff_t r, j = 0
+    if s.projection.panels == NULL:
+        memcpy(s.h, hidden, s.rows * s.cells * sizeof(float))
+        return
+    s.operands[3].x, s.operands[3].step = hidden, s.cells
+    quantize(&s.engine, &s.operands[3], s.rows)
+    for r in range(s.rows):
+        if s.projection_bias != NULL:
+            memcpy(s.h + r * s.outputs, s.projection_bias, s.outputs * sizeof(float))
+        else:
+            memset(s.h + r * s.outputs, 0, s.outputs * sizeof(float))
+    while j < s.outputs:
+        add_product(&s.engine, &s.projection, &s.operands[3], s.rows, j, s.nr, s.h, s.outputs)
+        j += s.nr
+    if s.projection_clip > 0:
+        clip(s.rows * s.outputs, s.projection_clip, s.h)
+
+
+cdef struct Filters:
+    Engine engine
+    Matrix features
+    Operand x
+    Activation activation
+    float bounds[2]
+    const float *time
+    const float *bias
+    float *memory
+    float *room
+    float *y
+    ptrdiff_t rows, filters, steps, units, rank
+
+
+cdef class Svdf(Kernel):
+    """A layer that filters features over time.
+
+    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), which is read and written; room:
+    (rows * filters,) float32 scratch; q, row_scales, row_zeros: scratch for x and its scales where the features are
+    integers, else None; features: from pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric,
+    activation), as in Recurrent.
+    """
+    cdef const float[:, ::1] x, time
+    cdef float[:, ::1] y
+    cdef float[::1] memory, room, row_scales
+    cdef int8_t[::1] q
+    cdef int32_t[::1] row_zeros
+    cdef const float[::1] bias
+    cdef list kept
+    cdef Filters state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, float[::1] room, int8_t[::1] q,
+                 float[::1] row_scales, int32_t[::1] row_zeros, features, const float[:, ::1] time,
+                 const float[::1] bias, options):
+        cdef Filters *s = &self.state
+        self.x, self.y, self.memory, self.room, self.q = x, y, memory, room, q
+        self.row_scales, self.row_zeros, self.time, self.bias = row_scales, row_zeros, time, bias
+        s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
+        if 0 in y.shape[:2] or s.filters == 0 or s.steps == 0:
+            self.fn = <kernel_fn>nothing
+            return
+        s.rank = s.filters // s.units
+        s.engine.slots = slots[0]
+        s.engine.asymmetric, activation = options
+        if activation == "TANH" or activation == "SIGN_BIT":
+            s.activation = TANH if activation == "TANH" else SIGN_BIT
+        else:
+            s.activation = CLAMP
+            s.bounds[0], s.bounds[1] = activation
+        self.kept = set_matrix(&s.features, features, s.filters, x.shape[1])
+        s.x.x, s.x.step, s.x.depth = &x[0, 0] if x.shape[1] else NULL, x.shape[1], x.shape[1]
+        if q is not None and q.shape[0]:
+            s.x.q, s.x.scales, s.x.zeros = &q[0], &row_scales[0], &row_zeros[0]
+        s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
+        s.memory, s.room, s.y = &memory[0], &room[0], &y[0, 0]
+        self.fn = <kernel_fn>svdf
+
+
+cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
+    cdef Filters *s = &self.state
+    cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr if s.x.q == NULL else s.engine.slots.q8.nr
+    cdef float *past
+    cdef float v
+    memset(s.room, 0, s.rows * s.filters * sizeof(float))
+    quantize(&s.engine, &s.x, s.rows)
+    while j < s.filters:
+        add_product(&s.engine, &s.features, &s.x, s.rows, j, nr, s.room, s.filters)
+        j += nr
+    memmove(s.memory, s.memory + 1, (s.rows * s.filters * s.steps - 1) * sizeof(float))
+    for r in range(s.rows):
+        for i in range(s.units):
+            v = 0
+            for j in range(s.rank):
+                at = r * s.filters + i * s.rank + j
+                past = s.memory + at * s.steps
+                past[s.steps - 1] = s.room[at]
+                for k in range(s.steps):
+                    v += past[k] * s.time[(i * s.rank + j) * s.steps + k]
+            s.y[r * s.units + i] = v + s.bias[i] if s.bias != NULL else v
+    activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.units, s.y, s.y)
+    return 0
+
+
+cdef struct Basic:
+    Engine engine
+    Matrix w
+    Operand both
+    const float *bias
+    const float *x
+    float *h
+    float *c
+    float *y
+    float *c_out
+    float *gates
+    ptrdiff_t rows, x_depth, cells
+
+
+cdef class BasicLstm(Kernel):
+    """One step of the older LSTM cell, whose weights are one matrix.
+
+    x (rows, depth), h (rows, cells), c (rows, cells): the state, which becomes the output's; y, c_out: the outputs;
+    both: (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation,
+    in the order input, cell, forget, output; w: from pack(); bias: (4 * cells,).  All float32.
+    """
+    cdef const float[:, ::1] x
+    cdef float[:, ::1] h, c, y, c_out, both, gates
+    cdef const float[::1] bias
+    cdef list kept
+    cdef Basic state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] h, float[:, ::1] c, float[:, ::1] y, float[:, ::1] c_out,
+                 float[:, ::1] both, float[:, ::1] gates, w, const float[::1] bias):
+        cdef Basic *s = &self.state
+        self.x, self.h, self.c, self.y, self.c_out, self.both, self.gates, self.bias = (
+            x, h, c, y, c_out, both, gates, bias)
+        s.rows, s.cells, s.x_depth = y.shape[0], y.shape[1], x.shape[1]
+        if 0 in y.shape[:2]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.engine.slots = slots[0]
+        self.kept = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])
+        s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
+        s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
+        s.gates, s.bias = &gates[0, 0], &bias[0]
+        self.fn = <kernel_fn>basic_lstm
+
+
+cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
+    cdef Basic *s = &self.state
+    cdef const pl_slots *rung = &s.engine.slots
+    cdef ptrdiff_t r, j, n = s.cells
+    cdef float *g
+    for r in range(s.rows):
+        memcpy(&self.both[r, 0], s.x + r * s.x_depth, s.x_depth * sizeof(float))
+        memcpy(&self.both[r, s.x_depth], s.h + r * n, n * sizeof(float))
+        memcpy(s.gates + r * 4 * n, s.bias, 4 * n * sizeof(float))
+    j = 0
+    while j < 4 * n:
+        add_product(&s.engine, &s.w, &s.both, s.rows, j, rung.f32.nr, s.gates, 4 * n)
+        j += rung.f32.nr
+    for r in range(s.rows):
+        g = s.y + r * n
+        for j in range(n):
+            g[j] = basic_cell(rung, s.gates + r * 4 * n + j, n, s.c + r * n + j)
+    memcpy(s.h, s.y, s.rows * n * sizeof(float))
+    memcpy(s.c_out, s.c, s.rows * n * sizeof(float))
+    return 0
+
+
+cdef float basic_cell(const pl_slots *rung, const float *g, ptrdiff_t step, float *c) noexcept nogil:
+    cdef float v[3]
+    cdef float t
+    v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]
+    rung.logistic_f32(3, v, v, v)
+    rung.tanh_f32(1, g + step, &t, v)
+    c[0] = v[0] * t + v[1] * c[0]
+    rung.tanh_f32(1, c, &t, v)
+    return v[2] * t

@@ -1,0 +1,104 @@
+"""LSTM layers of integers, docs/numerics.md section 10: 8 bits with 16-bit cells, and the older cell of bytes."""
+from pylite.node import Call, Packed, Scratch
+from pylite.ops import products
+from pylite.quantization import f32, power_of_two, quantize_multiplier
+
+_NONE = (0, 0)
+
+
+def lower_layer(node, layer, x, y):
+    """The Call for int8 x and y, Views of (steps, rows, depth)."""
+    o = node.options
+    middle = node.intermediates
+    if len(middle) != 5:
+        raise node.error(f"an LSTM of int8 needs 5 intermediate tensors, which tell scales; it has {len(middle)}")
+    x_value, y_value = node.inputs[0], node.outputs[0]
+    h, c, hidden = layer.h, layer.c, middle[4]
+    for value in (x_value, h, c, hidden, y_value):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer LSTM needs", value)
+    cell_log2 = power_of_two(c.scale)
+    if cell_log2 is None or not -15 <= cell_log2 <= -9:
+        raise node.error(f"its scale {c.scale} must be a power of two from 2^-15 to 2^-9", c)
+    normal = layer.gates[1][5] is not None
+    peephole = layer.gates[3][3] is not None
+    if peephole and layer.outputs > layer.cells:
+        raise node.error(f"peepholes with more outputs ({layer.outputs}) than cells ({layer.cells}) are not supported")
+    operands = []
+    for k, (w, _, r, p, bias, norm) in enumerate(layer.gates):
+        if w is None:
+            operands += [None] * 7
+            continue
+        unit = middle[k].scale if normal else f32(2.0**-12)
+        multipliers = [quantize_multiplier(w.scale * x_value.scale / unit),
+                       quantize_multiplier(r.scale * h.scale / unit), _NONE, _NONE, 1]
+        if p is not None:
+            multipliers[2] = quantize_multiplier(f32(2.0**cell_log2 * float(p.scale) / float(unit)))
+        if norm is not None:
+            multipliers[3] = quantize_multiplier(norm.scale)
+            multipliers[4] = max(1, int(f32(10000) * norm.scale))
+        contents = products.contents(node, bias, "bias")
+        operands += [_packed(node, w), None if normal else contents, _packed(node, r), _words(node, p),
+                     _words(node, norm), contents if normal else None, multipliers]
+    w, bias = layer.projection
+    zero = hidden.zero_point
+    if w is None:
+        operands += [None, None, _NONE]
+    else:
+        operands += [_packed(node, w), products.contents(node, bias, "bias"),
+                     quantize_multiplier(w.scale * hidden.scale / h.scale)]
+    cell_clip = max(-32768, min(32767, int(f32(o.cell_clip) / c.scale))) if o.cell_clip > 0 else 0
+    projection_clip = max(-128, min(127, int(f32(o.proj_clip) / y_value.scale))) if o.proj_clip > 0 else 0
+    rows = x.shape[1]
+    return Call("recurrent_integer.Lstm", x, y, h.flat, c.flat, Scratch((4 * rows * layer.cells,), "int16"),
+                None if w is None else Scratch((rows * layer.cells,), "int8"), (layer.cells, layer.outputs),
+                (x_value.zero_point, h.zero_point, zero),
+                quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)), cell_log2,
+                (cell_clip, projection_clip), getattr(o, "time_major", True), *operands)
+
+
+def _packed(node, w):
+    products.contents(node, w, "weights")
+    return Packed("matmul.pack_weights", w)
+
+
+def _words(node, value):
+    if value is not None and value.dtype != "int16":
+        raise node.error(f"must be int16, not {value.dtype}", value)
+    return products.contents(node, value, "weights")
+
+
+# ---- the basic cell: x, the last output, weights, bias and the last state -----------------------------------
+def infer_basic(node):
+    if len(node.inputs) != 5 or len(node.outputs) != 4 or None in node.inputs:
+        raise node.error("a basic LSTM cell has 5 inputs and 4 outputs")
+    x, h, w, b, c = node.inputs
+    if len(x.shape) != 2 or len(h.shape) != 2 or x.shape[0] != h.shape[0]:
+        raise node.error(f"must have 2 dimensions, as {x!r}, and as many rows", h)
+    rows, cells = h.shape
+    depth = x.shape[1] + cells
+    for value, shape in ((w, (4 * cells, depth)), (b, (4 * cells,)), (c, (rows, cells))):
+        if value.shape != shape:
+            raise node.error(f"its shape must be {list(shape)}", value)
+    for value in (h, c):
+        if value.data is not None:
+            raise node.error("holds the state of a basic LSTM cell, so it cannot be a constant", value)
+    return [(rows, cells), (rows, cells), (rows, depth), (rows, 4 * cells)]
+
+
+def lower_basic(node):
+    x, h, w, b, c = node.inputs
+    if w.dtype not in ("float32", "uint8") or x.dtype != w.dtype:
+        raise node.error(f"a basic LSTM cell has operands of float32 or uint8, not {w.dtype}", w)
+    y, c_out, both, gates = node.outputs
+    bias = products.contents(node, b, "bias")
+    products.contents(node, w, "weights")
+    operands = [x, h, c, y, c_out, both, gates]
+    if x.dtype == "float32":
+        return Call("recurrent.BasicLstm", *operands, Packed("recurrent.pack", w), bias)
+    if not w.quantized or not b.quantized:
+        raise node.error("has no scale, which an integer LSTM needs", b if w.quantized else w)
+    if power_of_two(c_out.scale or 1.0) != -11:
+        raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
+    return Call("recurrent_integer.BasicLstm", *operands, Packed("matmul.pack_weights", w), bias,
+                quantize_multiplier(f32(4096) * b.scale), w.zero_point - 128)

@@ -1,0 +1,69 @@
+"""SVDF: features of each input, filtered over time; of floats, floats with integer weights, and integers."""
+import numpy as np
+
+from pylite.node import Call, Packed, Scratch
+from pylite.ops import products
+from pylite.ops.recurrent import activation, packed
+from pylite.quantization import quantize_multiplier
+from pylite.registry import register
+
+
+def infer_svdf(node):
+    x, features, time, bias, memory = (node.input(i) for i in range(5))
+    rank = node.options.rank
+    if len(x.shape) != 2 or len(features.shape) != 2 or len(time.shape) != 2:
+        raise node.error("input and weights have 2 dimensions", x)
+    filters = features.shape[0]
+    if rank < 1 or filters % rank:
+        raise node.error(f"its {filters} filters are no multiple of the rank {rank}", features)
+    if features.shape[1] != x.shape[1]:
+        raise node.error(f"its rows must have {x.shape[1]} elements, as the input's", features)
+    if time.shape[0] != filters:
+        raise node.error(f"must have {filters} rows, one for each filter", time)
+    if bias is not None and bias.size != filters // rank:
+        raise node.error(f"must have {filters // rank} elements", bias)
+    if memory is None or memory.kind != "variable":
+        raise node.error("needs a variable tensor for its state", memory)
+    if memory.size != x.shape[0] * time.size:
+        raise node.error(f"holds {memory.size} elements of state; {x.shape[0] * time.size} are needed", memory)
+    return [(x.shape[0], filters // rank)]
+
+
+def lower_svdf(node):
+    x, features, time, bias, memory = (node.input(i) for i in range(5))
+    y = node.outputs[0]
+    for value in (features, time):
+        products.contents(node, value, "weights")
+    bias = products.contents(node, bias, "bias")
+    filters = features.shape[0]
+    if x.dtype == "int8":
+        return _lower_integer(node, x, features, time, bias, memory, y)
+    rows = x.shape[0]
+    room = [Scratch((rows * filters,), "float32"), None, None, None]
+    steps = time.data
+    if features.dtype != "float32":
+        room[1:] = Scratch((x.size,), "int8"), Scratch((rows,), "float32"), Scratch((rows,), "int32")
+    if time.dtype != "float32":
+        steps = time.data.view(np.int8) * np.float32(time.scale)
+    return Call("recurrent.Svdf", x, y, memory.flat, *room, packed(node, features), steps, bias,
+                (node.options.asymmetric_quantize_inputs, activation(node)))
+
+
+def _lower_integer(node, x, features, time, bias, memory, y):
+    for value in (x, features, time, memory, y):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+    if node.options.fused_activation_function != "RELU":
+        raise node.error("an SVDF of integers needs the fused activation RELU, not "
+                         f"{node.options.fused_activation_function}")
+    filters = features.shape[0]
+    multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
+                   for a, b, c in ((x, features, memory), (memory, time, y))]
+    return Call("recurrent_integer.Svdf", x, y, memory.flat, Scratch((filters,), "int16"), Scratch((filters,), "int32"),
+                Packed("matmul.pack_weights", features), time, bias, (x.zero_point, y.zero_point), multipliers)
+
+
+register("SVDF", versions=(1, 4), infer=infer_svdf, lower=lower_svdf, stateful=True,
+         types=["float32 float32 float32 float32? float32 -> float32",
+                "float32 int8|uint8 int8|uint8 float32? float32 -> float32",
+                "int8 int8 int16 int32? int16 -> int8"])
