@@ -11,7 +11,8 @@ from pylite.node import BAND, Banded, Packed, Scratch, Value, View
 class Storage:
     """Where values live: the arrays made so far, and the memory of the others.
 
-    arrays: {tensor index: typed array}; arena: uint8 array or None; offsets: {root tensor index: byte offset}.
+    arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
+    {Scratch: byte offset}.  Without an arena, as when constants are folded, what is missing gets memory of its own.
     """
     __slots__ = ("arrays", "arena", "offsets", "scratch")
 
@@ -32,6 +33,8 @@ class Storage:
                 if root is not value and root.index in self.arrays:
                     base = self.arrays[root.index]
                     found = base.reshape(-1).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
+                elif self.offsets is None:
+                    found = np.empty(value.shape, NUMPY_DTYPES[value.dtype])
                 else:
                     found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena, self.offsets[root.index])
             self.arrays[value.index] = found
@@ -40,6 +43,13 @@ class Storage:
     def banded(self, value):
         """The bytes of a value that is its own root, and its band."""
         return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
+
+    def temporary(self, scratch):
+        """The array of a Scratch."""
+        dtype = NUMPY_DTYPES[scratch.dtype]
+        if self.scratch is None:
+            return np.empty(scratch.shape, dtype)
+        return np.ndarray(scratch.shape, dtype, self.arena, self.scratch[scratch])
 
     def view(self, view):
         dtype = NUMPY_DTYPES[view.dtype]
@@ -64,7 +74,7 @@ def bind(calls, storage, model):
             elif kind is View:
                 a = view(a)
             elif kind is Scratch:
-                a = np.ndarray(a.shape, NUMPY_DTYPES[a.dtype], storage.arena, storage.scratch[a])
+                a = storage.temporary(a)
             elif kind is Banded:
                 a = storage.banded(a.value)
             elif kind is Packed:

@@ -178,7 +178,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                 item.node = node
                 calls.append(item)
             elif type(item) is Constant:
-                item.y.data = np.ascontiguousarray(item.data)
+                item.y.data = np.asarray(item.data, order="C")
             elif preserve or not _may_share(item.y, item.x, outputs):
                 copy = Call("movement.Copy", item.x.view((item.x.nbytes,), dtype="uint8"),
                             item.y.view((item.y.nbytes,), dtype="uint8"))
@@ -252,9 +252,10 @@ def _fold(model, subgraph, node, emitted):
         if type(item) is Call:
             calls.append(item)
         elif type(item) is Constant:
-            item.y.data = np.ascontiguousarray(item.data)
+            item.y.data = np.asarray(item.data, order="C")
         else:
-            item.y.data = np.ascontiguousarray(item.x.data).reshape(item.y.shape).view(NUMPY_DTYPES[item.y.dtype])
+            bits = np.ascontiguousarray(item.x.data).reshape(-1).view(NUMPY_DTYPES[item.y.dtype])
+            item.y.data = bits.reshape(item.y.shape)
     for value in node.outputs:
         if value is not None and value.data is None:
             fresh[value.index] = np.zeros(value.shape, NUMPY_DTYPES[value.dtype])

@@ -49,6 +49,11 @@ class Value:
         return math.prod(self.shape) * NUMPY_DTYPES[self.dtype].itemsize
 
     @property
+    def itemsize(self):
+        """Bytes of one element, unpacked."""
+        return NUMPY_DTYPES[self.dtype].itemsize
+
+    @property
     def quantized(self):
         q = self.tensor.quantization
         return q is not None and len(q.scale) > 0
@@ -174,6 +179,17 @@ class Constant:
     def __init__(self, y, data):
         self.y = y
         self.data = data
+
+
+class Temporary(Value):
+    """Arena memory that several calls of one node share; number: which of the node's."""
+    __slots__ = ()
+
+    def __init__(self, node, shape, dtype, number=0):
+        self.tensor, self.data, self.fixed = None, None, False
+        self.index = -1 - 8 * node.index - number       # no tensor's
+        self.name, self.kind = "temporary", "temporary"
+        self.shape, self.dtype, self.root = tuple(shape), dtype, self
 
 
 class Node:

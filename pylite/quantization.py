@@ -142,9 +142,14 @@ def mbqm32(x, m, e):
     return rdbpot(srdhm(wrap32(x << e) if e > 0 else x, m), -e if e < 0 else 0)
 
 
+def multiplier16(m):
+    """The multiplier m cut to the 16 bits that mbqm64 takes."""
+    return (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
+
+
 def mbqm64(x, m, e):
     """MBQM64: x * m * 2**(e-31) with m cut to 16 bits and one rounding, halves up, wrapped to int32."""
-    r = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
+    r = multiplier16(m)
     return wrap32((x * r + (1 << (14 - e))) >> (15 - e))
 
 
@@ -188,6 +193,25 @@ def add_parameters(a_scale, b_scale, y_scale, dtype):
     if y[1] > 0:
         raise ValueError(f"the output scale {y_scale} is too small for the input scales {a_scale} and {b_scale}")
     return left, quantize_multiplier(float(a_scale) / twice), quantize_multiplier(float(b_scale) / twice), y
+
+
+def common_scale(x, left, m, e):
+    """x * 2**left times the multiplier (int64 array), as comparisons and SQUARED_DIFFERENCE take it.  Section 5.
+
+    Multipliers of 1 and more have e > 0, which the rule is not made for: the shift counts are then taken as x86-64 and
+    AArch64 take them, as in DIV.
+    """
+    high = srdhm(x << left, m)
+    if e <= 0:
+        return rdbpot(high, -e)
+    return (high >> (32 - e)) + (high >= 0)
+
+
+def squared_difference_parameters(a_scale, b_scale, y_scale):
+    """SQUARED_DIFFERENCE of int8: (left shift, (m_a, e_a), (m_b, e_b), (m_y, e_y)).  Section 5."""
+    twice = 2.0 * float(max(a_scale, b_scale))
+    y = quantize_multiplier(twice * twice / float(f32(1 << 14) * f32(y_scale)))
+    return 7, quantize_multiplier(float(a_scale) / twice), quantize_multiplier(float(b_scale) / twice), y
 
 
 def power_of_two(scale):

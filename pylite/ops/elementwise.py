@@ -51,9 +51,9 @@ def lut(node, values):
     return unary(node, "lut8", tables.byte_table(values, node.outputs[0].dtype))
 
 
-def binary(node, row, p=b""):
-    """y = f(a, b) by the row of that name, with broadcasting."""
-    a, b = node.inputs[:2]
+def binary(node, row, p=b"", operands=None):
+    """y = f(a, b) by the row of that name, with broadcasting; a, b: the `operands`, by default the first two inputs."""
+    a, b = operands or node.inputs[:2]
     y = node.outputs[0]
     if a.shape == b.shape:
         shape, a_strides, b_strides = (y.size,), (1,), (1,)

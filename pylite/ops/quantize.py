@@ -7,6 +7,7 @@ import numpy as np
 from pylite import tables
 from pylite.node import Call
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
+from pylite.ops.wide import TYPES, UNARY
 from pylite.quantization import LIMITS, mbqm32, quantize_multiplier
 from pylite.registry import register
 
@@ -62,7 +63,7 @@ def lower_cast(node):
     row = _FAST_CASTS.get((x.dtype, y.dtype))
     if row:
         return unary(node, *row)
-    return Call("cast.Cast", _STORED_AS.get(x.dtype, x.dtype), y.dtype, x.size, raw(x), raw(y))
+    return unary(node, "wide_unary", pack("3i", TYPES[_STORED_AS.get(x.dtype, x.dtype)], TYPES[y.dtype], UNARY["cast"]))
 
 
 _STORED_AS = {"int4": "int8", "int2": "int8", "uint4": "uint8"}

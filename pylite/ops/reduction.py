@@ -1,10 +1,13 @@
 """Reductions over axes: mean, sum, maximum, minimum."""
 import math
+from struct import pack
 
 import numpy as np
 
 from pylite import quantization, shapes
-from pylite.node import Call, Constant
+from pylite.node import Call, Constant, Temporary
+from pylite.ops.filling import filled
+from pylite.ops.wide import binary_parameters
 from pylite.registry import register, same
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
@@ -113,6 +116,46 @@ def lower_extreme(operation, start):
     return lower
 
 
+def lower_truth(operation, empty):
+    """REDUCE_ANY and REDUCE_ALL: the largest and the smallest of false and true; `empty` is that of nothing."""
+    def lower(node):
+        x, y = node.inputs[0], node.outputs[0]
+        if x.size == 0:
+            return Constant(y, np.full(y.shape, empty, np.bool_))
+        return reduce_call(node, operation, reduced_axes(node))
+    return lower
+
+
+def lower_product(node):
+    """REDUCE_PROD: element by element, in the order of memory, which the rounding of integers depends on."""
+    x, y = node.inputs[0], node.outputs[0]
+    axes = reduced_axes(node)
+    n = math.prod(x.shape[i] for i in axes)
+    kept = iter(shapes.contiguous_strides([m for i, m in enumerate(x.shape) if i not in axes]))
+    steps = tuple(0 if i in axes else next(kept) for i in range(len(x.shape)))
+    order = [i for i in range(len(x.shape)) if i not in axes] + list(axes)
+    x_steps = shapes.contiguous_strides(x.shape)
+    walked = shapes.collapse(*([v[i] for i in order] for v in (x.shape, x_steps, steps)))
+    walked = list(zip(*walked, strict=True))
+    if not x.quantized or x.dtype not in QUANTIZED:
+        return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, "wide_binary",
+                                   binary_parameters("mul", x.dtype, y.dtype), walked, x.itemsize, y.itemsize)]
+    if x.dtype == "uint8":
+        raise node.error("is a quantized uint8, of which no product is defined; use int8", x)
+    if n == 0:
+        low, high = quantization.LIMITS[y.dtype]
+        return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))
+    m, e = quantization.quantize_multiplier(float(x.scale) / math.pow(float(y.scale), 1.0 / n))
+    m16, wide = quantization.multiplier16(m), int(x.dtype == "int16")
+    products = Temporary(node, y.shape, "int64")
+    nothing = -(2**63)                  # until the first element comes
+    return [filled(products, nothing),
+            Call("indexing.Accumulate", x.bytes, products.bytes, "product_q", pack("4i", x.zero_point, m16, e, wide),
+                 walked, x.itemsize, 8),
+            Call("elementwise.Unary", "finish_product_q", y.size, products.bytes, y.bytes,
+                 pack("6i", m16, e, y.zero_point, *quantization.LIMITS[y.dtype], wide))]
+
+
 def reference_reduce(f):
     def reduce(x, axes, o):
         return f(x, axis=tuple(np.unique(np.ravel(axes) % max(x.ndim, 1))) if x.ndim else (), keepdims=o.keep_dims)
@@ -127,3 +170,50 @@ register("REDUCE_MAX", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, 
          reference=reference_reduce(np.max))
 register("REDUCE_MIN", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, lower=lower_extreme("min", 1),
          reference=reference_reduce(np.min))
+register("REDUCE_ANY", types=BOOL, infer=infer_reduce, lower=lower_truth("max", 0), reference=reference_reduce(np.any))
+register("REDUCE_ALL", types=BOOL, infer=infer_reduce, lower=lower_truth("min", 1), reference=reference_reduce(np.all))
+register("REDUCE_PROD", versions=(1, 2), types=TYPES, infer=infer_reduce, lower=lower_product,
+         reference=reference_reduce(np.prod))
+
+
+# ---- windows -----------------------------------------------------------------------------------------------------
+_FUNCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum", "ALL": "and", "ANY": "or"}
+
+
+def windowed(node, x, source_shape, op, start, window, strides, dilations):
+    """Calls that combine each window of x, of `source_shape`, with `start`, the value that it begins with."""
+    y = node.outputs[0]
+    x_steps, y_steps = shapes.contiguous_strides(source_shape), shapes.contiguous_strides(y.shape)
+    axes = list(zip(window, (s * d for s, d in zip(x_steps, dilations, strict=True)), (0,) * len(window), strict=True))
+    axes += zip(y.shape, (s * stride for s, stride in zip(x_steps, strides, strict=True)), y_steps, strict=True)
+    axes = list(zip(*shapes.collapse(*zip(*axes, strict=True)), strict=True)) if axes else []
+    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, "wide_binary",
+                                   binary_parameters(op, y.dtype, y.dtype), axes, y.itemsize, y.itemsize)]
+
+
+def window_lists(node):
+    """REDUCE_WINDOW: (window, strides, dilations), one number for each axis."""
+    x = node.inputs[0]
+    lists = [tuple(node.constant(i, what).ravel().tolist()) for i, what in (
+        (2, "window shape"), (3, "window strides"), (4, "window dilations"))]
+    if any(len(v) != len(x.shape) or min(v, default=1) < 1 for v in lists):
+        raise node.error(f"has {len(x.shape)} dimensions, but window shape, strides and dilations are {lists}", x)
+    return lists
+
+
+def infer_reduce_window(node):
+    return [tuple(max(0, (n - (w - 1) * d - 1) // s + 1) if n else 0
+                  for n, w, s, d in zip(node.inputs[0].shape, *window_lists(node), strict=True))]
+
+
+def lower_reduce_window(node):
+    x = node.inputs[0]
+    op = _FUNCTIONS.get(node.options.reduce_function)
+    if op is None:
+        raise node.error(f"has the reduce function {node.options.reduce_function}, which is unknown")
+    return windowed(node, x, x.shape, op, node.inputs[1], *window_lists(node))
+
+
+_NUMBERS = "float32 float64 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 int64 bool"
+register("REDUCE_WINDOW", types=[f"{t} {t} int64 int64 int64 -> {t}" for t in _NUMBERS.split()],
+         infer=infer_reduce_window, lower=lower_reduce_window)

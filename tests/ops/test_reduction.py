@@ -11,10 +11,10 @@ from tests.ops import draw
 ALL = ("float32", "int8", "uint8", "int16", "int32", "int64")
 
 
-def reduce(m, rng, dtype, name, x_quantization=None, y_quantization=None):
+def reduce(m, rng, dtype, name, x_quantization=None, y_quantization=None, empty=0.1):
     rank = int(rng.integers(0, 7))
     most = [300, 300, 30, 10, 7, 5, 4][rank]
-    shape = tuple(int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, most, rank))
+    shape = tuple(int(n) for n in rng.integers(0 if rng.random() < empty else 1, most, rank))
     axes = rng.integers(-max(rank, 1), max(rank, 1), rng.integers(0, rank + 2)).astype(np.int32)
     x = m.tensor("x", shape, dtype, **(x_quantization or {}))
     y = m.tensor("y", (), dtype, **(y_quantization or x_quantization or {}))
@@ -66,6 +66,30 @@ def test_reduce_min(m, rng, dtype):
     return reduce(m, rng, dtype, "REDUCE_MIN", draw.quantization(rng, dtype))
 
 
+@oneop.differential("bool")
+def test_reduce_any(m, rng, dtype):
+    return reduce(m, rng, dtype, "REDUCE_ANY")
+
+
+@oneop.differential("bool")
+def test_reduce_all(m, rng, dtype):
+    return reduce(m, rng, dtype, "REDUCE_ALL")
+
+
+@oneop.differential("float32", "int32", "int64")
+def test_reduce_prod(m, rng, dtype):
+    x, = reduce(m, rng, dtype, "REDUCE_PROD")
+    return [(1 + x / (1 + np.abs(x)) / 99).astype(dtype) if dtype == "float32" else x]
+
+
+@oneop.differential("int8", "int16", count=40)
+def test_reduce_prod_of_integers(m, rng, dtype):
+    """The scales are such that products neither vanish nor overflow at once."""
+    scale = {"int8": 0.02, "int16": 1e-4}[dtype] * float(np.exp(rng.uniform(-1, 2)))
+    return reduce(m, rng, dtype, "REDUCE_PROD", draw.mild_quantization(rng, dtype, scale),
+                  draw.mild_quantization(rng, dtype, scale * float(np.exp(rng.uniform(-1, 1)))), 0)
+
+
 @oneop.differential("float32", count=8)
 def test_extremes_pass_over_nan(m, rng, dtype):
     x, = reduce(m, rng, dtype, str(rng.choice(["REDUCE_MAX", "REDUCE_MIN"])))
@@ -102,3 +126,26 @@ def test_eight_alternating_axes():
     x = np.random.default_rng(0).integers(-9, 9, shape, np.int32)
     got, = oneop.run_pylite(one("SUM", shape, [1, 3, 5, 7], "int32"), [x])
     np.testing.assert_array_equal(got, x.sum((1, 3, 5, 7)))
+
+
+@oneop.differential("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
+def test_reduce_window(m, rng, dtype):
+    shape = tuple(int(n) for n in rng.integers(1, 9, rng.integers(1, 5)))
+    window = np.array([rng.integers(1, min(n, 4) + 1) for n in shape])
+    strides = rng.integers(1, 4, len(shape))
+    dilations = np.array([rng.integers(1, max((n - 1) // max(w - 1, 1), 1) + 1)
+                          for n, w in zip(shape, window, strict=True)])
+    function = "ANY" if dtype == "bool" else str(rng.choice(["ADD", "MUL", "MINIMUM", "MAXIMUM"]))
+    if dtype == "bool" and rng.random() < 0.5:
+        function = "ALL"
+    x, start = draw.values(rng, shape, dtype), draw.values(rng, (), dtype)
+    if dtype.startswith("float"):
+        x, start = x / (1 + np.abs(x).max()), start.dtype.type(0.5)
+    inputs = [m.tensor("x", shape, dtype), m.constant("start", np.asarray(start, dtype))]
+    inputs += [m.constant(name, np.asarray(v, np.int64)) for name, v in (
+        ("window", window), ("strides", strides), ("dilations", dilations))]
+    y = m.tensor("y", shape, dtype)
+    m.operator("REDUCE_WINDOW", inputs, [y], reduce_function=function)
+    m.inputs(inputs[:1])
+    m.outputs([y])
+    return [np.asarray(x, dtype)]

@@ -1,5 +1,5 @@
 """Element-wise kernels: one for any function of one operand, one for any of two with broadcasting."""
-from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_unary_fn, unary_row
@@ -8,6 +8,7 @@ ctypedef fused integer:
     int8_t
     int16_t
     int32_t
+    int64_t
     uint8_t
 
 cdef enum:
@@ -196,7 +197,7 @@ cdef class RequireNot(Kernel):
     cdef int size
 
     def __init__(self, str dtype, const uint8_t[::1] x, int32_t value):
-        self.size = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4}[dtype]
+        self.size = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8}[dtype]
         self.x, self.n = x, x.shape[0] // self.size
         self.value = value
         self.fn = <kernel_fn>run_require_not
@@ -217,6 +218,8 @@ cdef int run_require_not(RequireNot self, pl_pool *pool) noexcept nogil:
         return has(<const uint8_t *>&self.x[0], self.n, <uint8_t>self.value)
     if self.size == 2:
         return has(<const int16_t *>&self.x[0], self.n, <int16_t>self.value)
+    if self.size == 8:
+        return has(<const int64_t *>&self.x[0], self.n, <int64_t>self.value)
     return has(<const int32_t *>&self.x[0], self.n, self.value)
 
 
@@ -229,7 +232,7 @@ cdef class RequireAtLeast(Kernel):
     cdef int size
 
     def __init__(self, str dtype, const uint8_t[::1] x, int32_t low):
-        self.size = {"int8": 1, "int16": 2}[dtype]
+        self.size = {"int8": 1, "int16": 2, "int32": 4}[dtype]
         self.x, self.n = x, x.shape[0] // self.size
         self.low = low
         self.fn = <kernel_fn>run_require_at_least
@@ -248,4 +251,6 @@ cdef int run_require_at_least(RequireAtLeast self, pl_pool *pool) noexcept nogil
         return 0
     if self.size == 1:
         return has_below(<const int8_t *>&self.x[0], self.n, self.low)
+    if self.size == 4:
+        return has_below(<const int32_t *>&self.x[0], self.n, self.low)
     return has_below(<const int16_t *>&self.x[0], self.n, self.low)

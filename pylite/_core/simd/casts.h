@@ -1,6 +1,6 @@
 /* CAST between any two types: a block at a time into int64 or double, and from there (docs/numerics.md section 9).
  *
- * Included by kernels/cast.pyx alone. */
+ * Included by wide.c alone. */
 #include "functions.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@ enum { PL_CAST_BLOCK = 256 };
 typedef void (*pl_load_fn)(size_t n, const void *x, void *wide);
 typedef void (*pl_store_fn)(size_t n, const void *wide, void *y);
 typedef struct {
-  const char *dtype;
   int size, is_float;            /* is_float: loads give double, else int64 */
   pl_load_fn load;
   pl_store_fn from_int, from_float;
@@ -46,6 +45,9 @@ INTEGER(int16, int16_t, INT16_MIN, INT16_MAX)
 INTEGER(uint16, uint16_t, 0, UINT16_MAX)
 INTEGER(int32, int32_t, INT32_MIN, INT32_MAX)
 INTEGER(uint32, uint32_t, 0, UINT32_MAX)
+LOAD(uint64, uint64_t, int64_t, x[i]) /* as the int64 of its bits */
+STORE(uint64, from_int, int64_t, uint64_t, x[i])
+STORE(uint64, from_float, double, uint64_t, x[i] >= 0x1p64 || x[i] != x[i] ? UINT64_MAX : x[i] <= 0 ? 0 : x[i])
 LOAD(int64, int64_t, int64_t, x[i])
 STORE(int64, from_int, int64_t, int64_t, x[i])
 /* 2^63 itself is no int64 */
@@ -78,8 +80,9 @@ static void from_float_complex64(size_t n, const void *vx, void *vy) {
   for (size_t i = 0; i < n; i++) y[i] = (complex64){(float)x[i], 0};
 }
 
-#define ROW(name, size, is_float) {#name, size, is_float, load_##name, from_int_##name, from_float_##name}
+/* In the order of TYPES in pylite/ops/wide.py. */
+#define ROW(name, size, is_float) {size, is_float, load_##name, from_int_##name, from_float_##name}
 static const pl_cast_type pl_cast_types[] = {
   ROW(int8, 1, 0), ROW(uint8, 1, 0), ROW(int16, 2, 0), ROW(uint16, 2, 0), ROW(int32, 4, 0), ROW(uint32, 4, 0),
   ROW(int64, 8, 0), ROW(bool, 1, 0), ROW(float16, 2, 1), ROW(bfloat16, 2, 1), ROW(float32, 4, 1), ROW(float64, 8, 1),
-  ROW(complex64, 8, 1), {NULL, 0, 0, NULL, NULL, NULL}};
+  ROW(complex64, 8, 1), ROW(uint64, 8, 0)};

@@ -105,6 +105,45 @@ PL_INLINE float pl_erfc(float x) {
   return x < 0.0f ? 2.0f - r : r;
 }
 
+/* log(x): x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) */
+PL_INLINE float pl_log(float x) {
+  int tiny = x < 0x1p-126f;
+  uint32_t bits = pl_bits_of(tiny ? x * 0x1p23f : x);
+  int32_t n = (int32_t)(bits - 0x3F3504F3u) >> 23;
+  float f = pl_float_of(bits - ((uint32_t)n << 23)) - 1.0f;
+  float e = (float)(n - (tiny ? 23 : 0)), z = f * f;
+  float p = 7.0376836292e-2f;
+  p = PL_FMA(p, f, -1.1514610310e-1f);
+  p = PL_FMA(p, f, 1.1676998740e-1f);
+  p = PL_FMA(p, f, -1.2420140846e-1f);
+  p = PL_FMA(p, f, 1.4249322787e-1f);
+  p = PL_FMA(p, f, -1.6668057665e-1f);
+  p = PL_FMA(p, f, 2.0000714765e-1f);
+  p = PL_FMA(p, f, -2.4999993993e-1f);
+  p = PL_FMA(p, f, 3.3333331174e-1f);
+  float r = PL_FMA(e, -2.12194440e-4f, p * f * z);
+  r = PL_FMA(-0.5f, z, r);
+  r = PL_FMA(e, 0.693359375f, f + r);
+  r = x > 0.0f ? r : x == 0.0f ? -INFINITY : NAN;
+  return x <= 3.402823466e38f ? r : x; /* infinity and NaN */
+}
+/* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
+#define PL_TURNS_MAX 1e6f
+PL_INLINE float pl_sin_shifted(float x, int quarter) {
+  double t = (double)x * 0.63661977236758134308 + 6755399441055744.0; /* 1.5 2^52: the sum's low bits are the quadrant */
+  uint64_t quadrant;
+  memcpy(&quadrant, &t, 8);
+  quadrant += (uint64_t)quarter;
+  double q = t - 6755399441055744.0;
+  double r = ((double)x - q * 1.57079632673412561417) - q * 6.07710050650619224932e-11, z = r * r;
+  double s = r + r * z * (-1.6666666641626524e-1 + z * (8.333329385889463e-3 + z * (-1.9839334836096632e-4
+                                                                                 + z * 2.718311493989822e-6)));
+  double c = 1.0 + z * (-0.499999997251031 + z * (4.16666233237390631894e-2 + z * (-1.38867637746099294692e-3
+                                                                                 + z * 2.43904487962774090654e-5)));
+  double v = quadrant & 1 ? c : s;
+  return (float)(quadrant & 2 ? -v : v);
+}
+
 /* IEEE half precision, rounding to nearest even */
 PL_INLINE float pl_from_half(uint16_t h) {
   uint32_t magnitude = (uint32_t)(h & 0x7FFF) << 13;

@@ -1,5 +1,6 @@
 /* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
 #include "simd.h"
+#include "wide.h"
 
 /* The iterations of the next loop are independent, even when it writes over its input. */
 #if defined(__clang__)

@@ -40,6 +40,19 @@ ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
 ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
 ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 
+ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
+
+/* ---- truth ---- */
+#define COMPARISONS(suffix, TYPE) \
+  BINARY_ROW(less_##suffix, TYPE, TYPE, uint8_t, none_p, a < b) \
+  BINARY_ROW(less_equal_##suffix, TYPE, TYPE, uint8_t, none_p, a <= b) \
+  BINARY_ROW(equal_##suffix, TYPE, TYPE, uint8_t, none_p, a == b) \
+  BINARY_ROW(not_equal_##suffix, TYPE, TYPE, uint8_t, none_p, a != b)
+COMPARISONS(f32, float)
+COMPARISONS(i32, int32_t)
+ARITHMETIC(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
+ARITHMETIC(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
+
 /* ---- float16, computed in float32 ---- */
 ARITHMETIC(add_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) + pl_from_half(b), p.low, p.high)))
 ARITHMETIC(mul_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) * pl_from_half(b), p.low, p.high)))

@@ -1,0 +1,385 @@
+"""Kernels that choose, gather, scatter and combine elements of any type; compiled for speed."""
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
+
+
+cdef extern from "indexing.h" nogil:
+    void pl_choose(size_t item, size_t n, const uint8_t *c, size_t cs, const uint8_t *x, size_t xs, const uint8_t *y,
+                   size_t ys, uint8_t *out)
+
+cdef enum:
+    MAX_DIMS = 16
+    BLOCK = 4096            # bytes of strided elements that are brought together for a row
+    GRAIN = 1 << 17         # bytes below which threads cost more than they save
+
+cdef enum Policy:           # what an index outside does
+    REFUSE
+    CLAMP
+    SKIP
+    SKIP_NEGATIVE           # below zero it is passed over, above it is refused
+
+POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE}
+
+cdef struct Walk:           # nested loops over up to three operands; steps in bytes
+    int n
+    Py_ssize_t size[MAX_DIMS]
+    Py_ssize_t a[MAX_DIMS]
+    Py_ssize_t b[MAX_DIMS]
+    Py_ssize_t c[MAX_DIMS]
+    Py_ssize_t total
+
+
+cdef int fill(Walk *walk, axes, tuple items) except -1:
+    """Take over `axes`, tuples (size, steps of the operands in elements), whose elements have `items` bytes."""
+    cdef Py_ssize_t i
+    if len(axes) > MAX_DIMS:
+        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
+    walk.n, walk.total = len(axes), 1
+    for i, (size, *steps) in enumerate(axes):
+        steps = [step * item for step, item in zip(steps, items, strict=True)] + [0, 0]
+        walk.size[i], walk.a[i], walk.b[i], walk.c[i] = size, steps[0], steps[1], steps[2]
+        walk.total *= walk.size[i]
+    return 0
+
+
+cdef void place(const Walk *walk, Py_ssize_t at, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
+    """The index of step `at`, and where the operands then are."""
+    cdef int i
+    offset[0] = offset[1] = offset[2] = 0
+    for i in range(walk.n - 1, -1, -1):
+        index[i] = at % walk.size[i]
+        at //= walk.size[i]
+        offset[0] += index[i] * walk.a[i]
+        offset[1] += index[i] * walk.b[i]
+        offset[2] += index[i] * walk.c[i]
+
+
+cdef inline void advance(const Walk *walk, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
+    cdef int i
+    for i in range(walk.n - 1, -1, -1):
+        index[i] += 1
+        offset[0] += walk.a[i]
+        offset[1] += walk.b[i]
+        offset[2] += walk.c[i]
+        if index[i] < walk.size[i]:
+            return
+        offset[0] -= index[i] * walk.a[i]
+        offset[1] -= index[i] * walk.b[i]
+        offset[2] -= index[i] * walk.c[i]
+        index[i] = 0
+
+
+# ---- choose ------------------------------------------------------------------------------------------------
+cdef class Select(Kernel):
+    """out = condition ? x : y with broadcasting.
+
+    condition, x, y, out: bytes; axes: (size, steps of condition, x and y) of out's axes, the last one the row; item:
+    bytes of an element.
+    """
+    cdef const uint8_t[::1] condition, x, y
+    cdef uint8_t[::1] out
+    cdef Walk walk
+    cdef Py_ssize_t item, n, cs, xs, ys
+
+    def __init__(self, const uint8_t[::1] condition, const uint8_t[::1] x, const uint8_t[::1] y, uint8_t[::1] out,
+                 axes, Py_ssize_t item):
+        self.condition, self.x, self.y, self.out, self.item = condition, x, y, out, item
+        self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
+        self.xs *= item
+        self.ys *= item
+        fill(&self.walk, axes[:-1], (1, item, item))
+        self.fn = <kernel_fn>select
+
+
+cdef int select(Select self, pl_pool *pool) noexcept nogil:
+    if self.out.shape[0]:
+        parallel_for(pool, self.walk.total, 1 + GRAIN // (self.n * self.item), <pl_range_fn>select_rows, <void *>self)
+    return 0
+
+
+cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
+    place(&self.walk, begin, index, offset)
+    while begin < end:
+        pl_choose(self.item, self.n, &self.condition[0] + offset[0], self.cs, &self.x[0] + offset[1], self.xs,
+                  &self.y[0] + offset[2], self.ys, &self.out[0] + begin * self.n * self.item)
+        advance(&self.walk, index, offset)
+        begin += 1
+
+
+# ---- gather and scatter ------------------------------------------------------------------------------------
+cdef class Boxes(Kernel):
+    """Boxes of an array, each where a vector of indices says, and a list of boxes beside it.
+
+    array, boxes, indices: bytes; item: of an element; width: of an index.
+    vectors: (size, step in indices, in boxes, in array) for each axis over which there are vectors of indices.
+    components: (index step, limit, array step) of each component of a vector: it may be 0 .. limit.
+    shape: (size, array step, boxes step) of a box's axes.  Steps count elements.
+    policy: what an index outside does, see POLICIES.
+    """
+    ERRORS = {1: "an index lies outside the tensor"}
+    cdef const uint8_t[::1] indices
+    cdef Walk vectors, box
+    cdef Py_ssize_t width, item, run, run_a, run_b
+    cdef Py_ssize_t limit[MAX_DIMS]
+    cdef Py_ssize_t component[MAX_DIMS]
+    cdef Py_ssize_t step[MAX_DIMS]
+    cdef const uint8_t *source
+    cdef uint8_t *target
+    cdef int components
+    cdef Policy policy
+    cdef bint scatters
+
+    cdef int prepare(self, const uint8_t[::1] indices, Py_ssize_t width, Py_ssize_t item, vectors, components, shape,
+                     str policy) except -1:
+        cdef Py_ssize_t i
+        self.indices, self.width, self.item, self.policy = indices, width, item, POLICIES[policy]
+        self.components = len(components)
+        if self.components > MAX_DIMS:
+            raise ValueError(f"vectors of {self.components} indices; at most {MAX_DIMS}")
+        for i, (component, limit, step) in enumerate(components):
+            self.component[i], self.limit[i], self.step[i] = component * width, limit, step * item
+        fill(&self.vectors, vectors, (width, item, item))
+        self.run, self.run_a, self.run_b = 1, item, item
+        if shape:
+            self.run, self.run_a, self.run_b = shape[-1]
+            self.run_a *= item
+            self.run_b *= item
+        fill(&self.box, shape[:-1], (item, item))
+        return 0
+
+
+cdef inline int64_t load(const uint8_t *p, Py_ssize_t width) noexcept nogil:
+    if width == 4:
+        return (<const int32_t *>p)[0]
+    if width == 8:
+        return (<const int64_t *>p)[0]
+    return (<const int16_t *>p)[0]
+
+
+cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
+    """Where in the array the vector's box begins; -1 to pass over, -2 to refuse."""
+    cdef Py_ssize_t at = 0
+    cdef int64_t index
+    cdef int i
+    for i in range(self.components):
+        index = load(vector + self.component[i], self.width)
+        if index < 0 or index > self.limit[i]:
+            if self.policy == CLAMP and self.limit[i] >= 0:
+                index = 0 if index < 0 else self.limit[i]
+            elif self.policy == SKIP or (self.policy == SKIP_NEGATIVE and index < 0):
+                return -1
+            else:
+                return -2
+        at += index * self.step[i]
+    return at
+
+
+cdef class GatherBoxes(Boxes):
+    """boxes = the parts of array that the indices name."""
+    cdef const uint8_t[::1] array
+    cdef uint8_t[::1] boxes
+
+    def __init__(self, const uint8_t[::1] array, const uint8_t[::1] indices, uint8_t[::1] boxes, Py_ssize_t item,
+                 Py_ssize_t width, vectors, components, shape, str policy):
+        self.prepare(indices, width, item, vectors, components, shape, policy)
+        self.array, self.boxes = array, boxes
+        self.fn = <kernel_fn>gather
+
+
+cdef int gather(GatherBoxes self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
+    cdef Py_ssize_t _i
+    if self.boxes.shape[0] == 0 or self.vectors.total == 0:
+        return 0
+    if self.array.shape[0] == 0:
+        return 1
+    place(&self.vectors, 0, index, offset)
+    if self.components:
+        for _i in range(self.vectors.total):
+            if locate(self, &self.indices[0] + offset[0]) < 0:
+                return 1
+            advance(&self.vectors, index, offset)
+    parallel_for(pool, self.vectors.total, 1 + GRAIN // (self.box.total * self.run * self.item),
+                 <pl_range_fn>gather_range, <void *>self)
+    return 0
+
+
+cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t inner[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t _i
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
+    place(&self.vectors, begin, index, offset)
+    while begin < end:
+        x = &self.array[0] + offset[2]
+        if self.components:
+            x += locate(self, &self.indices[0] + offset[0])
+        y = &self.boxes[0] + offset[1]
+        place(&self.box, 0, inner, at)
+        for _i in range(self.box.total):
+            if not consecutive:
+                slots.copy_strided(self.item, 1, self.run, x + at[0], 0, self.run_a, y + at[1], 0, self.run_b)
+            elif self.run * self.item == 4:
+                memcpy(y + at[1], x + at[0], 4)
+            else:
+                memcpy(y + at[1], x + at[0], self.run * self.item)
+            advance(&self.box, inner, at)
+        advance(&self.vectors, index, offset)
+        begin += 1
+
+
+cdef class ScatterBoxes(Boxes):
+    """The parts of array that the indices name = boxes, or the two combined by the row `name` with parameters p.
+
+    Indices that repeat take effect in their order.  start: bytes that array begins with, unless they are the same
+    memory already.
+    """
+    cdef uint8_t[::1] array
+    cdef const uint8_t[::1] boxes, p, start
+    cdef pl_binary_fn row
+
+    def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
+                 Py_ssize_t width, vectors, components, shape, str policy, str name="", const uint8_t[::1] p=b"\0",
+                 const uint8_t[::1] start=None):
+        self.prepare(indices, width, item, vectors, components, shape, policy)
+        self.array, self.boxes, self.p, self.start = array, boxes, p, start
+        self.row = NULL
+        if name:
+            self.row = binary_row(name)
+        self.fn = <kernel_fn>scatter
+
+
+cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t inner[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t _i, _j, k, first
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
+    if self.array.shape[0] == 0:
+        return 0
+    if self.start is not None and &self.start[0] != &self.array[0]:
+        memcpy(&self.array[0], &self.start[0], self.array.shape[0])
+    if self.boxes.shape[0] == 0:
+        return 0
+    place(&self.vectors, 0, index, offset)
+    for _i in range(self.vectors.total):
+        first = 0
+        if self.components:
+            first = locate(self, &self.indices[0] + offset[0])
+        if first == -2:
+            return 1
+        if first >= 0:
+            y = &self.array[0] + offset[2] + first
+            x = &self.boxes[0] + offset[1]
+            place(&self.box, 0, inner, at)
+            for _j in range(self.box.total):
+                if self.row != NULL:
+                    if consecutive:
+                        self.row(self.run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
+                    else:
+                        for k in range(self.run):
+                            self.row(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
+                                     y + at[0] + k * self.run_a, &self.p[0])
+                elif consecutive:
+                    memcpy(y + at[0], x + at[1], self.run * self.item)
+                else:
+                    slots.copy_strided(self.item, 1, self.run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
+                advance(&self.box, inner, at)
+        advance(&self.vectors, index, offset)
+    return 0
+
+
+# ---- combine -----------------------------------------------------------------------------------------------
+cdef class Accumulate(Kernel):
+    """y[...] = row(y[...], x[...]) step by step, for the row `name` with parameters p.
+
+    x, y: bytes; axes: (size, step in x, in y), in elements: 0 in y where elements are combined into one, which happens
+    in the order of the axes; x_item, y_item: bytes of their elements.
+    """
+    cdef const uint8_t[::1] x, p
+    cdef uint8_t[::1] y
+    cdef Walk walk
+    cdef Py_ssize_t n, xs, ys, x_item, y_item
+    cdef pl_binary_fn row
+
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str name, const uint8_t[::1] p, axes, Py_ssize_t x_item,
+                 Py_ssize_t y_item):
+        self.x, self.y, self.p, self.x_item, self.y_item = x, y, p, x_item, y_item
+        self.row = binary_row(name)
+        axes = list(axes) or [(1, 0, 1)]
+        row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])
+        axes.remove(row)                 # the row is walked last: what is combined into one keeps its order
+        self.n, self.xs, self.ys = row
+        self.xs *= x_item
+        self.ys *= y_item
+        fill(&self.walk, axes, (x_item, y_item))
+        self.fn = <kernel_fn>accumulate
+
+
+cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
+    cdef uint8_t block[BLOCK]
+    cdef Py_ssize_t index[MAX_DIMS]
+    cdef Py_ssize_t offset[3]
+    cdef Py_ssize_t _i, j, count
+    cdef const uint8_t *x
+    cdef uint8_t *y
+    if self.x.shape[0] == 0 or self.y.shape[0] == 0:
+        return 0
+    place(&self.walk, 0, index, offset)
+    for _i in range(self.walk.total):
+        x, y = &self.x[0] + offset[0], &self.y[0] + offset[1]
+        if self.ys != self.y_item:
+            for j in range(self.n):
+                self.row(1, y + j * self.ys, 1, x + j * self.xs, 1, y + j * self.ys, &self.p[0])
+        elif self.xs == self.x_item:
+            self.row(self.n, y, 1, x, 1, y, &self.p[0])
+        else:
+            j = 0
+            while j < self.n:
+                count = min(self.n - j, BLOCK // self.x_item)
+                slots.copy_strided(self.x_item, 1, count, x + j * self.xs, 0, self.xs, block, 0, self.x_item)
+                self.row(count, y + j * self.ys, 1, block, 1, y + j * self.ys, &self.p[0])
+                j += count
+        advance(&self.walk, index, offset)
+    return 0
+
+
+cdef class BroadcastArgs(Kernel):
+    """y, sizes of dimensions as one operand has them, becomes what they are broadcast with x, the other's.
+
+    x, y: bytes of int32 or int64; width: of a size.
+    """
+    ERRORS = {1: "the two shapes cannot be broadcast together"}
+    cdef const uint8_t[::1] x
+    cdef uint8_t[::1] y
+    cdef Py_ssize_t width
+
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, Py_ssize_t width):
+        self.x, self.y, self.width = x, y, width
+        self.fn = <kernel_fn>broadcast_args
+
+
+cdef int broadcast_args(BroadcastArgs self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t a, b
+    for i in range(0, self.x.shape[0] // self.width):
+        a = load(&self.x[i * self.width], self.width)
+        b = load(&self.y[i * self.width], self.width)
+        if b == 1:
+            memcpy(&self.y[i * self.width], &self.x[i * self.width], self.width)
+        elif a != 1 and a != b:
+            return 1
+    return 0

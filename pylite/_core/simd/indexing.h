@@ -1,0 +1,28 @@
+/* Inner loops of indexing.pyx: elements of any size are moved as they are. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { uint64_t half[2]; } pl_wide;
+#define PL_CHOOSE(T) \
+  for (size_t i = 0; i < n; i++) memcpy(out + i * sizeof(T), c[i * cs] ? x + i * xs : y + i * ys, sizeof(T)); \
+  break
+#define PL_CHOOSE_ROWS(T) \
+  if (cs == 1 && xs == sizeof(T) && ys == sizeof(T)) { \
+    const T *px = (const T *)x, *py = (const T *)y; \
+    T *to = (T *)out; \
+    for (size_t i = 0; i < n; i++) to[i] = c[i] ? px[i] : py[i]; \
+    break; \
+  } \
+  PL_CHOOSE(T)
+/* out[i] = c[i] ? x[i] : y[i]; steps in bytes, 0 where an operand repeats */
+static void pl_choose(size_t item, size_t n, const uint8_t *c, size_t cs, const uint8_t *x, size_t xs,
+                      const uint8_t *y, size_t ys, uint8_t *out) {
+  switch (item) {
+    case 1: PL_CHOOSE_ROWS(uint8_t);
+    case 2: PL_CHOOSE_ROWS(uint16_t);
+    case 4: PL_CHOOSE_ROWS(uint32_t);
+    case 8: PL_CHOOSE_ROWS(uint64_t);
+    default: PL_CHOOSE(pl_wide);
+  }
+}

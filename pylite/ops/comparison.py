@@ -1,0 +1,52 @@
+"""Comparisons, EQUAL to GREATER_EQUAL, and LOGICAL_AND, _OR, _NOT.  docs/numerics.md section 5."""
+from struct import pack
+
+import numpy as np
+
+from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
+from pylite.ops.wide import BINARY, wide_binary
+from pylite.quantization import common_scale, quantize_multiplier
+from pylite.registry import register
+from pylite.tables import bytes_of
+
+NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+ROWS = {"float32": "f32", "int32": "i32"}
+# The op that computes it, and whether with the operands exchanged.
+_OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("less", False),
+        "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
+
+
+def lower_comparison(node):
+    op, exchanged = _OPS[node.name]
+    a, b = node.inputs[:2]
+    if exchanged:
+        a, b = b, a
+    if a.dtype in ROWS:
+        return binary(node, f"{op}_{ROWS[a.dtype]}", operands=(a, b))
+    code = BINARY[op] - BINARY["less"]
+    if a.dtype in ("int8", "uint8"):
+        require_quantized(node, a, b)
+        values = [common_scale(bytes_of(v.dtype) - v.zero_point, 8, *quantize_multiplier(v.scale)) for v in (a, b)]
+        return binary(node, "compare_q8", pack("i", code) + np.array(values, np.int32).tobytes(), (a, b))
+    if a.dtype == "int16" and a.scale > 0 and op in ("equal", "not_equal"):
+        require_quantized(node, b)
+        p = parameters(node, "7i", code, a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
+                       *quantize_multiplier(b.scale))
+        return binary(node, "compare_q16", p, (a, b))
+    return wide_binary(node, op, (a, b))
+
+
+def lower_logical(node):
+    return binary(node, "and_bool" if node.name == "LOGICAL_AND" else "or_bool")
+
+
+_ORDERED = [f"{t} {t} -> bool" for t in NUMBERS]
+for _name, _versions, _reference in (
+        ("EQUAL", 5, np.equal), ("NOT_EQUAL", 4, np.not_equal), ("LESS", 3, np.less), ("LESS_EQUAL", 2, np.less_equal),
+        ("GREATER", 2, np.greater), ("GREATER_EQUAL", 3, np.greater_equal)):
+    register(_name, versions=(1, _versions), infer=infer_broadcast, lower=lower_comparison, reference=_reference,
+             types=[*_ORDERED, "bool bool -> bool"] if "EQUAL" in (_name, _name[4:]) else _ORDERED)
+for _name, _reference in (("LOGICAL_AND", np.logical_and), ("LOGICAL_OR", np.logical_or)):
+    register(_name, types=["bool bool -> bool"], infer=infer_broadcast, lower=lower_logical, reference=_reference)
+register("LOGICAL_NOT", types=["bool -> bool"], infer=infer_same, lower=lambda node: unary(node, "not_bool"),
+         reference=np.logical_not)

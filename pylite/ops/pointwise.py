@@ -1,0 +1,171 @@
+"""Element-wise ops that are neither plain arithmetic nor activations: rounding, powers, bits, STABLEHLO's forms, ..."""
+from functools import cache
+from struct import pack
+
+import numpy as np
+
+from pylite.node import Call
+from pylite.ops.activation import real_function
+from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
+from pylite.ops.wide import TYPES, binary_parameters, wide_binary, wide_unary
+from pylite.quantization import common_scale, f32, round_away, squared_difference_parameters
+from pylite.registry import register, same
+from pylite.tables import bytes_of, log_above
+
+_MIN = {"int8": -128, "int16": -(2**15)}
+
+
+def lower_unary(op):
+    def lower(node):
+        if node.inputs[0].dtype == "float32" and op != "sign":
+            return unary(node, f"{op}_f32")
+        return wide_unary(node, op)
+    return lower
+
+
+def lower_log(node):
+    x, y = node.inputs[0], node.outputs[0]
+    if y.dtype not in _MIN:
+        return lower_unary("log")(node)
+    require_quantized(node, x, y)
+    return real_function(node, "log", _log_above(f32(_MIN[y.dtype] - y.zero_point) * y.scale))
+
+
+_log_above = cache(log_above)                   # one function for one minimum, as tables are kept by function
+
+
+for _name, _versions, _dtypes, _reference in (
+        ("FLOOR", 1, "float32 float16 bfloat16 float64", np.floor), ("CEIL", 1, "float32 float16 bfloat16", np.ceil),
+        ("ROUND", 1, "float32 float16 bfloat16", np.rint), ("SQUARE", 1, "float32 float16 bfloat16", np.square),
+        ("SIN", 2, "float32 float16 bfloat16 float64", np.sin), ("COS", 2, "float32 float16 bfloat16 float64", np.cos),
+        ("SIGN", 2, "float32 float64 float16 bfloat16 int32 int64", np.sign)):
+    register(_name, versions=(1, _versions), types=same(_dtypes), infer=infer_same, lower=lower_unary(_name.lower()),
+             reference=_reference)
+register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16"), infer=infer_same, lower=lower_log,
+         reference=np.log)
+
+
+# ---- two operands ----------------------------------------------------------------------------------------------
+def lower_binary(op):
+    return lambda node: wide_binary(node, op)
+
+
+def _without(node, i, kernel, value, problem):
+    """Calls that refuse a `value` in input i when run; the node's error when it is known now."""
+    x = node.inputs[i]
+    if x.data is None:
+        return [Call("elementwise." + kernel, x.dtype, raw(x), value)]
+    if (x.data < value if kernel == "RequireAtLeast" else x.data == value).any():
+        raise node.error(problem, x)
+    return []
+
+
+def lower_floor(op):
+    """FLOOR_DIV and FLOOR_MOD: rounded towards minus infinity; the remainder has the divisor's sign."""
+    def lower(node):
+        if node.inputs[1].dtype.startswith("float"):
+            return wide_binary(node, op)
+        return [*_without(node, 1, "RequireNot", 0, "holds a zero, and is divided by"), wide_binary(node, op)]
+    return lower
+
+
+def lower_pow(node):
+    calls = []
+    if node.inputs[1].dtype == "int32":
+        calls = _without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has")
+    return [*calls, wide_binary(node, "pow")]
+
+
+def lower_squared_difference(node):
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    if y.dtype == "float32":
+        return binary(node, "squared_difference_f32")
+    if y.dtype != "int8":
+        return wide_binary(node, "squared_difference")
+    require_quantized(node, a, b, y)
+    left, a_scaling, b_scaling, y_scaling = squared_difference_parameters(a.scale, b.scale, y.scale)
+    values = [common_scale(bytes_of("int8") - v.zero_point, left, *scaling)
+              for v, scaling in ((a, a_scaling), (b, b_scaling))]
+    p = parameters(node, "3i", *y_scaling, y.zero_point) + np.array(values, np.int32).tobytes()
+    return binary(node, "squared_difference_q8", p)
+
+
+_BITS = "int8 uint8 int16 uint16 int32 uint32"
+register("SQUARED_DIFFERENCE", versions=(1, 2), types=same("float32 int8 int32 int64", 2), infer=infer_broadcast,
+         lower=lower_squared_difference, reference=lambda a, b, *_: np.square(a - b))
+register("FLOOR_DIV", versions=(1, 3), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
+         lower=lower_floor("floor_div"), reference=np.floor_divide)
+register("FLOOR_MOD", versions=(1, 2), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
+         lower=lower_floor("floor_mod"), reference=np.mod)
+register("POW", types=same("float32 int32", 2), infer=infer_broadcast, lower=lower_pow, reference=np.power)
+register("ATAN2", types=same("float32 float64 float16 bfloat16", 2), infer=infer_broadcast,
+         lower=lower_binary("atan2"), reference=np.arctan2)
+register("BITWISE_XOR", types=same(_BITS, 2), infer=infer_broadcast, lower=lower_binary("xor"),
+         reference=np.bitwise_xor)
+register("RIGHT_SHIFT", types=same(_BITS, 2), infer=infer_broadcast, lower=lower_binary("shift_right"),
+         reference=np.right_shift)
+
+
+# ---- STABLEHLO: operands of one shape --------------------------------------------------------------------------
+def infer_equal(node):
+    a, b = node.inputs[:2]
+    if a.shape != b.shape:
+        raise node.error(f"has the shape {list(b.shape)}, the other operand {list(a.shape)}; they must be equal", b)
+    return [a.shape]
+
+
+_INTEGERS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64"
+_ALL = _INTEGERS + " bool float32 float16 bfloat16 float64"
+for _name, _op, _dtypes, _reference in (
+        ("STABLEHLO_ADD", "add", _ALL, np.add), ("STABLEHLO_MULTIPLY", "mul", _ALL, np.multiply),
+        ("STABLEHLO_MAXIMUM", "maximum", _ALL, np.maximum), ("STABLEHLO_MINIMUM", "minimum", _ALL, np.minimum),
+        ("STABLEHLO_AND", "and", _INTEGERS + " bool", np.bitwise_and),
+        ("STABLEHLO_SHIFT_LEFT", "shift_left", _INTEGERS, np.left_shift)):
+    register(_name, types=same(_dtypes, 2), infer=infer_equal, lower=lower_binary(_op), reference=_reference)
+
+
+# ---- ADD_N, FAKE_QUANT, BUCKETIZE ------------------------------------------------------------------------------
+def infer_add_n(node):
+    x = node.inputs[0]
+    for value in node.inputs:
+        if value.shape != x.shape:
+            raise node.error(f"of shape {list(value.shape)} cannot be added to {list(x.shape)}", value)
+    return [x.shape]
+
+
+def lower_add_n(node):
+    """The first two, then each of the others on top."""
+    y, (x, *others) = node.outputs[0], node.inputs
+    if not others:
+        return Call("movement.Copy", x, y)
+    p = binary_parameters("add", y.dtype, y.dtype)
+    calls = [Call("elementwise.Binary", "wide_binary", (y.size,), raw(x), (1,), raw(others[0]), (1,), raw(y), p)]
+    for other in others[1:]:
+        calls.append(Call("elementwise.Binary", "wide_binary", (y.size,), raw(y), (1,), raw(other), (1,), raw(y), p))
+    return calls
+
+
+def lower_fake_quant(node):
+    """Rounds to the steps of an integer type, whose range is nudged so that 0 is one of them; all in float32."""
+    o = node.options
+    low, high, steps = f32(o.min), f32(o.max), (1 << o.num_bits) - 1
+    first = 1 if o.narrow_range else 0
+    scale = (high - low) / f32(steps - first)
+    zero = f32(first) - low / scale
+    zero = f32(min(max(round_away(float(zero)), first), steps))
+    return unary(node, "fake_quant", pack("4f", (f32(first) - zero) * scale, (f32(steps) - zero) * scale, scale,
+                                          f32(1) / scale))
+
+
+def lower_bucketize(node):
+    """How many of the sorted boundaries, all float32, are not above x."""
+    boundaries = np.asarray(node.options.boundaries if node.options.boundaries is not None else (), np.float32)
+    p = pack("2i", TYPES[node.inputs[0].dtype], len(boundaries)) + boundaries.tobytes()
+    return unary(node, "bucketize", p)
+
+
+register("ADD_N", types=[f"{t} {t}* -> {t}" for t in ("float32", "int32")], infer=infer_add_n, lower=lower_add_n,
+         reference=lambda *x: sum(x[:-1]))
+register("FAKE_QUANT", versions=(1, 2), types=same("float32"), infer=infer_same, lower=lower_fake_quant)
+register("BUCKETIZE", types=["float32|float64|int32|int64 -> int32"], infer=infer_same, lower=lower_bucketize,
+         reference=lambda x, options: np.digitize(x, options.boundaries))

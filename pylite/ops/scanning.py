@@ -1,0 +1,107 @@
+"""Ops that go along an axis in order: CUMSUM, TOPK_V2, LOCAL_RESPONSE_NORMALIZATION; and random numbers."""
+import os
+from math import prod
+
+from pylite.node import Call, Scratch
+from pylite.ops.elementwise import infer_same, raw
+from pylite.ops.filling import sizes
+from pylite.ops.moves import axis_of
+from pylite.quantization import wrap32
+from pylite.registry import register
+
+
+def lower_cumsum(node):
+    x, y = node.inputs[0], node.outputs[0]
+    axis = axis_of(node, int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape), x)
+    shape = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:])
+    return Call("scanning.CumSum", x.dtype, shape, raw(x), raw(y), node.options.exclusive, node.options.reverse)
+
+
+register("CUMSUM", types=[f"{t} int32 -> {t}" for t in ("float32", "int32", "int64")], infer=infer_same,
+         lower=lower_cumsum)
+
+
+def infer_top_k(node):
+    x, k = node.inputs[0], int(node.constant(1, "k").reshape(-1)[0])
+    if not x.shape or not 0 <= k <= x.shape[-1]:
+        raise node.error(f"of shape {list(x.shape)} does not have the {k} largest elements in a row", x)
+    return [x.shape[:-1] + (k,)] * 2
+
+
+def lower_top_k(node):
+    x, (values, indices) = node.inputs[0], node.outputs
+    n, k = x.shape[-1], values.shape[-1]
+    return Call("scanning.TopK", x.dtype, prod(x.shape[:-1]), n, k, x.itemsize,
+                indices.itemsize, raw(x), raw(values), raw(indices), Scratch((k, 2), "int64"))
+
+
+register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,
+         types=[f"{t} int16|int32 -> {t} int16|int32" for t in ("float32", "int8", "uint8", "int16", "int32", "int64")])
+
+
+def lower_local_response(node):
+    x, y, o = node.inputs[0], node.outputs[0], node.options
+    rows = x.size // max(x.shape[-1], 1), x.shape[-1]
+    return Call("scanning.LocalResponse", x.view(rows), y.view(rows), o.radius, o.bias, o.alpha, o.beta)
+
+
+def infer_local_response(node):
+    if not node.inputs[0].shape:
+        raise node.error("is a scalar, which has no channels", node.inputs[0])
+    return [node.inputs[0].shape]
+
+
+register("LOCAL_RESPONSE_NORMALIZATION", types=["float32 -> float32"], infer=infer_local_response,
+         lower=lower_local_response)
+
+
+# ---- random numbers ----------------------------------------------------------------------------------------------
+def seeds(node):
+    """The two seeds, of which the low 32 bits count; where both are 0, different ones each time."""
+    o = node.options
+    if o.seed == o.seed2 == 0:
+        return [int.from_bytes(os.urandom(8), "little") for _ in range(2)]
+    return [wrap32(seed) & 0xFFFFFFFFFFFFFFFF for seed in (o.seed, o.seed2)]
+
+
+def lower_random(node):
+    return Call("scanning.Uniform", *seeds(node), node.outputs[0].flat, node.name == "RANDOM_STANDARD_NORMAL")
+
+
+for _name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
+    register(_name, types=["int32 -> float32"], infer=lambda node: [sizes(node, 0, "shape")], lower=lower_random,
+             stateful=True)
+
+
+def infer_multinomial(node):
+    logits, samples = node.inputs[0], int(node.constant(1, "number of samples").reshape(-1)[0])
+    if len(logits.shape) != 2 or logits.shape[1] == 0 or samples < 0:
+        raise node.error(f"of shape {list(logits.shape)} gives no classes to draw {samples} samples from", logits)
+    return [(logits.shape[0], samples)]
+
+
+def lower_multinomial(node):
+    logits, y = node.inputs[0], node.outputs[0]
+    sums = Scratch((logits.shape[1],), "float64")
+    return Call("scanning.Multinomial", *seeds(node), logits, raw(y), sums, y.shape[1], y.dtype == "int64")
+
+
+register("MULTINOMIAL", types=["float32 int32 -> int32|int64"], infer=infer_multinomial, lower=lower_multinomial,
+         stateful=True)
+
+
+def infer_random_bits(node):
+    state, threefry = node.inputs[0], node.options.algorithm == "THREEFRY"
+    if state.shape != (2,) and (threefry or state.shape != (3,)):
+        raise node.error(f"of shape {list(state.shape)} is no state of the algorithm {node.options.algorithm}", state)
+    return [state.shape, node.outputs[1].shape]
+
+
+def lower_random_bits(node):
+    state, later, bits = node.inputs[0], *node.outputs
+    words = [value.view((value.nbytes // 4,), dtype="uint32") for value in (state, later, bits)]
+    return Call("scanning.RandomBits", *words, node.options.algorithm == "THREEFRY")
+
+
+register("STABLEHLO_RNG_BIT_GENERATOR", types=["uint64 -> uint64 int32|uint32|int64|uint64"], infer=infer_random_bits,
+         lower=lower_random_bits)

@@ -1,0 +1,32 @@
+"""Element-wise ops on types that have no row of their own: by way of int64 or float64 (_core/simd/wide.c)."""
+from struct import pack
+
+from pylite.ops.elementwise import binary, unary
+
+# In the orders of the tables and enumerations there.
+TYPES = {dtype: i for i, dtype in enumerate((
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool", "float16", "bfloat16", "float32", "float64",
+    "complex64", "uint64"))}
+UNARY = {name: i for i, name in enumerate(("cast", "abs", "neg", "sign", "square", "floor", "ceil", "round", "sin",
+                                           "cos", "log", "not"))}
+BINARY = {name: i for i, name in enumerate((
+    "add", "sub", "mul", "maximum", "minimum", "maximum_unsigned", "minimum_unsigned", "less", "less_equal", "equal",
+    "not_equal", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod", "pow", "atan2",
+    "squared_difference"))}
+
+
+def wide_unary(node, op):
+    """y = op(x), x and y of any types in TYPES."""
+    return unary(node, "wide_unary", pack("3i", TYPES[node.inputs[0].dtype], TYPES[node.outputs[0].dtype], UNARY[op]))
+
+
+def wide_binary(node, op, operands=None):
+    """y = op(a, b), with broadcasting; a and b of one type."""
+    return binary(node, "wide_binary", binary_parameters(op, node.inputs[0].dtype, node.outputs[0].dtype), operands)
+
+
+def binary_parameters(op, x_dtype, y_dtype):
+    """The parameters of the row `wide_binary`."""
+    if x_dtype == "uint64" and op in ("maximum", "minimum"):
+        op += "_unsigned"
+    return pack("3i", TYPES[x_dtype], TYPES[y_dtype], BINARY[op])

@@ -1,0 +1,176 @@
+"""Ops that choose, gather and scatter by condition or index against the reference kernels."""
+import numpy as np
+import pytest
+
+from pylite import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential, run_pylite
+from tests.ops.moving import WIDTHS, random_array, random_shape
+
+
+def model(m, name, inputs, dtype, constants=(), version=1, shape=(), **options):
+    """One operator on (array, data type) pairs; those whose numbers are in `constants` are constants."""
+    tensors, fed = [], []
+    for i, (x, t) in enumerate(inputs):
+        if i in constants:
+            tensors.append(m.constant(f"c{i}", x, dtype=t))
+        else:
+            tensors.append(m.tensor(f"x{i}", x.shape, t))
+            fed.append(i)
+    y = m.tensor("y", shape, dtype)
+    m.operator(name, tensors, [y], version=version, **options)
+    m.inputs([tensors[i] for i in fed])
+    m.outputs([y])
+    return [inputs[i][0] for i in fed]
+
+
+def index_type(rng):
+    return str(rng.choice(["int32", "int64"]))
+
+
+@differential(*WIDTHS, count=12)
+def test_select(m, rng, dtype):
+    shape = random_shape(rng, 1, 5)
+    condition = rng.random(shape if rng.random() < 0.5 else shape[:1]) < 0.5
+    x, y = (random_array(rng, shape, dtype) for _ in range(2))
+    return model(m, "SELECT", [(condition, "bool"), (x, dtype), (y, dtype)], dtype, shape=shape)
+
+
+@differential(*WIDTHS, count=12)
+def test_select_v2(m, rng, dtype):
+    shape = random_shape(rng, 1, 5)
+    shapes = [tuple(1 if rng.random() < 0.3 else n for n in shape[int(rng.integers(0, 2)) * (rng.random() < 0.3):])
+              for _ in range(3)]
+    condition = rng.random(shapes[0]) < 0.5
+    x, y = (random_array(rng, s, dtype) for s in shapes[1:])
+    return model(m, "SELECT_V2", [(condition, "bool"), (x, dtype), (y, dtype)], dtype,
+                 shape=np.broadcast_shapes(*shapes))
+
+
+@differential("float32", "float16", "int8", "int16", "int64", "bool", count=12)
+def test_gather_nd(m, rng, dtype):
+    x = random_array(rng, random_shape(rng, 1, 5, empty=False), dtype)
+    depth = int(rng.integers(1, x.ndim + 1))
+    outer = random_shape(rng, 1, 3, empty=False)
+    indices = np.stack([rng.integers(0, n, outer) for n in x.shape[:depth]], -1)
+    t = str(rng.choice(["int16", "int32", "int64"]))
+    return model(m, "GATHER_ND", [(x, dtype), (indices.astype(t), t)], dtype, version=5)
+
+
+@differential("float32", "int8", "uint8", "int32", "int64", "bool", count=12)
+def test_scatter_nd(m, rng, dtype):
+    shape = random_shape(rng, 1, 4, empty=False)
+    depth, count = int(rng.integers(1, len(shape) + 1)), int(rng.integers(1, 8))
+    indices = np.stack([rng.integers(0, n, count) for n in shape[:depth]], -1).astype(np.int32)
+    updates = random_array(rng, (count, *shape[depth:]), dtype)
+    return model(m, "SCATTER_ND", [(indices, "int32"), (updates, dtype), (np.array(shape, np.int32), "int32")], dtype,
+                 (2,))
+
+
+@differential("float32", "int8", "uint8", "int32", "int64", count=12)
+def test_sparse_to_dense(m, rng, dtype):
+    shape = random_shape(rng, 1, 4, empty=False)
+    count, t = int(rng.integers(1, 6)), index_type(rng)
+    indices = np.stack([rng.integers(0, n, count) for n in shape], -1).astype(t)
+    if len(shape) == 1 and rng.random() < 0.5:
+        indices = indices[:, 0]
+    given = random_array(rng, (count,) if rng.random() < 0.6 else (), dtype)
+    return model(m, "SPARSE_TO_DENSE", [(indices, t), (np.array(shape, t), t), (given, dtype),
+                                        (random_array(rng, (), dtype), dtype)], dtype, (1,), version=3)
+
+
+@differential(*WIDTHS, count=12)
+def test_dynamic_update_slice(m, rng, dtype):
+    shape = random_shape(rng, 1, 5, empty=False)
+    update = tuple(int(rng.integers(1, n + 1)) for n in shape)
+    start = rng.integers(-2, 8, len(shape)).astype(np.int32)
+    return model(m, "DYNAMIC_UPDATE_SLICE", [(random_array(rng, shape, dtype), dtype),
+                                             (random_array(rng, update, dtype), dtype), (start, "int32")], dtype)
+
+
+@differential("float32", "int8", "int64", "bool", count=12)
+def test_one_hot(m, rng, dtype):
+    shape, t = random_shape(rng, 0, 3), index_type(rng)
+    depth = int(rng.integers(1, 6))
+    inputs = [(rng.integers(-1, depth + 2, shape).astype(t), t), (np.array(depth, np.int32), "int32"),
+              (random_array(rng, (), dtype), dtype), (random_array(rng, (), dtype), dtype)]
+    return model(m, "ONE_HOT", inputs, dtype, (1,), axis=int(rng.integers(-1, len(shape) + 1)))
+
+
+def segments(m, rng, name, dtype):
+    shape = random_shape(rng, 1, 4, empty=False)
+    count, of = int(rng.integers(1, 6)), shape[:int(rng.integers(1, len(shape) + 1))]
+    x = random_array(rng, shape, dtype)
+    return model(m, name, [(x, dtype), (rng.integers(-1, count, of).astype(np.int32), "int32"),
+                           (np.array(count, np.int32), "int32")], dtype, (2,))
+
+
+@differential("float32", "int32", count=12)
+def test_unsorted_segment_sum(m, rng, dtype):
+    return segments(m, rng, "UNSORTED_SEGMENT_SUM", dtype)
+
+
+@differential("float32", "int32", count=12)
+def test_unsorted_segment_prod(m, rng, dtype):
+    return segments(m, rng, "UNSORTED_SEGMENT_PROD", dtype)
+
+
+@differential("float32", "int32", count=12)
+def test_unsorted_segment_max(m, rng, dtype):
+    return segments(m, rng, "UNSORTED_SEGMENT_MAX", dtype)
+
+
+@differential("float32", "int32", count=12)
+def test_unsorted_segment_min(m, rng, dtype):
+    return segments(m, rng, "UNSORTED_SEGMENT_MIN", dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_segment_sum(dtype):
+    """Not in the reference resolver."""
+    x, ids = np.arange(12).reshape(6, 2).astype(dtype), np.array([0, 0, 1, 3, 3, 3], np.int32)
+    m = ModelBuilder()
+    model(m, "SEGMENT_SUM", [(x, dtype), (ids, "int32")], dtype, (1,))
+    want = np.zeros((4, 2), dtype)
+    np.add.at(want, ids, x)
+    np.testing.assert_array_equal(run_pylite(m.build(), [x])[0], want)
+
+
+@differential(*WIDTHS, count=16)
+def test_stablehlo_gather(m, rng, dtype):
+    """Any placement of the offset and batch dimensions, indices outside included."""
+    shape = random_shape(rng, 1, 4, empty=False)
+    x = random_array(rng, shape, dtype)
+    depth = int(rng.integers(1, len(shape) + 1))
+    start = rng.permutation(len(shape))[:depth]
+    size = [int(rng.integers(1, n + 1)) for n in shape]
+    dropped = sorted(int(i) for i in range(len(shape)) if rng.random() < 0.4)
+    for i in dropped:
+        size[i] = 1
+    batch = random_shape(rng, 0, 2, empty=False)
+    vector = int(rng.integers(0, len(batch) + 1))
+    indices = rng.integers(-2, max(shape) + 2, (*batch[:vector], depth, *batch[vector:])).astype(np.int32)
+    rank = len(batch) + len(shape) - len(dropped)
+    offset = sorted(int(i) for i in rng.permutation(rank)[:len(shape) - len(dropped)])
+    return model(m, "STABLEHLO_GATHER", [(x, dtype), (indices, "int32")], dtype, shape=(1,) * rank,
+                 offset_dims=tuple(offset),
+                 collapsed_slice_dims=tuple(dropped), start_index_map=tuple(int(i) for i in start),
+                 index_vector_dim=vector, slice_sizes=tuple(size))
+
+
+@pytest.mark.parametrize("name", ["GATHER_ND", "SCATTER_ND"])
+@pytest.mark.parametrize("index", [-1, 5])
+def test_indices_outside_are_refused_when_run(name, index):
+    m = ModelBuilder()
+    indices = np.array([[0], [index]], np.int32)
+    if name == "GATHER_ND":
+        fed = model(m, name, [(np.zeros((5, 2), np.float32), "float32"), (indices, "int32")], "float32")
+    else:
+        fed = model(m, name, [(indices, "int32"), (np.zeros((2, 2), np.float32), "float32"),
+                              (np.array([5, 2], np.int32), "int32")], "float32", (2,))
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for i, x in enumerate(fed):
+        interpreter.set_tensor(i, x)
+    with pytest.raises(RuntimeError, match=f"{name}.*outside"):
+        interpreter.invoke()

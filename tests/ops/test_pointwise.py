@@ -1,0 +1,229 @@
+"""Rounding, powers, bits and other element-wise ops against the reference kernels."""
+import numpy as np
+import pytest
+
+from pylite import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential, run_peer, run_pylite
+from tests.ops.draw import mild_quantization, shape_of, values
+from tests.ops.moving import one_op, random_array, random_shape
+from tests.ops.test_arithmetic import one_op as two_operands
+from tests.ops.test_arithmetic import operands
+
+
+def unary(m, rng, name, dtype, x=None, **options):
+    return one_op(m, name, dtype, [values(rng, shape_of(rng), dtype) if x is None else x], **options)
+
+
+@differential("float32")
+def test_floor(m, rng, dtype):
+    return unary(m, rng, "FLOOR", dtype)
+
+
+@differential("float32", tolerance=2e-6)
+def test_sin(m, rng, dtype):
+    return unary(m, rng, "SIN", dtype)
+
+
+@differential("float32", tolerance=2e-6)
+def test_cos(m, rng, dtype):
+    return unary(m, rng, "COS", dtype)
+
+
+@differential("float32", tolerance=2e-6)
+def test_sin_of_large_numbers(m, rng, dtype):
+    x = (rng.standard_normal(300) * 10.0 ** rng.uniform(0, 30, 300)).astype(dtype)
+    return unary(m, rng, "SIN", dtype, x)
+
+
+@differential("float32", tolerance=1e-6)
+def test_log(m, rng, dtype):
+    x = np.abs(values(rng, shape_of(rng), dtype)) * np.float32(10.0) ** rng.integers(-30, 30)
+    return unary(m, rng, "LOG", dtype, x.astype(np.float32))
+
+
+@differential("int8", "int16")
+def test_log_of_integers(m, rng, dtype):
+    x = values(rng, shape_of(rng), dtype)
+    xi = m.tensor("x", x.shape, dtype, **mild_quantization(rng, dtype))
+    y = m.tensor("y", x.shape, dtype, **mild_quantization(rng, dtype))
+    m.operator("LOG", [xi], [y])
+    m.inputs([xi])
+    m.outputs([y])
+    return [x]
+
+
+@differential("float32")
+def test_square(m, rng, dtype):
+    return unary(m, rng, "SQUARE", dtype)
+
+
+@differential("float32", "float64", "int32")
+def test_sign(m, rng, dtype):
+    return unary(m, rng, "SIGN", dtype, version=2)
+
+
+@differential("float32", "int8", "int32")
+def test_squared_difference(m, rng, dtype):
+    y_scale = x_scale = None
+    if dtype == "int8":
+        x_scale = [float(np.exp(rng.uniform(-4, 0))) for _ in range(2)]
+        y_scale = max(x_scale) ** 2 * float(np.exp(rng.uniform(0, 5)))
+    return two_operands(m, rng, "SQUARED_DIFFERENCE", dtype, x_scale=x_scale, y_scale=y_scale)
+
+
+@differential("float32", "int8", "int16", "int32")
+def test_floor_div(m, rng, dtype):
+    return plain(m, rng, "FLOOR_DIV", dtype)
+
+
+@differential("float32", "int8", "int16", "int32", "int64")
+def test_floor_mod(m, rng, dtype):
+    return plain(m, rng, "FLOOR_MOD", dtype)
+
+
+def plain(m, rng, name, dtype, **options):
+    """Two operands without scales, the second never 0."""
+    a, b = (values(rng, shape, dtype) for shape in operands(rng))
+    return one_op(m, name, dtype, [a, np.where(b == 0, b.dtype.type(3), b)], **options)
+
+
+@differential("float32", tolerance=1e-6)
+def test_pow(m, rng, dtype):
+    shape = shape_of(rng)
+    x = (rng.random(shape) * 4).astype(np.float32)
+    return one_op(m, "POW", dtype, [x, rng.uniform(-3, 3, shape).astype(np.float32)])
+
+
+@differential("int32")
+def test_pow_of_integers(m, rng, dtype):
+    shape = shape_of(rng)
+    return one_op(m, "POW", dtype, [values(rng, shape, dtype), rng.integers(0, 9, shape[-1:], dtype)])
+
+
+@differential("float32", "float64")
+def test_atan2(m, rng, dtype):
+    shape = shape_of(rng)
+    return one_op(m, "ATAN2", dtype, [values(rng, shape, dtype), values(rng, shape, dtype)])
+
+
+BITS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+
+
+@differential(*BITS)
+def test_bitwise_xor(m, rng, dtype):
+    shape = shape_of(rng)
+    return one_op(m, "BITWISE_XOR", dtype, [values(rng, shape, dtype), values(rng, shape, dtype)])
+
+
+@differential(*BITS)
+def test_right_shift(m, rng, dtype):
+    shape = shape_of(rng)
+    shift = rng.integers(-3 if dtype[0] == "i" else 0, 40, shape).astype(dtype)
+    return one_op(m, "RIGHT_SHIFT", dtype, [values(rng, shape, dtype), shift])
+
+
+ALL = (*BITS, "float32", "float16", "float64", "int64", "uint64", "bool")
+
+
+def stablehlo(m, rng, name, dtype):
+    shape = random_shape(rng, 0, 4)
+    return one_op(m, name, dtype, [random_array(rng, shape, dtype) for _ in range(2)])
+
+
+@differential(*ALL, count=4)
+def test_stablehlo_add(m, rng, dtype):
+    return stablehlo(m, rng, "STABLEHLO_ADD", dtype)
+
+
+@differential(*ALL, count=4)
+def test_stablehlo_multiply(m, rng, dtype):
+    return stablehlo(m, rng, "STABLEHLO_MULTIPLY", dtype)
+
+
+@differential(*ALL, count=4)
+def test_stablehlo_maximum(m, rng, dtype):
+    return stablehlo(m, rng, "STABLEHLO_MAXIMUM", dtype)
+
+
+@differential(*ALL, count=4)
+def test_stablehlo_minimum(m, rng, dtype):
+    return stablehlo(m, rng, "STABLEHLO_MINIMUM", dtype)
+
+
+@differential("float32", "int32", count=10)
+def test_add_n(m, rng, dtype):
+    shape = shape_of(rng)
+    return one_op(m, "ADD_N", dtype, [values(rng, shape, dtype) for _ in range(int(rng.integers(2, 6)))])
+
+
+@differential("float32", count=30)
+def test_fake_quant(m, rng, dtype):
+    low, high = sorted(float(np.float32(v)) for v in rng.uniform(-8, 8, 2))
+    return unary(m, rng, "FAKE_QUANT", dtype, min=low, max=high, num_bits=int(rng.integers(2, 9)))
+
+
+@differential("float32", "float64", "int32", "int64")
+def test_bucketize(m, rng, dtype):
+    boundaries = np.sort(rng.integers(-20, 20, int(rng.integers(1, 9)))).astype(np.float32)
+    x = rng.integers(-25, 25, shape_of(rng)).astype(dtype)
+    return one_op(m, "BUCKETIZE", dtype, [x], out_dtype="int32", boundaries=boundaries)
+
+
+# ---- what the reference resolver lacks --------------------------------------------------------------------------
+@pytest.mark.parametrize(("name", "dtypes", "meaning"), [
+    ("CEIL", "float32 float16", np.ceil), ("ROUND", "float32 float16", np.rint), ("FLOOR", "float16 float64", np.floor),
+    ("SIN", "float16", np.sin), ("COS", "float16", np.cos)])
+def test_other_types(name, dtypes, meaning):
+    for dtype in dtypes.split():
+        x = np.linspace(-9, 9, 721).astype(dtype)
+        m = ModelBuilder()
+        one_op(m, name, dtype, [x])
+        got, = run_pylite(m.build(), [x])
+        assert got.dtype == x.dtype
+        want = meaning(x.astype(np.float64)).astype(dtype).astype(np.float64)
+        np.testing.assert_allclose(got.astype(np.float64), want, atol=1e-3 if name in ("SIN", "COS") else 0)
+
+
+@pytest.mark.parametrize(("name", "meaning"), [
+    ("STABLEHLO_AND", np.bitwise_and), ("STABLEHLO_SHIFT_LEFT", np.left_shift)])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_bits_of_stablehlo(name, meaning, dtype):
+    rng, m = np.random.default_rng(1), ModelBuilder()
+    inputs = [random_array(rng, (50,), dtype), rng.integers(0, 8, 50).astype(dtype)]
+    one_op(m, name, dtype, inputs)
+    np.testing.assert_array_equal(run_pylite(m.build(), inputs)[0], meaning(*inputs))
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------
+def once(model, operand, x):
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(operand, x)
+    interpreter.invoke()
+
+
+@pytest.mark.parametrize(("name", "dtype", "b", "message"), [
+    ("FLOOR_DIV", "int32", 0, "zero"), ("FLOOR_MOD", "int64", 0, "zero"),
+    ("POW", "int32", -1, "negative exponent|below zero")])
+@pytest.mark.parametrize("constant", [False, True])
+def test_operands_without_a_result_are_refused(name, dtype, b, message, constant):
+    m = ModelBuilder()
+    x = m.tensor("x", (2,), dtype)
+    bad = np.array([1, b], dtype)
+    operand = m.constant("b", bad) if constant else m.tensor("b", (2,), dtype)
+    y = m.tensor("y", (2,), dtype)
+    m.operator(name, [x, operand], [y])
+    m.inputs([x] if constant else [x, operand])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=f"{name}.*({message})"):
+        once(m.build(), operand, bad)
+
+
+def test_special_values():
+    x = np.array([np.inf, -np.inf, np.nan, 0, -1, 1e-42, 3e38], np.float32)
+    for name in ("LOG", "SIN", "COS", "FLOOR"):
+        m = ModelBuilder()
+        one_op(m, name, "float32", [x])
+        model = m.build()
+        np.testing.assert_allclose(run_pylite(model, [x])[0], run_peer(model, [x])[0], rtol=1e-6, err_msg=name)

@@ -1,0 +1,115 @@
+"""Cumulative sums, the largest elements, response normalization and random numbers against the reference kernels."""
+import numpy as np
+import pytest
+
+from pylite import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential, run_peer, run_pylite
+from tests.ops.draw import values
+from tests.ops.moving import one_op, random_array, random_shape
+
+
+@differential("float32", "int32", "int64", count=16)
+def test_cumsum(m, rng, dtype):
+    x = random_array(rng, random_shape(rng, 1, 5), dtype)
+    axis = np.array(rng.integers(-x.ndim, x.ndim), np.int32)
+    return one_op(m, "CUMSUM", dtype, [x], [axis], exclusive=bool(rng.integers(2)), reverse=bool(rng.integers(2)))
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=12)
+def test_topk_v2(m, rng, dtype):
+    shape = (*random_shape(rng, 0, 2), int(rng.choice([1, 5, 40, 300])))
+    x = values(rng, shape, dtype)
+    k = np.array(rng.integers(1, shape[-1] + 1), np.int32)
+    tensors = [m.tensor("x", shape, dtype), m.constant("k", k)]
+    outputs = [m.tensor("values", (), dtype), m.tensor("indices", (), "int32")]
+    m.operator("TOPK_V2", tensors, outputs, version=2)
+    m.inputs(tensors[:1])
+    m.outputs(outputs)
+    return [x]
+
+
+def test_local_response_normalization():
+    """The reference leaves out one channel of its window; the other resolver does not."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2, 3, 4, 11)).astype(np.float32)
+    m = ModelBuilder()
+    one_op(m, "LOCAL_RESPONSE_NORMALIZATION", "float32", [x], radius=3, bias=1.5, alpha=0.3, beta=0.6)
+    squares = np.pad(np.square(x.astype(np.float64)), [(0, 0)] * 3 + [(3, 3)])
+    total = sum(squares[..., i:i + 11] for i in range(7))
+    np.testing.assert_allclose(run_pylite(m.build(), [x])[0], x * (1.5 + 0.3 * total) ** -0.6, rtol=1e-5)
+
+
+# ---- random numbers: equal to the peer's as long as there is a seed --------------------------------------------
+def runs(module, data, count):
+    """What each of `count` runs of one interpreter gives."""
+    interpreter = module.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    results = []
+    for _ in range(count):
+        interpreter.invoke()
+        results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return results
+
+
+@pytest.mark.parametrize("name", ["RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"])
+@pytest.mark.parametrize("seeds", [(1, 0), (0, 7), (-5, 2**40 + 3)])
+@pytest.mark.parametrize("shape", [(3, 5), (16,), (1,)])
+def test_random(name, seeds, shape):
+    import pylite
+    from tests.resources import peer
+    m = ModelBuilder()
+    one_op(m, name, "float32", [], [np.array(shape, np.int32)], seed=seeds[0], seed2=seeds[1])
+    data = m.build()
+    for got, want in zip(runs(pylite, data, 3), runs(peer(), data, 3), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-6)
+
+
+@pytest.mark.parametrize("out", ["int32", "int64"])
+@pytest.mark.parametrize("samples", [1, 6, 50])
+def test_multinomial(out, samples):
+    import pylite
+    from tests.resources import peer
+    rng, m = np.random.default_rng(0), ModelBuilder()
+    logits = rng.standard_normal((3, 9)).astype(np.float32)
+    one_op(m, "MULTINOMIAL", "float32", [], [logits, np.array(samples, np.int32)], out_dtype=out, seed=11, seed2=4)
+    data = m.build()
+    for got, want in zip(runs(pylite, data, 3), runs(peer(), data, 3), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_without_seeds_every_interpreter_draws_its_own():
+    import pylite
+    m = ModelBuilder()
+    one_op(m, "RANDOM_UNIFORM", "float32", [], [np.array([8], np.int32)])
+    first, second = (runs(pylite, m.build(), 1)[0] for _ in range(2))
+    assert (first != second).any() and (first >= 0).all() and (first < 1).all()
+
+
+@pytest.mark.parametrize("algorithm", ["DEFAULT", "PHILOX", "THREEFRY"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_random_bits(algorithm, dtype, size):
+    if algorithm == "THREEFRY" and size == 3:
+        pytest.skip("its state has two numbers")
+    state = np.array([0x123456789ABCDEF0, 0xFFFFFFFF, 77][:size], np.uint64)
+    m = ModelBuilder()
+    x = m.tensor("x", (size,), "uint64")
+    outputs = [m.tensor("state", (size,), "uint64"), m.tensor("y", (3, 5), dtype)]
+    m.operator("STABLEHLO_RNG_BIT_GENERATOR", [x], outputs, algorithm=algorithm)
+    m.inputs([x])
+    m.outputs(outputs)
+    data = m.build()
+    for got, want in zip(run_pylite(data, [state]), run_peer(data, [state]), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_more_than_there_are_is_refused():
+    m = ModelBuilder()
+    x, k = m.tensor("x", (3,)), m.constant("k", np.array(4, np.int32))
+    outputs = [m.tensor("values", ()), m.tensor("indices", (), "int32")]
+    m.operator("TOPK_V2", [x, k], outputs)
+    m.inputs([x])
+    m.outputs(outputs)
+    with pytest.raises(RuntimeError, match=r"TOPK_V2.*4 largest"):
+        Interpreter(model_content=m.build()).allocate_tensors()
