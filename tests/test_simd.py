@@ -112,7 +112,7 @@ def test_conv_q8(rung, seed):
     out = output_size(size, filter)
     want = requantized(sums(x, w, filter, out, groups, x_zero, w_zero) + bias, m, e, *ends)
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups)
+    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups, None, filter[5])
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)

@@ -41,7 +41,12 @@ cdef extern from "simd.h" nogil:
         const uint8_t *zero
         int fh, fw, stride, dilation, pad
         ptrdiff_t width, pixels, c
+    ctypedef struct pl_rows:
+        int lines
+        ptrdiff_t depth, step, pitch
+    pl_rows pl_gathered(ptrdiff_t depth)
     enum: PL_MAX_TAPS
+    enum: PL_SLACK
     enum: PL_SCALED
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
@@ -80,15 +85,17 @@ cdef extern from "simd.h" nogil:
         void (*pack_q8)(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip,
                         uint8_t *panels, int32_t *sums) noexcept nogil
         void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                         ptrdiff_t depth, int32_t *sums) noexcept nogil
-        void (*gemm_q8)(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+                         ptrdiff_t depth) noexcept nogil
+        void (*sums_q8)(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip,
+                        int32_t *sums) noexcept nogil
+        void (*gemm_q8)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                         const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) noexcept nogil
-        void (*gemm_s32)(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+        void (*gemm_s32)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                          ptrdiff_t lda) noexcept nogil
         void (*requantize_q8)(int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j,
                               uint8_t *y) noexcept nogil
-        void (*gemm_f32)(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first,
-                         int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
+        void (*gemm_f32)(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
+                         const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
         void (*gemm_s64)(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
                          ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) noexcept nogil
         void (*finish_mbqm64)(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult,

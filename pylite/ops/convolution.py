@@ -194,7 +194,7 @@ def lower_window(node, x, w, b, y, part, window, transposed=False):
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.ConvQ8", x.view(dtype="uint8"), _bytes(part),
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
-                       window.layout),
+                       window.layout, window.dilation[1]),
                 window.filter, window.groups, _zeros(x, window.fw * channels), w_zero, y.zero_point - lift,
                 low - lift, high - lift, flip, flip)
 

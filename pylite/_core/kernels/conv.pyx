@@ -14,16 +14,20 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     padded,
+    padded_lines,
     set_output,
     take,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, gather, set_window
+from pylite._core.kernels.window cimport POINTERS, STRIP, Line, gather, see_line, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
+    PL_SLACK,
     parallel_for,
     pl_block_start,
     pl_columns,
+    pl_gathered,
     pl_pool,
+    pl_rows,
     pl_slots,
     pl_tap_order,
     pl_dw_window,
@@ -33,14 +37,21 @@ from pylite._core.simd cimport (
 from pylite._core.kernels.matmul import aligned_bytes, column_parameters
 
 
-cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, int zero_point, int low, int high, int flip):
-    """Point q at parameters (7, columns); zero_point, low, high as of int8."""
+cdef enum:
+    MAX_CHUNK = 120         # output pixels that are done with at once where images are used line by line,
+    CHUNK_BYTES = 16384     # and what they may see
+
+
+cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, int zero_point, int low, int high,
+                      int flip):
+    """Point q at parameters (7, columns); depth: of the sums; zero_point, low, high as of int8."""
     cdef ptrdiff_t n = p.shape[1], i
+    cdef ptrdiff_t limit = (1 << 30) - 2 * depth * 255 * 128
     cdef const int32_t *at = &p[0, 0]
     q.bias, q.mult, q.odd, q.left, q.right, q.half, q.sign = (
         at, at + n, at + 2 * n, NULL, at + 4 * n, at + 5 * n, at + 6 * n)
     for i in range(n):
-        if p[3, i]:
+        if p[3, i] or p[1, i] < 0 or not -limit < p[0, i] < limit:
             q.left = at + 3 * n
     q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
 
@@ -50,7 +61,10 @@ cdef struct Conv:
     Output output
     Tasks tasks
     pl_columns columns
+    pl_rows shape           # of the rows as gemm_q8 sees them
+    ptrdiff_t line          # elements of a filter's line
     int w_zero
+    bint as_is              # images are used where they are
 
 
 cdef class ConvQ8(Kernel):
@@ -88,12 +102,109 @@ cdef class ConvQ8(Kernel):
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
         p.depth = p.window.fh * p.window.fw * p.window.length
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
-        set_columns(&self.state.columns, self.parameters, zero_point, low, high, y_flip)
-        if (p.deep * p.tile.bytes * p.tile.mr > STRIP
-                or p.window.fh * p.window.fw * p.tile.mr > POINTERS):
+        set_columns(&self.state.columns, self.parameters, p.depth, zero_point, low, high, y_flip)
+        self.state.shape = pl_gathered(p.deep)
+        if use_lines(&self.state):
+            self.fn = <kernel_fn>conv_q8_lines
+        elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
             self.fn = <kernel_fn>conv_q8_deep
         else:
             self.fn = <kernel_fn>conv_q8
+
+
+cdef bint use_lines(Conv *s):
+    """Can rows be read from lines of the image?  Then set up s for it, tasks being chunks of an output line."""
+    cdef Product8 *p = &s.product
+    cdef ptrdiff_t c = p.window.length, line = p.window.fw * c, width, most, pieces
+    cdef int step = p.window.stride_w
+    cdef bint packed = padded_lines(&p.tile, p.groups, p.window.fh, line) and p.window.dilation_w == 1
+    if p.groups > 1 or c == 0 or (p.window.fw > 1 and p.window.dilation_w > 1):
+        return False
+    if not p.window.direct and not packed and (p.window.ow < 16 or p.window.fh == p.window.fw == 1 or line % p.tile.ka):
+        return False
+    if not p.window.direct:
+        s.output.lines = s.output.span * s.output.lines // p.window.ow
+        s.output.span = p.window.ow
+    # The longest chunk that fits, and then as many of a kind.
+    most = CHUNK_BYTES // p.tile.bytes // (p.window.fh * c) - p.window.fw
+    most = min(max(most // step // p.tile.mr, <ptrdiff_t>1) * p.tile.mr, <ptrdiff_t>MAX_CHUNK)
+    pieces = (s.output.span + most - 1) // most
+    most = min(padded((s.output.span + pieces - 1) // pieces, p.tile.mr), s.output.span)
+    width = (most - 1) * step + p.window.fw
+    if width * c * p.window.fh * p.tile.bytes > STRIP:
+        return False
+    p.tile.mr = <int>most
+    s.line = line
+    s.shape.lines, s.shape.depth = p.window.fh, padded(line, p.tile.ka)
+    s.shape.step, s.shape.pitch = step * c, width * c
+    p.deep = s.shape.lines * s.shape.depth
+    s.as_is = p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and line % p.tile.ka == 0
+    return True
+
+
+cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
+    parallel_for(pool, n, 1, conv_q8_lines_tasks, s)
+    return 0
+
+
+cdef uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n, uint8_t *to) noexcept nogil:
+    """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
+    cdef ptrdiff_t c = p.window.length, i
+    if step == c:
+        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
+    else:
+        for i in range(n):
+            p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
+            x += step
+    return to + n * c * p.tile.bytes
+
+
+cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, uint8_t *strip) noexcept nogil:
+    """The lines that `pixels` output pixels see, where gemm_q8 can read them."""
+    cdef const Product8 *p = &s.product
+    cdef Line line
+    cdef uint8_t *to = strip
+    cdef int y
+    if s.as_is:
+        return p.window.x + position * p.window.sw
+    if p.window.direct:
+        lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
+        return strip
+    for y in range(p.window.fh):
+        line = see_line(&p.window, position, pixels, y)
+        to = strip + y * s.shape.pitch * p.tile.bytes
+        to = lay_pixels(p, p.window.zero, 0, line.before, to)
+        to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
+        lay_pixels(p, p.window.zero, 0, line.after, to)
+    return strip
+
+
+cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef const Product8 *p = &s.product
+    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef const uint8_t *rows = NULL
+    cdef int32_t sums[MAX_CHUNK]
+    cdef int32_t *terms = sums if s.w_zero else NULL
+    cdef Task task
+    cdef ptrdiff_t i, j, laid = -1
+    cdef int r
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        if i // s.tasks.splits != laid:
+            laid = i // s.tasks.splits
+            rows = lay_lines(s, task.position, task.rows, strip)
+            if s.w_zero:
+                p.slots.sums_q8(task.rows, &s.shape, s.line, rows, sums)
+                for r in range(task.rows):
+                    sums[r] *= -s.w_zero
+        j = task.begin
+        while j < task.end:
+            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, rows,
+                            p.panels + j * p.deep, terms, &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
+            j += p.tile.nr
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -110,7 +221,7 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
 cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t strip[STRIP]
+    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
     cdef const uint8_t *src[POINTERS]
     cdef int32_t sums[MAX_MR]
     cdef int32_t *terms = sums if s.w_zero else NULL
@@ -122,13 +233,14 @@ cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
         if i // s.tasks.splits != gathered:
             gathered = i // s.tasks.splits
             segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep, terms)
+            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
             if s.w_zero:
+                p.slots.sums_q8(task.rows, &s.shape, p.depth, strip, sums)
                 for r in range(task.rows):
                     sums[r] *= -s.w_zero
         j = task.begin
         while j < task.end:
-            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), p.deep, strip,
+            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, strip,
                             p.panels + (task.group * p.wide + j) * p.deep, terms, &s.columns, task.group * p.wide + j,
                             <uint8_t *>task.y + task.group * p.columns + j, s.output.sw)
             j += p.tile.nr
@@ -238,7 +350,7 @@ cdef class DepthwiseQ8(Kernel):
         (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
          s.window.pad) = filter
         s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &zero[0]
-        set_columns(&s.columns, self.parameters, zero_point, low, high, y_flip)
+        set_columns(&s.columns, self.parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
         self.fn = <kernel_fn>depthwise_q8
 
 

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, Output, Task, Tasks, cut, padded, set_output, take
 from pylite._core.kernels.window cimport POINTERS, Window, copy_row, gather, set_window
-from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_rows, pl_slots, pl_tile, slots
 
 from pylite._core.kernels.matmul import arranged
 
@@ -123,6 +123,7 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
     cdef const float *rows = strip
     cdef ptrdiff_t length
     cdef int segments
+    cdef pl_rows shape
     cdef ptrdiff_t i, j, k, piece, step, offset, width
     cdef const float *bias
     cdef Task task
@@ -146,11 +147,12 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                     for r in range(task.rows):
                         copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
                                  <uint8_t *>(strip + r * piece))
+            shape.lines, shape.depth, shape.step, shape.pitch = 1, piece, step, 0
             j = task.begin
             while j < task.end:
                 width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
                 bias = s.bias + task.group * s.columns + j if s.bias != NULL else NULL
-                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), piece, rows, step,
+                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &shape, rows,
                                  s.panels + (task.group * s.wide + j) * s.depth + k * width, k == 0,
                                  k + piece == s.depth, bias, s.low, s.high,
                                  <float *>task.y + task.group * s.columns + j, s.output.sw // 4)

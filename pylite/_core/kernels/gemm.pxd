@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, uint8_t
 
 from pylite._core.kernels.window cimport CHUNK, Window, copy_row
-from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
+from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads
 
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
@@ -70,6 +70,11 @@ cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdif
     task.y = o.y + line // o.oh * o.sn + line % o.oh * o.sh + at * o.sw
 
 
+cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
+    """Is each of fh lines of `line` weights padded to a multiple of ka?  Then images serve the filter line by line."""
+    return groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= CHUNK
+
+
 cdef struct Product8:
     Window window           # rows of the left operand
     const uint8_t *panels   # of the right one, group after group
@@ -86,7 +91,8 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
 
     sums: receives the sum of each row's elements (with the tile's offset), unless NULL.
     """
-    cdef uint8_t strip[2 * MAX_MR * CHUNK]
+    cdef pl_rows shape
+    cdef uint8_t strip[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
     cdef uint8_t copies[MAX_MR * CHUNK]
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t part[MAX_MR]
@@ -105,9 +111,11 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
         for r in range(rows):
             copy_row(&p.window, position + r, group * p.window.length, k, k + piece, &copies[r * CHUNK])
             src[r] = &copies[r * CHUNK]
-        p.slots.strip_q8(rows, 1, piece, src, p.flip, strip, size, part if sums != NULL else NULL)
-        p.slots.gemm_s32(rows, n, size, strip, panel + k * width, acc, MAX_NR)
+        shape = pl_gathered(size)
+        p.slots.strip_q8(rows, 1, piece, src, p.flip, strip, size)
+        p.slots.gemm_s32(rows, n, &shape, strip, panel + k * width, acc, MAX_NR)
         if sums != NULL:
+            p.slots.sums_q8(rows, &shape, piece, strip, part)
             for r in range(rows):
                 sums[r] += part[r]
         k += piece

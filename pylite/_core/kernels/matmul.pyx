@@ -17,6 +17,7 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     padded,
+    padded_lines,
     set_output,
     take,
 )
@@ -72,14 +73,26 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
     return panels, sums
 
 
-def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None):
+def in_lines(w, Py_ssize_t groups):
+    """Filters w (columns, fh, fw, c) with each of their lines padded to the depth that the rung multiplies at once."""
+    cdef Py_ssize_t line = w.shape[2] * w.shape[3]
+    if not padded_lines(&slots.q8, groups, w.shape[1], line):
+        return w
+    lines = np.full((*w.shape[:2], padded(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
+    lines[:, :, :line] = w.reshape(*w.shape[:2], line)
+    return lines
+
+
+def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
+            Py_ssize_t dilation=1):
     """Weights and column parameters of a product that is finished by MBQM32.
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
-    x_zero, w_zero: zero points as of int8.  Returns (panels, parameters), see column_parameters.
+    x_zero, w_zero: zero points as of int8; dilation: the horizontal one.
+    Returns (panels, parameters), see column_parameters.
     """
     w = arranged(w, layout)
-    panels, sums = pack_weights(w, groups)
+    panels, sums = pack_weights(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups)
     depth = w.size // w.shape[0] if w.size else 0
     zero = x_zero + slots.q8.offset
     start = (0 if bias is None else bias.astype(np.int64)) - zero * sums.astype(np.int64) + depth * w_zero * zero

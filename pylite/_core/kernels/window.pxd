@@ -83,6 +83,27 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     return g.fh if whole else g.fh * g.fw
 
 
+cdef struct Line:
+    const uint8_t *x        # the pixels of an input line that some output pixels see,
+    ptrdiff_t before, inside, after     # between those outside of the image
+
+
+cdef inline Line see_line(const Window *g, ptrdiff_t position, ptrdiff_t pixels, int y) noexcept nogil:
+    """Line y of the filter as it moves over `pixels` output pixels of one line, the first at `position`."""
+    cdef ptrdiff_t n = position // (g.oh * g.ow)
+    cdef ptrdiff_t iy = position // g.ow % g.oh * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+    cdef ptrdiff_t begin = position % g.ow * g.stride_w - g.pad_w
+    cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + g.fw
+    cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
+    cdef Line line
+    if not 0 <= iy < g.h or first >= last:
+        line.x, line.before, line.inside, line.after = NULL, end - begin, 0, 0
+    else:
+        line.x = g.x + n * g.sn + iy * g.sh + first * g.sw
+        line.before, line.inside, line.after = first - begin, last - first, end - last
+    return line
+
+
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
                           uint8_t *to) noexcept nogil:
     """Bytes begin..end of what output position `position` sees, to `to`: for rows too long to be gathered whole."""

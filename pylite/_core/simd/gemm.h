@@ -19,11 +19,20 @@ typedef struct pl_tile {
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
 } pl_tile;
 
+/* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.  A strip
+ * that was gathered is one run; lines of an image serve as they are for all the pixels of an output line. */
+typedef struct pl_rows {
+  int lines;
+  ptrdiff_t depth, step, pitch;
+} pl_rows;
+static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, depth, 0}; }
+
 /* How accumulators become 8-bit results, column by column: MBQM32 (rounding.h), then clamping.
  * Arrays reach to the end of the last panel.  `odd`, `half` and `sign` restate mult and right for vector code:
  * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0. */
 typedef struct pl_columns {
-  const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left is NULL where nothing is shifted left */
+  const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
+                                                                    * shifted left or may reach 2^30 */
   int32_t zero_point, low, high; /* of int8 */
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
@@ -37,6 +46,7 @@ typedef struct pl_dw_window {
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
+#define PL_SLACK 64      /* elements behind a strip */
 #define PL_SCALED 16     /* columns of scaled_sums */
 
 /* Where a filter is 3 or 4 taps high and weights go four by four, each column of the filter is one group;
@@ -78,21 +88,24 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
   X(pack_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
               int32_t *sums)) \
   /* strip[r] = the bytes of src[r * segments ...] one behind another, each `length` long, ^ flip, as the tile wants \
-   * them, zeros up to depth; sums[r] (unless NULL): the sum of row r's elements */ \
+   * them, zeros up to depth; the PL_SLACK elements behind may be written, too */ \
   X(strip_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip, \
-               ptrdiff_t depth, int32_t *sums)) \
+               ptrdiff_t depth)) \
+  /* sums[r] = sum of the first `length` elements of each run of row r of a strip */ \
+  X(sums_q8, (int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums)) \
   /* one strip times one panel (tile q8), to 8 bits: columns j..j+n of y, whose lines are ldy apart. \
    * Accumulators start at bias + row (row may be NULL) */ \
-  X(gemm_q8, (int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row, \
+  X(gemm_q8, (int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
               const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
   /* the same, added to acc as it is */ \
-  X(gemm_s32, (int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda)) \
+  X(gemm_s32, (int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, \
+               ptrdiff_t lda)) \
   /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
   /* one strip of float rows times one panel (tile f32); first: y holds nothing yet; last: add bias (may be NULL) and \
    * clamp */ \
-  X(gemm_f32, (int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first, \
-               int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
+  X(gemm_f32, (int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last, \
+               const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits hold `chunk` products */ \
   X(gemm_s64, (int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk, \
                int64_t *acc, ptrdiff_t lda)) \

@@ -11,7 +11,7 @@ FORCED __m256i widen(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si12
 
 /* Strips are int16. */
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth, int32_t *sums) {
+                     ptrdiff_t depth) {
   const __m128i mask = _mm_set1_epi8((char)flip);
   for (int r = 0; r < rows; r++) {
     int16_t *to = (int16_t *)strip + r * depth;
@@ -24,11 +24,6 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
         _mm256_storeu_si256((__m256i *)(to + k + i), _mm256_cvtepi8_epi16(v));
       }
       for (; i < length; i++) to[k + i] = (int8_t)(from[i] ^ flip);
-    }
-    if (sums) {
-      int32_t sum = 0;
-      for (ptrdiff_t i = 0; i < k; i++) sum += to[i];
-      sums[r] = sum;
     }
     for (; k < depth; k++) to[k] = 0;
   }
@@ -67,21 +62,24 @@ FORCED void store(uint8_t *y, __m128i v, ptrdiff_t n) {
 }
 
 /* acc[r][v] += R rows of the strip times V vectors of columns */
-FORCED void multiply(int R, int V, ptrdiff_t depth, const int16_t *a, const int8_t *w, __m256i acc[MR][2]) {
-  const int16_t *upper = a + 3 * depth;
-  for (ptrdiff_t k = 0; k < depth; k += 2, w += 16 * V) {
-    __m256i w0 = widen(w), w1 = V == 2 ? widen(w + 16) : w0;
+FORCED void multiply(int R, int V, const pl_rows *shape, const int16_t *a, const int8_t *w, __m256i acc[MR][2]) {
+  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  for (int line = shape->lines; line > 0; line--, a += pitch) {
+    const int16_t *upper = a + 3 * step;
+    for (ptrdiff_t k = 0; k < depth; k += 2, w += 16 * V) {
+      __m256i w0 = widen(w), w1 = V == 2 ? widen(w + 16) : w0;
 #pragma GCC unroll 6
-    for (int r = 0; r < R; r++) {
-      const int16_t *at = (r < 3 ? a : upper) + r % 3 * depth + k;
-      __m256i x = _mm256_set1_epi32(*(const int32_t *)at);
-      acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
-      if (V == 2) acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+      for (int r = 0; r < R; r++) {
+        const int16_t *at = (r < 3 ? a : upper) + r % 3 * step + k;
+        __m256i x = _mm256_set1_epi32(*(const int32_t *)at);
+        acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
+        if (V == 2) acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+      }
     }
   }
 }
 
-FORCED void tile_q8(int R, int V, int rows, int n, ptrdiff_t depth, const int16_t *a, const int8_t *w,
+FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const int16_t *a, const int8_t *w,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i acc[MR][2];
   const pl_columns own = *q; /* y may not be taken to overlap it */
@@ -94,7 +92,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, ptrdiff_t depth, const int16_
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
       for (int v = 0; v < V; v++) acc[r][v] = _mm256_add_epi32(acc[r][v], _mm256_set1_epi32(row[r < rows ? r : 0]));
-  multiply(R, V, depth, a, w, acc);
+  multiply(R, V, shape, a, w, acc);
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
     if (r < rows) {
@@ -104,12 +102,12 @@ FORCED void tile_q8(int R, int V, int rows, int n, ptrdiff_t depth, const int16_
     }
 }
 
-FORCED void tile_s32(int R, int V, int rows, int n, ptrdiff_t depth, const int16_t *a, const int8_t *w, int32_t *y,
+FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, int32_t *y,
                      ptrdiff_t ldy) {
   __m256i acc[MR][2];
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
-  multiply(R, V, depth, a, w, acc);
+  multiply(R, V, shape, a, w, acc);
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
     if (r < rows) {
@@ -123,20 +121,20 @@ FORCED void tile_s32(int R, int V, int rows, int n, ptrdiff_t depth, const int16
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
-    const int16_t *part = (const int16_t *)strip + r * depth; \
+    const int16_t *part = (const int16_t *)strip + r * shape->step; \
     if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
     else if (left <= 3) { TILE(3, __VA_ARGS__); r += 3; } \
     else { TILE(6, __VA_ARGS__); r += 6; } \
   }
-#define Q8(R, V) tile_q8(R, V, left, n, depth, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
-#define S32(R, V) tile_s32(R, V, left, n, depth, part, panel, acc + r * lda, lda)
+#define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
 
-static void gemm_q8(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   if (n > LANES) PARTS(Q8, 2) else PARTS(Q8, 1)
 }
 
-static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
   if (n > LANES) PARTS(S32, 2) else PARTS(S32, 1)
 }

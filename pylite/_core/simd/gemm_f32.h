@@ -6,14 +6,14 @@
 #include "simd.h"
 #include <string.h>
 
-static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, ptrdiff_t depth, const float *a,
-                                                           ptrdiff_t lda, const float *w, int first, int last,
+static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, const pl_rows *shape,
+                                                           const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
+  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
   VECTOR acc[MR][NV], shift[NV];
   float line[NV * LANES];
   const int whole = n == V * LANES;
-  const float *base[4] = {a, a + 3 * lda, a + 6 * lda, a + 9 * lda};
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
     const float *from = y + r * ldy;
@@ -21,15 +21,18 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, 
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = first ? SPLAT(0.0f) : LOAD(from + v * LANES);
   }
-  for (ptrdiff_t k = 0; k < depth; k++, w += V * LANES) {
-    VECTOR wv[NV];
+  for (int line = shape->lines; line > 0; line--, a += pitch) {
+    const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
+    for (ptrdiff_t k = 0; k < depth; k++, w += V * LANES) {
+      VECTOR wv[NV];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) wv[v] = LOAD(w + v * LANES);
+      for (int v = 0; v < V; v++) wv[v] = LOAD(w + v * LANES);
 #pragma GCC unroll 16
-    for (int r = 0; r < R; r++) {
-      VECTOR x = SPLAT(base[r / 3][r % 3 * lda + k]);
+      for (int r = 0; r < R; r++) {
+        VECTOR x = SPLAT(base[r / 3][r % 3 * step + k]);
 #pragma GCC unroll 4
-      for (int v = 0; v < V; v++) acc[r][v] = MULTIPLY_ADD(acc[r][v], x, wv[v]);
+        for (int v = 0; v < V; v++) acc[r][v] = MULTIPLY_ADD(acc[r][v], x, wv[v]);
+      }
     }
   }
   if (last) {
@@ -52,7 +55,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, 
 }
 
 #define TILE_F32(R, V) \
-  tile_f32(R, V, n, depth, a + r * lda, lda, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
+  tile_f32(R, V, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
 #define ROWS_F32(V) \
   for (int r = 0; r < rows;) { \
     if (rows - r >= MR) TILE_F32(MR, V); \
@@ -60,7 +63,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, 
     else TILE_F32(1, V); \
   }
 
-static void gemm_f32(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first,
-                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
+                     const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   if (NV == 1 || n <= LANES) ROWS_F32(1) else ROWS_F32(NV)
 }

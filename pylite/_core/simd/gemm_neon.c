@@ -13,7 +13,7 @@ enum { NR = 8 };
 
 /* Strips are int16. */
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth, int32_t *sums) {
+                     ptrdiff_t depth) {
   const uint8x8_t mask = vdup_n_u8((uint8_t)flip);
   for (int r = 0; r < rows; r++) {
     int16_t *to = (int16_t *)strip + r * depth;
@@ -24,11 +24,6 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
       for (; i + 8 <= length; i += 8)
         vst1q_s16(to + k + i, vmovl_s8(vreinterpret_s8_u8(veor_u8(vld1_u8(from + i), mask))));
       for (; i < length; i++) to[k + i] = (int8_t)(from[i] ^ flip);
-    }
-    if (sums) {
-      int32_t sum = 0;
-      for (ptrdiff_t i = 0; i < k; i++) sum += to[i];
-      sums[r] = sum;
     }
     for (; k < depth; k++) to[k] = 0;
   }
@@ -57,23 +52,25 @@ FORCED void store8(uint8_t *y, int32x4_t v0, int32x4_t v1, const pl_columns *q, 
 }
 
 /* acc[r] += R rows of the strip times 8 columns; depth is a multiple of 4 */
-FORCED void multiply(int R, ptrdiff_t depth, const int16_t *a, const int8_t *w, int32x4_t acc[ROWS][2]) {
-  for (ptrdiff_t k = 0; k < depth; k += 4, w += 4 * NR) {
-    int16x4_t x[ROWS];
+FORCED void multiply(int R, const pl_rows *shape, const int16_t *a, const int8_t *w, int32x4_t acc[ROWS][2]) {
+  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  for (int line = shape->lines; line > 0; line--, a += pitch)
+    for (ptrdiff_t k = 0; k < depth; k += 4, w += 4 * NR) {
+      int16x4_t x[ROWS];
 #pragma GCC unroll 8
-    for (int r = 0; r < R; r++) x[r] = vld1_s16(a + r * depth + k);
+      for (int r = 0; r < R; r++) x[r] = vld1_s16(a + r * step + k);
 #define STEP(i) { \
-    int16x8_t wv = vmovl_s8(vld1_s8(w + i * NR)); \
-    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) { \
-      acc[r][0] = vmlal_lane_s16(acc[r][0], vget_low_s16(wv), x[r], i); \
-      acc[r][1] = vmlal_lane_s16(acc[r][1], vget_high_s16(wv), x[r], i); \
-    } }
-    STEP(0) STEP(1) STEP(2) STEP(3)
+      int16x8_t wv = vmovl_s8(vld1_s8(w + i * NR)); \
+      _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) { \
+        acc[r][0] = vmlal_lane_s16(acc[r][0], vget_low_s16(wv), x[r], i); \
+        acc[r][1] = vmlal_lane_s16(acc[r][1], vget_high_s16(wv), x[r], i); \
+      } }
+      STEP(0) STEP(1) STEP(2) STEP(3)
 #undef STEP
-  }
+    }
 }
 
-FORCED void tile_q8(int R, int n, ptrdiff_t depth, const int16_t *a, const int8_t *w, const int32_t *row,
+FORCED void tile_q8(int R, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][2];
   const pl_columns own = *q; /* y may not be taken to overlap it */
@@ -83,17 +80,17 @@ FORCED void tile_q8(int R, int n, ptrdiff_t depth, const int16_t *a, const int8_
     acc[r][0] = vaddq_s32(vld1q_s32(q->bias + j), term);
     acc[r][1] = vaddq_s32(vld1q_s32(q->bias + j + 4), term);
   }
-  multiply(R, depth, a, w, acc);
+  multiply(R, shape, a, w, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
     store8(y + r * ldy, requantize(acc[r][0], &own, j), requantize(acc[r][1], &own, j + 4), &own, n);
 }
 
-FORCED void tile_s32(int R, int n, ptrdiff_t depth, const int16_t *a, const int8_t *w, int32_t *y, ptrdiff_t ldy) {
+FORCED void tile_s32(int R, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, int32_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][2];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = vdupq_n_s32(0);
-  multiply(R, depth, a, w, acc);
+  multiply(R, shape, a, w, acc);
   for (int r = 0; r < R; r++) {
     int32_t sums[NR];
     vst1q_s32(sums, acc[r][0]);
@@ -105,22 +102,22 @@ FORCED void tile_s32(int R, int n, ptrdiff_t depth, const int16_t *a, const int8
 #define PARTS(TILE) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
-    const int16_t *part = (const int16_t *)strip + r * depth; \
+    const int16_t *part = (const int16_t *)strip + r * shape->step; \
     if (left >= ROWS) { TILE(ROWS); r += ROWS; } \
     else if (left >= 2) { TILE(2); r += 2; } \
     else { TILE(1); r++; } \
   }
 
-static void gemm_q8(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-#define TILE(R) tile_q8(R, n, depth, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define TILE(R) tile_q8(R, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
   PARTS(TILE)
 #undef TILE
 }
 
-static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-#define TILE(R) tile_s32(R, n, depth, part, panel, acc + r * lda, lda)
+#define TILE(R) tile_s32(R, n, shape, part, panel, acc + r * lda, lda)
   PARTS(TILE)
 #undef TILE
 }

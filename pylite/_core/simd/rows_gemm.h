@@ -36,7 +36,7 @@ static void pack_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const 
 
 /* ---- 8 bits: strips are int16, panels int8 ---- */
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth, int32_t *sums) {
+                     ptrdiff_t depth) {
   for (int r = 0; r < rows; r++) {
     int16_t *to = (int16_t *)strip + r * depth;
     ptrdiff_t k = 0;
@@ -44,48 +44,56 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
       const uint8_t *from = src[r * segments + s];
       for (ptrdiff_t i = 0; i < length; i++) to[k + i] = (int8_t)(from[i] ^ flip);
     }
-    if (sums) {
-      int32_t sum = 0;
-      for (ptrdiff_t i = 0; i < k; i++) sum += to[i];
-      sums[r] = sum;
-    }
     for (; k < depth; k++) to[k] = 0;
   }
 }
 
-static inline __attribute__((always_inline)) void product_row(ptrdiff_t depth, const int16_t *a, const int8_t *w,
-                                                              int32_t acc[GEMM_NR]) {
-  for (ptrdiff_t k = 0; k < depth; k++)
-    PL_UNROLL for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[k * GEMM_NR + j];
+static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+  for (int r = 0; r < rows; r++) {
+    const int16_t *a = (const int16_t *)strip + r * shape->step;
+    int32_t sum = 0;
+    for (int line = 0; line < shape->lines; line++, a += shape->pitch)
+      for (ptrdiff_t k = 0; k < length; k++) sum += a[k];
+    sums[r] = sum;
+  }
 }
 
-static void gemm_s32(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, int32_t *acc,
+static inline __attribute__((always_inline)) void product_row(const pl_rows *shape, const int16_t *a, const int8_t *w,
+                                                              int32_t acc[GEMM_NR]) {
+  for (int line = 0; line < shape->lines; line++, a += shape->pitch)
+    for (ptrdiff_t k = 0; k < shape->depth; k++, w += GEMM_NR)
+      PL_UNROLL for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[j];
+}
+
+static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
   for (int r = 0; r < rows; r++) {
     int32_t sum[GEMM_NR] = {0};
-    product_row(depth, (const int16_t *)strip + r * depth, panel, sum);
+    product_row(shape, (const int16_t *)strip + r * shape->step, panel, sum);
     for (int j = 0; j < n; j++) acc[r * lda + j] = (int32_t)((uint32_t)acc[r * lda + j] + (uint32_t)sum[j]);
   }
 }
 
-static void gemm_q8(int rows, int n, ptrdiff_t depth, const void *strip, const void *panel, const int32_t *row,
+static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++) {
     int32_t sum[GEMM_NR];
     for (int i = 0; i < GEMM_NR; i++) sum[i] = row ? row[r] : 0;
-    product_row(depth, (const int16_t *)strip + r * depth, panel, sum);
+    product_row(shape, (const int16_t *)strip + r * shape->step, panel, sum);
     requantize_q8(n, sum, q, j, y + r * ldy);
   }
 }
 
 /* ---- float ---- */
-static void gemm_f32(int rows, int n, ptrdiff_t depth, const float *a, ptrdiff_t lda, const float *panel, int first,
-                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  for (int r = 0; r < rows; r++, a += lda, y += ldy) {
+static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
+                     const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++, a += shape->step, y += ldy) {
+    const float *at = a, *w = panel;
     float acc[F32_NR] = {0};
     if (!first) memcpy(acc, y, n * sizeof *y);
-    for (ptrdiff_t k = 0; k < depth; k++)
-      PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += a[k] * panel[k * F32_NR + j];
+    for (int line = 0; line < shape->lines; line++, at += shape->pitch)
+      for (ptrdiff_t k = 0; k < shape->depth; k++, w += F32_NR)
+        PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += at[k] * w[j];
     if (last)
       for (int j = 0; j < n; j++) {
         float v = acc[j] + (bias ? bias[j] : 0);
