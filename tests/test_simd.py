@@ -137,7 +137,8 @@ def test_depthwise_q8(rung, seed):
     ends = draw_ends(rng)
     want = requantized(sums(x, w, filter, output_size(size, filter), c, x_zero, w_zero) + bias, m, e, *ends)
     w = w.transpose(3, 1, 2, 0)
-    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m, e, x_zero, w_zero)
+    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m, e, x_zero, w_zero,
+                                    filter)
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)

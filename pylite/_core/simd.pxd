@@ -27,6 +27,7 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_tile:
         int mr, nr, nv, kr, ka, bytes, offset
         const uint8_t *order
+        int wrap
     ctypedef struct pl_columns:
         const int32_t *bias
         const int32_t *mult
@@ -50,6 +51,7 @@ cdef extern from "simd.h" nogil:
     enum: PL_SCALED
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
+    ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride, ptrdiff_t dilation)
     ctypedef struct pl_slots:
         void (*clamp_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
         void (*logistic_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil

@@ -217,7 +217,8 @@ def _lower_channels(node, x, w, b, y, window):
     flip, lift = products.signs(x)
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
-                Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero),
+                Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
+                       window.filter),
                 window.filter, _zeros(x, x.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)
 
 

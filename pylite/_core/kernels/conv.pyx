@@ -30,6 +30,7 @@ from pylite._core.simd cimport (
     pl_rows,
     pl_slots,
     pl_tap_order,
+    pl_wraps,
     pl_dw_window,
     slots,
 )
@@ -277,10 +278,11 @@ cdef void conv_q8_deep_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thre
             j += p.tile.nr
 
 
-def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero):
+def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter):
     """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
 
-    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8.  Returns (weights, parameters).
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8; filter: as in ConvQ8.
+    Returns (weights, parameters).
     """
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int fh = w.shape[1], fw = w.shape[2]
@@ -288,7 +290,8 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero):
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
     cdef int taps = pl_tap_order(&slots.dw8, fh, fw, order)
-    blocks = padded(c, nr) // nr
+    cdef Py_ssize_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
+    cdef Py_ssize_t blocks = wraps if wraps else padded(c, nr) // nr
     values = w.reshape(fh * fw, c).astype(np.int64) - (128 if w.dtype == np.uint8 else 0)
     sums = values.sum(0)
     zero = x_zero + (slots.dw8.offset if slots.dw8.bytes == 1 else 0)
@@ -297,7 +300,8 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero):
     cdef int64_t[::1] channel = channels
     for b in range(channel.shape[0] // nr):
         for i in range(nr):
-            channel[b * nr + i] = pl_block_start(b, nr, c) + (slots.dw8.order[i] if slots.dw8.order != NULL else i)
+            t = slots.dw8.order[i] if slots.dw8.order != NULL else i
+            channel[b * nr + i] = (b * nr + t) % c if wraps else pl_block_start(b, nr, c) + t
     places = np.flatnonzero(channels < c)
     channels = channels[places]
     if slots.dw8.bytes == 2:

@@ -17,6 +17,7 @@ typedef struct pl_tile {
   int bytes;   /* of an element of a strip (GEMM) or of a packed weight (depthwise) */
   int offset;  /* strips hold x + offset: 128 where the rung multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
+  int wrap;    /* depthwise: most blocks of channels that go on into the next pixel, see pl_wraps; else 0 */
 } pl_tile;
 
 /* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.  A strip
@@ -69,6 +70,21 @@ static inline int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
 /* The first channel of block b: blocks overlap at the end rather than being narrower than nr. */
 static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
   return c < nr ? 0 : b * nr + nr > c ? c - nr : b * nr;
+}
+
+/* Where a line's pixels are taken for one long row of channels, of which blocks of nr are cut without regard to where
+ * a pixel ends: how many blocks there are until they repeat.  0 where that is too many or lines would not fit. */
+#define PL_DW_BYTES 49152 /* room for the lines that output pixels see */
+static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
+                                 ptrdiff_t dilation) {
+  ptrdiff_t a = c, b = t->nr;
+  while (b) {
+    ptrdiff_t rest = a % b;
+    a = b, b = rest;
+  }
+  const ptrdiff_t together = c % t->nr ? c : t->nr; /* channels that are done with together, at least */
+  if (stride > 64 || dilation > 64 || fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / together) return 0;
+  return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
 /* Pointers to the taps that output pixel `at` sees, in reading order; bytes: of one element. */

@@ -24,5 +24,5 @@ enum { LANES = 8, MR = 6, NV = 2 };
 void FILL(pl_slots *s);
 void FILL(pl_slots *s) {
   s->gemm_f32 = gemm_f32;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL};
+  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 }

@@ -168,10 +168,10 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){ROWS, NR, NR, 1, 4, 2, 0, NULL};
-  s->dw8 = (pl_tile){1, NR, NR, 1, 1, 2, 0, NULL};
+  s->q8 = (pl_tile){ROWS, NR, NR, 1, 4, 2, 0, NULL, 0};
+  s->dw8 = (pl_tile){1, NR, NR, 1, 1, 2, 0, NULL, 0};
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL};
+  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 #endif
 }

@@ -1,0 +1,75 @@
+/* What the 8-bit micro-kernels for AVX-512 with VNNI share: dot products, and the way from sums to bytes. */
+#ifndef PYLITE_AVX512VNNI_H
+#define PYLITE_AVX512VNNI_H
+#include "rounding.h"
+#include "simd.h"
+#include <immintrin.h>
+
+#define FORCED static inline __attribute__((always_inline))
+enum { NR = 64, LANES = 16 };
+
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  gcc 12 copies a register for each use
+ * of the intrinsic. */
+#define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
+
+FORCED __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
+FORCED __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+
+/* What requantize() needs to know of 16 columns. */
+typedef struct { __m512i mult, odd, even_round, odd_round, sign, right; } scaling;
+FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
+  const __m512i half = _mm512_loadu_si512(q->half + j), one = _mm512_set1_epi64(1ll << 31);
+  return (scaling){_mm512_loadu_si512(q->mult + j), _mm512_loadu_si512(q->odd + j),
+                   _mm512_or_si512(_mm512_slli_epi64(half, 32), one),
+                   _mm512_mask_mov_epi32(one, 0xAAAA, half),
+                   _mm512_loadu_si512(q->sign + j), _mm512_loadu_si512(q->right + j)};
+}
+/* 16 accumulators, less than 2^30 in size, to 32-bit results before the zero point: MBQM32 with its two roundings as
+ * (((2 acc mult + 2^31) >> 32) + half - (acc < 0)) >> right.  Where a product's sign differs from that of its
+ * accumulator it rounds to 0, and to 0 as well with one less. */
+FORCED __m512i requantize(__m512i acc, const scaling *c) {
+  __m512i twice = _mm512_add_epi32(acc, acc);
+  __m512i even = _mm512_add_epi64(_mm512_mul_epi32(twice, c->mult), c->even_round);
+  __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(twice, 32), c->odd), c->odd_round);
+  __m512i v = _mm512_castps_si512(_mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), 0x5555, _mm512_castsi512_ps(even)));
+  return _mm512_srav_epi32(_mm512_sub_epi32(v, _mm512_srlv_epi32(acc, c->sign)), c->right);
+}
+
+/* The same for accumulators of any size that may be shifted left, to bytes: lines of NR, their bias added. */
+static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, const int32_t *acc, const pl_columns *q,
+                                                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < n; i++) {
+      int32_t v = pl_mul_high(pl_shl32(acc[r * NR + i], q->left[j + i]), q->mult[j + i]);
+      v = pl_clamp32(pl_rdbpot(v, q->right[j + i]), q->low - q->zero_point, q->high - q->zero_point);
+      y[r * ldy + i] = (uint8_t)((v + q->zero_point) ^ q->flip);
+    }
+}
+
+typedef struct { __m512i zero_point, low, high, flip; } ends;
+FORCED ends ends_of(const pl_columns *q) {
+  return (ends){_mm512_set1_epi16((short)q->zero_point), _mm512_set1_epi8((char)q->low),
+                _mm512_set1_epi8((char)q->high), _mm512_set1_epi8((char)q->flip)};
+}
+/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes. */
+FORCED __m512i narrow(__m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
+  __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v0, v1), e->zero_point);
+  __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v2, v3), e->zero_point);
+  __m512i y = _mm512_max_epi8(_mm512_min_epi8(_mm512_packs_epi16(a, b), e->high), e->low);
+  return _mm512_xor_si512(y, e->flip);
+}
+
+/* The first n of 16 V bytes, V at least n / 16. */
+FORCED void store(int V, uint8_t *y, __m512i v, int n) {
+  if (V >= 3) {
+    if (n == 64) _mm512_storeu_si512(y, v);
+    else _mm512_mask_storeu_epi8(y, first_bytes(n), v);
+  } else if (V == 2) {
+    if (n == 32) _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(v));
+    else _mm256_mask_storeu_epi8(y, (__mmask32)first_bytes(n), _mm512_castsi512_si256(v));
+  } else {
+    if (n == 16) _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(v));
+    else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
+  }
+}
+#endif

@@ -1,0 +1,256 @@
+/* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
+#include "avx512vnni.h"
+
+enum { WRAP = 16 };
+
+/* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
+FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
+  __m512i ab0 = _mm512_unpacklo_epi8(a, b), ab1 = _mm512_unpackhi_epi8(a, b);
+  __m512i cd0 = _mm512_unpacklo_epi8(c, d), cd1 = _mm512_unpackhi_epi8(c, d);
+  out[0] = _mm512_unpacklo_epi16(ab0, cd0);
+  out[1] = _mm512_unpackhi_epi16(ab0, cd0);
+  out[2] = _mm512_unpacklo_epi16(ab1, cd1);
+  out[3] = _mm512_unpackhi_epi16(ab1, cd1);
+}
+
+/* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
+static uint8_t order[NR];
+
+FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e, int n,
+                   uint8_t *y) {
+  __m512i v[4];
+  if (__builtin_expect(q->left != NULL, 0)) {
+    int32_t line[NR];
+    uint8_t bytes[NR];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) _mm512_storeu_si512(line + LANES * i, acc[i]);
+    requantize_lines(1, NR, line, q, j, bytes, NR);
+    for (int i = 0; i < NR; i++)
+      if (order[i] < n) y[order[i]] = bytes[i];
+    return;
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) v[i] = requantize(acc[i], &scales[i]);
+  store(4, y, narrow(v[0], v[1], v[2], v[3], e), n);
+}
+
+/* Any filter, channel blocks that do not wrap.  With a weight zero point, its multiple of the taps' sum is taken off at
+ * the end. */
+static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  const uint8_t *p[PL_MAX_TAPS];
+  int16_t taps[4 * PL_MAX_TAPS];
+  const pl_tile shape = {.kr = 4};
+  const int groups = pl_tap_order(&shape, g->fh, g->fw, taps) / 4;
+  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
+  const int n = g->c < NR ? (int)g->c : NR;
+  const __mmask64 m = first_bytes(n);
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), ones = _mm512_set1_epi8(1);
+  const __m512i zero = _mm512_set1_epi32(w_zero), padding = _mm512_set1_epi8((char)(0));
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
+    pl_taps(g, at, 1, p);
+    for (ptrdiff_t b = 0; b < blocks; b++) {
+      const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
+      const int8_t *wb = w + b * groups * 4 * NR;
+      const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
+                                 scaling_of(q, j + 3 * LANES)};
+      __m512i acc[4], sum[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) acc[i] = _mm512_loadu_si512(q->bias + j + LANES * i), sum[i] = padding;
+      for (int group = 0; group < groups; group++, wb += 4 * NR) {
+        __m512i x[4], t[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+          int tap = taps[group * 4 + i];
+          t[i] = tap < 0 ? padding : _mm512_xor_si512(_mm512_maskz_loadu_epi8(m, p[tap] + c), mask);
+        }
+        interleave(t[0], t[1], t[2], t[3], x);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+          DOT(acc[i], x[i], _mm512_loadu_si512(wb + 64 * i));
+          if (w_zero) DOT(sum[i], x[i], ones);
+        }
+      }
+      if (w_zero)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) acc[i] = _mm512_sub_epi32(acc[i], _mm512_mullo_epi32(sum[i], zero));
+      finish(acc, scales, &own, j, &e, n, y + c);
+    }
+  }
+}
+
+/* The taps of an output line in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
+ * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from channel c0 on. */
+static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, ptrdiff_t c0, ptrdiff_t cc, int flip,
+                      uint8_t *to) {
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
+  const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
+  const int joined = g->stride == 1 && cc == g->c;
+  for (int y = 0; y < g->fh; y++)
+    for (int phase = 0; phase < g->stride; phase++, to += pixels * cc) {
+      const ptrdiff_t x = first + phase, s = g->stride;
+      /* pixels i of begin..end are in the image */
+      ptrdiff_t begin = x < 0 ? (s - 1 - x) / s : 0, end = x < g->width ? (g->width - x + s - 1) / s : 0;
+      if (end > pixels) end = pixels;
+      if (!g->row[y] || begin >= end) begin = end = pixels;
+      for (ptrdiff_t b = 0; b < begin * cc; b += 64) _mm512_storeu_si512(to + b, zero);
+      uint8_t *d = to + begin * cc;
+      const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * cc : cc;
+      const __mmask64 rest = first_bytes(bytes % 64);
+      const uint8_t *from = runs ? g->row[y] + (x + begin * s) * g->c + c0 : NULL;
+      for (ptrdiff_t run = 0; run < runs; run++, from += s * g->c, d += bytes) {
+        ptrdiff_t b = 0;
+        for (; b + 64 <= bytes; b += 64)
+          _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_loadu_si512(from + b), mask));
+        if (rest) _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + b), mask));
+      }
+      for (ptrdiff_t b = end * cc; b < pixels * cc; b += 64) _mm512_storeu_si512(to + b, zero);
+    }
+}
+
+/* One block of channels over the pixels of a chunk: `n` times 64 bytes, `step` apart in the lines and `y_step` in the
+ * output; of the last one `tail`.  tap[i]: where tap i begins, or -1. */
+FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, ptrdiff_t n, ptrdiff_t step, int tail,
+                  const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_step) {
+  const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
+  const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
+                             scaling_of(q, j + 3 * LANES)};
+  for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
+    __m512i acc[4], sum[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++) acc[v] = _mm512_loadu_si512(q->bias + j + LANES * v), sum[v] = none;
+#pragma GCC unroll 3
+    for (int g = 0; g < groups; g++) {
+      __m512i t[4], v[4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) t[k] = tap[4 * g + k] < 0 ? none : _mm512_loadu_si512(x + tap[4 * g + k]);
+      interleave(t[0], t[1], t[2], t[3], v);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        DOT(acc[k], v[k], _mm512_loadu_si512(w + (4 * g + k) * 64));
+        if (w_zero) DOT(sum[k], v[k], ones);
+      }
+    }
+    if (w_zero)
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; v++) acc[v] = _mm512_sub_epi32(acc[v], _mm512_mullo_epi32(sum[v], zero));
+    finish(acc, scales, q, j, e, i == n - 1 ? tail : 64, y);
+  }
+}
+
+/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels and of channels at a time. */
+static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  enum { AT_ONCE = 256, BYTES = 16384 }; /* channels, where blocks are whole; bytes that stay in the cache */
+  uint8_t lines[PL_DW_BYTES + 64];
+  int16_t taps[4 * PL_MAX_TAPS];
+  ptrdiff_t tap[4 * PL_MAX_TAPS];
+  const pl_tile shape = {.kr = 4};
+  const int groups = pl_tap_order(&shape, g->fh, g->fw, taps) / 4;
+  const int whole = g->c % NR == 0, reach = (g->fw - 1) * g->dilation / g->stride + 1;
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  ptrdiff_t blocks = 1; /* until they repeat */
+  while (blocks * NR % g->c && !whole) blocks++;
+  ptrdiff_t cc = whole ? NR : g->c;
+  while (whole && cc < g->c && cc < AT_ONCE && (reach + 4) * g->fh * g->stride * (cc + NR) <= BYTES) cc += NR;
+  const ptrdiff_t room = (reach + 4) * g->fh * g->stride * cc <= BYTES ? BYTES : PL_DW_BYTES;
+  ptrdiff_t most = room / (g->fh * g->stride * cc) - reach;
+  if (most < 1) most = 1;
+  for (ptrdiff_t c0 = 0; c0 < g->c; c0 += cc) {
+    if (c0 + cc > g->c) cc = g->c - c0;
+    if (whole) blocks = cc / NR;
+    for (ptrdiff_t at = 0; at < g->pixels; at += most) {
+      const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
+      const ptrdiff_t bytes = pixels * cc, step = whole ? cc : blocks * NR, y_step = whole ? g->c : step;
+      lay_lines(g, at * g->stride - g->pad, wide, c0, cc, flip, lines);
+      for (int i = 0; i < 4 * groups; i++) {
+        const int line = taps[i] / g->fw, x = taps[i] % g->fw * g->dilation;
+        tap[i] = taps[i] < 0 ? -1 : ((line * g->stride + x % g->stride) * wide + x / g->stride) * cc;
+      }
+      for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
+        const ptrdiff_t n = (bytes - b * NR + step - 1) / step, left = bytes - b * NR - (n - 1) * step;
+        const ptrdiff_t j = c0 + b * NR;
+        const int8_t *wb = w + j * 4 * groups;
+        const int tail = left < NR ? (int)left : NR;
+        uint8_t *to = y + at * g->c + j;
+        if (groups == 3 && g->fh == 3 && !w_zero)
+          block(3, 0, lines + b * NR, tap, n, step, tail, wb, &own, j, &e, to, y_step);
+        else
+          block(groups, w_zero, lines + b * NR, tap, n, step, tail, wb, &own, j, &e, to, y_step);
+      }
+    }
+  }
+}
+
+/* 3x3, stride 1, whole blocks: each column of three taps is loaded once, for the three outputs that it touches.  With a weight zero
+ * point, its multiple of the taps' sum is taken off each column. */
+FORCED void slide3x3(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), zero = _mm512_set1_epi32(w_zero);
+  const __m512i three_ones = _mm512_set1_epi32(0x00010101);
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  for (ptrdiff_t c = 0; c < g->c; c += NR) {
+    const scaling scales[4] = {scaling_of(q, c), scaling_of(q, c + LANES), scaling_of(q, c + 2 * LANES),
+                               scaling_of(q, c + 3 * LANES)};
+    const uint8_t *row[3];
+    ptrdiff_t step[3];
+    for (int i = 0; i < 3; i++) {
+      row[i] = (g->row[i] ? g->row[i] : g->zero) + c;
+      step[i] = g->row[i] ? g->c : 0;
+    }
+    const int8_t *wb = w + c * 12;
+    __m512i one[4], two[4], bias[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) one[i] = two[i] = bias[i] = _mm512_loadu_si512(q->bias + c + LANES * i);
+    /* columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad */
+    for (ptrdiff_t x = -2; x < g->pixels; x++) {
+      const ptrdiff_t column = x + 2 - g->pad;
+      const int inside = column >= 0 && column < g->width;
+      __m512i t[3], v[4], three[4];
+#pragma GCC unroll 3
+      for (int i = 0; i < 3; i++) {
+        const uint8_t *from = inside ? row[i] + column * step[i] : g->zero + c;
+        t[i] = _mm512_xor_si512(_mm512_loadu_si512(from), mask);
+      }
+      interleave(t[0], t[1], t[2], t[2], v);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) {
+        three[i] = bias[i];
+        DOT(one[i], v[i], _mm512_loadu_si512(wb + 64 * (8 + i)));
+        DOT(two[i], v[i], _mm512_loadu_si512(wb + 64 * (4 + i)));
+        DOT(three[i], v[i], _mm512_loadu_si512(wb + 64 * i));
+        if (w_zero) { /* at most 3 * 255, so 16-bit products of its low half suffice */
+          __m512i sum = _mm512_setzero_si512();
+          DOT(sum, v[i], three_ones);
+          sum = _mm512_madd_epi16(sum, zero);
+          one[i] = _mm512_sub_epi32(one[i], sum);
+          two[i] = _mm512_sub_epi32(two[i], sum);
+          three[i] = _mm512_sub_epi32(three[i], sum);
+        }
+      }
+      if (x >= 0) finish(one, scales, &own, c, &e, NR, y + x * g->c + c);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) one[i] = two[i], two[i] = three[i];
+    }
+  }
+}
+
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  const pl_tile shape = {.nr = NR, .wrap = WRAP};
+  if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && g->c % NR == 0) {
+    if (w_zero) slide3x3(g, flip, w_zero, w, q, y);
+    else slide3x3(g, flip, 0, w, q, y);
+  } else if (pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
+    wrapped(g, flip, w_zero, w, q, y);
+  } else {
+    any_filter(g, flip, w_zero, w, q, y);
+  }
+}
+
+void pl_fill_depthwise_avx512vnni(pl_slots *s);
+void pl_fill_depthwise_avx512vnni(pl_slots *s) {
+  for (int i = 0; i < NR; i++) order[i] = (uint8_t)(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
+  s->depthwise_q8 = depthwise_q8;
+  s->dw8 = (pl_tile){1, NR, NR, 4, 4, 1, 128, order, WRAP};
+}
