@@ -1,7 +1,6 @@
 /* What the 8-bit micro-kernels for AVX-512 with VNNI share: dot products, and the way from sums to bytes. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
-#include "rounding.h"
 #include "simd.h"
 #include <immintrin.h>
 
@@ -35,17 +34,6 @@ FORCED __m512i requantize(__m512i acc, const scaling *c) {
   return _mm512_srav_epi32(_mm512_sub_epi32(v, _mm512_srlv_epi32(acc, c->sign)), c->right);
 }
 
-/* The same for accumulators of any size that may be shifted left, to bytes: lines of NR, their bias added. */
-static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, const int32_t *acc, const pl_columns *q,
-                                                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  for (int r = 0; r < rows; r++)
-    for (int i = 0; i < n; i++) {
-      int32_t v = pl_mul_high(pl_shl32(acc[r * NR + i], q->left[j + i]), q->mult[j + i]);
-      v = pl_clamp32(pl_rdbpot(v, q->right[j + i]), q->low - q->zero_point, q->high - q->zero_point);
-      y[r * ldy + i] = (uint8_t)((v + q->zero_point) ^ q->flip);
-    }
-}
-
 typedef struct { __m512i zero_point, low, high, flip; } ends;
 FORCED ends ends_of(const pl_columns *q) {
   return (ends){_mm512_set1_epi16((short)q->zero_point), _mm512_set1_epi8((char)q->low),
@@ -59,6 +47,11 @@ FORCED __m512i narrow(__m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends
   return _mm512_xor_si512(y, e->flip);
 }
 
+/* Columns in their order again, which were in that of four vectors. */
+FORCED __m512i in_order(__m512i bytes) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+
 /* The first n of 16 V bytes, V at least n / 16. */
 FORCED void store(int V, uint8_t *y, __m512i v, int n) {
   if (V >= 3) {
@@ -70,6 +63,35 @@ FORCED void store(int V, uint8_t *y, __m512i v, int n) {
   } else {
     if (n == 16) _mm_storeu_si128((__m128i *)y, _mm512_castsi512_si128(v));
     else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
+  }
+}
+/* Accumulators of any size, which may be shifted left, to bytes: lines of NR.  Away from the rest, where they would take
+ * the registers.  linear: columns follow one another; else they lie as narrow() wants them. */
+static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, const int32_t *acc, int linear,
+                                                               const pl_columns *q, ptrdiff_t j, uint8_t *y,
+                                                               ptrdiff_t ldy) {
+  const ends e = ends_of(q);
+  const __m512i nudge = _mm512_set1_epi64(1 << 30);
+  for (int r = 0; r < rows; r++, acc += NR, y += ldy) {
+    __m512i v[4];
+    for (int i = 0; i < 4; i++) {
+      const ptrdiff_t at = j + i * LANES;
+      if (i * LANES >= n && linear) { /* parameters may end here */
+        v[i] = nudge;
+        continue;
+      }
+      __m512i x = _mm512_sllv_epi32(_mm512_loadu_si512(acc + i * LANES), _mm512_loadu_si512(q->left + at));
+      __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + at));
+      __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + at));
+      even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);
+      odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
+      x = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
+      __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + at));
+      x = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
+      v[i] = _mm512_srav_epi32(x, _mm512_loadu_si512(q->right + at));
+    }
+    __m512i bytes = narrow(v[0], v[1], v[2], v[3], &e);
+    store(4, y, linear ? in_order(bytes) : bytes, n);
   }
 }
 #endif

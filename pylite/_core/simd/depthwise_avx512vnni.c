@@ -21,12 +21,9 @@ FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_colum
   __m512i v[4];
   if (__builtin_expect(q->left != NULL, 0)) {
     int32_t line[NR];
-    uint8_t bytes[NR];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) _mm512_storeu_si512(line + LANES * i, acc[i]);
-    requantize_lines(1, NR, line, q, j, bytes, NR);
-    for (int i = 0; i < NR; i++)
-      if (order[i] < n) y[order[i]] = bytes[i];
+    requantize_lines(1, n, line, 0, q, j, y, 0);
     return;
   }
 #pragma GCC unroll 4

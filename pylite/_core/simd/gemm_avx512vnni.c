@@ -124,7 +124,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) _mm512_storeu_si512(lines + r * NR + v * LANES, acc[r][v]);
-    requantize_lines(R < rows ? R : rows, n, lines, q, j, y, ldy);
+    requantize_lines(R < rows ? R : rows, n, lines, 1, q, j, y, ldy);
     return;
   }
 #pragma GCC unroll 4
@@ -134,7 +134,6 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     for (int r = 0; r < R; r++) acc[r][v] = requantize(acc[r][v], &c);
   }
   const ends e = ends_of(q);
-  const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const int step = V == 3 ? 1 : 4 / V; /* rows that are narrowed to bytes at once */
 #pragma GCC unroll 12
   for (int r = 0; r < R; r += step)
@@ -142,7 +141,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
       __m512i v[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) v[i] = i < V || (V < 3 && r + i / V < R) ? acc[r + i / V][i % V] : acc[r][0];
-      __m512i bytes = _mm512_permutexvar_epi32(in_order, narrow(v[0], v[1], v[2], v[3], &e));
+      __m512i bytes = in_order(narrow(v[0], v[1], v[2], v[3], &e));
       store(V, y + r * ldy, bytes, n);
       if (V == 2) {
         if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xEE), n);
