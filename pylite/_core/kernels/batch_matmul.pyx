@@ -8,7 +8,18 @@ from libc.string cimport memcpy, memset
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
 from pylite._core.kernels.quantizing cimport quantization
-from pylite._core.simd cimport parallel_for, pl_columns, pl_pool, pl_slots, pl_tile, pool_threads, slots
+from pylite._core.simd cimport (
+    PL_SLACK,
+    parallel_for,
+    pl_columns,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    pl_tile,
+    pool_threads,
+    slots,
+)
 
 from pylite._core.kernels import conv16, conv_float
 from pylite._core.kernels.matmul import column_parameters
@@ -302,20 +313,22 @@ cdef void multiply_floats(const Batch *s, ptrdiff_t product, ptrdiff_t row, int 
     cdef const float *a
     cdef const float *panels = <const float *>(s.panels + (s.w.which[product] - s.base) * s.panel_bytes)
     cdef float *y = <float *>s.y + (s.y_which[product] * s.m + row) * s.n
-    cdef ptrdiff_t j, k = 0, piece, step, width, i
+    cdef pl_rows shape
+    cdef ptrdiff_t j, k = 0, piece, width, i
     cdef int r
     while True:
         piece = min(<ptrdiff_t>DEPTH, s.k - k)
-        a, step = x + k, s.x.row
+        shape.lines, shape.depth, shape.step, shape.pitch = 1, piece, s.x.row, 0
+        a = x + k
         if s.x.k != 1:
             for i in range(piece):
                 for r in range(rows):
                     strip[r * piece + i] = x[r + (k + i) * s.x.k]
-            a, step = strip, piece
+            a, shape.step = strip, piece
         j = j0
         while j < j1:
             width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
-            s.slots.gemm_f32(rows, <int>min(width, j1 - j), piece, a, step, panels + j * s.k + k * width, k == 0,
+            s.slots.gemm_f32(rows, <int>min(width, j1 - j), &shape, a, panels + j * s.k + k * width, k == 0,
                              k + piece == s.k, NULL, -INFINITY, INFINITY, y + j, s.n)
             j += width
         k += piece
@@ -352,7 +365,8 @@ cdef void multiply_words(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
 
 cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int rows, ptrdiff_t j0,
                          ptrdiff_t j1) noexcept nogil:
-    cdef uint8_t strip[2 * MAX_MR * DEPTH]
+    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_rows shape
     cdef uint8_t copies[MAX_MR * DEPTH]
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t acc[MAX_MR * MAX_NR]
@@ -377,6 +391,7 @@ cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
         while k < s.k:
             piece = min(<ptrdiff_t>DEPTH, s.k - k)
             size = padded(piece, s.tile.ka)
+            shape = pl_gathered(size)
             if j == j0 or s.k > DEPTH:
                 for r in range(rows):
                     src[r] = x + r * x_row + k
@@ -386,15 +401,16 @@ cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
                             copies[r * DEPTH + i] = x[r + (k + i) * s.x.k]
                     for r in range(rows):
                         src[r] = copies + r * DEPTH
-                s.slots.strip_q8(rows, 1, piece, src, 0, strip, size, part if s.w_zero else NULL)
+                s.slots.strip_q8(rows, 1, piece, src, 0, strip, size)
                 if s.w_zero:
+                    s.slots.sums_q8(rows, &shape, piece, strip, part)
                     for r in range(rows):
                         terms[r] -= s.w_zero * part[r]
             if s.kind == BYTES and s.k <= DEPTH:
-                s.slots.gemm_q8(rows, n, size, strip, panels + j * s.deep, terms if s.w_zero else NULL, &columns, j,
+                s.slots.gemm_q8(rows, n, &shape, strip, panels + j * s.deep, terms if s.w_zero else NULL, &columns, j,
                                 <uint8_t *>s.y + line + j, s.n)
             else:
-                s.slots.gemm_s32(rows, n, size, strip, panels + j * s.deep + k * width, acc, MAX_NR)
+                s.slots.gemm_s32(rows, n, &shape, strip, panels + j * s.deep + k * width, acc, MAX_NR)
             k += piece
         for r in range(rows):
             if s.kind == HYBRID:
