@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import binding
 from pylite._core import simd
-from pylite.errors import ModelError, UnsupportedOpError
+from pylite.errors import ModelError
 from pylite.schema import load
 from pylite.schema.packing import unpack
 
@@ -76,8 +76,12 @@ def _key(argument):
 def _typed(tensor):
     """A constant's elements, unpacked, read-only."""
     if tensor.sparsity is not None:
-        raise UnsupportedOpError(f"tensor {tensor.name!r} (tensor {tensor.index}) is stored sparse; convert the model "
-                                 "with dense weights")
-    array = unpack(tensor.data, tensor.dtype, tensor.shape)
+        from pylite.schema.sparse import densify
+        try:
+            array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
+        except ValueError as error:
+            raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+    else:
+        array = unpack(tensor.data, tensor.dtype, tensor.shape)
     array.flags.writeable = False
     return array

@@ -1,0 +1,65 @@
+"""Sparse constants: the values that a file stores, spread over a dense array."""
+import numpy as np
+
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+
+
+def densify(data, dtype, shape, sparsity):
+    """The bytes of a sparse constant -> array of `shape` in NUMPY_DTYPES[dtype], zero where nothing is stored.
+
+    Raises ValueError when layout and bytes do not fit.
+    """
+    bits = DTYPE_BITS[dtype]
+    if bits is None or bits < 8:
+        raise ValueError(f"{dtype} cannot be stored sparse")
+    at = _walk(shape, sparsity)
+    if len(data) != len(at) * (bits // 8):
+        raise ValueError(f"{len(data)} bytes are stored where its sparse layout has room for {len(at)} elements")
+    values = data.view(NUMPY_DTYPES[dtype])
+    dense = np.zeros(int(np.prod(shape)), values.dtype)
+    dense[at] = values
+    return dense.reshape(shape)
+
+
+def _walk(shape, sparsity):
+    """The place in the dense array of each value: dimension after dimension, as they are traversed.
+
+    The original dimensions are numbered first, then the blocks', each of which divides one of them.
+    """
+    rank, total = len(shape), int(np.prod(shape))
+    strides = np.cumprod([1, *shape[:0:-1]])[::-1].tolist() if rank else []
+    sizes, steps = list(shape), list(strides)
+    by_dimension = dict(zip(sparsity.traversal_order, sparsity.dimensions, strict=True))
+    for block, dimension in enumerate(sparsity.block_map, rank):
+        size = by_dimension[block].size
+        if size < 1 or sizes[dimension] % size or steps[dimension] != strides[dimension]:
+            raise ValueError(f"blocks of {size} do not divide its dimension {dimension} of {sizes[dimension]}")
+        sizes[dimension] //= size
+        steps[dimension] *= size
+        sizes.append(size)
+        steps.append(strides[dimension])
+    at = np.zeros(1, np.int64)
+    for number, dimension in zip(sparsity.traversal_order, sparsity.dimensions, strict=True):
+        size, step = sizes[number], steps[number]
+        if dimension.format == "DENSE":
+            if dimension.size != size:
+                raise ValueError(f"a sparse layout with {dimension.size} places along a dimension of {size}")
+            if len(at) * size > total:
+                raise ValueError("its sparse layout has more places than elements")
+            at = (at[:, None] + np.arange(size) * step).reshape(-1)
+        else:
+            at = _compressed(at, size, step, dimension, total)
+    return at
+
+
+def _compressed(at, size, step, dimension, total):
+    segments, indices = (np.asarray(a, np.int64) for a in (dimension.segments, dimension.indices))
+    if len(segments) != len(at) + 1 or segments[0] != 0 or segments[-1] != len(indices):
+        raise ValueError(f"{len(segments)} segments for {len(at)} rows and {len(indices)} indices of a sparse "
+                         "dimension")
+    counts = np.diff(segments)
+    if (counts < 0).any() or len(indices) > total:
+        raise ValueError("the segments of a sparse dimension are out of order")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < size:
+        raise ValueError(f"an index of a sparse dimension lies outside its {size} places")
+    return np.repeat(at, counts) + indices * step
