@@ -8,7 +8,16 @@ from libc.string cimport memcpy, memmove, memset
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
 from pylite._core.kernels.quantizing cimport quantization
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport (
+    PL_SLACK,
+    parallel_for,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    pl_tile,
+    slots,
+)
 
 from pylite._core.kernels import conv_float, matmul
 
@@ -100,6 +109,7 @@ cdef void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdif
     """y[r][j .. j + nr] += x[r] times those columns of w; y is the first row's first column."""
     cdef ptrdiff_t r = 0, some, i
     cdef int n = <int>min(nr, w.columns - j)
+    cdef pl_rows shape
     if w.diagonal != NULL:
         for r in range(rows):
             for i in range(j, j + n):
@@ -108,10 +118,11 @@ cdef void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdif
     if w.panels == NULL or x.x == NULL:
         return
     if w.sums == NULL:
+        shape.lines, shape.depth, shape.step, shape.pitch = 1, w.depth, x.step, 0
         while r < rows:
             some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>some, n, w.depth, x.x + r * x.step, x.step, <const float *>w.panels + j * w.depth, 0,
-                             0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
+            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.depth, 0, 0,
+                             NULL, -INFINITY, INFINITY, y + r * step + j, step)
             r += some
         return
     while r < rows:
@@ -122,7 +133,8 @@ cdef void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdif
 
 cdef void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
                     float *y, ptrdiff_t step) noexcept nogil:
-    cdef uint8_t strip[2 * MAX_MR * DEPTH]
+    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_rows shape
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const pl_tile *t = &e.slots.q8
@@ -135,8 +147,9 @@ cdef void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_
         size = padded(piece, t.ka)
         for r in range(rows):
             src[r] = <const uint8_t *>x.q + (row + r) * x.depth + k
-        e.slots.strip_q8(rows, 1, piece, src, 0, strip, size, NULL)
-        e.slots.gemm_s32(rows, n, size, strip, panel + k * width, acc, MAX_NR)
+        e.slots.strip_q8(rows, 1, piece, src, 0, strip, size)
+        shape = pl_gathered(size)
+        e.slots.gemm_s32(rows, n, &shape, strip, panel + k * width, acc, MAX_NR)
         k += piece
     for r in range(rows):
         e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + t.offset, w.sums + j, w.scales + j,

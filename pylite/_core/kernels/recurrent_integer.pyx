@@ -6,7 +6,16 @@ from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.simd cimport (
+    PL_SLACK,
+    parallel_for,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    pl_tile,
+    slots,
+)
 
 cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time
@@ -53,7 +62,8 @@ cdef list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth
 cdef void multiply(const pl_slots *rung, const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n,
                    int flip, int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows of x times columns j .. j + n; sums: of each row with the tile's offset, or NULL."""
-    cdef uint8_t strip[2 * MAX_MR * DEPTH]
+    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_rows shape
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t part[MAX_MR]
     cdef const pl_tile *t = &rung.q8
@@ -67,9 +77,11 @@ cdef void multiply(const pl_slots *rung, const Matrix *w, const int8_t *x, ptrdi
         size = padded(piece, t.ka)
         for r in range(rows):
             src[r] = <const uint8_t *>x + r * step + k
-        rung.strip_q8(rows, 1, piece, src, flip, strip, size, part if sums != NULL else NULL)
-        rung.gemm_s32(rows, n, size, strip, w.panels + j * w.deep + k * width, acc, MAX_NR)
+        rung.strip_q8(rows, 1, piece, src, flip, strip, size)
+        shape = pl_gathered(size)
+        rung.gemm_s32(rows, n, &shape, strip, w.panels + j * w.deep + k * width, acc, MAX_NR)
         if sums != NULL:
+            rung.sums_q8(rows, &shape, piece, strip, part)
             for r in range(rows):
                 sums[r] += part[r]
         k += piece
