@@ -42,7 +42,7 @@ class Model:
         """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
         if tensor.data is None:
             return None
-        key = id(tensor)
+        key = _identity(tensor)
         array = self._constants.get(key)
         if array is None:
             array = self._constants[key] = _typed(tensor)
@@ -54,7 +54,7 @@ class Model:
         value = packed.value
         if not value.fixed:
             return function(value.data, *packed.args)
-        key = (packed.function, id(value.tensor), simd.current, *map(_key, packed.args))
+        key = (packed.function, _identity(value.tensor), simd.current, *map(_key, packed.args))
         with self._lock:
             if key not in self._packed:
                 self._packed[key] = function(value.data, *packed.args)
@@ -67,6 +67,13 @@ class Model:
         for result in self._packed.values():
             arrays += result if isinstance(result, tuple) else [result]
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+
+def _identity(tensor):
+    """What constants with the same contents have in common: their buffer, which subgraphs may share."""
+    if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
+        return id(tensor)
+    return tensor.buffer, tensor.dtype, tensor.shape
 
 
 def _key(argument):

@@ -101,9 +101,10 @@ def _compare(path, layers):
     for detail, array in zip(ours.get_input_details(), inputs[0], strict=True):
         ours.resize_tensor_input(detail["index"], array.shape)
     ours.allocate_tensors()
-    worst = Result("equal", "", nodes)
+    worst, results = Result("equal", "", nodes), []
     for run, arrays in enumerate(inputs):
-        for o, (got, want) in enumerate(zip(_run(ours, arrays), expected[run], strict=True)):
+        results.append(_run(ours, arrays))
+        for o, (got, want) in enumerate(zip(results[run], expected[run], strict=True)):
             worst.take(*difference(got, want), f"run {run}, output {o}: ")
         if layers and worst.status == "DIFFERS":
             worst.layers = _first_differences(ours, theirs, run, inputs)
@@ -114,8 +115,7 @@ def _compare(path, layers):
             by_node.detail = f"node by node; as a whole {worst.detail}. {by_node.detail}"
         worst = by_node
     if worst.status != "DIFFERS":
-        ours.reset_all_variables()
-        text = _variants(path, inputs, [_run(ours, arrays) for arrays in inputs])
+        text = _variants(path, inputs, results)
         if text:
             return Result("DIFFERS", text, nodes)
     return worst

@@ -215,3 +215,23 @@ def test_an_empty_hash_table():
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match=r"HASHTABLE_FIND failed: .*before anything was imported"):
         interpreter.invoke()
+
+
+def test_subgraphs_share_weights():
+    """A constant of two subgraphs with one buffer is unpacked and packed once."""
+    m = ModelBuilder()
+    weights = np.arange(48, dtype=np.float32).reshape(6, 8)
+    for subgraph in range(2):
+        m.subgraph(f"subgraph {subgraph}")
+        x, y = m.tensor("x", (3, 8)), m.tensor("y", (3, 6))
+        w = m.constant("w", weights) if not subgraph else m.tensor("w", weights.shape, buffer=1)
+        m.operator("FULLY_CONNECTED", [x, w, None], [y])
+        m.inputs([x])
+        m.outputs([y])
+        m.signature(f"run {subgraph}", {"x": x}, {"y": y})
+    interpreter = pylite.Interpreter(model_content=m.build())
+    x, sizes = np.ones((3, 8), np.float32), []
+    for key in ("run 0", "run 1"):
+        np.testing.assert_array_equal(interpreter.get_signature_runner(key)(x=x)["y"], x @ weights.T)
+        sizes.append(interpreter._model.packed_bytes)
+    assert sizes[0] == sizes[1] > 0
