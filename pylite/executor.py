@@ -10,6 +10,7 @@ from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
+FOLLOWING = 64      # parts that are kept for what a first part finds; half as many for each further one
 
 
 class Executor:
@@ -259,11 +260,11 @@ class Executor:
         return held
 
     def _evict(self, cache, depth=0):
-        """Forget the shapes used longest ago: beyond CACHED, or while outgrown arenas weigh more than the present."""
-        arena = self._arenas[depth]
+        """Forget what was used longest ago: beyond a number, or while outgrown arenas weigh more than the present."""
+        arena, most = self._arenas[depth], max(1, FOLLOWING >> depth) if depth else CACHED
         for key in list(cache)[:-1]:
             outgrown = {id(a.arena): a.arena.nbytes for a in cache.values() if a.arena is not arena}
-            if len(cache) <= max(1, CACHED >> depth) and sum(outgrown.values()) <= arena.nbytes:
+            if len(cache) <= most and sum(outgrown.values()) <= arena.nbytes:
                 break
             del cache[key]
 

@@ -1,5 +1,11 @@
-"""SLICE and STRIDED_SLICE: a regular part of a tensor, as a strided view that is copied."""
-from pylite.node import Alias
+"""SLICE and STRIDED_SLICE: a regular part of a tensor, as a strided view that is copied.
+
+Where only the place of the part is computed, not its size, the kernel looks at it when it runs.
+"""
+import numpy as np
+
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Alias, Call
 from pylite.ops.moves import INDICES, copy, integers, movable
 from pylite.registry import register
 from pylite.shapes import contiguous_strides
@@ -12,6 +18,68 @@ def lower_window(node, window):
     if y.size == x.size and all(stride >= 0 for stride in strides):
         return Alias(y, x)
     return copy(x.view(shape, strides, offset), y)
+
+
+def floating(node, sized, wrap):
+    """(shape, axes) where only the place of the window is computed, not its size, else None; see movement.CopyFrom.
+
+    sized: elements of each of the axes that begin speaks of, None for a whole one; wrap: may places be below 0?
+    """
+    x = node.inputs[0]
+    if node.inputs[1].data is not None or node.inputs[1].shape != (len(sized),) or len(sized) > len(x.shape):
+        return None
+    axes = [(0, 0, 0) if count is None else (step * NUMPY_DTYPES[x.dtype].itemsize, n - count, n if wrap else 0)
+            for count, n, step in zip(sized, x.shape, contiguous_strides(x.shape), strict=False)]
+    if any(room < 0 for _, room, _ in axes):
+        return None
+    shape = [n if count is None else count for n, count in zip(x.shape, sized, strict=False)]
+    return (*shape, *x.shape[len(sized):]), np.array(axes, np.int64).reshape(len(axes), 3)
+
+
+def lower_floating(node, found):
+    x, begin, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    shape, axes = found
+    return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes)
+
+
+def floating_slice(node):
+    size = node.inputs[2].data
+    return None if size is None or (size < 0).any() else floating(node, integers(size), False)
+
+
+def floating_strided_slice(node):
+    """Entries that take one element and drop the axis, or take the whole axis."""
+    o, step = node.options, node.inputs[3].data
+    if step is None or o.ellipsis_mask or o.new_axis_mask or o.shrink_axis_mask & o.begin_mask:
+        return None
+    whole, sized = o.begin_mask & o.end_mask, []
+    for i, by in enumerate(integers(step)):
+        if not o.shrink_axis_mask >> i & 1 and not (whole >> i & 1 and by == 1):
+            return None
+        sized.append(1 if o.shrink_axis_mask >> i & 1 else None)
+    return floating(node, sized, True) if 0 not in step else None
+
+
+def infer_slice(node):
+    found = floating_slice(node)
+    return [slice_window(node)[0] if found is None else found[0]]
+
+
+def lower_slice(node):
+    found = floating_slice(node)
+    return lower_window(node, slice_window(node)) if found is None else lower_floating(node, found)
+
+
+def infer_strided_slice(node):
+    found = floating_strided_slice(node)
+    if found is None:
+        return [strided_window(node)[0]]
+    return [tuple(n for i, n in enumerate(found[0]) if not node.options.shrink_axis_mask >> i & 1)]
+
+
+def lower_strided_slice(node):
+    found = floating_strided_slice(node)
+    return lower_window(node, strided_window(node)) if found is None else lower_floating(node, found)
 
 
 def slice_window(node):
@@ -32,8 +100,7 @@ def reference_slice(x, begin, size, options):
 
 
 register("SLICE", versions=(1, 8), types=movable(f"T {INDICES} {INDICES} -> T"),
-         infer=lambda node: [slice_window(node)[0]], lower=lambda node: lower_window(node, slice_window(node)),
-         reference=reference_slice)
+         infer=infer_slice, lower=lower_slice, reference=reference_slice)
 
 
 def strided_window(node):
@@ -113,5 +180,5 @@ def reference_strided_slice(x, begin, end, step, options):
 
 
 register("STRIDED_SLICE", versions=(1, 8), types=movable("T int32 int32 int32 -> T"),
-         infer=lambda node: [strided_window(node)[0]], lower=lambda node: lower_window(node, strided_window(node)),
+         infer=infer_strided_slice, lower=lower_strided_slice,
          reference=reference_strided_slice)

@@ -108,6 +108,55 @@ def test_strided_slice(m, rng, dtype):
     return [rng.standard_normal(shape).astype(np.float32), begin, end]
 
 
+@differential("int8", "float32", "int64", count=10)
+def test_slice_at_a_computed_place(m, rng, dtype):
+    shape = rng.integers(1, 6, rng.integers(1, 5))
+    kind = str(rng.choice(["int32", "int64"]))
+    size = np.array([rng.integers(1, n + 1) for n in shape], kind)
+    begin = np.array([rng.integers(0, n - s + 1) for n, s in zip(shape, size, strict=True)], kind)
+    x, b, y = m.tensor("x", shape, dtype), m.tensor("b", begin.shape, kind), m.tensor("y", size, dtype)
+    m.operator("SLICE", [x, b, m.constant("size", size)], [y])
+    m.inputs([x, b])
+    m.outputs([y])
+    return [draw(rng, shape, dtype), begin]
+
+
+@differential("int8", "float32", "int64", count=10)
+def test_element_at_a_computed_place(m, rng, dtype):
+    shape = rng.integers(1, 6, rng.integers(1, 5))
+    entries = int(rng.integers(1, len(shape) + 1))
+    begin = np.array([rng.integers(-n, n) for n in shape[:entries]], np.int32)
+    shrink = int(rng.integers(1, 1 << entries))
+    whole = ~shrink & (1 << entries) - 1
+    left = [int(n) for i, n in enumerate(shape) if not shrink >> i & 1]
+    x, b, e = m.tensor("x", shape, dtype), m.tensor("b", begin.shape, "int32"), m.tensor("e", begin.shape, "int32")
+    y = m.tensor("y", left, dtype)
+    m.operator("STRIDED_SLICE", [x, b, e, m.constant("by", np.ones(entries, np.int32))], [y], shrink_axis_mask=shrink,
+               begin_mask=whole, end_mask=whole)
+    m.inputs([x, b, e])
+    m.outputs([y])
+    return [draw(rng, shape, dtype), begin, begin + 1]
+
+
+def test_a_computed_place_outside():
+    m = ModelBuilder()
+    x, b, y = m.tensor("x", (4,)), m.tensor("b", (1,), "int32"), m.tensor("y", (3,))
+    m.operator("SLICE", [x, b, m.constant("size", np.array([3], np.int32))], [y])
+    m.inputs([x, b])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.arange(4, dtype=np.float32))
+    for begin in (0, 1):
+        interpreter.set_tensor(b, np.array([begin], np.int32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [begin, begin + 1, begin + 2]
+    for begin in (-1, 2):
+        interpreter.set_tensor(b, np.array([begin], np.int32))
+        with pytest.raises(RuntimeError, match=r"node 0 SLICE failed: the part to copy begins outside"):
+            interpreter.invoke()
+
+
 @differential("int32", "int64", count=8)
 def test_pad(m, rng, dtype):
     shape = tuple(rng.integers(1, 4, 3))

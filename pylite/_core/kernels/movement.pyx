@@ -1,6 +1,6 @@
 """Kernels that move elements, whatever their type."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -175,6 +175,45 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             y -= self.shape[i] * self.ys[i]
             index[i] = 0
             i -= 1
+
+
+cdef class CopyFrom(Copy):
+    """Copy of a window whose place is computed: along each axis x, which shows it at 0, begins at `begin`.
+
+    begin: (n,) int32 or int64; axes: (n, 3) int64: the bytes of a step, the last place where the window still fits,
+    and the axis's size where places below 0 count from its end, else 0.
+    """
+    ERRORS = {1: "the part to copy begins outside the tensor"}
+    cdef Py_buffer begin_buffer
+    cdef const int64_t[:, ::1] axes
+    cdef const uint8_t *origin
+
+    def __init__(self, x, y, begin, const int64_t[:, ::1] axes):
+        super().__init__(x, y)
+        PyObject_GetBuffer(begin, &self.begin_buffer, PyBUF_STRIDES)
+        self.axes, self.origin = axes, self.x
+        self.fn = <kernel_fn>copy_from
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.begin_buffer)
+
+
+cdef int copy_from(CopyFrom self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t at
+    self.x = self.origin
+    for i in range(self.axes.shape[0]):
+        if self.begin_buffer.itemsize == 4:
+            at = (<const int32_t *>self.begin_buffer.buf)[i]
+        else:
+            at = (<const int64_t *>self.begin_buffer.buf)[i]
+        if self.axes[i, 2] and at < 0:
+            at = max(0, at + self.axes[i, 2])
+        if self.axes[i, 0]:
+            if at < 0 or at > self.axes[i, 1]:
+                return 1
+            self.x += at * self.axes[i, 0]
+    return copy(self, pool)
 
 
 cdef class LookUpRows(Kernel):
