@@ -35,10 +35,14 @@ def run(module, model, inputs, **options):
     ("GATHER", [WORDS[0]], [[2, 0, 0]], WORDS[0, [2, 0, 0]], {"axis": 0}),
     ("SLICE", [WORDS], [[1, 0], [1, 3]], WORDS[1:, :3], {}),
     ("STRIDED_SLICE", [WORDS], [[0, 3], [2, 0], [1, -2]], WORDS[:, 3:0:-2], {}),
+    ("TILE", [WORDS[:1]], [[2, 3]], np.tile(WORDS[:1], (2, 3)), {}),
+    ("GATHER_ND", [WORDS], [[[1, 2], [0, 0]]], WORDS[[1, 0], [2, 0]], {"version": 4}),
+    ("EQUAL", [WORDS, WORDS[:, ::-1]], [], np.asarray(WORDS[:, ::-1] == WORDS, bool), {}),
+    ("NOT_EQUAL", [WORDS, WORDS[:, ::-1]], [], np.asarray(WORDS[:, ::-1] != WORDS, bool), {}),
     ("SHAPE", [WORDS], [], np.array([2, 4], np.int32), {"out_type": "int32"}),
 ])
 def test_ops(name, inputs, constants, want, options):
-    model = op(name, inputs, constants, want.shape, "int32" if name == "SHAPE" else "string", **options)
+    model = op(name, inputs, constants, want.shape, "string" if want.dtype == object else want.dtype.name, **options)
     for got in (run(pylite, model, inputs), run(pylite, model, inputs, guard_bands=True),
                 run(peer(), model, inputs)):
         assert got.dtype == want.dtype

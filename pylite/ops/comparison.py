@@ -3,6 +3,7 @@ from struct import pack
 
 import numpy as np
 
+from pylite.node import Call
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
 from pylite.ops.wide import BINARY, wide_binary
 from pylite.quantization import common_scale, quantize_multiplier
@@ -19,6 +20,8 @@ _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("
 def lower_comparison(node):
     op, exchanged = _OPS[node.name]
     a, b = node.inputs[:2]
+    if a.dtype == "string":             # lowering takes the reference instead
+        return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a
     if a.dtype in ROWS:
@@ -41,11 +44,12 @@ def lower_logical(node):
 
 
 _ORDERED = [f"{t} {t} -> bool" for t in NUMBERS]
+_EQUAL = [*_ORDERED, "bool bool -> bool", "string string -> bool"]
 for _name, _versions, _reference in (
-        ("EQUAL", 5, np.equal), ("NOT_EQUAL", 4, np.not_equal), ("LESS", 3, np.less), ("LESS_EQUAL", 2, np.less_equal),
-        ("GREATER", 2, np.greater), ("GREATER_EQUAL", 3, np.greater_equal)):
+        ("EQUAL", 5, lambda a, b, *_: a == b), ("NOT_EQUAL", 4, lambda a, b, *_: a != b), ("LESS", 3, np.less),
+        ("LESS_EQUAL", 2, np.less_equal), ("GREATER", 2, np.greater), ("GREATER_EQUAL", 3, np.greater_equal)):
     register(_name, versions=(1, _versions), infer=infer_broadcast, lower=lower_comparison, reference=_reference,
-             types=[*_ORDERED, "bool bool -> bool"] if "EQUAL" in (_name, _name[4:]) else _ORDERED)
+             types=_EQUAL if _name in ("EQUAL", "NOT_EQUAL") else _ORDERED)
 for _name, _reference in (("LOGICAL_AND", np.logical_and), ("LOGICAL_OR", np.logical_or)):
     register(_name, types=["bool bool -> bool"], infer=infer_broadcast, lower=lower_logical, reference=_reference)
 register("LOGICAL_NOT", types=["bool -> bool"], infer=infer_same, lower=lambda node: unary(node, "not_bool"),

@@ -72,3 +72,27 @@ def score_table(value):
 register(NAME, versions=(1, 100), types=[f"{b} {s} {b} -> float32 float32 float32 float32"
                                          for b in ("float32", "uint8", "int8") for s in ("float32", "uint8", "int8")],
          infer=infer_detection, lower=lower_detection)
+
+
+# ---- NON_MAX_SUPPRESSION_V4 and _V5 --------------------------------------------------------------------------------
+def infer_non_max_suppression(node):
+    boxes, scores = node.inputs[:2]
+    most = int(node.constant(2, "maximum output size").reshape(-1)[0])
+    if len(boxes.shape) != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or most < 0:
+        raise node.error(f"of shape {list(boxes.shape)} should be boxes of 4, with scores of shape {list(scores.shape)}, "
+                         f"of which {most} are to be chosen", boxes)
+    return [(most,)] * (len(node.outputs) - 1) + [()]
+
+
+def lower_non_max_suppression(node):
+    boxes, scores = node.inputs[:2]
+    limits = [value.flat for value in node.inputs[3:]]
+    chosen, *chosen_scores, count = node.outputs
+    return Call("detection.NonMaxSuppression", boxes, scores, *limits, *[None] * (3 - len(limits)), chosen,
+                chosen_scores[0] if chosen_scores else None, count.flat, Scratch((scores.size, 3), "int32"))
+
+
+register("NON_MAX_SUPPRESSION_V4", types=["float32 float32 int32 float32 float32 -> int32 int32"],
+         infer=infer_non_max_suppression, lower=lower_non_max_suppression)
+register("NON_MAX_SUPPRESSION_V5", types=["float32 float32 int32 float32 float32 float32 -> int32 float32 int32"],
+         infer=infer_non_max_suppression, lower=lower_non_max_suppression)

@@ -163,7 +163,8 @@ def infer_bitcast(node):
 
 
 _WHOLE = "|".join(t for t in MOVABLE if (DTYPE_BITS[t] or 0) >= 8)
-register("BITCAST", types=[f"{_WHOLE} -> {_WHOLE}", "int4 -> int4", "uint4 -> uint4", "int2 -> int2"], infer=infer_bitcast,
+_PACKED = [f"{t} -> {t}" for t in ("int4", "uint4", "int2")]
+register("BITCAST", types=[f"{_WHOLE} -> {_WHOLE}", *_PACKED], infer=infer_bitcast,
          lower=lambda node: Alias(node.outputs[0], node.inputs[0]))
 
 

@@ -109,3 +109,31 @@ def test_a_box_inside_out_is_refused_when_run():
 def test_bad_options_are_refused(options, text):
     with pytest.raises(OpError, match=text):
         small_model(**options).allocate_tensors()
+
+
+def non_max_suppression(m, rng, name, sigma=()):
+    n, most = int(rng.integers(0 if rng.random() < 0.1 else 1, 60)), int(rng.integers(1, 30))
+    boxes = np.concatenate([rng.random((n, 2)) * 3, rng.random((n, 2)) * 3], 1).astype(np.float32)
+    scores = rng.integers(0, 20, n).astype(np.float32) / 20 if rng.random() < 0.5 else rng.random(n, np.float32)
+    numbers = [np.array(v, np.float32) for v in (rng.choice([0.3, 0.5, 0.8]), rng.choice([0, 0.2]), *sigma)]
+    inputs = [m.tensor("boxes", boxes.shape), m.tensor("scores", scores.shape)]
+    inputs.append(m.constant("most", np.array(most, np.int32)))
+    inputs += [m.constant(f"limit{i}", v) for i, v in enumerate(numbers)]
+    outputs = [m.tensor("chosen", (), "int32")]
+    if sigma:
+        outputs.append(m.tensor("scores", ()))
+    outputs.append(m.tensor("count", (), "int32"))
+    m.operator(name, inputs, outputs)
+    m.inputs(inputs[:2])
+    m.outputs(outputs)
+    return [boxes, scores]
+
+
+@differential("float32", count=40)
+def test_non_max_suppression_v4(m, rng, dtype):
+    return non_max_suppression(m, rng, "NON_MAX_SUPPRESSION_V4")
+
+
+@differential("float32", count=40)
+def test_non_max_suppression_v5(m, rng, dtype):
+    return non_max_suppression(m, rng, "NON_MAX_SUPPRESSION_V5", (rng.choice([0, 0.1, 0.5, 2]),))
