@@ -148,11 +148,14 @@ class Executor:
             self.callees.update(*[other.callees for other in self.callees])
         return self.current
 
-    def entry(self):
-        """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx."""
+    def entry(self, whole=False):
+        """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
+
+        whole: with the inputs that nothing reads.
+        """
         part = self.current
         read = {i for operator in self.subgraph.operators for i in operator.inputs}.union(self.subgraph.outputs)
-        ins = [raw(part.array(i)) if i in read else None for i in self.subgraph.inputs]
+        ins = [raw(part.array(i)) if whole or i in read else None for i in self.subgraph.inputs]
         outs = [raw(part.array(i)) for i in self.subgraph.outputs]
         return part.program, part.failure, ins, outs
 

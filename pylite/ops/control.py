@@ -42,16 +42,13 @@ def in_loop(node, others):
 
 
 def calling(node, others, make, shapes):
-    """The Call that make(entries of the callees) gives, or one that lets Python evaluate the node.
-
-    shapes: of the callees' inputs.
+    """The Call that make() gives, once the callees are prepared for inputs of these `shapes`, or one that lets Python
+    evaluate the node.
     """
     if in_loop(node, others):
-        entries = []
         for other in others:
             other.prepared(shapes)
-            entries.append(other.entry())
-        return make(entries)
+        return make()
     evaluate, count = EVALUATE[node.name], len(node.inputs)
 
     def run(*arrays):
@@ -91,11 +88,11 @@ def infer_branch(node):
 def lower_branch(node):
     which, others, inputs = branches(node)
 
-    def make(entries):
+    def make():
         arrays = operands([*inputs, *node.outputs])
         if which is None:
-            return Call("control.Block", entries[0], *arrays)
-        return Call("control.Branch", entries, which.flat, *arrays)
+            return Call("control.Block", others[0].entry(), *arrays)
+        return Call("control.Branch", [other.entry() for other in others], which.flat, *arrays)
     return calling(node, others, make, [x.shape for x in inputs])
 
 
@@ -134,8 +131,11 @@ def infer_while(node):
 
 
 def lower_while(node):
-    return calling(node, loop(node), lambda entries: Call("control.While", *entries, *operands(node.inputs),
-                                                          *operands(node.outputs)), [x.shape for x in node.inputs])
+    test, body = loop(node)
+
+    def make():
+        return Call("control.While", test.entry(), body.entry(whole=True), *operands(node.inputs + node.outputs))
+    return calling(node, [test, body], make, [x.shape for x in node.inputs])
 
 
 def evaluate_while(node, *arrays):
@@ -164,7 +164,7 @@ def infer_once(node):
 
 def lower_once(node):
     other, flag = initializer(node)
-    return calling(node, [other], lambda entries: Call("control.Once", entries[0], flag), [])
+    return calling(node, [other], lambda: Call("control.Once", other.entry(), flag), [])
 
 
 def evaluate_once(node):

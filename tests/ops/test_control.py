@@ -59,6 +59,22 @@ def test_while(m, rng, dtype):
     return [rng.integers(0, 6, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
 
 
+@differential("float32", count=4)
+def test_while_with_a_variable_that_is_only_written(m, rng, dtype):
+    n, x, y, z = start(m)
+    left = m.tensor("left", (1,), "int32")
+    m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=1, body_subgraph_index=2)
+    finish(m, y, z, left)
+    counter(m)
+    m.subgraph("body")
+    n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
+    a, b = m.constant("a", np.array([1, 2], np.float32)), m.constant("b", np.array([3, 4], np.float32))
+    m.operator("ADD", [a, b], [y])
+    m.inputs([n, x])
+    m.outputs([less_one(m, n), y])
+    return [rng.integers(0, 3, 1).astype(np.int32), rng.standard_normal(2).astype(np.float32)]
+
+
 @differential("float32", count=6)
 def test_while_that_grows(m, rng, dtype):
     n, x, y, z = start(m)
