@@ -147,11 +147,13 @@ def _kernels(allocation):
     found = {}
     if allocation is not None:
         for call in allocation.lowered.calls:
-            name = call.kernel
-            if not isinstance(name, str):
-                name = f"plug-in ({getattr(name, '__name__', name)})"
-            found.setdefault(call.node.index, []).append(name)
+            found.setdefault(call.node.index, []).append(kernel_name(call))
     return found
+
+
+def kernel_name(call):
+    """What a Call runs: "family.Class", or the name of what a plug-in made."""
+    return call.kernel if isinstance(call.kernel, str) else f"plug-in ({getattr(call.kernel, '__name__', call.kernel)})"
 
 
 def _dtype(node):

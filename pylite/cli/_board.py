@@ -1,0 +1,60 @@
+"""The machine that a measurement ran on, and reasons to doubt it: load, clock, heat, throttling."""
+import os
+import platform
+
+_THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "the CPU is throttled",
+              3: "the CPU has reached its temperature limit"}      # bits of the Raspberry Pi's firmware
+
+
+def machine():
+    """What stays the same between runs: CPU, cores, rung, governor."""
+    from pylite._core import simd
+    return {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)), "architecture": platform.machine(),
+            "instruction_set": simd.current, "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}
+
+
+def state():
+    """What may change: load, clock in kHz, temperature in degrees Celsius, the firmware's throttling bits."""
+    heat = _read("/sys/class/thermal/thermal_zone0/temp")
+    clock = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
+    bits = _read("/sys/devices/platform/soc/soc:firmware/get_throttled")
+    return {"load": os.getloadavg()[0], "clock": int(clock) if clock else None,
+            "temperature": int(heat) / 1000 if heat else None, "throttled": int(bits, 16) if bits else 0}
+
+
+def doubts(before, after, threads):
+    """Sentences that say why times measured between two states may mean little."""
+    cores = len(os.sched_getaffinity(0))
+    found = []
+    if threads > cores:
+        found.append(f"{threads} threads share {cores} core(s)")
+    if before["load"] > 0.5 * cores:
+        found.append(f"other programs kept the machine busy before (load {before['load']:.1f} on {cores} core(s))")
+    governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if governor in ("powersave", "conservative"):
+        found.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")
+    if before["clock"] and after["clock"] and after["clock"] < 0.9 * before["clock"]:
+        found.append(f"the clock fell from {before['clock'] // 1000} to {after['clock'] // 1000} MHz")
+    found += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
+              for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
+    return found
+
+
+def _cpu():
+    """The CPU's or the board's name."""
+    board = _read("/proc/device-tree/model")
+    if board:
+        return board.rstrip("\0")
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Hardware"):
+            return value.strip()
+    return platform.processor() or None
+
+
+def _read(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None

@@ -1,0 +1,99 @@
+"""Measuring an interpreter: starting, invoke() again and again, and every kernel by itself."""
+import resource
+import statistics
+import time
+
+import numpy as np
+
+from pylite.cli import _cost, _inputs
+from pylite.cli._common import UsageError
+from pylite.cli._facts import kernel_name
+from pylite.interpreter import Interpreter
+from pylite.model import Model
+
+LEAST_RUNS = 5
+
+
+def started(path, threads, shapes, seed, delegates):
+    """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds})
+
+    shapes: {input's name: shape}; UsageError names an input that the model lacks.
+    """
+    clock = time.perf_counter
+    begin = clock()
+    interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates)
+    loaded = clock()
+    details = {detail["name"]: detail for detail in interpreter.get_input_details()}
+    for name, shape in shapes.items():
+        if name not in details:
+            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, details))}")
+        interpreter.resize_tensor_input(details[name]["index"], shape)
+    begun = clock()
+    interpreter.allocate_tensors()
+    allocated = clock()
+    rng = np.random.default_rng(seed)
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], _inputs.blank(detail, rng))
+    filled = clock()
+    interpreter.invoke()
+    return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": clock() - filled}
+
+
+def latency(interpreter, seconds):
+    """Seconds of invoke(): median, p95, least, and the spread (interquartile range over median)."""
+    clock, invoke = time.perf_counter, interpreter.invoke
+    times = []
+    for limit in (seconds / 10, seconds):
+        times.clear()
+        end = clock() + limit
+        while len(times) < LEAST_RUNS or clock() < end:
+            start = clock()
+            invoke()
+            times.append(clock() - start)
+    low, median, high = statistics.quantiles(times, n=4, method="inclusive")
+    return {"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
+            "spread": (high - low) / median, "runs": len(times)}
+
+
+def nodes(interpreter, seconds):
+    """One dictionary per node that runs, in order: its median seconds, kernels, MACs and when it starts."""
+    parts = interpreter._main.parts
+    times = [np.zeros((0, part.program.size), np.int64) for part in parts]
+    end = time.perf_counter() + seconds
+    while len(times[0]) < LEAST_RUNS or time.perf_counter() < end:
+        for i, part in enumerate(parts):
+            run = np.zeros(part.program.size, np.int64)
+            failed = part.program.profile(run)
+            if failed is not None:
+                raise part.failure(*failed)
+            times[i] = np.vstack([times[i], run])
+    found = []
+    at = 0.0
+    for part, runs in zip(parts, times, strict=True):
+        medians = np.median(runs, axis=0) / 1e9
+        for call, taken in zip(part.lowered.calls, medians.tolist(), strict=True):
+            node = call.node
+            if not found or found[-1]["node"] != node.index:
+                found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": at,
+                              "macs": _cost.macs(node), "outputs": [str(v) for v in node.outputs if v is not None]})
+            found[-1]["kernels"].append(kernel_name(call))
+            found[-1]["seconds"] += taken
+            at += taken
+    return found
+
+
+def memory(interpreter):
+    """Bytes of the arena, of packed weights, and the most that the process has taken."""
+    return {"arena": sum(part.plan.total for part in interpreter._main.parts),
+            "packed": interpreter._model.packed_bytes,
+            "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+
+def trace(report):
+    """The nodes of one run as trace events, times in microseconds."""
+    events = [{"name": f"{node['name']} {node['node']}", "cat": "node", "ph": "X", "pid": 1, "tid": 1,
+               "ts": node["start"] * 1e6, "dur": node["seconds"] * 1e6,
+               "args": {"kernels": node["kernels"], "MACs": node["macs"], "outputs": node["outputs"]}}
+              for node in report["nodes"]]
+    return {"traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": {"model": report["model"], "threads": report["threads"], **report["machine"]}}
