@@ -79,8 +79,8 @@ def infer_non_max_suppression(node):
     boxes, scores = node.inputs[:2]
     most = int(node.constant(2, "maximum output size").reshape(-1)[0])
     if len(boxes.shape) != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or most < 0:
-        raise node.error(f"of shape {list(boxes.shape)} should be boxes of 4, with scores of shape {list(scores.shape)}, "
-                         f"of which {most} are to be chosen", boxes)
+        raise node.error(f"of shape {list(boxes.shape)} should be boxes of 4, with scores of shape "
+                         f"{list(scores.shape)}, of which {most} are to be chosen", boxes)
     return [(most,)] * (len(node.outputs) - 1) + [()]
 
 
