@@ -10,6 +10,7 @@ from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
+LARGE = 4096        # bytes of what is found, such as computed weights, for which only the last part is kept
 FOLLOWING = 64      # parts that are kept for what a first part finds; half as many for each further one
 
 
@@ -231,12 +232,13 @@ class Executor:
             self.tables.finish(lowered)
         plan = planning.plan(lowered, self.preserve, self.guard)
         depth = len(before)
-        if self.max_memory is not None and plan.total + sum(a.plan.total for a in before) > self.max_memory:
+        beside = sum(a.plan.total for a in before) + sum(arena.nbytes for e in self.callees for arena in e._arenas)
+        if self.max_memory is not None and plan.total + beside > self.max_memory:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else self.subgraph.name
             raise MemoryLimitError(
-                f"the arena needs {plan.total} bytes and max_memory is {self.max_memory}; the peak is at {node} with "
-                f"{live} bytes alive. Make the inputs smaller or raise max_memory")
+                f"the arena needs {plan.total + beside} bytes and max_memory is {self.max_memory}; the peak is at "
+                f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
             arena = aligned(plan.total)
@@ -363,7 +365,7 @@ class Executor:
         depth, following = len(self.parts), part.following
         known = following.pop(key, None)
         if known is None:
-            if self.plugins:
+            if self.plugins or len(key) > LARGE:
                 following.clear()
             lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
             known = self._bind(lowered, self.parts)

@@ -143,29 +143,14 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                     foldable = False
                     break
         try:
-            shapes = op.infer(node)
-            if shapes is None and not foldable:
-                raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+            emitted = _prepared(op, node, foldable)
         except DataDependentError as problem:
             if not pausing:
                 raise
             return _paused(subgraph, position, values, nodes, calls, problem.cause)
         nodes.append(node)
-        if shapes is None:
-            _evaluate(op, node)
+        if emitted is None:
             continue
-        empty = True
-        for value, shape in zip(node.outputs, shapes, strict=True):
-            if value is not None:
-                value.shape = shape
-                if 0 not in shape:
-                    empty = False
-        if empty and node.outputs and not op.stateful:
-            continue
-        try:
-            emitted = op.lower(node)
-        except (ValueError, ArithmeticError) as problem:     # scales that no multiplier can express, above all
-            raise node.error(str(problem)) from problem
         if not isinstance(emitted, list):
             emitted = [emitted]
         if strings and _strings(node) and getattr(op, "reference", None) and type(emitted[0]) is not Constant:
@@ -187,6 +172,27 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             else:
                 item.y.root = item.x.root
     return Lowered(subgraph, values, nodes, calls)
+
+
+def _prepared(op, node, foldable):
+    """Infer the outputs' shapes; what computes the outputs, None where there is nothing to compute."""
+    shapes = op.infer(node)
+    if shapes is None:
+        if not foldable:
+            raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+        return _evaluate(op, node)
+    empty = True
+    for value, shape in zip(node.outputs, shapes, strict=True):
+        if value is not None:
+            value.shape = shape
+            if 0 not in shape:
+                empty = False
+    if empty and node.outputs and not op.stateful:
+        return None
+    try:
+        return op.lower(node)
+    except (ValueError, ArithmeticError) as problem:     # scales that no multiplier can express, above all
+        raise node.error(str(problem)) from problem
 
 
 def _paused(subgraph, position, values, nodes, calls, pause):

@@ -229,6 +229,5 @@ class Node:
         """The contents of input i, which must be known while lowering."""
         value = self.inputs[i]
         if value.data is None:
-            raise DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time, so the output "
-                                     "shape depends on data", value)
+            raise DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
         return value.data

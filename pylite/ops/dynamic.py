@@ -20,6 +20,11 @@ register("WHERE", versions=(1, 2), types=["bool|float32|int32|uint32|int64|int8|
          evaluate=evaluate_where, reference=lambda x, options: evaluate_where(None, x)[0])
 
 
+def infer_unique(node):
+    if len(node.inputs[0].shape) != 1:
+        raise node.error("must have one dimension; reshape it", node.inputs[0])
+
+
 def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
     dtype = node.outputs[1].dtype
@@ -28,8 +33,8 @@ def evaluate_unique(node, x):
     return [x[first[order]], np.argsort(order)[inverse].astype(dtype).reshape(x.shape)]
 
 
-register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"], infer=unknown,
-         evaluate=evaluate_unique)
+register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"],
+         infer=infer_unique, evaluate=evaluate_unique)
 
 
 def range_of(node):
@@ -38,7 +43,10 @@ def range_of(node):
     if step == 0 or (stop > start and step < 0) or (stop < start and step > 0):
         raise node.error(f"cannot go from {start} to {stop} by {step}")
     if start.dtype.kind == "f":
-        return start, step, max(0, int(np.ceil(abs((stop - start) / step))))
+        count = np.ceil(abs((stop - start) / step))
+        if not np.isfinite(count):
+            raise node.error(f"cannot go from {start} to {stop} by {step}")
+        return start, step, int(count)
     start, stop, step = int(start), int(stop), int(step)
     return start, step, max(0, -((start - stop) // step))
 

@@ -44,12 +44,10 @@ def check_bias_scale(node, x, w, b, y):
 
 
 def contents(node, value, what):
-    """The array of a constant operand, None where it is absent."""
+    """The array of an operand that is packed, None where it is absent."""
     if value is None:
         return None
-    if value.data is None:
-        raise node.error(f"its {what} is computed at run time, which this operator does not support", value)
-    return value.data
+    return node.constant(node.inputs.index(value), what)
 
 
 def float_range(node):

@@ -203,6 +203,62 @@ def test_arg_max(m, rng, dtype):
     return [rng.standard_normal(shape).astype(np.float32), rng.integers(0, 3, 1).astype(np.int32)]
 
 
+def i32(*values):
+    return np.array(values[0] if len(values) == 1 and np.ndim(values[0]) else values, np.int32)
+
+
+def scalar(value):
+    return np.array(value, np.int32)
+
+
+# op: rng -> (operands, ranks of the outputs, options).  Every operand is an input of the graph.
+COMPUTED = {
+    "FILL": lambda rng: ([i32(rng.integers(1, 5, 3)), np.float32(2.5)], [3], {}),
+    "TILE": lambda rng: ([x_of(rng, 2, 3), i32(rng.integers(1, 4, 2))], [2], {}),
+    "BROADCAST_TO": lambda rng: ([x_of(rng, 1, 3), i32(rng.integers(1, 5), 3)], [2], {}),
+    "ONE_HOT": lambda rng: ([i32(rng.integers(0, 5, (2, 3))), scalar(rng.integers(1, 6)), np.float32(3),
+                             np.float32(-1)], [3], {"axis": -1}),
+    "TOPK_V2": lambda rng: ([x_of(rng, 3, 6), scalar(rng.integers(1, 6))], [2, 2], {}),
+    "SPARSE_TO_DENSE": lambda rng: ([i32(1, 3, 4), i32(rng.integers(5, 9, 1)), x_of(rng, 3), np.float32(7)], [1], {}),
+    "SCATTER_ND": lambda rng: ([i32([[0], [2], [0]]), x_of(rng, 3, 2), i32(rng.integers(3, 6), 2)], [2], {}),
+    "UNSORTED_SEGMENT_SUM": lambda rng: ([x_of(rng, 4, 2), i32(2, 0, 2, 1), scalar(rng.integers(3, 6))], [2], {}),
+    "EXPAND_DIMS": lambda rng: ([x_of(rng, 2, 3), scalar(rng.integers(-3, 3))], [3], {}),
+    "PADV2": lambda rng: ([x_of(rng, 2, 3), i32(rng.integers(0, 3, (2, 2))), np.float32(4)], [2], {}),
+    "MIRROR_PAD": lambda rng: ([x_of(rng, 3, 4), i32(rng.integers(0, 3, (2, 2)))], [2], {"mode": "REFLECT"}),
+    "SPACE_TO_BATCH_ND": lambda rng: ([x_of(rng, 1, 4, 6, 2), i32(2, int(rng.choice([1, 3]))), i32([[0, 2], [0, 0]])],
+                                      [4], {}),
+    "BATCH_TO_SPACE_ND": lambda rng: ([x_of(rng, 6, 2, 3, 2), i32(int(rng.choice([2, 3])), 1), i32([[0, 1], [1, 0]])],
+                                      [4], {}),
+    "TRANSPOSE_CONV": lambda rng: ([i32(1, *(4 + rng.integers(0, 2, 2)), 3), x_of(rng, 3, 2, 2, 2),
+                                    x_of(rng, 1, 2, 2, 2)], [4], {"padding": "VALID", "stride_w": 2, "stride_h": 2}),
+    "SPLIT": lambda rng: ([scalar(rng.integers(-2, 2)), x_of(rng, 2, 4)], [2, 2], {"num_splits": 2}),
+    "SPLIT_V": lambda rng: ([x_of(rng, 5, 2), i32(rng.integers(1, 5), -1), scalar(0)], [2, 2], {"num_splits": 2}),
+    "REDUCE_PROD": lambda rng: ([x_of(rng, 2, 3, 2), i32(rng.integers(0, 3, 1))], [2], {"keep_dims": False}),
+    "REVERSE_V2": lambda rng: ([x_of(rng, 2, 3, 2), i32(rng.integers(0, 3, 1))], [3], {}),
+    "CUMSUM": lambda rng: ([x_of(rng, 2, 3, 2), scalar(rng.integers(0, 3))], [3], {}),
+    "BROADCAST_ARGS": lambda rng: ([i32(1, rng.integers(1, 5), 1), i32(rng.integers(1, 5), 1, 1)], [1], {}),
+    "DYNAMIC_UPDATE_SLICE": lambda rng: ([x_of(rng, 5, 4), x_of(rng, 2, 3), i32(rng.integers(-1, 6, 2))], [2], {}),
+}
+
+
+def x_of(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+@differential(*COMPUTED, count=5)
+def test_computed_operands(m, rng, name):
+    values, ranks, options = COMPUTED[name](rng)
+    values = [np.asarray(v) for v in values]
+    operands = [m.tensor(f"x{i}", v.shape, v.dtype.name) for i, v in enumerate(values)]
+    dtype = "int32" if name == "BROADCAST_ARGS" else "float32"
+    outputs = [m.tensor(f"y{i}", (None,) * rank, "int32" if i and name == "TOPK_V2" else dtype)
+               for i, rank in enumerate(ranks)]
+    m.operator(name, operands, outputs, **options)
+    m.inputs(operands)
+    m.outputs(outputs)
+    return values
+
+
 @differential("float32", count=6)
 def test_gather_of_where(m, rng, dtype):
     """What detectors do: the elements that a condition holds for, then only those, twice over."""
