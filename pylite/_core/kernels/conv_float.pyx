@@ -2,12 +2,22 @@
 import numpy as np
 
 from libc.stdint cimport uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, Output, Task, Tasks, cut, padded, set_output, take
 from pylite._core.kernels.window cimport POINTERS, Window, copy_row, gather, set_window
-from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_rows, pl_slots, pl_tile, slots
+from pylite._core.simd cimport (
+    PL_MAX_TAPS,
+    parallel_for,
+    pl_dw_window,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    pl_tile,
+    slots,
+)
 
 from pylite._core.kernels.matmul import arranged
 
@@ -222,3 +232,120 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
             iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
             row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
         s.slots.depthwise_f32(&g, s.w, s.bias, s.low, s.high, <float *>(s.y + line * s.y_line))
+
+
+def pack_3d(w, layout):
+    """Panels of filters (d, h, w, c, k), or (d, h, w, k, c) where the layout is "transposed"."""
+    w = w.reshape(-1, *w.shape[3:])
+    w = w.transpose(2, 0, 1) if layout is None else w.transpose(1, 0, 2)
+    return pack_f32(w.reshape(w.shape[0], w.shape[1] * w.shape[2]))
+
+
+cdef struct Axis:           # one of the three that a filter moves along; taps lie at (at * stride + k * step - pad) / up
+    ptrdiff_t size, out, taps, stride, step, pad, up
+
+
+cdef struct Volume:
+    pl_slots slots
+    Axis axis[3]
+    const float *x
+    const float *panels
+    const float *bias
+    float *y
+    ptrdiff_t channels, columns, depth, wide, positions, image
+    float low, high
+
+
+cdef class Conv3D(Kernel):
+    """float32 3-D convolution, or a transposed one: clamp(sum w x + b).
+
+    x: (n, d, h, w, c) and y: (n, d, h, w, k), contiguous; panels: from pack_f32; bias: (k,) or None; axes: for each of
+    d, h and w the (taps, stride, step, pad, up) of Axis, of which up > 1 or step < 0 only where it is transposed.
+    """
+    cdef const float[:, :, :, :, ::1] x
+    cdef float[:, :, :, :, ::1] y
+    cdef const float[::1] panels, bias
+    cdef Volume state
+
+    def __init__(self, const float[:, :, :, :, ::1] x, float[:, :, :, :, ::1] y, const float[::1] panels,
+                 const float[::1] bias, axes, float low, float high):
+        cdef Volume *s = &self.state
+        cdef int i
+        self.x, self.y, self.panels, self.bias = x, y, panels, bias
+        if 0 in y.shape[:5]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.low, s.high = slots[0], low, high
+        s.x = &x[0, 0, 0, 0, 0] if 0 not in x.shape[:5] else NULL
+        s.y, s.bias = &y[0, 0, 0, 0, 0], &bias[0] if bias is not None else NULL
+        s.panels = &panels[0] if panels.shape[0] else NULL
+        s.channels, s.columns, s.image, s.depth = x.shape[4], y.shape[4], x.shape[1] * x.shape[2] * x.shape[3], 0
+        s.positions, s.depth = y.shape[0], x.shape[4]
+        for i in range(3):
+            s.axis[i].taps, s.axis[i].stride, s.axis[i].step, s.axis[i].pad, s.axis[i].up = axes[i]
+            s.axis[i].size, s.axis[i].out = x.shape[1 + i], y.shape[1 + i]
+            s.positions *= s.axis[i].out
+            s.depth *= s.axis[i].taps
+        s.wide = padded(s.columns, s.slots.f32.nv)
+        self.fn = <kernel_fn>conv_3d
+
+
+cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
+    cdef ptrdiff_t mr = self.state.slots.f32.mr
+    parallel_for(pool, (self.state.positions + mr - 1) // mr, 1, conv_3d_strips, &self.state)
+    return 0
+
+
+cdef inline ptrdiff_t place(const Axis *a, ptrdiff_t at, ptrdiff_t tap) noexcept nogil:
+    """Where a tap lies along x's axis, or -1 where it meets nothing."""
+    cdef ptrdiff_t i = at * a.stride + tap * a.step - a.pad
+    if i < 0 or i % a.up or i // a.up >= a.size:
+        return -1
+    return i // a.up
+
+
+cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Volume *s = <Volume *>ctx
+    cdef float strip[MAX_MR * DEPTH]
+    cdef pl_rows shape
+    cdef ptrdiff_t i, j, k, piece, width, position, rows, mr = s.slots.f32.mr
+    cdef int r
+    for i in range(begin, end):
+        position = i * mr
+        rows = min(mr, s.positions - position)
+        k = 0
+        while True:
+            piece = min(<ptrdiff_t>DEPTH, s.depth - k)
+            for r in range(rows):
+                gather_3d(s, position + r, k, k + piece, strip + r * piece)
+            shape = pl_gathered(piece)
+            j = 0
+            while j < s.columns:
+                width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
+                s.slots.gemm_f32(<int>rows, <int>min(width, s.columns - j), &shape, strip,
+                                 s.panels + j * s.depth + k * width, k == 0, k + piece == s.depth,
+                                 s.bias + j if s.bias != NULL else NULL, s.low, s.high,
+                                 s.y + position * s.columns + j, s.columns)
+                j += width
+            k += piece
+            if k >= s.depth:
+                break
+
+
+cdef void gather_3d(const Volume *s, ptrdiff_t position, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
+    """Elements begin..end of what output position `position` sees."""
+    cdef ptrdiff_t n = position // (s.axis[0].out * s.axis[1].out * s.axis[2].out), tap, skip, size, z, y, x
+    while begin < end:
+        tap, skip = begin // s.channels, begin % s.channels
+        size = min(s.channels - skip, end - begin)
+        x = place(&s.axis[2], position % s.axis[2].out, tap % s.axis[2].taps)
+        y = place(&s.axis[1], position // s.axis[2].out % s.axis[1].out, tap // s.axis[2].taps % s.axis[1].taps)
+        z = place(&s.axis[0], position // (s.axis[2].out * s.axis[1].out) % s.axis[0].out,
+                  tap // (s.axis[2].taps * s.axis[1].taps))
+        if x < 0 or y < 0 or z < 0:
+            memset(to, 0, size * sizeof(float))
+        else:
+            memcpy(to, s.x + (n * s.image + (z * s.axis[1].size + y) * s.axis[2].size + x) * s.channels + skip,
+                   size * sizeof(float))
+        to += size
+        begin += size

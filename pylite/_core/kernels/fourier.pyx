@@ -1,0 +1,150 @@
+"""Fourier transforms of real numbers, and what complex numbers are made of."""
+import numpy as np
+
+from libc.math cimport hypot
+from libc.string cimport memcpy, memset
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
+
+
+cdef extern from "<math.h>" nogil:
+    float hypotf(float x, float y)
+
+
+cdef class Rfft2d(Kernel):
+    """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
+
+    x: (n, rows, columns) float32, of which the upper left (height, width) are taken, zeros where there are fewer;
+    y: (n, height, 2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (n, 2, height, width + 2)
+    scratch; height and width are powers of two.
+    """
+    cdef const float[:, :, ::1] x
+    cdef float[:, :, ::1] y
+    cdef float[:, :, :, ::1] room
+    cdef const float[::1] along_width, along_height, halves
+    cdef ptrdiff_t height, width
+
+    def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, float[:, :, :, ::1] room, ptrdiff_t height,
+                 ptrdiff_t width):
+        self.x, self.y, self.room, self.height, self.width = x, y, room, height, width
+        self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
+        self.fn = <kernel_fn>rfft2d
+        if 0 in y.shape[:3]:
+            self.fn = <kernel_fn>nothing
+
+
+def turns(n):
+    """exp(-2 pi i k / n) for k below n, pairs of float32."""
+    angle = -2 * np.pi * np.arange(n) / max(n, 1)
+    return np.ascontiguousarray(np.stack([np.cos(angle), np.sin(angle)], 1).reshape(-1), np.float32)
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+cdef int rfft2d(Rfft2d self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.y.shape[0], 1, <pl_range_fn>rfft2d_images, <void *>self)
+    return 0
+
+
+cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef ptrdiff_t i, r, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
+    cdef ptrdiff_t rows = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
+    cdef float *a
+    cdef float *b
+    cdef float *y
+    for i in range(begin, end):
+        a, b, y = &self.room[i, 0, 0, 0], &self.room[i, 1, 0, 0], &self.y[i, 0, 0]
+        for r in range(h):
+            if r < rows:
+                memcpy(a, &self.x[i, r, 0], columns * sizeof(float))
+                memset(a + columns, 0, (w - columns) * sizeof(float))
+                real_row(a, b, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0], y + r * line)
+            else:
+                memset(y + r * line, 0, line * sizeof(float))
+        if h > 1:
+            memcpy(a, y, h * line * sizeof(float))
+            transform(h, line // 2, &self.along_height[0], a, b, y)
+
+
+cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const float *halves, float *y) noexcept nogil:
+    """n real numbers, taken for n / 2 complex ones whose transform is then sorted out."""
+    cdef ptrdiff_t k, half = n // 2
+    cdef float ar, ai, br, bi, sr, si, dr, di
+    cdef float *z = x
+    if n == 1:
+        y[0], y[1] = x[0], 0
+        return
+    transform(half, 1, turn, x, room, y)
+    memcpy(z, y, n * sizeof(float))
+    for k in range(half + 1):
+        ar, ai = z[2 * (k % half)], z[2 * (k % half) + 1]
+        br, bi = z[2 * ((half - k) % half)], -z[2 * ((half - k) % half) + 1]
+        sr, si, dr, di = (ar + br) / 2, (ai + bi) / 2, (ar - br) / 2, (ai - bi) / 2
+        if k == half:
+            br, bi = -1, 0
+        else:
+            br, bi = halves[2 * k], halves[2 * k + 1]
+        y[2 * k] = sr + br * di + bi * dr
+        y[2 * k + 1] = si + bi * di - br * dr
+
+
+cdef void transform(ptrdiff_t n, ptrdiff_t each, const float *turn, float *a, float *b, float *y) noexcept nogil:
+    """y = the transforms of `each` interleaved series of n complex numbers in a; a and b are overwritten.
+
+    Stockham's form of radix 2, which needs no reordering.
+    """
+    cdef ptrdiff_t groups = n // 2, m = each, j, k
+    cdef float re, im, dr, di
+    cdef float *p
+    cdef float *q
+    cdef float *to
+    while groups >= 1:
+        for j in range(groups):
+            re, im = turn[2 * j * (m // each)], turn[2 * j * (m // each) + 1]
+            p, q, to = a + 2 * j * m, a + 2 * (j + groups) * m, b + 4 * j * m
+            for k in range(0, 2 * m, 2):
+                dr, di = p[k] - q[k], p[k + 1] - q[k + 1]
+                to[k] = p[k] + q[k]
+                to[k + 1] = p[k + 1] + q[k + 1]
+                to[2 * m + k] = dr * re - di * im
+                to[2 * m + k + 1] = dr * im + di * re
+        a, b = b, a
+        groups, m = groups // 2, m * 2
+    memcpy(y, a, 2 * n * each * sizeof(float))
+
+
+cdef class Abs(Kernel):
+    """Magnitudes: x: (2 n,) pairs of real and imaginary part; y: (n,) float32."""
+    cdef const float[::1] x
+    cdef float[::1] y
+
+    def __init__(self, const float[::1] x, float[::1] y):
+        self.x, self.y = x, y
+        self.fn = <kernel_fn>magnitudes
+
+
+cdef int magnitudes(Abs self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(self.y.shape[0]):
+        self.y[i] = hypotf(self.x[2 * i], self.x[2 * i + 1])
+    return 0
+
+
+cdef class Abs64(Kernel):
+    """The same for float64."""
+    cdef const double[::1] x
+    cdef double[::1] y
+
+    def __init__(self, const double[::1] x, double[::1] y):
+        self.x, self.y = x, y
+        self.fn = <kernel_fn>magnitudes64
+
+
+cdef int magnitudes64(Abs64 self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(self.y.shape[0]):
+        self.y[i] = hypot(self.x[2 * i], self.x[2 * i + 1])
+    return 0

@@ -1,0 +1,75 @@
+"""CONV_3D and CONV_3D_TRANSPOSE, of float32."""
+from pylite import shapes
+from pylite.node import Call, Packed
+from pylite.ops import products
+from pylite.registry import register
+
+
+def _options(node):
+    """[(stride, dilation)] of depth, height and width."""
+    o = node.options
+    pairs = [(o.stride_d, o.dilation_d_factor), (o.stride_h, o.dilation_h_factor), (o.stride_w, o.dilation_w_factor)]
+    if min(min(pair) for pair in pairs) < 1:
+        raise node.error(f"strides and dilations {pairs} must be at least 1")
+    return pairs
+
+
+def _check(node, x, w, b, channels, filters):
+    for value in (x, w):
+        if len(value.shape) != 5:
+            raise node.error("a volume and its filter have 5 dimensions", value)
+    if x.shape[4] != channels:
+        raise node.error(f"has {x.shape[4]} channels and the filter {channels}", x)
+    if b is not None and b.size != filters:
+        raise node.error(f"has {b.size} elements for {filters} output channels", b)
+
+
+def infer_conv(node):
+    x, w = node.inputs[:2]
+    _check(node, x, w, node.input(2), w.shape[3], w.shape[4])
+    size = [shapes.window_output(n, taps, stride, dilation, node.options.padding) for n, taps, (stride, dilation)
+            in zip(x.shape[1:4], w.shape[:3], _options(node), strict=True)]
+    if min(size) < 0:
+        raise node.error(f"a filter of {list(w.shape[:3])} does not fit", x)
+    return [(x.shape[0], *size, w.shape[4])]
+
+
+def lower_conv(node):
+    x, w = node.inputs[:2]
+    y = node.outputs[0]
+    axes = [(taps, stride, dilation, shapes.window_padding(n, taps, stride, dilation, m)[0], 1)
+            for n, m, taps, (stride, dilation)
+            in zip(x.shape[1:4], y.shape[1:4], w.shape[:3], _options(node), strict=True)]
+    return _call(node, x, w, node.input(2), y, axes, None)
+
+
+def infer_transpose(node):
+    wanted, w, x = node.inputs[:3]
+    _check(node, x, w, node.input(3), w.shape[4], w.shape[3])
+    shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
+    if len(shape) != 5 or min(shape) < 0 or shape[0] != x.shape[0] or shape[4] != w.shape[3]:
+        raise node.error(f"asks for the shape {list(shape)}, where {x.shape[0]} volumes of {w.shape[3]} channels come "
+                         "out", wanted)
+    return [shape]
+
+
+def lower_transpose(node):
+    w, x = node.inputs[1:3]
+    y = node.outputs[0]
+    axes = []
+    for size, taps, (stride, dilation) in zip(y.shape[1:4], w.shape[:3], _options(node), strict=True):
+        seen = shapes.window_output(size, taps, stride, dilation, node.options.padding)
+        axes.append((taps, 1, -dilation, -shapes.window_padding(size, taps, stride, dilation, seen)[0], stride))
+    return _call(node, x, w, node.input(3), y, axes, "transposed")
+
+
+def _call(node, x, w, b, y, axes, layout):
+    for value, what in ((w, "filter"), (b, "bias")):
+        products.contents(node, value, what)
+    return Call("conv_float.Conv3D", x, y, Packed("conv_float.pack_3d", w, layout),
+                products.contents(node, b, "bias"), axes, *products.float_range(node))
+
+
+register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv)
+register("CONV_3D_TRANSPOSE", types=["int32 float32 float32 float32? -> float32"], infer=infer_transpose,
+         lower=lower_transpose)
