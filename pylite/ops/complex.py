@@ -22,7 +22,8 @@ def lower_part(node):
 
 def lower_abs(node):
     x, y = node.inputs[0], node.outputs[0]
-    return Call("fourier.Abs" if y.dtype == "float32" else "fourier.Abs64", x.view((2 * x.size,), dtype=y.dtype), y.flat)
+    kernel = "fourier.Abs" if y.dtype == "float32" else "fourier.Abs64"
+    return Call(kernel, x.view((2 * x.size,), dtype=y.dtype), y.flat)
 
 
 def _length(node):

@@ -241,7 +241,7 @@ def pack_3d(w, layout):
     return pack_f32(w.reshape(w.shape[0], w.shape[1] * w.shape[2]))
 
 
-cdef struct Axis:           # one of the three that a filter moves along; taps lie at (at * stride + k * step - pad) / up
+cdef struct Axis:           # one of three that a filter moves along; taps lie at (at * stride + k * step - pad) / up
     ptrdiff_t size, out, taps, stride, step, pad, up
 
 
