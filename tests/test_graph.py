@@ -1,4 +1,6 @@
 """The graph's records and data types."""
+import pickle
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,14 @@ def test_model_defaults():
     assert model.metadata == {} and model.version == 3
     q = graph.Quantization(np.ones(1, np.float32), np.zeros(1, np.int64))
     assert q.axis == 0 and q.block_size == 0
+
+
+def test_records_are_made_by_position_or_name_and_equal_only_to_themselves():
+    one = graph.Signature("k", 0, {}, outputs={})
+    assert one == one and one != graph.Signature("k", 0, {}, {}) and len({one, graph.Signature(*one)}) == 2
+    other = records.replace(one, key="l")
+    assert (other.key, other.subgraph, type(other)) == ("l", 0, graph.Signature)
+    assert pickle.loads(pickle.dumps(other)).key == "l"
+    for values, named in [((1, 2, 3, 4, 5), {}), ((1, 2), {}), ((1, 2, 3, 4), {"key": 5}), ((1, 2, 3, 4), {"x": 5})]:
+        with pytest.raises(TypeError, match="Signature"):
+            graph.Signature(*values, **named)

@@ -97,8 +97,8 @@ cdef object number_at(const uint8_t *at, Py_UCS4 code):
 cdef class Decoder:
     """Decodes the tables in `source`, a uint8 array, into records.
 
-    schema: has `NUMBERS` and the functions `table`, `enum` and `union` (pylite.schema.tables); tables, numbers, layouts:
-    the most tables, bytes of text and numbers, and vtables to decode.
+    schema: has `NUMBERS` and the functions `table`, `enum` and `union` (pylite.schema.tables).
+    tables, numbers, layouts: the most tables, bytes of text and numbers, and vtables to decode.
     """
     cdef const uint8_t[::1] view
     cdef const uint8_t *data

@@ -190,7 +190,6 @@ class _Loader:
         data = self.buffers[record.buffer].data
         if data is None or not len(data):
             return None
-        dtype = NUMPY_DTYPES[record.type]
         if record.type == "string":
             try:
                 string_positions(data, math.prod(record.shape or ()))
@@ -199,7 +198,9 @@ class _Loader:
         elif record.sparsity is None and DTYPE_BITS[record.type] and record.type != "resource" and len(data) != size:
             raise _invalid_tensor(where, i, record, f"its buffer {record.buffer} has {len(data)} bytes; shape "
                                   f"{list(record.shape or ())} of {record.type} takes {size}")
-        if dtype.itemsize > 1 and data.__array_interface__["data"][0] % dtype.alignment:
+        dtype = NUMPY_DTYPES[record.type]
+        if (dtype.itemsize > 1 and not dtype.hasobject
+                and not data[:len(data) // dtype.itemsize * dtype.itemsize].view(dtype).flags.aligned):
             data = data.copy()
             data.flags.writeable = False
         return data
@@ -236,7 +237,7 @@ class _Loader:
             for z in zero_point.tolist():
                 if not low <= z <= high:
                     raise _invalid_tensor(where, i, record, f"its zero point {z} lies outside {low} to {high}")
-            return graph.Quantization(scale, zero_point, axis, min=q.min, max=q.max)
+            return graph.Quantization(scale, zero_point, axis, 0, (), (), -1, -1, q.min, q.max, b"")
         kind = type(details).__name__
         known = {"min": q.min, "max": q.max}
         if kind == "CustomQuantization":
