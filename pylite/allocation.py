@@ -22,7 +22,7 @@ def raw(array):
 
 class Allocation:
     """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "following")
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered
@@ -33,7 +33,6 @@ class Allocation:
         self.readable = {}      # arrays handed out before, by tensor index
         self.writable = {}
         self.pause = lowered.pause
-        self.following = {}     # what was found where this part pauses -> Allocation of the next part
 
     def array(self, index):
         """The array of tensor `index`, or None where this part has no memory for it."""

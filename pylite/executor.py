@@ -10,8 +10,9 @@ from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
-LARGE = 4096        # bytes of what is found, such as computed weights, for which only the last part is kept
-FOLLOWING = 64      # parts that are kept for what a first part finds; half as many for each further one
+KEPT = 512          # parts that follow on what was found at run time
+LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
+
 
 
 class Executor:
@@ -49,7 +50,8 @@ class Executor:
         self.writable = {}
         self.variables = {}
         self._arenas = []       # one for each depth of parts, since the parts of one depth never live together
-        self._cache = {}
+        self._cache = {}        # input shapes -> Allocation, the one used last at the end
+        self._kept = {}         # (Allocation that paused, what was found) -> Allocation that followed, likewise
         self._checked = False
         self._resolver = resolver
         if resolver.plugs():
@@ -93,7 +95,7 @@ class Executor:
         if self.tables is not None:
             self.tables.host.set_threads(pool.threads)
         kept = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
-        self._cache.clear()
+        self._forget()
         self._suspend()
         if was_ready:
             self.take_up()
@@ -162,9 +164,9 @@ class Executor:
 
     def call(self, arrays):
         """Run once on `arrays`; copies of the outputs."""
-        self.prepared([a.shape for a in arrays])
+        part = self.prepared([a.shape for a in arrays])
         for index, array in zip(self.subgraph.inputs, arrays, strict=True):
-            self.array(index)[...] = array
+            part.array(index)[...] = array
         self.invoke()
         return [self.array(i).copy() for i in self.subgraph.outputs]
 
@@ -178,7 +180,7 @@ class Executor:
     def substitute(self, subgraph):
         """Run the nodes of `subgraph`, which has the same tensors, instead."""
         self.subgraph = subgraph
-        self._cache.clear()
+        self._forget()
         self._checked = False
         self._suspend()
 
@@ -207,12 +209,12 @@ class Executor:
         self.check()
         key = tuple(self.shapes)
         if self.plugins:
-            self._cache.clear()
+            self._forget()
         known = self._cache.pop(key, None)
         if known is None:
             known = self._bind(self._lowered())
         self._cache[key] = known
-        self._evict(self._cache)
+        self._evict()
         self.current = known
         self.parts = [known]
         self.readable = known.readable
@@ -241,7 +243,8 @@ class Executor:
                 f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
-            arena = aligned(plan.total)
+            self._drop([part for part in self._kept.values() if part.arena is arena])
+            arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
             self._arenas[depth:depth + 1] = [arena]
         arrays = {}
         for value in lowered.values:
@@ -264,14 +267,24 @@ class Executor:
             self.variables[value.index] = held
         return held
 
-    def _evict(self, cache, depth=0):
-        """Forget what was used longest ago: beyond a number, or while outgrown arenas weigh more than the present."""
-        arena, most = self._arenas[depth], max(1, FOLLOWING >> depth) if depth else CACHED
-        for key in list(cache)[:-1]:
-            outgrown = {id(a.arena): a.arena.nbytes for a in cache.values() if a.arena is not arena}
-            if len(cache) <= most and sum(outgrown.values()) <= arena.nbytes:
+    def _evict(self):
+        """Forget the shapes used longest ago: beyond CACHED, or while outgrown arenas weigh more than the present."""
+        arena = self._arenas[0]
+        for key in list(self._cache)[:-1]:
+            outgrown = {id(a.arena): a.arena.nbytes for a in self._cache.values() if a.arena is not arena}
+            if len(self._cache) <= CACHED and sum(outgrown.values()) <= arena.nbytes:
                 break
-            del cache[key]
+            self._drop([self._cache.pop(key)])
+
+    def _drop(self, parts):
+        """Forget `parts` and whatever followed on them."""
+        gone = set(parts)
+        while keys := [key for key, part in self._kept.items() if part in gone or key[0] in gone]:
+            gone.update([self._kept.pop(key) for key in keys])
+
+    def _forget(self):
+        self._cache.clear()
+        self._kept.clear()
 
     def reset_variables(self):
         """Set every variable tensor back to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
@@ -362,15 +375,18 @@ class Executor:
 
     def _follow(self, part, key, found):
         """The Allocation that goes on after `part`."""
-        depth, following = len(self.parts), part.following
-        known = following.pop(key, None)
+        kept = self._kept
+        known = kept.pop((part, key), None)
         if known is None:
-            if self.plugins or len(key) > LARGE:
-                following.clear()
+            if self.plugins:
+                kept.clear()
+            elif len(key) > LARGE:
+                self._drop([after for (before, _), after in kept.items() if before is part])
             lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
             known = self._bind(lowered, self.parts)
-        following[key] = known
-        self._evict(following, depth)
+            if len(kept) >= KEPT:
+                self._drop([kept[next(iter(kept))]])
+        kept[part, key] = known
         self.parts.append(known)
         return known
 
