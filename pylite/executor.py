@@ -254,7 +254,8 @@ class Executor:
                 held = next((a for a in (part.array(value.index) for part in before) if a is not None), None)
                 if held is not None:
                     arrays[value.index] = held
-            elif value.data is None and value.root is value and NUMPY_DTYPES[value.dtype].hasobject:
+            elif (value.data is None and value.root is value and NUMPY_DTYPES[value.dtype].hasobject
+                  and value.index not in lowered.later):
                 arrays[value.index] = np.full(value.shape, b"", object)     # strings live outside the arena
         storage = binding.Storage(arrays, arena, plan.offsets, plan.scratch)
         kernels = binding.bind(lowered.calls, storage, self.model)

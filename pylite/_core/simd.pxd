@@ -54,6 +54,7 @@ cdef extern from "simd.h" nogil:
     ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride, ptrdiff_t dilation)
     ctypedef struct pl_slots:
         void (*clamp_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
+        void (*float_to_half)(size_t n, const void *x, void *y, const void *p) noexcept nogil
         void (*logistic_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
         void (*tanh_f32)(size_t n, const void *x, void *y, const void *p) noexcept nogil
         void (*lut8)(size_t n, const void *x, void *y, const void *table) noexcept nogil

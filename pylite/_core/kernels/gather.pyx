@@ -1,9 +1,9 @@
 """Kernels that pick elements by their indices."""
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     GRAIN = 1 << 17         # bytes below which threads cost more than they save
@@ -72,3 +72,51 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
             y += run
             at += 1
             begin += 1
+
+
+cdef class Lookup(Kernel):
+    """y[i] = x[indices[i]] as real numbers: rows of integers times a scale for each row or each block of it.
+
+    x: (rows, blocks, size) int8, given as bytes; y: (n, blocks, size) float32, or float16 where `half`, given as bytes;
+    scales: (rows, blocks), or one for all.
+    """
+    ERRORS = {1: "an index lies outside the rows of the table"}
+    cdef const uint8_t[::1] x
+    cdef const int32_t[::1] indices
+    cdef uint8_t[::1] y
+    cdef const float[::1] scales
+    cdef Py_ssize_t rows, blocks, size
+    cdef bint half
+
+    def __init__(self, const uint8_t[::1] x, const int32_t[::1] indices, uint8_t[::1] y, const float[::1] scales,
+                 Py_ssize_t rows, Py_ssize_t blocks, Py_ssize_t size, bint half):
+        self.x, self.indices, self.y, self.scales = x, indices, y, scales
+        self.rows, self.blocks, self.size, self.half = rows, blocks, size, half
+        self.fn = <kernel_fn>lookup
+
+
+cdef int lookup(Lookup self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i, b, at, j, k, n, run = self.blocks * self.size, each = 2 if self.half else 4
+    cdef float piece[256]
+    cdef const int8_t *x
+    cdef char *y
+    cdef float scale
+    for i in range(self.indices.shape[0]):
+        at = self.indices[i]
+        if at < 0 or at >= self.rows:
+            return 1
+        for b in range(self.blocks if self.y.shape[0] else 0):
+            scale = self.scales[at * self.blocks + b if self.scales.shape[0] > 1 else 0]
+            x = <const int8_t *>&self.x[at * run + b * self.size]
+            y = <char *>&self.y[(i * run + b * self.size) * each]
+            k = 0
+            while k < self.size:
+                n = min(<Py_ssize_t>256, self.size - k)
+                for j in range(n):
+                    piece[j] = x[k + j] * scale
+                if self.half:
+                    slots.float_to_half(n, piece, y + k * 2, piece)
+                else:
+                    memcpy(y + k * 4, piece, n * 4)
+                k += n
+    return 0
