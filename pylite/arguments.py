@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 
-from pylite.details import FACE_DTYPES
 from pylite.errors import ResizeError, TensorError
 from pylite.model import Model
 from pylite.resolver import BuiltinOpResolver, MutableOpResolver, OpResolver, default
@@ -91,6 +90,7 @@ def fitting(tensor, array, value):
 
 
 def _wrong_type(tensor, value):
+    from pylite.details import FACE_DTYPES
     got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
     wanted = FACE_DTYPES[tensor.dtype].__name__
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "

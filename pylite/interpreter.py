@@ -1,6 +1,9 @@
-"""The tf.lite-compatible face: Interpreter and what it hands out."""
+"""The tf.lite-compatible face: Interpreter and what it hands out.
+
+Modules that running a model does not need are imported by what needs them: importing is a third of a first result.
+"""
 import enum
-import gc
+import importlib
 import operator
 import os
 import warnings
@@ -9,19 +12,22 @@ from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
-from pylite import arguments, delegates, lowering
+from pylite import arguments, lowering
 from pylite._core.simd import Pool
-from pylite.delegates import Delegate, load_delegate
-from pylite.details import op_details, tensor_details
 from pylite.errors import ResizeError, TensorError, ViewError
 from pylite.executor import Executor
-from pylite.signature import SignatureRunner
-from pylite.wrapper import Wrapper
 
-__all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
-
+_HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature"}
+__all__ = ["Interpreter", "InterpreterWithCustomOps", "OpResolverType", *_HOMES]
 OBJECTS = np.dtype(object)      # what strings are kept as
 _living = weakref.WeakSet()
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return found
 
 
 class OpResolverType(enum.Enum):
@@ -78,7 +84,7 @@ class Interpreter:
         if model_content:
             self._model_content = model_content
         self._signatures = {s.key: s for s in self._model.graph.signatures}
-        self._interpreter = Wrapper(weakref.proxy(self))
+        self._wrapper = None
         self._custom_op_registerers = []
         self._resolver = arguments.resolver(op_resolver)
         lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
@@ -88,6 +94,7 @@ class Interpreter:
         self._main = self._executor(0)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
+            from pylite import delegates
             delegates.apply(self._executors_of_all(), self._delegates,
                             greedy=not experimental_disable_delegate_clustering,
                             fuse=not (experimental_disable_delegate_node_fusion or experimental_preserve_all_tensors))
@@ -181,6 +188,7 @@ class Interpreter:
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
                                  "Signatures. None is only allowed when the model has 1 SignatureDef")
             signature_key = next(iter(self._signatures))
+        from pylite.signature import SignatureRunner
         return SignatureRunner(self, signature_key)
 
     @property
@@ -189,11 +197,19 @@ class Interpreter:
 
     # What clients reach for although it is private.
 
+    @property
+    def _interpreter(self):
+        if self._wrapper is None:
+            from pylite.wrapper import Wrapper
+            self._wrapper = Wrapper(weakref.proxy(self))
+        return self._wrapper
+
     def _get_full_signature_list(self):
         return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}
                 for key, s in self._signatures.items()}
 
     def _get_tensor_details(self, tensor_index, subgraph_index=0):
+        from pylite.details import tensor_details
         executor = self._executor(subgraph_index)
         index = arguments.checked_index(executor, tensor_index)
         tensor = executor.subgraph.tensors[index]
@@ -203,6 +219,7 @@ class Interpreter:
         return [self._get_op_details(i) for i in range(len(self._main.operators))]
 
     def _get_op_details(self, op_index):
+        from pylite.details import op_details
         operators = self._main.operators
         if not 0 <= op_index < len(operators):
             raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
@@ -214,6 +231,7 @@ class Interpreter:
     def _safe_to_run(self):
         """Is no array from tensor() alive?"""
         if self._views:
+            import gc
             gc.collect()        # some may only wait for the collector
         return not self._views
 

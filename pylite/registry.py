@@ -45,6 +45,7 @@ class Op:
 
 
 _ops = {}
+_missing = set()        # names that were looked for in every module
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
@@ -72,12 +73,12 @@ def same(dtypes, inputs=1, outputs=1):
 def find(name):
     """The Op registered under `name`, or None."""
     found = _ops.get(name)
-    if found is None and _waiting():
-        word = name.encode()
-        _load([module for module, text in list(_waiting().items()) if word in text])
-        if name not in _ops:
-            _load(list(_waiting()))
-        found = _ops.get(name)
+    if found is None and name not in _missing:
+        for module in (*_likely(name), *_modules()):
+            importlib.import_module(module)
+            if name in _ops:
+                return _ops[name]
+        _missing.add(name)
     return found
 
 
@@ -91,27 +92,25 @@ def _restored(name, versions):
 
 def names():
     """Every registered name, sorted."""
-    _load(list(_waiting()))
+    for module in _modules():
+        importlib.import_module(module)
     return sorted(_ops)
 
 
+def _likely(name):
+    """The modules of pylite.ops whose text has the word `name`."""
+    from pylite.op_words import WORDS  # made by _core/list_ops.py
+    word = f" {name} "
+    return ["pylite.ops." + module for module, words in WORDS.items() if word in words]
+
+
 @cache
-def _waiting():
-    """{module of pylite.ops that is not imported yet: its text, which tells what it may register}"""
+def _modules():
+    """Every module of pylite.ops."""
     import pylite.ops as package
-    texts = {}
-    for file in sorted(os.listdir(package.__path__[0])):
-        name, _, suffix = file.partition(".")
-        if suffix in ("py", "pyc") and name != "__init__":
-            with open(os.path.join(package.__path__[0], file), "rb") as text:
-                texts["pylite.ops." + name] = text.read()
-    return texts
-
-
-def _load(modules):
-    for module in modules:
-        importlib.import_module(module)
-        _waiting().pop(module, None)
+    files = sorted(os.listdir(package.__path__[0]))
+    return ["pylite.ops." + file.partition(".")[0] for file in files if file.endswith((".py", ".pyc"))
+            and not file.startswith("__init__.")]
 
 
 @cache

@@ -21,6 +21,11 @@ def model(*names, version=1):
     return m.build()
 
 
+def test_every_op_is_found_without_a_search_through_all_modules():
+    assert [name for name in registry.names() if not registry._likely(name)] == []
+    assert registry.find("NO_SUCH_OP") is None
+
+
 def result(resolver, *names, **options):
     i = pylite.Interpreter(model_content=model(*names, **options), op_resolver=resolver)
     i.allocate_tensors()

@@ -1,6 +1,5 @@
 """Tables, enumerations and unions of the .tflite format, parsed from their declarations when first asked for."""
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,18 +10,21 @@ NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u
            "u32": ("I", 4), "i64": ("q", 8), "u64": ("Q", 8), "f32": ("f", 4)}
 
 
-class Field(NamedTuple):
+class Field:
     """A field of a table.
 
     kind: "number", "enum", "string", "table", "tables", "array", "tuple", "enums" or "union"; number: the number type
     of what is stored (of one element, in vectors); type: the table, enumeration or union.
     """
-    name: str
-    slot: int
-    kind: str
-    number: str
-    type: str
-    default: object
+    __slots__ = ("name", "slot", "kind", "number", "type", "default")
+
+    def __init__(self, name, slot, kind, number, type, default):
+        self.name = name
+        self.slot = slot
+        self.kind = kind
+        self.number = number
+        self.type = type
+        self.default = default
 
 
 class Record:
