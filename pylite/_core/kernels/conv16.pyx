@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of int16 activations: exact sums, then one rule of rounding (compiled for speed)."""
+"""Convolutions and matrix products of int16 activations: exact sums, then one rule of rounding."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t

@@ -1,4 +1,4 @@
-"""Float activations times integer weights: activations are quantized row by row or by image (compiled for speed)."""
+"""Float activations times integer weights: activations are quantized row by row or by image."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t

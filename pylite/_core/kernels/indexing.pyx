@@ -1,4 +1,4 @@
-"""Kernels that choose, gather, scatter and combine elements of any type; compiled for speed."""
+"""Kernels that choose, gather, scatter and combine elements of any type."""
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
