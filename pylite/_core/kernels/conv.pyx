@@ -5,8 +5,10 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
+    MAX_CHUNK,
     MAX_MR,
     MAX_NR,
+    Lines,
     Output,
     Product8,
     Task,
@@ -14,7 +16,7 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     padded,
-    padded_lines,
+    plan_lines,
     set_output,
     take,
 )
@@ -38,11 +40,6 @@ from pylite._core.simd cimport (
 from pylite._core.kernels.matmul import aligned_bytes, column_parameters
 
 
-cdef enum:
-    MAX_CHUNK = 120         # output pixels that are done with at once where images are used line by line,
-    CHUNK_BYTES = 16384     # and what they may see
-
-
 cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, int zero_point, int low, int high,
                       int flip):
     """Point q at parameters (7, columns); depth: of the sums; zero_point, low, high as of int8."""
@@ -63,7 +60,7 @@ cdef struct Conv:
     Tasks tasks
     pl_columns columns
     pl_rows shape           # of the rows as gemm_q8 sees them
-    ptrdiff_t line          # elements of a filter's line
+    Lines lines
     int w_zero
     bint as_is              # images are used where they are
 
@@ -114,32 +111,15 @@ cdef class ConvQ8(Kernel):
 
 
 cdef bint use_lines(Conv *s):
-    """Can rows be read from lines of the image?  Then set up s for it, tasks being chunks of an output line."""
+    """Can rows be read from lines of the image?  Then set up s for it."""
     cdef Product8 *p = &s.product
-    cdef ptrdiff_t c = p.window.length, line = p.window.fw * c, width, most, pieces
-    cdef int step = p.window.stride_w
-    cdef bint packed = padded_lines(&p.tile, p.groups, p.window.fh, line) and p.window.dilation_w == 1
-    if p.groups > 1 or c == 0 or (p.window.fw > 1 and p.window.dilation_w > 1):
+    if not plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
         return False
-    if not p.window.direct and not packed and (p.window.ow < 16 or p.window.fh == p.window.fw == 1 or line % p.tile.ka):
-        return False
-    if not p.window.direct:
-        s.output.lines = s.output.span * s.output.lines // p.window.ow
-        s.output.span = p.window.ow
-    # The longest chunk that fits, and then as many of a kind.
-    most = CHUNK_BYTES // p.tile.bytes // (p.window.fh * c) - p.window.fw
-    most = min(max(most // step // p.tile.mr, <ptrdiff_t>1) * p.tile.mr, <ptrdiff_t>MAX_CHUNK)
-    pieces = (s.output.span + most - 1) // most
-    most = min(padded((s.output.span + pieces - 1) // pieces, p.tile.mr), s.output.span)
-    width = (most - 1) * step + p.window.fw
-    if width * c * p.window.fh * p.tile.bytes > STRIP:
-        return False
-    p.tile.mr = <int>most
-    s.line = line
-    s.shape.lines, s.shape.depth = p.window.fh, padded(line, p.tile.ka)
-    s.shape.step, s.shape.pitch = step * c, width * c
+    p.tile.mr = s.lines.chunk
+    s.shape = s.lines.shape
     p.deep = s.shape.lines * s.shape.depth
-    s.as_is = p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and line % p.tile.ka == 0
+    s.as_is = (p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
+               and s.lines.line % p.tile.ka == 0)
     return True
 
 
@@ -198,7 +178,7 @@ cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
             laid = i // s.tasks.splits
             rows = lay_lines(s, task.position, task.rows, strip)
             if s.w_zero:
-                p.slots.sums_q8(task.rows, &s.shape, s.line, rows, sums)
+                p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
                 for r in range(task.rows):
                     sums[r] *= -s.w_zero
         j = task.begin

@@ -5,8 +5,8 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, Output, Task, Tasks, cut, padded, set_output, take
-from pylite._core.kernels.window cimport POINTERS, Window, copy_row, gather, set_window
+from pylite._core.kernels.gemm cimport MAX_MR, Lines, Output, Task, Tasks, cut, padded, plan_lines, set_output, take
+from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, see_line, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     parallel_for,
@@ -60,6 +60,8 @@ cdef struct Conv:
     Window window
     Output output
     Tasks tasks
+    Lines lines
+    pl_tile tile            # mr: rows of a task
     pl_slots slots
     const float *panels
     const float *weights    # where they are not known beforehand: packed to
@@ -111,7 +113,14 @@ cdef class ConvF32(Kernel):
         s.depth = g.fh * g.fw * g.length // 4
         s.wide = padded(s.columns, s.slots.f32.nv)
         s.direct = g.sw // 4 if g.direct else 0
+        s.tile = s.slots.f32
         self.fn = <kernel_fn>conv_f32
+        if s.depth <= DEPTH or not s.direct:
+            if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups):
+                s.tile.mr = s.lines.chunk
+                if s.direct:
+                    s.lines.shape.step = s.direct
+                self.fn = <kernel_fn>conv_f32_lines
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -122,8 +131,58 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
-    parallel_for(pool, cut(&s.tasks, &s.output, &s.slots.f32, s.columns, s.groups, pool), 1, conv_f32_tasks, s)
+    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv_f32_tasks, s)
     return 0
+
+
+cdef int conv_f32_lines(ConvF32 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    if s.weights != NULL:
+        pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
+    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv_f32_lines_tasks, s)
+    return 0
+
+
+cdef void lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *strip) noexcept nogil:
+    """The lines that `pixels` output pixels see, one behind another."""
+    cdef ptrdiff_t size = s.window.length, i
+    cdef Line line
+    cdef char *to
+    cdef int y
+    for y in range(s.window.fh):
+        line = see_line(&s.window, position, pixels, y)
+        to = strip + y * s.lines.shape.pitch * 4
+        memset(to, 0, line.before * size)
+        to += line.before * size
+        if s.window.sw == size:
+            memcpy(to, line.x, line.inside * size)
+        else:
+            for i in range(line.inside):
+                memcpy(to + i * size, line.x + i * s.window.sw, size)
+        to += line.inside * size
+        memset(to, 0, line.after * size)
+
+
+cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef char strip[STRIP]
+    cdef const float *rows = <const float *>strip
+    cdef ptrdiff_t i, j, width, laid = -1
+    cdef Task task
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, s.columns, i, &task)
+        if s.direct:
+            rows = <const float *>s.window.x + task.position * s.direct
+        elif i // s.tasks.splits != laid:
+            laid = i // s.tasks.splits
+            lay_lines(s, task.position, task.rows, strip)
+        j = task.begin
+        while j < task.end:
+            width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
+            s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape, rows, s.panels + j * s.depth,
+                             1, 1, s.bias + j if s.bias != NULL else NULL, s.low, s.high, <float *>task.y + j,
+                             s.output.sw // 4)
+            j += width
 
 
 cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,12 +1,14 @@
 # Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
 from libc.stdint cimport int32_t, uint8_t
 
-from pylite._core.kernels.window cimport CHUNK, Window, copy_row
+from pylite._core.kernels.window cimport CHUNK, STRIP, Window, copy_row
 from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads
 
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
     MAX_NR = 64
+    MAX_CHUNK = 120         # output pixels that are done with at once where images are used line by line,
+    CHUNK_BYTES = 24576     # and what they may see
 
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
@@ -73,6 +75,43 @@ cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdif
 cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
     """Is each of fh lines of `line` weights padded to a multiple of ka?  Then images serve the filter line by line."""
     return groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= CHUNK
+
+
+cdef struct Lines:
+    pl_rows shape
+    ptrdiff_t line          # elements of a filter's line
+    int chunk               # output pixels of a task
+
+
+cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups):
+    """Can rows be read from lines of the image, and is it worth while?  Then fill l, and part o by its lines.
+
+    item: bytes of an element of the image.
+    """
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces
+    cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
+    if groups > 1 or c == 0 or (g.fw > 1 and g.dilation_w > 1):
+        return False
+    if not g.direct and not packed and (g.ow < 16 or g.fh == g.fw == 1 or line % t.ka):
+        return False
+    # The longest chunk that fits, and then as many of a kind.
+    most = CHUNK_BYTES // t.bytes // (g.fh * c) - g.fw
+    most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>MAX_CHUNK)
+    pieces = (span_of(g, o) + most - 1) // most
+    most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
+    l.shape.lines, l.shape.depth = g.fh, padded(line, t.ka)
+    l.shape.step, l.shape.pitch = g.stride_w * c, ((most - 1) * g.stride_w + g.fw) * c
+    if l.shape.pitch * g.fh * t.bytes > STRIP:
+        return False
+    l.line, l.chunk = line, <int>most
+    if not g.direct:
+        o.lines = o.span * o.lines // g.ow
+        o.span = g.ow
+    return True
+
+
+cdef inline ptrdiff_t span_of(const Window *g, const Output *o) noexcept nogil:
+    return o.span if g.direct else g.ow
 
 
 cdef struct Product8:

@@ -1,4 +1,4 @@
-/* The float matrix product for AVX2 with FMA, and for AVX-512. */
+/* The float matrix product and depthwise convolution for AVX2 with FMA, and for AVX-512. */
 #include <immintrin.h>
 
 #if defined(__AVX512F__)
@@ -20,9 +20,11 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #define MIN OF(min_ps)
 #define MAX OF(max_ps)
 #include "gemm_f32.h"
+#include "depthwise_f32.h"
 
 void FILL(pl_slots *s);
 void FILL(pl_slots *s) {
   s->gemm_f32 = gemm_f32;
+  s->depthwise_f32 = depthwise_f32;
   s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 }

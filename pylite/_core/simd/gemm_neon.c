@@ -160,6 +160,7 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #define MIN vminq_f32
 #define MAX vmaxq_f32
 #include "gemm_f32.h"
+#include "depthwise_f32.h"
 #endif
 
 void pl_fill_gemm_neon(pl_slots *s);
@@ -172,6 +173,7 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->dw8 = (pl_tile){1, NR, NR, 1, 1, 2, 0, NULL, 0};
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
+  s->depthwise_f32 = depthwise_f32;
   s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 #endif
 }
