@@ -1,8 +1,13 @@
 """What the element-wise ops share: shapes, and calls to the two kernels that run them all."""
 from struct import error, pack
 
+import numpy as np
+
 from pylite import shapes, tables
 from pylite.node import Call
+
+
+SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
 
 
 def infer_same(node):
@@ -60,12 +65,33 @@ def binary(node, row, p=b"", operands=None):
     else:
         shape, a_strides, b_strides = shapes.collapse(
             y.shape, shapes.broadcast_strides(a.shape, y.shape), shapes.broadcast_strides(b.shape, y.shape))
+    left, right = raw(a), raw(b)
+    if len(shape) > 1 and shape[-1] < SHORT:
+        shape, a_strides, b_strides, left, right = _longer(shape, (a, a_strides, left), (b, b_strides, right))
     inplace = None
     for x in (a, b):
         if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
             inplace = (y, x)
             break
-    return Call("elementwise.Binary", row, shape, raw(a), a_strides, raw(b), b_strides, raw(y), p, inplace=inplace)
+    return Call("elementwise.Binary", row, shape, left, a_strides, right, b_strides, raw(y), p, inplace=inplace)
+
+
+def _longer(shape, *operands):
+    """Rows of a few elements become longer ones where an operand is one constant row: that is repeated."""
+    n, rows = shape[-1], shape[-2]
+    for (x, strides, _), (_, others, view) in (operands, operands[::-1]):
+        if x.data is None or x.size != n or strides[-2:] != (0, 1) or others[-2:] != (n, 1):
+            continue
+        k = max((k for k in range(1, min(LONG // n, rows) + 1) if rows % k == 0), default=1)
+        if k == 1:
+            break
+        repeated = np.tile(np.ascontiguousarray(x.data).reshape(-1), k).view(np.uint8)
+        strides, others = (*strides[:-2], 0, 1), (*others[:-2], k * n, 1)
+        shape = (*shape[:-2], rows // k, k * n)
+        return (shape, strides, others, repeated, view) if x is operands[0][0] else (
+            shape, others, strides, view, repeated)
+    (_, a_strides, left), (_, b_strides, right) = operands
+    return shape, a_strides, b_strides, left, right
 
 
 def flip(dtype):

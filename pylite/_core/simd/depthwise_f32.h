@@ -18,22 +18,43 @@ static void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s
     }
 }
 
-/* Channels j .. j + LANES of n output pixels; KEPT taps, or any number where that is 0. */
-static inline __attribute__((always_inline)) void pixels_f32(int kept, const sight *s, ptrdiff_t j, ptrdiff_t n,
+/* Channels j .. j + LANES, or `part` if that is less, of n output pixels; `kept` taps, or any number where that is 0. */
+static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j, ptrdiff_t n,
                                                              ptrdiff_t step, VECTOR bias, VECTOR low, VECTOR high,
                                                              float *y, ptrdiff_t c) {
   const int taps = kept ? kept : s->taps;
   const float *at[16];
   VECTOR w[16];
 #pragma GCC unroll 16
-  for (int t = 0; t < kept; t++) at[t] = s->at[t] + j, w[t] = LOAD(s->w[t] + j);
+  for (int t = 0; t < kept; t++) at[t] = s->at[t] + j, w[t] = load_upto(s->w[t] + j, part);
   for (ptrdiff_t i = 0; i < n; i++, y += c) {
     VECTOR acc = bias;
 #pragma GCC unroll 16
     for (int t = 0; t < taps; t++)
-      acc = MULTIPLY_ADD(acc, LOAD((kept ? at[t] : s->at[t] + j) + i * step), kept ? w[t] : LOAD(s->w[t] + j));
-    STORE(y, MIN(high, MAX(low, acc)));
+      acc = MULTIPLY_ADD(acc, load_upto((kept ? at[t] : s->at[t] + j) + i * step, part),
+                         kept ? w[t] : load_upto(s->w[t] + j, part));
+    store_upto(y, MIN(high, MAX(low, acc)), part);
   }
+}
+
+/* Fewer channels than lanes, stride 1: as many neighbours as fit are done with at once; returns how many of n pixels. */
+static ptrdiff_t neighbours_f32(const sight *s, ptrdiff_t n, const float *bias, float low, float high, float *y,
+                                ptrdiff_t c) {
+  float lines[16][LANES], start[LANES] = {0};
+  const ptrdiff_t together = LANES / c;
+  sight wide;
+  wide.taps = s->taps;
+  if (LANES % c || s->taps > 16 || n < together) return 0;
+  for (int t = 0; t < s->taps; t++) {
+    wide.at[t] = s->at[t], wide.w[t] = lines[t];
+    for (ptrdiff_t j = 0; j < LANES; j++) lines[t][j] = s->w[t][j % c];
+  }
+  for (ptrdiff_t j = 0; bias && j < LANES; j++) start[j] = bias[j % c];
+  if (s->taps == 9)
+    pixels_f32(9, LANES, &wide, 0, n / together, LANES, LOAD(start), SPLAT(low), SPLAT(high), y, LANES);
+  else
+    pixels_f32(0, LANES, &wide, 0, n / together, LANES, LOAD(start), SPLAT(low), SPLAT(high), y, LANES);
+  return n / together * together;
 }
 
 static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
@@ -42,23 +63,22 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   sight s;
   for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    n = at == begin && end > begin ? (end < g->pixels ? end : g->pixels) - begin : 1;
+    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
     see(g, at, w, &s);
+    if (c < LANES && g->stride == 1 && n > 1) {
+      const ptrdiff_t done = neighbours_f32(&s, n, bias, low, high, y + at * c, c);
+      if (done) {
+        n = done;
+        continue;
+      }
+    }
     for (ptrdiff_t b = 0; b * LANES < c; b++) {
       const ptrdiff_t j = pl_block_start(b, LANES, c);
       float *to = y + at * c + j;
-      if (c < LANES) { /* one channel after the other */
-        for (ptrdiff_t i = 0; i < n * c; i++) {
-          float sum = bias ? bias[i % c] : 0;
-          for (int t = 0; t < s.taps; t++) sum += s.at[t][i / c * step + i % c] * s.w[t][i % c];
-          sum = sum < low ? low : sum;
-          to[i] = sum > high ? high : sum;
-        }
-        break;
-      }
-      const VECTOR start = bias ? LOAD(bias + j) : SPLAT(0.0f);
-      if (s.taps == 9) pixels_f32(9, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
-      else pixels_f32(0, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
+      const VECTOR start = bias ? load_upto(bias + j, c) : SPLAT(0.0f);
+      if (c < LANES) pixels_f32(0, c, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
+      else if (s.taps == 9) pixels_f32(9, LANES, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
+      else pixels_f32(0, LANES, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
     }
   }
 }

@@ -6,20 +6,37 @@
 #include "simd.h"
 #include <string.h>
 
-static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, const pl_rows *shape,
+/* The first n elements of a vector, 0 < n < LANES. */
+#ifndef LOAD_FIRST
+static inline VECTOR LOAD_FIRST(const float *p, ptrdiff_t n) {
+  float line[LANES] = {0};
+  memcpy(line, p, n * sizeof(float));
+  return LOAD(line);
+}
+static inline void STORE_FIRST(float *p, VECTOR v, ptrdiff_t n) {
+  float line[LANES];
+  STORE(line, v);
+  memcpy(p, line, n * sizeof(float));
+}
+#endif
+static inline __attribute__((always_inline)) VECTOR load_upto(const float *p, ptrdiff_t n) {
+  return n >= LANES ? LOAD(p) : n > 0 ? LOAD_FIRST(p, n) : SPLAT(0.0f);
+}
+static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v, ptrdiff_t n) {
+  if (n >= LANES) STORE(p, v);
+  else if (n > 0) STORE_FIRST(p, v, n);
+}
+
+static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_rows *shape,
                                                            const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
   VECTOR acc[MR][NV], shift[NV];
-  float line[NV * LANES];
-  const int whole = n == V * LANES;
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
-    const float *from = y + r * ldy;
-    if (!first && !whole) from = memcpy(line, from, n * sizeof(float));
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) acc[r][v] = first ? SPLAT(0.0f) : LOAD(from + v * LANES);
+    for (int v = 0; v < V; v++) acc[r][v] = first ? SPLAT(0.0f) : load_upto(y + r * ldy + v * LANES, whole ? LANES : n - v * LANES);
   }
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
@@ -35,35 +52,32 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int n, 
       }
     }
   }
-  if (last) {
-    memset(line, 0, sizeof line);
-    if (bias) memcpy(line, bias, n * sizeof(float));
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) shift[v] = LOAD(line + v * LANES);
-  }
+  for (int v = 0; v < V; v++) shift[v] = bias ? load_upto(bias + v * LANES, whole ? LANES : n - v * LANES) : SPLAT(0.0f);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
-    float *to = whole ? y + r * ldy : line;
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) {
       VECTOR x = acc[r][v];
       if (last) x = MIN(SPLAT(high), MAX(SPLAT(low), ADD(x, shift[v])));
-      STORE(to + v * LANES, x);
+      store_upto(y + r * ldy + v * LANES, x, whole ? LANES : n - v * LANES);
     }
-    if (!whole) memcpy(y + r * ldy, line, n * sizeof(float));
   }
 }
 
-#define TILE_F32(R, V) \
-  tile_f32(R, V, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
-#define ROWS_F32(V) \
+#define TILE_F32(R, V, whole) \
+  tile_f32(R, V, whole, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
+#define ROWS_F32(V, whole) \
   for (int r = 0; r < rows;) { \
-    if (rows - r >= MR) TILE_F32(MR, V); \
-    else if (rows - r >= 4) TILE_F32(4, V); \
-    else TILE_F32(1, V); \
+    if (rows - r >= MR) TILE_F32(MR, V, whole); \
+    else if (rows - r >= 4) TILE_F32(4, V, whole); \
+    else TILE_F32(1, V, whole); \
   }
 
 static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  if (NV == 1 || n <= LANES) ROWS_F32(1) else ROWS_F32(NV)
+  if (n == NV * LANES) ROWS_F32(NV, 1)
+  else if (NV > 1 && n == LANES) ROWS_F32(1, 1)
+  else if (n < LANES) ROWS_F32(1, 0)
+  else ROWS_F32(NV, 0)
 }

@@ -13,6 +13,10 @@ enum { LANES = 16, MR = 12, NV = 2 };
 enum { LANES = 8, MR = 6, NV = 2 };
 #endif
 #define LOAD OF(loadu_ps)
+#if defined(__AVX512F__)
+#define LOAD_FIRST(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
+#define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#endif
 #define STORE OF(storeu_ps)
 #define SPLAT OF(set1_ps)
 #define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
