@@ -6,7 +6,6 @@ import numpy as np
 from pylite import shapes, tables
 from pylite.node import Call
 
-
 SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
 
 
