@@ -15,6 +15,7 @@ from pylite.ops.elementwise import (
     require_quantized,
     unary,
 )
+from pylite.ops.wide import wide_unary
 from pylite.quantization import (
     LIMITS,
     hard_swish,
@@ -44,6 +45,8 @@ def real_function(node, row, f):
 def lower_sigmoid(node):
     """LOGISTIC and TANH, whose int16 form has a table and an interpolation of its own (section 6)."""
     x = node.inputs[0]
+    if x.dtype == "bfloat16":
+        return wide_unary(node, node.name.lower())
     row, f, shifts = ("tanh", tables.tanh, (0, 1)) if node.name == "TANH" else ("logistic", tables.logistic, (0,))
     if x.dtype != "int16":
         return real_function(node, row, f)
@@ -134,9 +137,9 @@ def _hard_swish(x):
 
 _CLAMPS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
-register("LOGISTIC", versions=(1, 3), types=same("float32 float16 int8 uint8 int16"), infer=infer_same,
+register("LOGISTIC", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
          lower=lower_sigmoid, reference=_logistic)
-register("TANH", versions=(1, 3), types=same("float32 float16 int8 uint8 int16"), infer=infer_same,
+register("TANH", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
          lower=lower_sigmoid, reference=np.tanh)
 for _name, _limits in _CLAMPS.items():
     _wide = _name in ("RELU", "RELU6")

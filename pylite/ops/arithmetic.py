@@ -3,6 +3,7 @@ import numpy as np
 
 from pylite.node import Call
 from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
+from pylite.ops.wide import wide_binary
 from pylite.quantization import (
     activation_bounds,
     activation_range,
@@ -93,8 +94,8 @@ def _estimate(a_scale, b_scale, y_scale, sign, y_e):
 
 def lower_mul(node):
     a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
-    if y.dtype == "uint32":
-        return binary(node, "mul_u32")
+    if y.dtype in ("uint32", "complex64"):
+        return binary(node, "mul_u32" if y.dtype == "uint32" else "mul_c64")
     if not is_quantized(node):
         return plain(node, "mul")
     m, e = quantize_multiplier(a.scale * b.scale / y.scale)
@@ -123,6 +124,8 @@ def lower_div(node):
 
 def lower_extreme(node):
     name = "maximum" if node.name == "MAXIMUM" else "minimum"
+    if node.outputs[0].dtype not in SUFFIX:
+        return wide_binary(node, name)
     return binary(node, f"{name}_{SUFFIX[node.outputs[0].dtype]}")
 
 
@@ -131,10 +134,12 @@ register("ADD", versions=(1, 6), types=same("float32 float16 int8 uint8 int16 in
 register("SUB", versions=(1, 5), types=same("float32 int8 uint8 int16 int32 int64", 2),
          infer=infer_broadcast, lower=lower_sub, reference=np.subtract)
 register("MUL", versions=(1, 8),
-         types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64", 2), "int16 int16 -> int8|uint8"],
+         types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64 complex64", 2),
+                "int16 int16 -> int8|uint8"],
          infer=infer_broadcast, lower=lower_mul, reference=np.multiply)
 register("DIV", versions=(1, 2), types=same("float32 int8 uint8 int16 int32", 2),
          infer=infer_broadcast, lower=lower_div, reference=np.divide)
 for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):
-    register(_name, versions=(1, 4), types=same("float32 float16 int8 uint8 int16 int32 int64", 2),
-             infer=infer_broadcast, lower=lower_extreme, reference=_reference)
+    register(_name, versions=(1, 4), infer=infer_broadcast, lower=lower_extreme,
+             types=same("float32 float16 bfloat16 int8 uint8 int16 int32 int64", 2),
+             reference=_reference)

@@ -8,7 +8,7 @@ from pylite.node import Call
 from pylite.ops.elementwise import raw
 from pylite.ops.filling import filled, sizes
 from pylite.ops.moves import INDICES, axis_of, integers, movable
-from pylite.ops.wide import binary_parameters
+from pylite.ops.wide import TYPES, binary_parameters, region_op
 from pylite.quantization import FLT_MAX, LIMITS
 from pylite.registry import register
 from pylite.shapes import broadcast_strides, contiguous_strides
@@ -278,3 +278,38 @@ def lower_gather(node):
 
 register("STABLEHLO_GATHER", types=movable(f"T {INDICES} -> T"), infer=lambda node: [gather_plan(node)[0]],
          lower=lower_gather)
+
+
+# ---- STABLEHLO_SCATTER -------------------------------------------------------------------------------------------
+def infer_stablehlo_scatter(node):
+    return [node.inputs[0].shape]
+
+
+def lower_stablehlo_scatter(node):
+    """Windows of the updates combined with the operand where the indices say, as far as they lie inside."""
+    o, (x, indices, updates), y = node.options, node.inputs, node.outputs[0]
+    window, dropped, into = (integers(np.asarray(v if v is not None else (), np.int64)) for v in (
+        o.update_window_dims, o.inserted_window_dims, o.scatter_dims_to_operand_dims))
+    vector = o.index_vector_dim
+    depth = indices.shape[vector] if vector < len(indices.shape) else 1
+    kept = [i for i in range(len(x.shape)) if i not in dropped]
+    others = [i for i in range(len(updates.shape)) if i not in window]
+    batch = [n for i, n in enumerate(indices.shape) if i != vector]
+    if (len(kept) != len(window) or len(into) != depth or not 0 <= vector <= len(indices.shape)
+            or any(not 0 <= i < len(x.shape) for i in into + dropped)
+            or any(not 0 <= i < len(updates.shape) for i in window) or [updates.shape[i] for i in others] != batch
+            or any(updates.shape[a] > x.shape[b] for a, b in zip(window, kept, strict=True))):
+        raise node.error(f"its dimension numbers do not fit the shapes {list(x.shape)}, {list(indices.shape)} and "
+                         f"{list(updates.shape)}", x)
+    steps, x_steps = contiguous_strides(updates.shape), contiguous_strides(x.shape)
+    vectors, component = index_vectors(indices, vector, [steps[i] for i in others])
+    where = [(k * component, x.shape[i] - 1, x_steps[i], kept.index(i) if i in kept else -1)
+             for k, i in enumerate(into)]
+    op = region_op(node, o.update_computation_subgraph_index)
+    shape = [(updates.shape[a], x_steps[b], steps[a]) for a, b in zip(window, kept, strict=True)]
+    row = ("", b"\0") if op is None else combined(op, y.dtype)
+    return scatter(y, indices, updates, vectors, where, shape, "cut", *row, raw(x), inplace=(y, x))
+
+
+register("STABLEHLO_SCATTER", infer=infer_stablehlo_scatter, lower=lower_stablehlo_scatter,
+         types=[f"{t} {INDICES} {t} -> {t}" for t in TYPES])

@@ -63,10 +63,9 @@ def lower_cast(node):
     row = _FAST_CASTS.get((x.dtype, y.dtype))
     if row:
         return unary(node, *row)
-    return unary(node, "wide_unary", pack("3i", TYPES[_STORED_AS.get(x.dtype, x.dtype)], TYPES[y.dtype], UNARY["cast"]))
+    return unary(node, "wide_unary", pack("3i", TYPES[x.dtype], TYPES[y.dtype], UNARY["cast"]))
 
 
-_STORED_AS = {"int4": "int8", "int2": "int8", "uint4": "uint8"}
 _ONE = pack("fi", 1.0, 0)
 _FAST_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"): ("float_to_half",),
                ("uint8", "float32"): ("dequantize_u8", _ONE), ("int8", "float32"): ("dequantize_i8", _ONE),
@@ -82,4 +81,4 @@ register("QUANTIZE", versions=(1, 6), infer=infer_same, lower=lower_quantize,
 register("DEQUANTIZE", versions=(1, 9), infer=infer_same, lower=lower_dequantize,
          types=["int8|uint8|int16|int4|uint4|int2|float16 -> float32"])
 register("CAST", versions=(1, 9), infer=infer_same, lower=lower_cast,
-         types=[f"{_CASTS} -> {_CASTS}", "int4|uint4|int2 -> float32"])
+         types=[f"{_CASTS} -> {_CASTS}", "int4|uint4|int2 -> float32", "float32 -> int4|uint4|int2"])

@@ -6,8 +6,8 @@ import numpy as np
 
 from pylite import quantization, shapes
 from pylite.node import Call, Constant, Temporary
-from pylite.ops.filling import filled
-from pylite.ops.wide import binary_parameters
+from pylite.ops.filling import filled, spread
+from pylite.ops.wide import binary_parameters, region_op
 from pylite.registry import register, same
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
@@ -172,7 +172,7 @@ register("REDUCE_MIN", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, 
          reference=reference_reduce(np.min))
 register("REDUCE_ANY", types=BOOL, infer=infer_reduce, lower=lower_truth("max", 0), reference=reference_reduce(np.any))
 register("REDUCE_ALL", types=BOOL, infer=infer_reduce, lower=lower_truth("min", 1), reference=reference_reduce(np.all))
-register("REDUCE_PROD", versions=(1, 2), types=TYPES, infer=infer_reduce, lower=lower_product,
+register("REDUCE_PROD", versions=(1, 2), types=TYPES + BOOL, infer=infer_reduce, lower=lower_product,
          reference=reference_reduce(np.prod))
 
 
@@ -217,3 +217,41 @@ def lower_reduce_window(node):
 _NUMBERS = "float32 float64 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 int64 bool"
 register("REDUCE_WINDOW", types=[f"{t} {t} int64 int64 int64 -> {t}" for t in _NUMBERS.split()],
          infer=infer_reduce_window, lower=lower_reduce_window)
+
+
+def stablehlo_windows(node):
+    """STABLEHLO_REDUCE_WINDOW: (shape of the input once dilated and padded, low padding, dilations, window lists)."""
+    o, x = node.options, node.inputs[0]
+    rank = len(x.shape)
+    window, strides, base, dilations = (
+        tuple(np.ravel(v).tolist()) if v is not None and len(v) else (1,) * rank
+        for v in (o.window_dimensions, o.window_strides, o.base_dilations, o.window_dilations))
+    pads = np.ravel(o.padding).tolist() if o.padding is not None and len(o.padding) else [0] * 2 * rank
+    lists = (window, strides, base, dilations)
+    if any(len(v) != rank or min(v, default=1) < 1 for v in lists) or len(pads) != 2 * rank:
+        raise node.error(f"has {rank} dimensions, but window, strides, dilations and padding are {lists}, {pads}", x)
+    padded = tuple(max(0, (n - 1) * d + 1 if n else 0) + low + high
+                   for n, d, low, high in zip(x.shape, base, pads[::2], pads[1::2], strict=True))
+    return tuple(max(0, n) for n in padded), pads[::2], base, (window, strides, dilations)
+
+
+def infer_stablehlo_window(node):
+    padded, _, _, lists = stablehlo_windows(node)
+    return [tuple(max(0, (n - (w - 1) * d - 1) // s + 1) if n else 0
+                  for n, w, s, d in zip(padded, *lists, strict=True))]
+
+
+def lower_stablehlo_window(node):
+    x, start = node.inputs
+    padded, low, base, lists = stablehlo_windows(node)
+    op = region_op(node, node.options.body_subgraph_index)
+    if op is None:
+        raise node.error("reduces by a subgraph that gives one of its inputs")
+    if padded == x.shape and not any(low):
+        return windowed(node, x, padded, op, start, *lists)
+    source = Temporary(node, padded, x.dtype)
+    return [*spread(x, source, start, low, [d - 1 for d in base]), *windowed(node, source, padded, op, start, *lists)]
+
+
+register("STABLEHLO_REDUCE_WINDOW", types=[f"{t} {t} -> {t}" for t in _NUMBERS.split() + ["uint64"]],
+         infer=infer_stablehlo_window, lower=lower_stablehlo_window)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from pylite import quantization, tables
-from pylite.node import Call
+from pylite.node import Call, Temporary
 from pylite.registry import register, same
 
 
@@ -45,6 +45,11 @@ def lower_softmax(node):
     x, y, beta = node.inputs[0], node.outputs[0], node.options.beta
     if x.dtype == "float32":
         return Call("softmax.RowsF32", rows(x), rows(y), "softmax", beta, inplace=(y, x))
+    if x.dtype == "float16":
+        wide = Temporary(node, x.shape, "float32")
+        return [Call("elementwise.Unary", "half_to_float", x.size, x.bytes, wide.bytes),
+                Call("softmax.RowsF32", rows(wide), rows(wide), "softmax", beta),
+                Call("elementwise.Unary", "float_to_half", x.size, wide.bytes, y.bytes)]
     if y.dtype == "int16":
         require(node, 2.0**-15 if x.dtype == "int16" else 2.0**-16, 0 if x.dtype == "int16" else -32768, 2.0**-24)
     else:
@@ -79,7 +84,7 @@ def reference_log_softmax(x, o):
     return d - np.log(np.exp(d).sum(-1, keepdims=True))
 
 
-register("SOFTMAX", versions=(1, 3), types=same("float32 int8 uint8 int16") + ["int8|uint8 -> int16"],
+register("SOFTMAX", versions=(1, 4), types=same("float32 float16 int8 uint8 int16") + ["int8|uint8 -> int16"],
          infer=infer_rows, lower=lower_softmax, reference=reference_softmax)
 register("LOG_SOFTMAX", versions=(1, 2), types=same("float32 int8 uint8"), infer=infer_rows, lower=lower_log_softmax,
          reference=reference_log_softmax)

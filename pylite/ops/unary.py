@@ -77,8 +77,8 @@ def lower_neg(node):
     dtype = node.outputs[0].dtype
     if dtype == "int8":        # stored integers, whatever their scales; -128 stays
         return unary(node, "lut8", (-tables.bytes_of(dtype)).astype(np.int8).view(np.uint8))
-    return unary(node, {"float32": "neg_f32", "float16": "neg_f16", "int16": "neg_i16", "int32": "neg_i32",
-                        "int64": "neg_i64"}[dtype])
+    return unary(node, {"float32": "neg_f32", "float16": "neg_f16", "bfloat16": "neg_f16", "int16": "neg_i16",
+                        "int32": "neg_i32", "int64": "neg_i64"}[dtype])
 
 
 def _rsqrt(x):
@@ -92,5 +92,5 @@ register("RSQRT", versions=(1, 3), types=same("float32 int8 int16"), infer=infer
          reference=_rsqrt)
 register("ABS", versions=(1, 5), types=same("float32 int8 int16 int32"), infer=infer_same, lower=lower_abs,
          reference=np.abs)
-register("NEG", types=same("float32 float16 int8 int16 int32 int64"), infer=infer_same, lower=lower_neg,
+register("NEG", types=same("float32 float16 bfloat16 int8 int16 int32 int64"), infer=infer_same, lower=lower_neg,
          reference=np.negative)

@@ -6,9 +6,9 @@ from pylite.ops.elementwise import binary, unary
 # In the orders of the tables and enumerations there.
 TYPES = {dtype: i for i, dtype in enumerate((
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool", "float16", "bfloat16", "float32", "float64",
-    "complex64", "uint64"))}
+    "complex64", "uint64", "int4", "uint4", "int2"))}
 UNARY = {name: i for i, name in enumerate(("cast", "abs", "neg", "sign", "square", "floor", "ceil", "round", "sin",
-                                           "cos", "log", "not"))}
+                                           "cos", "log", "not", "tanh", "logistic"))}
 BINARY = {name: i for i, name in enumerate((
     "add", "sub", "mul", "maximum", "minimum", "maximum_unsigned", "minimum_unsigned", "less", "less_equal", "equal",
     "not_equal", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod", "pow", "atan2",
@@ -30,3 +30,19 @@ def binary_parameters(op, x_dtype, y_dtype):
     if x_dtype == "uint64" and op in ("maximum", "minimum"):
         op += "_unsigned"
     return pack("3i", TYPES[x_dtype], TYPES[y_dtype], BINARY[op])
+
+
+_REGIONS = {"ADD": "add", "MUL": "mul", "MULTIPLY": "mul", "MAXIMUM": "maximum", "MINIMUM": "minimum", "AND": "and",
+            "OR": "or"}
+
+
+def region_op(node, index):
+    """The op that subgraph `index` applies to its two inputs, in STABLEHLO's reductions; None: it gives the second."""
+    region = node.host.callee(index).subgraph if node.host is not None else None
+    if region is not None and not region.operators and tuple(region.outputs) == tuple(region.inputs[1:2]):
+        return None
+    name = region.operators[0].name if region is not None and len(region.operators) == 1 else ""
+    op = _REGIONS.get(name.removeprefix("STABLEHLO_").removeprefix("LOGICAL_"))
+    if op is None:
+        raise node.error(f"combines elements by subgraph {index}, which is not one sum, product, extreme, AND or OR")
+    return op

@@ -46,6 +46,18 @@ def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=Non
     return feeds
 
 
+@differential("complex64", count=8)
+def test_mul_of_complex(m, rng, dtype):
+    shapes, tensors = operands(rng), []
+    for name, shape in zip("ab", shapes, strict=True):
+        tensors.append(m.tensor(name, shape, dtype))
+    y = m.tensor("y", np.broadcast_shapes(*shapes), dtype)
+    m.operator("MUL", tensors, [y])
+    m.inputs(tensors)
+    m.outputs([y])
+    return [(rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype(dtype) for s in shapes]
+
+
 def activation(rng):
     return {"fused_activation_function": str(rng.choice(ACTIVATIONS))}
 

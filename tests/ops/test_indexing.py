@@ -6,6 +6,7 @@ from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential, run_pylite
 from tests.ops.moving import WIDTHS, random_array, random_shape
+from tests.ops.test_reduction import combine
 
 
 def model(m, name, inputs, dtype, constants=(), version=1, shape=(), **options):
@@ -174,3 +175,39 @@ def test_indices_outside_are_refused_when_run(name, index):
         interpreter.set_tensor(i, x)
     with pytest.raises(RuntimeError, match=f"{name}.*outside"):
         interpreter.invoke()
+
+
+@differential("float32", "int8", "uint8", "int16", "int32", "int64", count=16)
+def test_stablehlo_scatter(m, rng, dtype):
+    """Any placement of the window and batch dimensions; some indices outside.
+
+    Where elements are replaced, windows come last: otherwise it is undefined which of two that meet is the later one.
+    """
+    name = str(rng.choice(["STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", ""]))
+    shape = random_shape(rng, 1, 4, empty=False)
+    depth = int(rng.integers(1, len(shape) + 1))
+    into = rng.permutation(len(shape))[:depth]
+    dropped = sorted(int(i) for i in range(len(shape)) if rng.random() < 0.5)
+    kept = [i for i in range(len(shape)) if i not in dropped]
+    size = [int(rng.integers(1, shape[i] + 1)) for i in kept]
+    batch = random_shape(rng, 0, 2, empty=False)
+    vector = int(rng.integers(0, len(batch) + 1))
+    rank = len(batch) + len(size)
+    window = sorted(int(i) for i in rng.permutation(rank)[:len(size)]) if name else list(range(len(batch), rank))
+    update = [0] * rank
+    for at, n in [*zip(window, size, strict=True),
+                  *zip([i for i in range(rank) if i not in window], batch, strict=True)]:
+        update[at] = n
+    parts = []
+    for i in into:
+        last = shape[i] - (size[kept.index(i)] if i in kept else 1)
+        outside = rng.random(batch) < 0.2
+        parts.append(np.where(outside, rng.integers(-2, last + 3, batch), rng.integers(0, last + 1, batch)))
+    indices = np.stack(parts, vector).astype(np.int32)
+    x, updates = random_array(rng, shape, dtype), random_array(rng, tuple(update), dtype)
+    fed = model(m, "STABLEHLO_SCATTER", [(x, dtype), (indices, "int32"), (updates, dtype)], dtype, shape=shape,
+                update_window_dims=tuple(window), inserted_window_dims=tuple(dropped),
+                scatter_dims_to_operand_dims=tuple(int(i) for i in into), index_vector_dim=vector,
+                update_computation_subgraph_index=1)
+    combine(m, name, dtype)
+    return fed

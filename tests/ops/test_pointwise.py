@@ -227,3 +227,30 @@ def test_special_values():
         one_op(m, name, "float32", [x])
         model = m.build()
         np.testing.assert_allclose(run_pylite(model, [x])[0], run_peer(model, [x])[0], rtol=1e-6, err_msg=name)
+
+
+BFLOAT = {"MAXIMUM": np.maximum, "MINIMUM": np.minimum, "LESS": np.less, "NEG": np.negative, "TANH": np.tanh,
+          "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)), "FLOOR": np.floor, "ROUND": np.rint, "ATAN2": np.arctan2}
+
+
+def bfloat16(x):
+    """float32 to the bits of bfloat16, halves to even."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+@pytest.mark.parametrize("name", BFLOAT)
+def test_bfloat16(name):
+    """The peer's Python face cannot hand these over."""
+    rng = np.random.default_rng(0)
+    stored = [bfloat16(rng.standard_normal(100) * 5) for _ in range(getattr(BFLOAT[name], "nin", 1))]
+    real = [(x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for x in stored]
+    m = ModelBuilder()
+    tensors = [m.tensor(f"x{i}", x.shape, "bfloat16") for i, x in enumerate(stored)]
+    y = m.tensor("y", (100,), "bool" if name == "LESS" else "bfloat16")
+    m.operator(name, tensors, [y])
+    m.inputs(tensors)
+    m.outputs([y])
+    got, = run_pylite(m.build(), stored)
+    want = BFLOAT[name](*real)
+    np.testing.assert_array_equal(got, want if name == "LESS" else bfloat16(want))

@@ -128,3 +128,16 @@ def test_four_bits():
     interpreter.invoke()
     assert interpreter.get_tensor(y).tolist() == [-4, -0.5, 0, 3.5, 1.5]
     assert interpreter.get_tensor(z).tolist() == [0, 1, 3, 8, 15]
+
+
+@differential("int4", "int2", "uint4", count=3)
+def test_cast_to_a_few_bits_and_back(m, rng, dtype):
+    """Truncated, then cut to the type's range."""
+    x = (rng.standard_normal((5, 7)) * 10.0 ** rng.integers(0, 3)).astype(np.float32)
+    x.flat[:4] = np.nan, np.inf, -np.inf, 7.9
+    tensors = [m.tensor("x", x.shape), m.tensor("few", x.shape, dtype), m.tensor("y", x.shape)]
+    m.operator("CAST", tensors[:1], tensors[1:2])
+    m.operator("CAST", tensors[1:2], tensors[2:])
+    m.inputs(tensors[:1])
+    m.outputs(tensors[2:])
+    return [x]

@@ -149,3 +149,40 @@ def test_reduce_window(m, rng, dtype):
     m.inputs(inputs[:1])
     m.outputs([y])
     return [np.asarray(x, dtype)]
+
+
+STABLEHLO = {"ADD": "STABLEHLO_ADD", "MUL": "STABLEHLO_MULTIPLY", "MAXIMUM": "STABLEHLO_MAXIMUM",
+             "MINIMUM": "STABLEHLO_MINIMUM"}
+
+
+@oneop.differential("float32", "float64", "int8", "uint8", "int16", "int32", "int64")
+def test_stablehlo_reduce_window(m, rng, dtype):
+    """With padding before and after, also below zero, and both kinds of dilation."""
+    rank = int(rng.integers(1, 4))
+    shape = tuple(int(n) for n in rng.integers(1, 7, rank))
+    window, base, dilations = (rng.integers(1, 3, rank) for _ in range(3))
+    pads = rng.integers(-1 if rng.random() < 0.3 else 0, 3, (rank, 2))
+    size = (np.array(shape) - 1) * base + 1
+    pads[:, 1] += np.maximum(0, (window - 1) * dilations + 1 - size - pads.sum(1))
+    x, start = draw.values(rng, shape, dtype), draw.values(rng, (), dtype)
+    if dtype.startswith("float"):
+        x, start = x / (1 + np.abs(x).max()), start.dtype.type(0.5)
+    inputs = [m.tensor("x", shape, dtype), m.constant("start", np.asarray(start, dtype))]
+    y = m.tensor("y", (1,) * rank, dtype)
+    m.operator("STABLEHLO_REDUCE_WINDOW", inputs, [y], window_dimensions=tuple(window.tolist()),
+               window_strides=tuple(rng.integers(1, 3, rank).tolist()), base_dilations=tuple(base.tolist()),
+               window_dilations=tuple(dilations.tolist()), padding=tuple(pads.ravel().tolist()), body_subgraph_index=1)
+    m.inputs(inputs[:1])
+    m.outputs([y])
+    combine(m, STABLEHLO[str(rng.choice(list(STABLEHLO)))], dtype)
+    return [np.asarray(x, dtype)]
+
+
+def combine(m, name, dtype):
+    """A subgraph that combines two scalars."""
+    m.subgraph("combine")
+    a, b, y = (m.tensor(n, (), dtype) for n in "aby")
+    if name:
+        m.operator(name, [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y if name else b])

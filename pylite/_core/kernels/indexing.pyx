@@ -20,8 +20,9 @@ cdef enum Policy:           # what an index outside does
     CLAMP
     SKIP
     SKIP_NEGATIVE           # below zero it is passed over, above it is refused
+    CUT                     # the part of the box that lies inside is taken
 
-POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE}
+POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "cut": CUT}
 
 cdef struct Walk:           # nested loops over up to three operands; steps in bytes
     int n
@@ -117,7 +118,8 @@ cdef class Boxes(Kernel):
 
     array, boxes, indices: bytes; item: of an element; width: of an index.
     vectors: (size, step in indices, in boxes, in array) for each axis over which there are vectors of indices.
-    components: (index step, limit, array step) of each component of a vector: it may be 0 .. limit.
+    components: (index step, limit, array step) of each component of a vector: it may be 0 .. limit.  To cut boxes, a
+    fourth number says along which axis of the box it goes (-1: none), and the limit is the array's.
     shape: (size, array step, boxes step) of a box's axes.  Steps count elements.
     policy: what an index outside does, see POLICIES.
     """
@@ -128,11 +130,9 @@ cdef class Boxes(Kernel):
     cdef Py_ssize_t limit[MAX_DIMS]
     cdef Py_ssize_t component[MAX_DIMS]
     cdef Py_ssize_t step[MAX_DIMS]
-    cdef const uint8_t *source
-    cdef uint8_t *target
+    cdef int axis[MAX_DIMS]
     cdef int components
     cdef Policy policy
-    cdef bint scatters
 
     cdef int prepare(self, const uint8_t[::1] indices, Py_ssize_t width, Py_ssize_t item, vectors, components, shape,
                      str policy) except -1:
@@ -141,8 +141,9 @@ cdef class Boxes(Kernel):
         self.components = len(components)
         if self.components > MAX_DIMS:
             raise ValueError(f"vectors of {self.components} indices; at most {MAX_DIMS}")
-        for i, (component, limit, step) in enumerate(components):
+        for i, (component, limit, step, *axis) in enumerate(components):
             self.component[i], self.limit[i], self.step[i] = component * width, limit, step * item
+            self.axis[i] = axis[0] if axis else -1
         fill(&self.vectors, vectors, (width, item, item))
         self.run, self.run_a, self.run_b = 1, item, item
         if shape:
@@ -177,6 +178,32 @@ cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
                 return -2
         at += index * self.step[i]
     return at
+
+
+cdef bint cut(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_ssize_t *at) noexcept nogil:
+    """Leave in box and run what lies inside the array, and move at[] to where it begins; False: nothing does."""
+    cdef int64_t index, first
+    cdef Py_ssize_t *size
+    cdef int i, axis
+    at[0] = at[1] = 0
+    box[0], run[0] = self.box, self.run
+    for i in range(self.components):
+        index, axis = load(vector + self.component[i], self.width), self.axis[i]
+        size = run if axis == self.box.n else &box.size[axis]
+        if axis < 0:
+            if index < 0 or index > self.limit[i]:
+                return False
+        else:
+            first = max(<int64_t>0, -index)
+            if index > self.limit[i] or first >= size[0]:
+                return False
+            box.total //= 1 if axis == self.box.n else size[0]
+            size[0] = min(<int64_t>size[0], self.limit[i] + 1 - index) - first
+            box.total *= 1 if axis == self.box.n else size[0]
+            at[1] += first * (self.run_b if axis == self.box.n else self.box.b[axis])
+            index += first
+        at[0] += index * self.step[i]
+    return True
 
 
 cdef class GatherBoxes(Boxes):
@@ -264,7 +291,9 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t inner[MAX_DIMS]
     cdef Py_ssize_t offset[3]
     cdef Py_ssize_t at[3]
-    cdef Py_ssize_t _i, _j, k, first
+    cdef Py_ssize_t first[2]
+    cdef Py_ssize_t _i, _j, k, run = self.run
+    cdef Walk box = self.box
     cdef const uint8_t *x
     cdef uint8_t *y
     cdef bint consecutive = self.run_a == self.item and self.run_b == self.item
@@ -276,28 +305,31 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         return 0
     place(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):
-        first = 0
-        if self.components:
-            first = locate(self, &self.indices[0] + offset[0])
-        if first == -2:
+        first[0] = first[1] = 0
+        if self.policy == CUT:
+            if not cut(self, &self.indices[0] + offset[0], &box, &run, first):
+                first[0] = -1
+        elif self.components:
+            first[0] = locate(self, &self.indices[0] + offset[0])
+        if first[0] == -2:
             return 1
-        if first >= 0:
-            y = &self.array[0] + offset[2] + first
-            x = &self.boxes[0] + offset[1]
-            place(&self.box, 0, inner, at)
-            for _j in range(self.box.total):
+        if first[0] >= 0:
+            y = &self.array[0] + offset[2] + first[0]
+            x = &self.boxes[0] + offset[1] + first[1]
+            place(&box, 0, inner, at)
+            for _j in range(box.total):
                 if self.row != NULL:
                     if consecutive:
-                        self.row(self.run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
+                        self.row(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
                     else:
-                        for k in range(self.run):
+                        for k in range(run):
                             self.row(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
                                      y + at[0] + k * self.run_a, &self.p[0])
                 elif consecutive:
-                    memcpy(y + at[0], x + at[1], self.run * self.item)
+                    memcpy(y + at[0], x + at[1], run * self.item)
                 else:
-                    slots.copy_strided(self.item, 1, self.run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
-                advance(&self.box, inner, at)
+                    slots.copy_strided(self.item, 1, run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
+                advance(&box, inner, at)
         advance(&self.vectors, index, offset)
     return 0
 

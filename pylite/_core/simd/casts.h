@@ -45,6 +45,9 @@ INTEGER(int16, int16_t, INT16_MIN, INT16_MAX)
 INTEGER(uint16, uint16_t, 0, UINT16_MAX)
 INTEGER(int32, int32_t, INT32_MIN, INT32_MAX)
 INTEGER(uint32, uint32_t, 0, UINT32_MAX)
+INTEGER(int4, int8_t, -8, 7) /* these three unpacked, an element in a byte */
+INTEGER(uint4, uint8_t, 0, 15)
+INTEGER(int2, int8_t, -2, 1)
 LOAD(uint64, uint64_t, int64_t, x[i]) /* as the int64 of its bits */
 STORE(uint64, from_int, int64_t, uint64_t, x[i])
 STORE(uint64, from_float, double, uint64_t, x[i] >= 0x1p64 || x[i] != x[i] ? UINT64_MAX : x[i] <= 0 ? 0 : x[i])
@@ -85,4 +88,5 @@ static void from_float_complex64(size_t n, const void *vx, void *vy) {
 static const pl_cast_type pl_cast_types[] = {
   ROW(int8, 1, 0), ROW(uint8, 1, 0), ROW(int16, 2, 0), ROW(uint16, 2, 0), ROW(int32, 4, 0), ROW(uint32, 4, 0),
   ROW(int64, 8, 0), ROW(bool, 1, 0), ROW(float16, 2, 1), ROW(bfloat16, 2, 1), ROW(float32, 4, 1), ROW(float64, 8, 1),
-  ROW(complex64, 8, 1), ROW(uint64, 8, 0)};
+  ROW(complex64, 8, 1), ROW(uint64, 8, 0),
+  ROW(int4, 1, 0), ROW(uint4, 1, 0), ROW(int2, 1, 0)};

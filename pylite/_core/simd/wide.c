@@ -12,7 +12,7 @@ typedef union { int64_t i[BLOCK]; double f[BLOCK]; } block;
 
 /* ---- one operand; the order of the ops is that of UNARY in pylite/ops/wide.py ---- */
 typedef struct { int32_t x_type, y_type, op; } unary_p;
-enum { CAST, ABS, NEG, SIGN, SQUARE, FLOOR, CEIL, ROUND, SIN, COS, LOG, NOT };
+enum { CAST, ABS, NEG, SIGN, SQUARE, FLOOR, CEIL, ROUND, SIN, COS, LOG, NOT, TANH, LOGISTIC };
 #define EACH(expression) \
   for (size_t i = 0; i < n; i++) v[i] = (expression); \
   break
@@ -38,6 +38,8 @@ static void unary_float(int op, size_t n, double *v) {
     case SIN: EACH(sin(v[i]));
     case COS: EACH(cos(v[i]));
     case LOG: EACH(log(v[i]));
+    case TANH: EACH(tanh(v[i]));
+    case LOGISTIC: EACH(1 / (1 + exp(-v[i])));
   }
 }
 void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {

@@ -1,0 +1,77 @@
+"""`pylite ops`: the table of ops, and that nothing is in it that only the peer runs."""
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pylite import cli, registry
+from pylite.cli import ops
+from pylite.interpreter import Interpreter
+from tests import op_models
+
+# What is still to be done, as Row.missing words it.
+OPEN = {
+    "EMBEDDING_LOOKUP": None, "HASHTABLE_LOOKUP": None, "LSH_PROJECTION": None, "SKIP_GRAM": None,
+    "EMBEDDING_LOOKUP_SPARSE": None, "RFFT2D": None, "REAL": None, "IMAG": None, "COMPLEX_ABS": None, "CONV_3D": None,
+    "CONV_3D_TRANSPOSE": None,
+}
+
+
+def test_nothing_runs_in_the_peer_alone():
+    missing = {name: row.missing for name, row in ops.rows().items() if row.missing}
+    assert {name: what for name, what in missing.items() if name not in OPEN} == {}
+
+
+def test_every_op_has_a_row():
+    assert set(registry.names()) <= set(ops.rows())
+
+
+table = cache(ops.rows)
+
+
+def lines():
+    for line in op_models.lines():
+        yield pytest.param(line, id=f"{line.op} {line.signature}")
+
+
+@pytest.mark.parametrize("line", lines())
+def test_what_the_table_says_runs(line):
+    """Every type that both sides take runs the model that the peer ran."""
+    row = table()[line.op]
+    for case, ours, theirs in row.signatures.get(line.signature, ()):
+        if not (ours and theirs):
+            continue
+        choice = dict(zip(line.letters, case.split("/"), strict=False))
+        problems = []
+        for quantized in (True, False):
+            try:
+                run(line.model(choice, quantized))
+                break
+            except RuntimeError as error:
+                problems.append(str(error))
+        else:
+            pytest.fail(f"{case}: {problems}")
+
+
+def run(model):
+    interpreter = Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    for detail in interpreter.get_input_details():
+        if detail["dtype"] is np.bytes_ or detail["dtype"] is np.object_:
+            interpreter.set_tensor(detail["index"], np.full(detail["shape"], b"", object))
+    interpreter.invoke()
+
+
+def test_text(capsys):
+    assert cli.main(["ops", "ADD", "CAST"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("ADD  versions 1-6, LiteRT 1-6\n    T T -> T:  float32 float16 ")
+    assert cli.main(["ops", "NONE_SUCH"]) == 2
+    assert "NONE_SUCH" in capsys.readouterr().err
+
+
+def test_the_page_in_the_documentation_is_the_one_that_is_printed(capsys):
+    assert cli.main(["ops", "--markdown"]) == 0
+    page = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+    assert page.read_text() == capsys.readouterr().out, "run: pylite ops --markdown > docs/ops.md"
