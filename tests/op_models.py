@@ -175,7 +175,10 @@ UNSORTED_SEGMENT_PROD T[3,2] int32[3]=0,0,1 int32[]=2 -> T
 UNSORTED_SEGMENT_MAX T[3,2] int32[3]=0,0,1 int32[]=2 -> T
 UNSORTED_SEGMENT_MIN T[3,2] int32[3]=0,0,1 int32[]=2 -> T
 EMBEDDING_LOOKUP int32[2] T[3,4]=* -> T
-EMBEDDING_LOOKUP int32[2] Tq[3,4]=* -> float32
+EMBEDDING_LOOKUP int32[2] int8[3,4]=* -> float32
+EMBEDDING_LOOKUP int32[2] uint8[3,4]=* -> float32
+EMBEDDING_LOOKUP int32[2] int4[3,4]=* -> float32
+EMBEDDING_LOOKUP int32[2] int2[3,4]=* -> float32
 RANDOM_UNIFORM int32[1]=3 -> T; seed=1
 RANDOM_STANDARD_NORMAL int32[1]=3 -> T; seed=1
 MULTINOMIAL T[2,3] int32[]=4 -> int32; seed=1
