@@ -4,15 +4,7 @@ import numpy as np
 from pylite import planning
 from pylite.errors import ExecutionError
 
-ALIGNMENT = 64
 GUARD_BYTE = 0xA5
-
-
-def aligned(nbytes):
-    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line."""
-    larger = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    start = -larger.ctypes.data % ALIGNMENT
-    return larger[start:start + nbytes]
 
 
 def raw(array):

@@ -2,8 +2,9 @@
 import numpy as np
 
 from pylite import binding, lowering, planning
+from pylite._core.memory import aligned
 from pylite._core.program import Program
-from pylite.allocation import Allocation, aligned, raw
+from pylite.allocation import Allocation, raw
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Node

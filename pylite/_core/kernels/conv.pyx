@@ -37,7 +37,8 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.kernels.matmul import aligned_bytes, column_parameters
+from pylite._core.kernels.matmul import column_parameters
+from pylite._core.memory import kept
 
 
 cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, int zero_point, int low, int high,
@@ -291,7 +292,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
         if order[t] >= 0:
             grouped[t, places] = values[order[t], channels]
     grouped = grouped.reshape(taps // slots.dw8.kr, slots.dw8.kr, blocks, nr).transpose(2, 0, 3, 1)
-    packed = aligned_bytes(grouped.nbytes)
+    packed = kept(grouped.nbytes)
     packed[:] = np.ascontiguousarray(grouped).reshape(-1).view(np.uint8)
     return packed, column_parameters(start, multipliers, shifts, places, blocks * nr, channels)
 

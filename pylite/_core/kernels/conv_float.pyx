@@ -20,6 +20,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
+from pylite._core.memory import kept
 
 cdef enum:
     DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
@@ -35,7 +36,7 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     cdef ptrdiff_t depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t room = padded(columns, slots.f32.nv) * depth
     cdef const float[::1] flat = np.ascontiguousarray(w, np.float32).reshape(-1)
-    packed = np.zeros(groups * room, np.float32)
+    packed = kept(groups * room * 4).view(np.float32)
     cdef float[::1] panels = packed
     if w.size:
         with nogil:

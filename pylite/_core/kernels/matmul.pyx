@@ -24,12 +24,7 @@ from pylite._core.kernels.gemm cimport (
 from pylite._core.kernels.window cimport set_window
 from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
-
-def aligned_bytes(Py_ssize_t n):
-    """A zeroed uint8 array of n bytes that starts on a cache line."""
-    raw = np.zeros(n + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start:start + n]
+from pylite._core.memory import kept
 
 
 def arranged(w, layout):
@@ -62,7 +57,7 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
     cdef ptrdiff_t room = padded(columns, slots.q8.nv) * padded(depth, slots.q8.ka)
     cdef int flip = 0x80 if w.dtype == np.uint8 else 0
     cdef const uint8_t[::1] flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
-    panels, sums = aligned_bytes(groups * room), np.zeros(w.shape[0], np.int32)
+    panels, sums = kept(groups * room), np.zeros(w.shape[0], np.int32)
     cdef uint8_t[::1] to = panels
     cdef int32_t[::1] totals = sums
     if w.size:

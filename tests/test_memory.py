@@ -1,0 +1,22 @@
+"""Memory for arenas and packed weights: zeroed, aligned, never handed out twice."""
+import numpy as np
+import pytest
+
+from pylite._core import memory
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 5000, memory.HUGE // 2, memory.HUGE + 1, 3 * memory.HUGE - 5])
+def test_memory_is_zeroed_and_aligned(nbytes):
+    for make in (memory.aligned, memory.kept):
+        array = make(nbytes)
+        assert array.shape == (nbytes,) and array.dtype == np.uint8 and array.flags.writeable
+        assert not nbytes or array.ctypes.data % memory.ALIGNMENT == 0
+        assert not array.any()
+
+
+def test_what_is_kept_does_not_overlap():
+    rng = np.random.default_rng(0)
+    arrays = [memory.kept(int(n)) for n in rng.integers(0, memory.HUGE * 2 // 3, 30)]
+    for i, array in enumerate(arrays):
+        array[:] = i
+    assert all((array == i).all() for i, array in enumerate(arrays))
