@@ -6,6 +6,7 @@ import numpy as np
 from pylite.node import Call, Scratch
 from pylite.registry import register
 
+_LOCAL = 8448               # floats of scratch that the kernel has room for itself
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 _TYPES = [f"{whole} -> {part}" for whole, part in _PARTS.items()]
 
@@ -48,10 +49,10 @@ def infer_rfft2d(node):
 def lower_rfft2d(node):
     x, y = node.inputs[0], node.outputs[0]
     height, width = _length(node)
-    n = math.prod(x.shape[:-2])
+    n, size = math.prod(x.shape[:-2]), 2 * height * (width + 2)
     return Call("fourier.Rfft2d", x.view((n, *x.shape[-2:])),
                 y.view((n, height, 2 * (width // 2 + 1)), dtype="float32"),
-                Scratch((n, 2, height, width + 2), "float32"), height, width)
+                Scratch((min(n, 4), 2, height, width + 2), "float32") if size > _LOCAL else None, height, width)
 
 
 def reference_rfft2d(x, length, o):

@@ -94,12 +94,13 @@ def _lower_float(node, x, w, b, y, rows):
 
 
 def _lower_blockwise(node, x, w, y, bias, rows, low, high):
+    """Rows are always quantized with a zero point, whatever the option says: so the kernels do that have blocks."""
     columns, depth = w.shape
     if depth % w.block_size or len(w.scales) != columns * (depth // w.block_size):
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
     return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
                 Scratch((rows, depth), "int16"), Scratch((rows,), "float32"), w, w.scales.reshape(columns, -1), bias,
-                node.options.asymmetric_quantize_inputs, low, high)
+                True, low, high)
 
 
 def _lower_int16(node, x, w, b, y, rows, low, high):

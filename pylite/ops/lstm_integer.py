@@ -3,6 +3,7 @@ from pylite.node import Call, Packed, Scratch
 from pylite.ops import products
 from pylite.quantization import f32, power_of_two, quantize_multiplier
 
+LOCAL = 4096                # elements of scratch that the kernels have room for themselves
 _NONE = (0, 0)
 
 
@@ -50,11 +51,16 @@ def lower_layer(node, layer, x, y):
     cell_clip = max(-32768, min(32767, int(f32(o.cell_clip) / c.scale))) if o.cell_clip > 0 else 0
     projection_clip = max(-128, min(127, int(f32(o.proj_clip) / y_value.scale))) if o.proj_clip > 0 else 0
     rows = x.shape[1]
-    return Call("recurrent_integer.Lstm", x, y, h.flat, c.flat, Scratch((4 * rows * layer.cells,), "int16"),
-                None if w is None else Scratch((rows * layer.cells,), "int8"), (layer.cells, layer.outputs),
+    return Call("recurrent_integer.Lstm", x, y, h.flat, c.flat, scratch(4 * rows * layer.cells, "int16"),
+                scratch(0 if w is None else rows * layer.cells, "int8"), (layer.cells, layer.outputs),
                 (x_value.zero_point, h.zero_point, zero),
                 quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)), cell_log2,
                 (cell_clip, projection_clip), getattr(o, "time_major", True), *operands)
+
+
+def scratch(size, dtype):
+    """Scratch of the recurrent kernels, or None where they have room for that much themselves."""
+    return Scratch((size,), dtype) if size > LOCAL else None
 
 
 def _packed(node, w):

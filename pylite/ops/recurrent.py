@@ -4,8 +4,9 @@ import math
 import numpy as np
 
 from pylite import quantization
-from pylite.node import Call, Packed, Scratch
+from pylite.node import Call, Packed
 from pylite.ops import lstm_integer, products
+from pylite.ops.lstm_integer import scratch
 from pylite.registry import register
 
 INTEGER_WEIGHTS = ("int8", "uint8")
@@ -140,10 +141,9 @@ def lower_layer(node, layer, x, aux, y, backward=False):
     options = node.options
     depths = (x.shape[2], 0 if aux is None else aux.shape[2], layer.outputs,
               layer.cells if layer.projection[0] is not None else 0)
-    room = [Scratch((len(layer.gates) * rows * layer.cells,), "float32"), None, None, None]
-    if layer.hybrid:
-        room[1:] = (Scratch((rows * sum(depths),), "int8"), Scratch((4 * rows,), "float32"),
-                    Scratch((4 * rows,), "int32"))
+    hybrid = layer.hybrid
+    room = [scratch(len(layer.gates) * rows * layer.cells, "float32"), scratch(hybrid * rows * sum(depths), "int8"),
+            scratch(hybrid * 4 * rows, "float32"), scratch(hybrid * 4 * rows, "int32")]
     clips = getattr(options, "cell_clip", 0.0), getattr(options, "proj_clip", 0.0)
     operands = []
     for w, a, r, peephole, bias, norm in layer.gates:

@@ -1,8 +1,9 @@
 """SVDF: features of each input, filtered over time; of floats, floats with integer weights, and integers."""
 import numpy as np
 
-from pylite.node import Call, Packed, Scratch
+from pylite.node import Call, Packed
 from pylite.ops import products
+from pylite.ops.lstm_integer import scratch
 from pylite.ops.recurrent import activation, packed
 from pylite.quantization import quantize_multiplier
 from pylite.registry import register
@@ -39,10 +40,9 @@ def lower_svdf(node):
     if x.dtype == "int8":
         return _lower_integer(node, x, features, time, bias, memory, y)
     rows = x.shape[0]
-    room = [Scratch((rows * filters,), "float32"), None, None, None]
-    steps = time.data
-    if features.dtype != "float32":
-        room[1:] = Scratch((x.size,), "int8"), Scratch((rows,), "float32"), Scratch((rows,), "int32")
+    steps, hybrid = time.data, features.dtype != "float32"
+    room = [scratch(rows * filters, "float32"), scratch(hybrid * x.size, "int8"), scratch(rows, "float32"),
+            scratch(rows, "int32")]
     if time.dtype != "float32":
         steps = time.data.view(np.int8) * np.float32(time.scale)
     return Call("recurrent.Svdf", x, y, memory.flat, *room, packed(node, features), steps, bias,
@@ -59,7 +59,7 @@ def _lower_integer(node, x, features, time, bias, memory, y):
     filters = features.shape[0]
     multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
                    for a, b, c in ((x, features, memory), (memory, time, y))]
-    return Call("recurrent_integer.Svdf", x, y, memory.flat, Scratch((filters,), "int16"), Scratch((filters,), "int32"),
+    return Call("recurrent_integer.Svdf", x, y, memory.flat, scratch(filters, "int16"), scratch(filters, "int32"),
                 Packed("matmul.pack_weights", features), time, bias, (x.zero_point, y.zero_point), multipliers)
 
 

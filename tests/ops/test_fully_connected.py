@@ -2,8 +2,10 @@
 import numpy as np
 
 from pylite.quantization import LIMITS
+from pylite.schema.tables import table
 from tests.oneop import differential
 from tests.ops.draw import activation, values
+from tests.resources import peer
 
 # kind of model: types of input, weights, bias and output
 KINDS = {"float32": ("float32", "float32", "float32", "float32"),
@@ -96,3 +98,32 @@ def test_late_weights(m, rng, kind):
 def test_deep(m, rng, kind):
     """More depth than is gathered at once.  (The peer's hybrid sums go wrong at such depths.)"""
     return product(m, rng, kind, depth=int(rng.integers(5000, 70000)), rows=int(rng.integers(1, 3)))
+
+
+def other_kernels(inputs, model):
+    """The reference kernels take scales for blocks and answer zeros; the peer's optimized ones compute."""
+    litert = peer()
+    interpreter = litert.Interpreter(
+        model_content=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], inputs[0])
+    interpreter.invoke()
+    return [interpreter.get_tensor(interpreter.get_output_details()[0]["index"])]
+
+
+@differential("float32", count=15, reference=other_kernels)
+def test_blocks(m, rng, dtype):
+    """A scale for each block of the depth."""
+    rows, columns, blocks = int(rng.integers(1, 6)), 8 * int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    size = int(rng.choice([32, 64]))
+    scales = m.constant("scales", (rng.random(columns * blocks) * 0.1 + 0.01).astype(np.float16))
+    w = m.constant("w", rng.integers(-8, 8, (columns, blocks * size)).astype(np.int8), dtype="int4",
+                   quantization=table("QuantizationParameters")(details=table("BlockwiseQuantization")(
+                       scales=scales, zero_points=-1, block_size=size)))
+    b = m.constant("b", rng.standard_normal(columns).astype(np.float32)) if rng.random() < 0.5 else -1
+    x, y = m.tensor("x", (rows, blocks * size)), m.tensor("y", (rows, columns))
+    # the peer leaves the activation undone
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], version=13, asymmetric_quantize_inputs=bool(rng.integers(2)))
+    m.inputs([x])
+    m.outputs([y])
+    return [rng.standard_normal((rows, blocks * size)).astype(dtype)]

@@ -7,6 +7,9 @@ from libc.string cimport memcpy, memset
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
+cdef enum:
+    LOCAL = 8448            # floats of scratch on the stack; ops/complex.py counts on it
+
 
 cdef extern from "<math.h>" nogil:
     float hypotf(float x, float y)
@@ -16,8 +19,8 @@ cdef class Rfft2d(Kernel):
     """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
 
     x: (n, rows, columns) float32, of which the upper left (height, width) are taken, zeros where there are fewer;
-    y: (n, height, 2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (n, 2, height, width + 2)
-    scratch; height and width are powers of two.
+    y: (n, height, 2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (m, 2, height, width + 2)
+    scratch for m images at a time, None where the stack has room; height and width are powers of two.
     """
     cdef const float[:, :, ::1] x
     cdef float[:, :, ::1] y
@@ -28,6 +31,8 @@ cdef class Rfft2d(Kernel):
     def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, float[:, :, :, ::1] room, ptrdiff_t height,
                  ptrdiff_t width):
         self.x, self.y, self.room, self.height, self.width = x, y, room, height, width
+        if room is None and 2 * height * (width + 2) > LOCAL:
+            raise ValueError("scratch is needed")
         self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
         self.fn = <kernel_fn>rfft2d
         if 0 in y.shape[:3]:
@@ -45,18 +50,31 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef int rfft2d(Rfft2d self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.y.shape[0], 1, <pl_range_fn>rfft2d_images, <void *>self)
+    if self.room is None:
+        parallel_for(pool, self.y.shape[0], 1, <pl_range_fn>small_images, <void *>self)
+    else:
+        parallel_for(pool, self.room.shape[0], 1, <pl_range_fn>large_images, <void *>self)
     return 0
 
 
-cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void small_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef float room[LOCAL]
+    rfft2d_images(self, begin, end, room, room + LOCAL // 2)
+
+
+cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Each part of the scratch serves its share of the images."""
+    cdef ptrdiff_t i, n = self.y.shape[0], parts = self.room.shape[0]
+    for i in range(begin, end):
+        rfft2d_images(self, i * n // parts, (i + 1) * n // parts, &self.room[i, 0, 0, 0], &self.room[i, 1, 0, 0])
+
+
+cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, float *b) noexcept nogil:
     cdef ptrdiff_t i, r, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
     cdef ptrdiff_t rows = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
-    cdef float *a
-    cdef float *b
     cdef float *y
     for i in range(begin, end):
-        a, b, y = &self.room[i, 0, 0, 0], &self.room[i, 1, 0, 0], &self.y[i, 0, 0]
+        y = &self.y[i, 0, 0]
         for r in range(h):
             if r < rows:
                 memcpy(a, &self.x[i, r, 0], columns * sizeof(float))

@@ -29,6 +29,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row of bytes that are multiplied at a time
     WORK = 1 << 16          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
+    LOCAL = 4096            # elements of scratch that the stack has room for; ops/recurrent.py counts on it
 
 cdef enum Activation:
     CLAMP
@@ -194,7 +195,7 @@ cdef struct Layer:
     Engine engine
     Gate gates[GATES]
     int count, first        # gates in use: 1 (an RNN: the cell's), or `first` to 3
-    int backward
+    int backward, hybrid
     Activation activation
     float bounds[2]
     float cell_clip, projection_clip
@@ -218,10 +219,11 @@ cdef class Recurrent(Kernel):
     x, aux (or None) and y: (time, rows, depth) float32, any strides but contiguous rows; h (rows * outputs), c (rows *
     cells; None: an RNN): the state, which is read and written; room: (gates, rows, cells) float32 scratch; with integer
     weights q: int8 scratch for (rows, x, aux, outputs, cells if projected), row_scales and row_zeros: (4 * rows,)
-    scratch, else None; sizes: (cells, outputs); options: (backward, asymmetric, activation: "TANH", "SIGN_BIT" or
-    (low, high), cell_clip, projection_clip: 0 for none).  operands: the weights of x, of aux and of h as pack() gives
-    them (that of h may be a diagonal), then peephole, bias and layer normalization (float32 (cells,)), any of them
-    None, for each gate in the order input, forget, cell, output; then the projection's weights and bias.
+    scratch; each may be None up to LOCAL elements; sizes: (cells, outputs); options: (backward, asymmetric, activation:
+    "TANH", "SIGN_BIT" or (low, high), cell_clip, projection_clip: 0 for none).  operands: the weights of x, of aux and
+    of h as pack() gives them (that of h may be a diagonal), then peephole, bias and layer normalization (float32
+    (cells,)), any of them None, for each gate in the order input, forget, cell, output; then the projection's weights
+    and bias.
     """
     cdef const float[:, :, :] x, aux
     cdef float[:, :, :] y
@@ -259,7 +261,7 @@ cdef class Recurrent(Kernel):
         if aux is not None and aux.shape[2]:
             s.aux, s.aux_time, s.aux_row = <const char *>&aux[0, 0, 0], aux.strides[0], aux.strides[1]
         s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
-        s.h, s.c, s.room = &h[0], &c[0] if c is not None else NULL, &room[0]
+        s.h, s.c = &h[0], &c[0] if c is not None else NULL
         s.count = GATES if c is not None else 1
         for i in range(s.count):
             g = &s.gates[i]
@@ -273,15 +275,17 @@ cdef class Recurrent(Kernel):
             g.peephole, g.bias, g.norm = self.floats(peephole), self.floats(bias), self.floats(norm)
         self.kept += set_matrix(&s.projection, operands[6 * s.count], s.outputs, s.cells)
         s.projection_bias = self.floats(operands[6 * s.count + 1])
-        s.nr = e.slots.f32.nr if q is None else e.slots.q8.nr
+        s.hybrid = s.gates[s.count - 1].input.sums != NULL or s.gates[s.count - 1].recurrent.sums != NULL
+        s.nr = e.slots.q8.nr if s.hybrid else e.slots.f32.nr
         s.panels = (s.cells + s.nr - 1) // s.nr
-        depths = (x.shape[2], 0 if aux is None else aux.shape[2], s.outputs, s.cells)
+        depths = (x.shape[2], 0 if aux is None else aux.shape[2], s.outputs,
+                  s.cells if s.projection.panels != NULL else 0)
         for i in range(4):
             s.operands[i].depth = depths[i]
-            if q is not None and at < q.shape[0]:
-                s.operands[i].q = &q[at]
-                s.operands[i].scales, s.operands[i].zeros = &row_scales[i * s.rows], &row_zeros[i * s.rows]
-                at += s.rows * s.operands[i].depth
+            at += s.rows * s.operands[i].depth if s.hybrid else 0
+        check_room(room, s.count * s.rows * s.cells)
+        check_room(q, at)
+        check_room(row_scales, 4 * s.rows if s.hybrid else 0)
         self.fn = <kernel_fn>recurrent
 
     cdef const float *floats(self, given):
@@ -297,8 +301,41 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
+def check_room(given, Py_ssize_t size):
+    if (LOCAL if given is None else len(given)) < size:
+        raise ValueError(f"{size} elements of scratch are needed")
+
+
 cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
+    cdef float gates[LOCAL]
+    cdef int8_t q[LOCAL]
+    cdef float scales[LOCAL]
+    cdef int32_t zeros[LOCAL]
     cdef Layer *s = &self.state
+    cdef int8_t *for_q = q
+    cdef float *for_scales = scales
+    cdef int32_t *for_zeros = zeros
+    s.room = gates
+    if self.room is not None:
+        s.room = &self.room[0]
+    if self.q is not None:
+        for_q = &self.q[0]
+    if self.row_scales is not None:
+        for_scales, for_zeros = &self.row_scales[0], &self.row_zeros[0]
+    if s.hybrid:
+        share(s, for_q, for_scales, for_zeros)
+    return walk(s, pool)
+
+
+cdef void share(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
+    """Give each operand its part of the scratch."""
+    cdef int i
+    for i in range(4):
+        s.operands[i].q, s.operands[i].scales, s.operands[i].zeros = q, scales + i * s.rows, zeros + i * s.rows
+        q += s.rows * s.operands[i].depth
+
+
+cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
     s.operands[2].x, s.operands[2].step = s.h, s.outputs
@@ -433,8 +470,8 @@ cdef class Svdf(Kernel):
 
     x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), which is read and written; room:
     (rows * filters,) float32 scratch; q, row_scales, row_zeros: scratch for x and its scales where the features are
-    integers, else None; features: from pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric,
-    activation), as in Recurrent.
+    integers; each may be None up to LOCAL elements; features: from pack(); time: (filters, steps); bias: (units,) or
+    None; options: (asymmetric, activation), as in Recurrent.
     """
     cdef const float[:, ::1] x, time
     cdef float[:, ::1] y
@@ -465,18 +502,33 @@ cdef class Svdf(Kernel):
             s.bounds[0], s.bounds[1] = activation
         self.kept = set_matrix(&s.features, features, s.filters, x.shape[1])
         s.x.x, s.x.step, s.x.depth = &x[0, 0] if x.shape[1] else NULL, x.shape[1], x.shape[1]
-        if q is not None and q.shape[0]:
-            s.x.q, s.x.scales, s.x.zeros = &q[0], &row_scales[0], &row_zeros[0]
+        check_room(room, s.rows * s.filters)
+        check_room(q, s.rows * x.shape[1] if s.features.sums != NULL else 0)
+        check_room(row_scales, s.rows)
         s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
-        s.memory, s.room, s.y = &memory[0], &room[0], &y[0, 0]
+        s.memory, s.y = &memory[0], &y[0, 0]
         self.fn = <kernel_fn>svdf
 
 
 cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
+    cdef float room[LOCAL]
+    cdef int8_t q[LOCAL]
+    cdef float scales[LOCAL]
+    cdef int32_t zeros[LOCAL]
     cdef Filters *s = &self.state
-    cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr if s.x.q == NULL else s.engine.slots.q8.nr
+    cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr
     cdef float *past
     cdef float v
+    s.room = room
+    if self.room is not None:
+        s.room = &self.room[0]
+    if s.features.sums != NULL:
+        nr = s.engine.slots.q8.nr
+        s.x.q, s.x.scales, s.x.zeros = q, scales, zeros
+        if self.q is not None:
+            s.x.q = &self.q[0]
+        if self.row_scales is not None:
+            s.x.scales, s.x.zeros = &self.row_scales[0], &self.row_zeros[0]
     memset(s.room, 0, s.rows * s.filters * sizeof(float))
     quantize(&s.engine, &s.x, s.rows)
     while j < s.filters:

@@ -21,6 +21,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time
     WORK = 1 << 17          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
+    LOCAL = 4096            # elements of scratch that the stack has room for; ops/lstm_integer.py counts on it
 
 
 cdef extern from "rounding.h" nogil:
@@ -120,11 +121,12 @@ cdef class Lstm(Kernel):
 
     x, y: (time, rows, depth) int8, any strides but contiguous rows; h (rows * outputs) int8 and c (rows * cells) int16:
     the state, which is read and written; room: (4 * rows * cells,) int16 scratch; hidden: (rows * cells,) int8 scratch
-    or None; sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: the binary
-    logarithm of c's scale; clips: (cell, projection), 0 for none; flat: see Layer.  operands: for each gate in the
-    order input, forget, cell, output the weights of x from matmul.pack_weights, their bias (int32 or None), the weights
-    of h, peephole and layer normalization (int16 or None), the latter's bias (int32 or None), and the multipliers
-    ((m, e) of x, of h, of the peephole, of the normalization, and guard); then the projection's weights, bias, (m, e).
+    for a projection; each may be None up to LOCAL elements; sizes: (cells, outputs); zeros: of (x, h, hidden);
+    hidden_multiplier: (m, e); cell_log2: the binary logarithm of c's scale; clips: (cell, projection), 0 for none;
+    flat: see Layer.  operands: for each gate in the order input, forget, cell, output the weights of x from
+    matmul.pack_weights, their bias (int32 or None), the weights of h, peephole and layer normalization (int16 or None),
+    the latter's bias (int32 or None), and the multipliers ((m, e) of x, of h, of the peephole, of the normalization,
+    and guard); then the projection's weights, bias, (m, e).
     """
     cdef const int8_t[:, :, :] x
     cdef int8_t[:, :, :] y
@@ -156,8 +158,7 @@ cdef class Lstm(Kernel):
         s.cell_clip, s.projection_clip = clips
         s.x, s.x_time, s.x_row = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.strides[0], x.strides[1]
         s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
-        s.h, s.c, s.room = &h[0], &c[0], &room[0]
-        s.hidden = &hidden[0] if hidden is not None else NULL
+        s.h, s.c = &h[0], &c[0]
         for i in range(GATES):
             g = &s.gates[i]
             part = list(operands[7 * i:7 * i + 7])
@@ -182,7 +183,14 @@ cdef class Lstm(Kernel):
         w, bias, multiplier = part
         # What is projected is less its zero point by then, which the bias brings back.
         self.kept += set_matrix(&s.projection, w, bias, s.outputs, s.cells, -s.hidden_zero, multiplier)
+        check_room(room, 4 * s.rows * s.cells)
+        check_room(hidden, s.rows * s.cells if s.projection.panels != NULL else 0)
         self.fn = <kernel_fn>lstm
+
+
+def check_room(given, Py_ssize_t size):
+    if (LOCAL if given is None else len(given)) < size:
+        raise ValueError(f"{size} elements of scratch are needed")
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -190,9 +198,16 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
+    cdef int16_t room[LOCAL]
+    cdef int8_t hidden[LOCAL]
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.slots.q8.nr * (s.gates[1].input.depth + s.outputs))
+    s.room, s.hidden = room, hidden
+    if self.room is not None:
+        s.room = &self.room[0]
+    if self.hidden is not None:
+        s.hidden = &self.hidden[0]
     for t in range(s.steps):
         s.x = <const char *>&self.x[0, 0, 0] + t * s.x_time if self.x.shape[2] else NULL
         parallel_for(pool, (GATES - s.first) * s.panels, grain, gate_panels, s)
@@ -401,8 +416,9 @@ cdef class Svdf(Kernel):
     """A layer that filters features over time, of int8 with memory of int16.
 
     x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, which is read and written; newest
-    (int16) and sums (int32): (filters,) scratch; features: from matmul.pack_weights; time: int16 (filters, steps);
-    bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the memory's scale, (m, e) to the output's.
+    (int16) and sums (int32): (filters,) scratch, may be None up to LOCAL; features: from matmul.pack_weights; time:
+    int16 (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the memory's scale,
+    (m, e) to the output's.
     """
     cdef const int8_t[:, ::1] x
     cdef int8_t[:, ::1] y
@@ -428,17 +444,26 @@ cdef class Svdf(Kernel):
         s.zero = zeros[1]
         s.x, s.y, s.time = &x[0, 0] if x.shape[1] else NULL, &y[0, 0], &time[0, 0]
         s.bias = &bias[0] if bias is not None else NULL
-        s.memory, s.newest, s.sums = &memory[0], &newest[0], &sums[0]
+        s.memory = &memory[0]
+        check_room(newest, s.filters)
+        check_room(sums, s.filters)
         self.fn = <kernel_fn>svdf
 
 
 cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
+    cdef int16_t newest[LOCAL]
+    cdef int32_t sums[LOCAL]
     cdef Filters *s = &self.state
     cdef int32_t acc[MAX_NR]
     cdef const Matrix *w = &s.features
     cdef ptrdiff_t r, j, i
     cdef int32_t v
     cdef int n
+    s.newest, s.sums = newest, sums
+    if self.newest is not None:
+        s.newest = &self.newest[0]
+    if self.sums is not None:
+        s.sums = &self.sums[0]
     for r in range(s.rows):
         j = 0
         while j < s.filters:
