@@ -38,6 +38,7 @@ class Executor:
         self.shared = {} if shared is None else shared
         self.delegation = None
         self.callees = set()    # the executors of subgraphs that operators of this one call
+        self.kept = CACHED      # sets of input shapes to remember
         self.stale = False      # set by an op that learns what ops lowered before should have known
         self.pool = pool
         self.preserve = preserve
@@ -96,7 +97,7 @@ class Executor:
         if self.tables is not None:
             self.tables.host.set_threads(pool.threads)
         kept = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
-        self._forget()
+        self._cache, self._kept = {}, {}
         self._suspend()
         if was_ready:
             self.take_up()
@@ -140,8 +141,19 @@ class Executor:
         if found is None:
             found = others[index] = Executor(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve,
                                              self.guard, self.max_memory, self._resolver, self.shared)
-        self.callees.add(found)
+        if found not in self.callees:
+            self.callees.add(found)
+            found._called()
         return found
+
+    def _called(self):
+        """Be ready for inputs whose shapes change from call to call."""
+        self.kept = KEPT
+        if not (self.preserve or self.plugins or self.delegation):
+            from pylite import fusion  # seldom wanted
+            fused = fusion.array_writes(self.subgraph)
+            if all(self.find(operator) for operator in fused.operators):
+                self.substitute(fused)
 
     def prepared(self, shapes):
         """The Allocation for these input shapes; for callers, whose variables stay."""
@@ -181,7 +193,7 @@ class Executor:
     def substitute(self, subgraph):
         """Run the nodes of `subgraph`, which has the same tensors, instead."""
         self.subgraph = subgraph
-        self._forget()
+        self._cache, self._kept = {}, {}
         self._checked = False
         self._suspend()
 
@@ -210,10 +222,14 @@ class Executor:
         self.check()
         key = tuple(self.shapes)
         if self.plugins:
-            self._forget()
+            self._cache, self._kept = {}, {}
         known = self._cache.pop(key, None)
         if known is None:
-            known = self._bind(self._lowered())
+            lowered = None
+            while lowered is None or self.stale:
+                self.stale = False
+                lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
+            known = self._bind(lowered)
         self._cache[key] = known
         self._evict()
         self.current = known
@@ -221,13 +237,6 @@ class Executor:
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
-
-    def _lowered(self):
-        while True:
-            self.stale = False
-            lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
-            if not self.stale:
-                return lowered
 
     def _bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
@@ -274,7 +283,7 @@ class Executor:
         arena = self._arenas[0]
         for key in list(self._cache)[:-1]:
             outgrown = {id(a.arena): a.arena.nbytes for a in self._cache.values() if a.arena is not arena}
-            if len(self._cache) <= CACHED and sum(outgrown.values()) <= arena.nbytes:
+            if len(self._cache) <= self.kept and sum(outgrown.values()) <= arena.nbytes:
                 break
             self._drop([self._cache.pop(key)])
 
@@ -283,10 +292,6 @@ class Executor:
         gone = set(parts)
         while keys := [key for key, part in self._kept.items() if part in gone or key[0] in gone]:
             gone.update([self._kept.pop(key) for key in keys])
-
-    def _forget(self):
-        self._cache.clear()
-        self._kept.clear()
 
     def reset_variables(self):
         """Set every variable tensor back to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
@@ -360,7 +365,8 @@ class Executor:
         while (pause := part.pause) is not None:
             results = ()
             if type(pause) is Node:
-                results = self._evaluate(pause)
+                arrays = [None if v is None else self._found(v.index)[1] for v in pause.inputs]
+                results = self.find(pause.operator).evaluate(pause, *arrays)
                 key = found = tuple([None if a is None else a.shape for a in results])
             else:
                 found = self._found(pause.index)[1].copy()
@@ -391,10 +397,3 @@ class Executor:
         kept[part, key] = known
         self.parts.append(known)
         return known
-
-    def _evaluate(self, node):
-        """The arrays that a node gives whose outputs' shapes depend on data."""
-        op = self.find(node.operator)
-        arrays = [None if value is None else self._found(value.index)[1] for value in node.inputs]
-        results = op.evaluate(node, *arrays)
-        return [None if a is None else np.asarray(a) for a in results]

@@ -91,6 +91,9 @@ def infer_transpose(node):
         raise node.error(f"has {x.shape[3]} channels and the filter {w.shape[3]}", x)
     if shape[3] != w.shape[0]:
         raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", wanted)
+    if shape[0] != x.shape[0]:
+        raise node.error(f"asks for {shape[0]} images of {x.shape[0]}. If the input was resized, the shape was fixed "
+                         "when the model was converted", wanted)
     return [shape]
 
 

@@ -1,7 +1,10 @@
 """CONV_2D, DEPTHWISE_CONV_2D and TRANSPOSE_CONV."""
 import numpy as np
+import pytest
 
 from pylite import shapes
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
 from tests.ops.draw import activation, values
 
@@ -158,3 +161,19 @@ def test_transpose_conv(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (n, *small, c), (k, *taps, c), 0, (n, *size, k), rng.random() < 0.7)
     shape = m.constant("shape", np.array([n, *size, k], np.int32))
     return finish(m, "TRANSPOSE_CONV", [shape, w, x] + ([] if b is None else [b]), y, x, data, version=4, **options)
+
+
+def test_transpose_conv_of_another_batch():
+    """The output's shape is a constant, so that the batch cannot change."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4, 4, 2)), m.tensor("y", (1, 8, 8, 3))
+    shape = m.constant("shape", np.array([1, 8, 8, 3], np.int32))
+    w = m.constant("w", np.ones((3, 2, 2, 2), np.float32))
+    m.operator("TRANSPOSE_CONV", [shape, w, x], [y], padding="SAME", stride_h=2, stride_w=2)
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    for batch in (0, 2):
+        interpreter.resize_tensor_input(x, [batch, 4, 4, 2])
+        with pytest.raises(RuntimeError, match=f"TRANSPOSE_CONV.*asks for 1 images of {batch}"):
+            interpreter.allocate_tensors()
