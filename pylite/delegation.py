@@ -3,7 +3,7 @@ import enum
 
 from pylite import lowering
 from pylite.custom import Hosted, runnable
-from pylite.errors import DelegationError
+from pylite.errors import DataDependentError, DelegationError, OpError
 from pylite.graph import Operator
 from pylite.node import Node, Value
 from pylite.partition import partition, replaced, side_effects
@@ -224,8 +224,11 @@ class Delegation:
     def _propagate(self):
         executor = self.executor
         lowering.check(executor.model, [self.original], find=executor.find)
-        self.values = lowering.lower(executor.model, self.original, executor.shapes, executor.preserve,
-                                     executor.find).values
+        try:
+            self.values = lowering.lower(executor.model, self.original, executor.shapes, executor.preserve,
+                                         executor.find, host=executor).values
+        except DataDependentError as error:
+            raise OpError(f"{error}; delegates without the flag ALLOW_DYNAMIC_TENSORS must know every shape") from error
 
 
 class _PartOp(Hosted):

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import pylite
+from pylite.delegation import DelegateFlags, PythonDelegate
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
 
@@ -250,3 +251,60 @@ def test_subgraphs_that_do_not_fit():
                           (other_type, "calls subgraph 2, which has int8 in its place")):
         with pytest.raises(RuntimeError, match=message):
             pylite.Interpreter(model_content=loop_of(make).build()).allocate_tensors()
+
+
+class Adder(PythonDelegate):
+    """Takes every ADD."""
+
+    def __init__(self, flags):
+        self.flags = flags
+
+    def supports(self, node):
+        return node.name == "ADD"
+
+    def compile(self, part):
+        class Kernel:
+            def prepare(self, node):
+                return node.inputs[0].shape
+
+            def invoke(self, a, *rest):
+                rest[-1][...] = a + (rest[0] if len(rest) > 1 else a)
+        return Kernel()
+
+
+@pytest.mark.parametrize("grow", [False, True])
+@pytest.mark.parametrize("kind", ["custom op", "delegate"])
+@pytest.mark.parametrize("options", [{}, {"guard_bands": True}])
+def test_plug_ins_in_a_loop(grow, kind, options):
+    """Each turn doubles x; the plug-in runs the addition."""
+    def doubled(m):
+        m.subgraph("body")
+        n, x, y, z = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,)), m.tensor("z", (2,))
+        m.operator("double" if kind == "custom op" else "ADD", [x] if kind == "custom op" else [x, x], [y],
+                   custom_options=b"" if kind == "custom op" else None)
+        m.operator("CONCATENATION", [y, y] if grow else [y], [z], axis=0)
+        m.inputs([n, x])
+        m.outputs([less_one(m, n), z])
+    if kind == "custom op":
+        resolver = pylite.BuiltinOpResolver()
+        resolver.add_custom("double", lambda x, y: np.add(x, x, out=y))
+        options = options | {"op_resolver": resolver}
+    else:
+        options = options | {"experimental_delegates": [Adder(DelegateFlags.ALLOW_DYNAMIC_TENSORS)]}
+    model = loop_of(doubled).build()
+    interpreter = pylite.Interpreter(model_content=model, **options)
+    interpreter.allocate_tensors()
+    for turns in (0, 2, 1, 2):
+        interpreter.set_tensor(0, np.array([turns], np.int32))
+        interpreter.set_tensor(1, np.array([1, 2], np.float32))
+        interpreter.invoke()
+        y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        assert y.tolist() == [n * 2 ** turns for n in (1, 2)] * (2 ** turns if grow else 1)
+
+
+def test_delegates_for_known_shapes_refuse():
+    def join(m):
+        body(m, grow=True)
+    with pytest.raises(RuntimeError, match="node 0 WHILE: its outputs' shapes depend on data; delegates without"):
+        pylite.Interpreter(model_content=loop_of(join).build(),
+                           experimental_delegates=[Adder(DelegateFlags.NONE)])
