@@ -6,7 +6,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
+from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, PARAMETERS, finish_columns, padded, set_column
 from pylite._core.kernels.quantizing cimport quantization
 from pylite._core.simd cimport (
     PL_SLACK,
@@ -22,7 +22,6 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels import conv16, conv_float
-from pylite._core.kernels.matmul import column_parameters
 
 cdef enum Kind:
     FLOAT
@@ -86,7 +85,7 @@ cdef class BatchMatmul(Kernel):
     cdef object panels, parameters
     cdef const int32_t[::1] sums
     cdef int32_t[::1] room_sums, bias, row_zeros
-    cdef const int32_t[:, ::1] rows
+    cdef int32_t[:, ::1] rows
     cdef int8_t[::1] q
     cdef const float[::1] scales
     cdef float[::1] row_scales, gathered
@@ -98,7 +97,7 @@ cdef class BatchMatmul(Kernel):
                  gathered=None, bint asymmetric=False, bint column_first=False, int w_item=1):
         cdef Batch *s = &self.state
         cdef const uint8_t[::1] panels
-        cdef int low = -128, zero
+        cdef int low = -128, zero, i
         self.x, self.y, self.w, self.which, self.room, self.room_sums = x, y, w, which, room, room_sums
         s.m, s.n, s.k = sizes
         s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]
@@ -143,9 +142,10 @@ cdef class BatchMatmul(Kernel):
         s.chunk = 256 if w_item == 1 else 1
         if s.kind == BYTES:
             self.bias, s.bias = bias, &bias[0]
-            self.rows = column_parameters(np.zeros(s.n, np.int64), np.full(s.n, multiplier[0], np.int32),
-                                          np.full(s.n, multiplier[1], np.int32), np.arange(s.n), s.wide,
-                                          np.arange(s.n))
+            self.rows = np.zeros((PARAMETERS, s.wide), np.int32)
+            for i in range(s.n):
+                set_column(self.rows, i, 0, multiplier[0], multiplier[1])
+            finish_columns(self.rows)
             s.columns.mult, s.columns.odd, s.columns.right = &self.rows[1, 0], &self.rows[2, 0], &self.rows[4, 0]
             s.columns.half, s.columns.sign = &self.rows[5, 0], &self.rows[6, 0]
             s.columns.left = &self.rows[3, 0] if multiplier[1] > 0 else NULL

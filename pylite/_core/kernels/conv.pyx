@@ -1,13 +1,14 @@
 """8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them (compiled for speed)."""
 import numpy as np
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
     MAX_CHUNK,
     MAX_MR,
     MAX_NR,
+    PARAMETERS,
     Lines,
     Output,
     Product8,
@@ -15,8 +16,10 @@ from pylite._core.kernels.gemm cimport (
     Tasks,
     accumulate,
     cut,
+    finish_columns,
     padded,
     plan_lines,
+    set_column,
     set_output,
     take,
 )
@@ -37,7 +40,6 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.kernels.matmul import column_parameters
 from pylite._core.memory import kept
 
 
@@ -267,34 +269,41 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     """
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int fh = w.shape[1], fw = w.shape[2]
-    cdef Py_ssize_t c = w.shape[3], b, i, t, nr = slots.dw8.nr
+    cdef Py_ssize_t c = w.shape[3], b, i, t, at, channel, nr = slots.dw8.nr
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
     cdef int taps = pl_tap_order(&slots.dw8, fh, fw, order)
     cdef Py_ssize_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef Py_ssize_t blocks = wraps if wraps else padded(c, nr) // nr
-    values = w.reshape(fh * fw, c).astype(np.int64) - (128 if w.dtype == np.uint8 else 0)
-    sums = values.sum(0)
-    zero = x_zero + (slots.dw8.offset if slots.dw8.bytes == 1 else 0)
-    start = (0 if bias is None else bias.astype(np.int64)) - zero * (sums - fh * fw * w_zero)
-    channels = np.empty(blocks * nr, np.int64)
-    cdef int64_t[::1] channel = channels
-    for b in range(channel.shape[0] // nr):
+    cdef int flip = 0x80 if w.dtype == np.uint8 else 0, wide = slots.dw8.bytes == 2
+    cdef int64_t zero = x_zero + (0 if wide else slots.dw8.offset), total
+    cdef const uint8_t[:, ::1] values = np.ascontiguousarray(w).reshape(fh * fw, c).view(np.uint8)
+    cdef const int32_t[::1] start = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
+    cdef int8_t value
+    packed, parameters = kept(taps * blocks * nr * slots.dw8.bytes), np.zeros((PARAMETERS, blocks * nr), np.int32)
+    cdef uint8_t[::1] bytes = packed
+    cdef int16_t[::1] words = packed.view(np.int16) if wide else None
+    cdef int32_t[:, ::1] rows = parameters
+    for b in range(blocks):
         for i in range(nr):
-            t = slots.dw8.order[i] if slots.dw8.order != NULL else i
-            channel[b * nr + i] = (b * nr + t) % c if wraps else pl_block_start(b, nr, c) + t
-    places = np.flatnonzero(channels < c)
-    channels = channels[places]
-    if slots.dw8.bytes == 2:
-        values = values - w_zero
-    grouped = np.zeros((taps, blocks * nr), np.int8 if slots.dw8.bytes == 1 else np.int16)
-    for t in range(taps):
-        if order[t] >= 0:
-            grouped[t, places] = values[order[t], channels]
-    grouped = grouped.reshape(taps // slots.dw8.kr, slots.dw8.kr, blocks, nr).transpose(2, 0, 3, 1)
-    packed = kept(grouped.nbytes)
-    packed[:] = np.ascontiguousarray(grouped).reshape(-1).view(np.uint8)
-    return packed, column_parameters(start, multipliers, shifts, places, blocks * nr, channels)
+            channel = slots.dw8.order[i] if slots.dw8.order != NULL else i
+            channel = (b * nr + channel) % c if wraps else pl_block_start(b, nr, c) + channel
+            if channel >= c:
+                continue
+            total = 0
+            for t in range(taps):
+                if order[t] >= 0:
+                    value = <int8_t>(values[order[t], channel] ^ flip)
+                    total += value
+                    at = ((b * (taps // slots.dw8.kr) + t // slots.dw8.kr) * nr + i) * slots.dw8.kr + t % slots.dw8.kr
+                    if wide:
+                        words[at] = value - w_zero
+                    else:
+                        bytes[at] = value
+            set_column(rows, b * nr + i, (0 if start is None else start[channel]) - zero * (total - fh * fw * w_zero),
+                       m[channel], e[channel])
+    finish_columns(rows)
+    return packed, parameters
 
 
 cdef struct Depthwise:

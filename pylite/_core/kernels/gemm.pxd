@@ -1,5 +1,5 @@
 # Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.kernels.window cimport CHUNK, STRIP, Window, copy_row
 from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads
@@ -13,6 +13,31 @@ cdef enum:
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
     return (n + to - 1) // to * to
+
+
+# How sums are finished, column by column: the rows bias, mult, odd, left, right, half, sign of pl_columns, int32
+# (PARAMETERS, size).  They start as zeros; set_column for each column in use, then finish_columns.
+cdef enum:
+    PARAMETERS = 7
+
+
+cdef inline void set_column(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, int32_t mult,
+                            int32_t shift) noexcept nogil:
+    """start: what the accumulator starts from, wrapped to int32; mult, shift: of MBQM32."""
+    rows[0, j] = <int32_t>start
+    rows[1, j] = mult
+    if shift > 0:
+        rows[3, j] = shift
+    elif shift < 0:
+        rows[4, j] = -shift
+        rows[5, j] = <int32_t>((<int64_t>1 << -shift) >> 1)
+
+
+cdef inline void finish_columns(int32_t[:, ::1] rows) noexcept nogil:
+    cdef ptrdiff_t j
+    for j in range(rows.shape[1]):
+        rows[2, j] = rows[1, j | 1]
+        rows[6, j] = 31 if rows[4, j] else 32
 
 
 cdef struct Output:

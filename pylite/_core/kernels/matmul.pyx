@@ -10,14 +10,17 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
+    PARAMETERS,
     Output,
     Product8,
     Task,
     Tasks,
     accumulate,
     cut,
+    finish_columns,
     padded,
     padded_lines,
+    set_column,
     set_output,
     take,
 )
@@ -84,46 +87,21 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
     x_zero, w_zero: zero points as of int8; dilation: the horizontal one.
-    Returns (panels, parameters), see column_parameters.
+    Returns (panels, parameters): see set_column in gemm.pxd.
     """
     w = arranged(w, layout)
     panels, sums = pack_weights(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups)
-    depth = w.size // w.shape[0] if w.size else 0
-    zero = x_zero + slots.q8.offset
-    start = (0 if bias is None else bias.astype(np.int64)) - zero * sums.astype(np.int64) + depth * w_zero * zero
-    columns = w.shape[0] // groups
-    room = padded(columns, slots.q8.nv)
-    places = np.arange(groups)[:, None] * room + np.arange(columns)
-    return panels, column_parameters(start, multipliers, shifts, places.reshape(-1), groups * room,
-                                     np.arange(w.shape[0]))
-
-
-def column_parameters(start, multipliers, shifts, places, Py_ssize_t size, channels):
-    """The rows bias, mult, odd, left, right, half, sign of pl_columns (gemm.h): int32 (7, size).
-
-    start: what the accumulators start from, wrapped to int32; places[i] is where channel channels[i] goes.
-    """
-    parameters = np.zeros((7, size), np.int32)
+    cdef Py_ssize_t count = w.shape[0], columns = count // groups, room = padded(columns, slots.q8.nv), i
+    cdef int64_t zero = x_zero + slots.q8.offset
+    cdef int64_t constant = (w.size // count if count else 0) * w_zero * zero
+    cdef const int32_t[::1] total = sums, b = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
+    parameters = np.zeros((PARAMETERS, groups * room), np.int32)
     cdef int32_t[:, ::1] rows = parameters
-    cdef const int64_t[::1] begin = np.ascontiguousarray(start, np.int64), to = places, of = channels
-    cdef const int32_t[::1] m = multipliers, e = shifts
-    cdef Py_ssize_t i, j, c
-    with nogil:
-        for j in range(size):
-            rows[6, j] = 32
-        for i in range(to.shape[0]):
-            j, c = to[i], of[i]
-            rows[0, j] = <int32_t>begin[c]
-            rows[1, j] = m[c]
-            if e[c] > 0:
-                rows[3, j] = e[c]
-            elif e[c] < 0:
-                rows[4, j] = -e[c]
-                rows[5, j] = <int32_t>((<int64_t>1 << -e[c]) >> 1)
-                rows[6, j] = 31
-        for j in range(size):
-            rows[2, j] = rows[1, j | 1]
-    return parameters
+    for i in range(count):
+        set_column(rows, i // columns * room + i % columns,
+                   constant - zero * total[i] + (0 if b is None else b[i]), m[i], e[i])
+    finish_columns(rows)
+    return panels, parameters
 
 
 cdef struct FullyConnected:
