@@ -48,3 +48,13 @@ def shortened(text, width):
         return text
     half = (width - 3) // 2
     return text[:width - 3 - half] + "..." + text[len(text) - half:]
+
+
+def few(indices):
+    shown = ", ".join(map(str, indices[:8]))
+    return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"
+
+
+def replacement(index, delegate, nodes):
+    """What a delegate's node stands for."""
+    return f"node {index} of {delegate} replaces {len(nodes)}: {few(nodes)}"

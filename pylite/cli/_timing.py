@@ -67,6 +67,8 @@ def nodes(interpreter, seconds):
             if failed is not None:
                 raise part.failure(*failed)
             times[i] = np.vstack([times[i], run])
+    delegation = interpreter._main.delegation
+    delegated = {} if delegation is None else delegation.parts
     found = []
     at = 0.0
     for part, runs in zip(parts, times, strict=True):
@@ -76,6 +78,9 @@ def nodes(interpreter, seconds):
             if not found or found[-1]["node"] != node.index:
                 found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": at,
                               "macs": _cost.macs(node), "outputs": [str(v) for v in node.outputs if v is not None]})
+                if node.index in delegated:
+                    delegate, replaced = delegated[node.index]
+                    found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
             found[-1]["kernels"].append(kernel_name(call))
             found[-1]["seconds"] += taken
             at += taken

@@ -104,4 +104,7 @@ def _lines(report, top):
             for node in shown]
     lines += _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
                            ["node", "time", "share", "GMAC/s"])
+    delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
+                 for node in report["nodes"] if "replaces" in node]
+    lines += ["", *delegated] if delegated else []
     return lines + ["", *(f"do not trust these numbers: {doubt}" for doubt in report["doubts"])]

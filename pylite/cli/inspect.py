@@ -52,13 +52,8 @@ def _compat(facts):
 
 
 def _problems(subgraph):
-    lines = [f"  missing: {m['reason']}; nodes {_few(m['nodes'])}" for m in subgraph["missing"]]
+    lines = [f"  missing: {m['reason']}; nodes {_format.few(m['nodes'])}" for m in subgraph["missing"]]
     return lines + ([f"  cannot be prepared: {subgraph['error']}"] if subgraph["error"] else [])
-
-
-def _few(indices):
-    shown = ", ".join(map(str, indices[:8]))
-    return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"
 
 
 def _file(facts):
@@ -98,8 +93,7 @@ def _subgraph(facts, everything):
     lines += ["", *_format.table(headers, rows, ("count", "version", "MAC"))]
     delegated = [o for o in facts["operators"] if "replaces" in o]
     lines += [""] if delegated else []
-    lines += [f"  node {o['index']} of {o['delegate']} replaces {len(o['replaces'])}: {_few(o['replaces'])}"
-              for o in delegated]
+    lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
     problems = _problems(facts)
     lines += ["", *problems] if problems else []
     if everything:

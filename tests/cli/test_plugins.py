@@ -112,6 +112,16 @@ def test_inspect(folder, capsys):
     assert operators[3]["name"] == "DELEGATE" and operators[3]["replaces"] == [0, 1]
 
 
+def test_bench(folder, capsys):
+    plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
+    assert run(folder, "bench", "--seconds", "0.05", *plugins) == 0
+    assert "node 3 of MyDelegate replaces 2: 0, 1" in capsys.readouterr().out
+    assert run(folder, "bench", "--seconds", "0.05", "--json", *plugins) == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert [(n["name"], n.get("delegate"), n.get("replaces")) for n in nodes] == [
+        ("DELEGATE", "MyDelegate", [0, 1]), ("Atan", None, None)]
+
+
 def test_run(folder, capsys):
     plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
     assert run(folder, "run", "--input", folder / "x.npy", "--output", folder / "y.npz", *plugins) == 0
