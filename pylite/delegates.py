@@ -65,4 +65,8 @@ def apply(executors, delegates, greedy=True, fuse=True):
             raise DelegateError("experimental_delegates must hold what load_delegate() returns, or objects of a "
                                 f"PythonDelegate, not {delegate!r}")
     for executor in executors:
+        if executor.tables is not None and executor.tables.host.skippable:
+            continue        # a delegate that runs this subgraph as part of another said so
         executor.delegate(Delegation(executor, delegates, greedy, fuse))
+    for executor in executors:
+        executor.relink()

@@ -221,7 +221,7 @@ class Executor:
         """What allocate() does when there is anything to do; variables keep their contents."""
         self.check()
         key = tuple(self.shapes)
-        if self.plugins:
+        if self.plugins or (self.callees and self._calls_plugins()):
             self._cache, self._kept = {}, {}
         known = self._cache.pop(key, None)
         if known is None:
@@ -237,6 +237,20 @@ class Executor:
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
+
+    def _calls_plugins(self):
+        """Has any subgraph that runs for an operator of this one a plug-in?"""
+        found, fresh = set(), self.callees
+        while fresh:
+            found |= fresh
+            fresh = set().union(*[other.callees for other in fresh]) - found
+        return any(other.plugins for other in found)
+
+    def relink(self):
+        """Subgraphs that this one calls have other programs now, because of delegates."""
+        if self.ready and self.callees and self._calls_plugins():
+            self._suspend()
+            self.take_up()
 
     def _bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
@@ -386,9 +400,7 @@ class Executor:
         kept = self._kept
         known = kept.pop((part, key), None)
         if known is None:
-            if self.plugins:
-                kept.clear()
-            elif len(key) > LARGE:
+            if len(key) > LARGE or self.plugins or (self.callees and self._calls_plugins()):
                 self._drop([after for (before, _), after in kept.items() if before is part])
             lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
             known = self._bind(lowered, self.parts)
