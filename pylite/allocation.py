@@ -12,6 +12,12 @@ def raw(array):
     return np.empty(0, np.uint8) if array is None else array.reshape(-1).view(np.uint8)
 
 
+def failure(node, why):
+    """The ExecutionError for a Node that could not run."""
+    return ExecutionError(f"{node} failed: {why}; its tensors: "
+                          f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+
+
 class Allocation:
     """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
     __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause")
@@ -38,9 +44,7 @@ class Allocation:
     def failure(self, step, status):
         """The ExecutionError for a kernel that did not return 0."""
         kernel = self.program.kernels[step]
-        node = self.lowered.calls[step].node
-        error = ExecutionError(f"{node} failed: {kernel.explain(status)}; its tensors: "
-                               f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+        error = failure(self.lowered.calls[step].node, kernel.explain(status))
         error.__cause__ = kernel.cause()
         return error
 

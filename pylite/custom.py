@@ -3,7 +3,9 @@ import functools
 import inspect
 import operator
 
-from pylite import registry, resolver, shapes
+import numpy as np
+
+from pylite import allocation, registry, resolver, shapes
 from pylite.errors import OpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Node, Scratch
@@ -12,6 +14,9 @@ from pylite.schema import flex
 
 class CustomOp:
     """The base of an op in Python.  One object is made for each node of each interpreter.
+
+    A class whose outputs have shapes that depend on data has `evaluate(*inputs)` instead of invoke(): it returns the
+    outputs, an array or a list of them.  What follows in the graph is prepared when it has run.
 
     Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel:
     it gets the same arrays, when memory has been planned, and the loop runs what it makes without the GIL.
@@ -31,7 +36,7 @@ class CustomOp:
 
         node: a CustomNode.  By default every output gets the inputs' common shape.
         """
-        return broadcast(node)
+        return None if hasattr(self, "evaluate") else broadcast(node)
 
     def invoke(self, *arrays):
         """Compute: read the inputs (None where absent), write into the outputs and, at will, the temporaries.
@@ -111,7 +116,7 @@ class Registration:
             raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
         if isinstance(implementation, type):
             if not runnable(implementation):
-                raise TypeError(f"op {name!r}: {implementation.__name__} has no method invoke() or kernel()")
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
             self._make = implementation
@@ -169,11 +174,26 @@ class Hosted:
         for value in node.outputs:
             if value is not None:
                 _check_dtype(node, value.dtype, "output")
-        return output_shapes(node, result)
+        return None if self._sizes_itself() else output_shapes(node, result)
+
+    def _sizes_itself(self):
+        return callable(getattr(self.op, "evaluate", None))
+
+    def evaluate(self, node, *inputs):
+        """The outputs of an op that tells their shapes when it runs, as arrays of their types."""
+        try:
+            results = self.op.evaluate(*inputs)
+            results = list(results) if isinstance(results, list | tuple) else [results]
+            if len(results) != len(node.outputs):
+                raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
+            return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
+                    for v, result in zip(node.outputs, results, strict=True)]
+        except Exception as error:
+            raise allocation.failure(node, f"{type(error).__name__}: {error}") from error
 
     def default_prepare(self, node):
         """The outputs' shapes where the object has no prepare()."""
-        return broadcast(node)
+        return None if self._sizes_itself() else broadcast(node)
 
     def lower(self, node):
         arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
@@ -236,8 +256,8 @@ def _keywords(function):
 
 
 def runnable(implementation):
-    """Has it an invoke() or a kernel()?"""
-    return any(callable(getattr(implementation, name, None)) for name in ("invoke", "kernel"))
+    """Has it something to run?"""
+    return any(callable(getattr(implementation, name, None)) for name in ("invoke", "evaluate", "kernel"))
 
 
 def failure(where, what, error):

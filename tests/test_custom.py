@@ -248,7 +248,7 @@ class TestDeclaring:
         known = pylite.MutableOpResolver()
         with pytest.raises(TypeError, match="neither a class nor a function"):
             known.add_custom("A", 3)
-        with pytest.raises(TypeError, match="no method invoke"):
+        with pytest.raises(TypeError, match="has no invoke"):
             known.add_custom("A", dict)
         with pytest.raises(TypeError, match="`shapes` is for functions"):
             known.add_custom("A", CustomOp, shapes=lambda x: x)
@@ -490,3 +490,55 @@ def test_cost():
             empty(1, 2)
         floor = min(floor, time.perf_counter() - start)
     assert (best - floor) / count < 1e-6
+
+
+def test_outputs_whose_shapes_depend_on_data():
+    class Positive(pylite.CustomOp):
+        prepared = 0
+
+        def prepare(self, node):
+            Positive.prepared += 1
+            node.outputs[1].dtype = "int32"
+
+        def evaluate(self, x):
+            return x[x > 0], np.flatnonzero(x > 0)
+    m = ModelBuilder()
+    x, y, at, z = m.tensor("x", (4,)), m.tensor("y", (1,)), m.tensor("at", (1,), "int32"), m.tensor("z", (1,))
+    m.operator("Positive", [x], [y, at], custom_options=b"")
+    m.operator("NEG", [y], [z])
+    m.inputs([x])
+    m.outputs([at, z])
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Positive", Positive)
+    i = pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+    i.allocate_tensors()
+    for numbers in ([1, -2, 3, 4], [1, -2, 3, 4], [-1, -2, -3, -4], [0, 0, 0, 7]):
+        numbers = np.array(numbers, np.float32)
+        i.set_tensor(x, numbers)
+        i.invoke()
+        np.testing.assert_array_equal(i.get_tensor(z), -numbers[numbers > 0])
+        np.testing.assert_array_equal(i.get_tensor(at), np.flatnonzero(numbers > 0))
+    assert Positive.prepared == 1
+
+
+@pytest.mark.parametrize(("result", "words"), [
+    (lambda x: [x, x], "ValueError: it returned 2 arrays for 1 outputs"), (lambda x: 1 / 0, "ZeroDivisionError")])
+def test_failures_in_evaluate(result, words):
+    class Wrong:
+        def __init__(self, options):
+            pass
+
+        def evaluate(self, x):
+            return result(x)
+    m = ModelBuilder()
+    x, y = m.tensor("x", (4,)), m.tensor("y", (4,))
+    m.operator("Wrong", [x], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Wrong", Wrong)
+    i = pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+    i.allocate_tensors()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="node 0 Wrong failed: " + words):
+            i.invoke()

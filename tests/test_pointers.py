@@ -7,6 +7,7 @@ import pytest
 import pylite
 from pylite import pointers, resolver
 from pylite.schema.builder import ModelBuilder
+from tests.schema.sparse_models import sparse_constant
 
 INIT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -108,3 +109,39 @@ def test_what_is_no_function(function):
     with pytest.raises(TypeError, match="needs an invoke"):
         pylite.from_pointers("Mine", invoke=None)
     assert pointers.address(None) is None
+
+
+def test_sparse_constants_show_how_they_are_laid_out():
+    """What prepare() finds in TfLiteTensor.sparsity, at its offsets on 64-bit machines."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        pytest.skip("offsets are those of 64-bit machines")
+    found = {}
+
+    def word(address):
+        return ctypes.c_void_p.from_address(address).value or 0
+
+    def ints(address):
+        return address and (ctypes.c_int * (1 + ctypes.c_int.from_address(address).value)).from_address(address)[1:]
+
+    @CALL
+    def prepare(context, node):
+        tensor = word(context + 16) + 112 * ints(word(node))[1]
+        sparsity = word(tensor + 96)
+        dimensions = [word(sparsity + 16) + 24 * i for i in range(ctypes.c_int.from_address(sparsity + 24).value)]
+        found.update(order=ints(word(sparsity)), blocks=ints(word(sparsity + 8)), bytes=word(tensor + 40),
+                     dimensions=[(ctypes.c_int.from_address(d).value, ctypes.c_int.from_address(d + 4).value,
+                                  ints(word(d + 8)), ints(word(d + 16))) for d in dimensions],
+                     dense=word(word(context + 16) + 112 * ints(word(node))[0] + 96))
+        return 0
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
+    dense = np.array([[0, 0, 1, 0], [2, 0, 0, 3]], np.float32)
+    w = sparse_constant(m, "w", dense, (0, 1), (1,))
+    m.operator("Mine", [x, w], [y], custom_options=b"")
+    m.inputs([x])
+    m.outputs([y])
+    known = resolver.MutableOpResolver()
+    known.add_custom("Mine", pylite.from_pointers("Mine", prepare=prepare, invoke=CALL(lambda context, node: 0)))
+    pylite.Interpreter(model_content=m.build(), op_resolver=known).allocate_tensors()
+    assert found == {"order": [0, 1], "blocks": [], "bytes": 12, "dense": 0,
+                     "dimensions": [(0, 2, 0, 0), (1, 0, [0, 1, 3], [2, 0, 3])]}

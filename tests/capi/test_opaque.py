@@ -82,6 +82,60 @@ def test_a_delegate_behind_opaque_types(opaque):
     i.allocate_tensors()
 
 
+def branching(op="RELU"):
+    """IF, with an op in one branch and TANH in the other."""
+    m = ModelBuilder()
+    c, x, y = m.tensor("c", (), "bool"), m.tensor("x", (4,)), m.tensor("y", (4,))
+    m.operator("IF", [c, x], [y], then_subgraph_index=1, else_subgraph_index=2)
+    m.inputs([c, x])
+    m.outputs([y])
+    for name in (op, "TANH"):
+        m.subgraph(name)
+        a, b = m.tensor("a", (4,)), m.tensor("b", (4,))
+        m.operator(name, [a], [b], **({} if name.isupper() else {"custom_options": b""}))
+        m.inputs([a])
+        m.outputs([b])
+    return m.build()
+
+
+@pytest.mark.parametrize(("skip", "taken"), [(0, True), (2, True), (1, False)])
+def test_subgraphs_that_delegates_shall_skip(opaque, skip, taken):
+    i = pylite.Interpreter(model_content=branching(),
+                           experimental_delegates=[pylite.load_delegate(opaque, {"skip": skip})])
+    i.allocate_tensors()
+    i.set_tensor(0, np.array(True))
+    i.set_tensor(1, X[0])
+    i.invoke()
+    np.testing.assert_array_equal(i.get_tensor(2), np.maximum(X[0], 0))
+    assert ("DELEGATE" in [o.name for o in i._executors[1].subgraph.operators]) == taken
+
+
+def resized(i, f):
+    for size in (4, 6, 4, 3, 6):
+        i.resize_tensor_input(1, [size])
+        i.allocate_tensors()
+        x = np.linspace(-2, 3, size, dtype=np.float32)
+        i.set_tensor(0, np.array(True))
+        i.set_tensor(1, x)
+        i.invoke()
+        np.testing.assert_allclose(i.get_tensor(2), f(x), rtol=1e-6)
+
+
+def test_plugins_in_subgraphs_that_are_called(opaque):
+    delegate = pylite.load_delegate(opaque)
+    resized(pylite.Interpreter(model_content=branching(), experimental_delegates=[delegate]),
+            lambda x: np.maximum(x, 0))
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Atan", pylite.load_custom_ops(opaque, ["AtanOperator"], "opaque", register=False)[0])
+    resized(pylite.Interpreter(model_content=branching("Atan"), op_resolver=ops), np.arctan)
+
+
+def test_a_subgraph_to_skip_that_is_not_there(opaque):
+    with pytest.raises(RuntimeError, match="error"):
+        pylite.Interpreter(model_content=branching(),
+                           experimental_delegates=[pylite.load_delegate(opaque, {"skip": 9})])
+
+
 @pytest.mark.parametrize("function", ["RegisterOps", "mine::Register"])
 def test_functions_that_register_ops(registerer, function):
     ops = pylite.load_custom_ops(registerer, function, "registerer", register=False)
@@ -109,3 +163,55 @@ print(hasattr(everyone, "TfLiteOpaqueTensorType"), hasattr(everyone, "TfLiteIntA
 """
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_strings(tmp_path):
+    library = build(PLUGINS / "words.c", tmp_path / "words.so")
+    m = ModelBuilder()
+    t = [m.tensor(f"t{i}", (2,), "string") for i in range(3)]
+    m.operator("Words", [t[0]], [t[1]], custom_options=b"")
+    m.operator("Words", [t[1]], [t[2]], custom_options=b"")
+    m.inputs([t[0]])
+    m.outputs([t[2]])
+    i = interpreter(m.build(), pylite.load_custom_ops(library, ["WordsOperator"], "opaque", register=False))
+    for text, words in ((["a bc", "d"], [b"a", b"bc", b"d"]), (["e", "f"], [b"e", b"f"]),
+                        (["", "x  z"], [b"", b"x", b"", b"z"])):
+        i.set_tensor(0, np.array(text, dtype=bytes))
+        i.invoke()
+        assert i.get_tensor(2).tolist() == words
+        assert i.get_tensor(1).tolist() == words
+
+
+def test_strings_to_numbers(tmp_path):
+    library = build(PLUGINS / "words.c", tmp_path / "words.so")
+    m = ModelBuilder()
+    text, count = m.tensor("text", (2,), "string"), m.tensor("count", (1,), "int32")
+    m.operator("Lengths", [text], [count], custom_options=b"")
+    m.inputs([text])
+    m.outputs([count])
+    i = interpreter(m.build(), pylite.load_custom_ops(library, ["LengthsOperator"], "opaque", register=False))
+    i.set_tensor(0, np.array(["abc", "de"], dtype=bytes))
+    i.invoke()
+    assert i.get_tensor(1).tolist() == [3, 2]
+    i.resize_tensor_input(0, [3])
+    i.allocate_tensors()
+    i.set_tensor(0, np.array(["abc", "", "def"], dtype=bytes))
+    i.invoke()
+    assert i.get_tensor(1).tolist() == [3, 0, 3]
+
+
+def test_libraries_that_were_loaded_before(tmp_path):
+    """A function that registers ops is bound to another AddCustom already, which would take pylite's for its own."""
+    other = tmp_path / "registerer.so"
+    build(PLUGINS / "registerer.cc", other, "-DOWN_RESOLVER")
+    script = f"""
+import ctypes
+import pylite
+ctypes.CDLL({str(other)!r})
+try:
+    pylite.load_custom_ops({str(other)!r}, "RegisterOps", "registerer")
+except pylite.PluginError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
+    assert "was loaded before" in done.stdout

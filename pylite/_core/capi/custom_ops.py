@@ -1,5 +1,6 @@
 """Custom ops in shared libraries: registrations that resolvers hold, and the ways to get them out of a library."""
 import ctypes
+import os
 
 from pylite._core.capi import libraries
 from pylite._core.capi.host import install_guards, registration_facts
@@ -68,10 +69,7 @@ def load(path, functions=None, kind="classic"):
 
 
 def _from_function(library, path, name, symbol, kind):
-    function = libraries.function(library, symbol, path)
-    function.restype = ctypes.c_void_p
-    function.argtypes = ()
-    address = function()
+    address = libraries.call(libraries.function(library, symbol, path))
     if not address:
         raise PluginError(f"{symbol} of {path} returned null")
     where = {"registration": address} if kind == "classic" else {"operator": address}
@@ -91,6 +89,9 @@ class _Resolver(ctypes.Structure):
 
 def _registered(path, symbols):
     """The ops that C++ functions add to a tflite::MutableOpResolver."""
+    if not libraries.support_is_loaded("resolver") and libraries.is_loaded(path):
+        raise PluginError(f"{os.fspath(path)} was loaded before, and its functions may be bound to another runtime's "
+                          "resolver; call load_custom_ops() first")
     libraries.support("resolver")
     library = libraries.load(path)
     found = []
@@ -107,10 +108,7 @@ def _registered(path, symbols):
 
     ours = _Resolver(MAGIC, _add_t(add))
     for symbol in symbols:
-        function = _mangled(library, symbol, path)
-        function.restype = None
-        function.argtypes = [ctypes.c_void_p]
-        function(ctypes.addressof(ours))
+        libraries.call(_mangled(library, symbol, path), ctypes.addressof(ours))
     return found
 
 

@@ -2,11 +2,12 @@
 import ctypes
 import os
 
+from pylite._core.capi import libraries
 from pylite._core.capi.custom_ops import guard_exceptions
 from pylite._core.capi.host import STATUS, Handle, delegate_flags
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import DYNAMIC, tables_of
-from pylite.errors import DelegateError, DelegationError
+from pylite.errors import DelegateError, DelegationError, PluginError
 
 _report_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
@@ -18,10 +19,12 @@ def create(library, path, options):
     count = len(options)
     keys, values = ((ctypes.c_char_p * count)(*[text.encode() for text in side])
                     for side in (options.keys(), options.values()))
-    make = library.tflite_plugin_create_delegate
-    make.restype = ctypes.c_void_p
-    make.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, _report_t]
-    address = make(keys, values, count, report)
+    address = None
+    try:
+        address = libraries.call(library.tflite_plugin_create_delegate, ctypes.addressof(keys),
+                                 ctypes.addressof(values), count, ctypes.cast(report, ctypes.c_void_p))
+    except PluginError as error:
+        said.append(str(error))
     if not address:
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(said)}")
     return Handle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)

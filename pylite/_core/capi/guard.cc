@@ -1,40 +1,49 @@
 // Calls plug-ins and stops the C++ exceptions that they let out: each becomes a reported error and a status.
 #include "guards.h"
 
+#include <cstdio>
 #include <exception>
 
 namespace {
 
-template <typename Result, typename Call>
-Result Guarded(TfLiteContext* context, Result failed, Call call) {
+template <typename Call>
+TfLiteStatus Guarded(TfLiteContext* context, Call call) {
   try {
     return call();
   } catch (const std::exception& e) {
-    context->ReportError(context, "it threw an exception: %s", e.what());
+    if (context) context->ReportError(context, "it threw an exception: %s", e.what());
   } catch (...) {
-    context->ReportError(context, "it threw something that is no std::exception");
+    if (context) context->ReportError(context, "it threw something that is no std::exception");
   }
-  return failed;
-}
-
-void* Init(void* (*fn)(TfLiteContext*, const char*, size_t), TfLiteContext* context, const char* buffer, size_t length) {
-  return Guarded(context, TfLiteKernelInitFailed(), [&] { return fn(context, buffer, length); });
-}
-
-void Free(void (*fn)(TfLiteContext*, void*), TfLiteContext* context, void* data) {
-  Guarded(context, kTfLiteError, [&] { return fn(context, data), kTfLiteOk; });
+  return kTfLiteError;
 }
 
 TfLiteStatus Node(TfLiteStatus (*fn)(TfLiteContext*, TfLiteNode*), TfLiteContext* context, TfLiteNode* node) {
-  return Guarded(context, kTfLiteError, [&] { return fn(context, node); });
+  return Guarded(context, [&] { return fn(context, node); });
 }
 
-TfLiteStatus Delegate(TfLiteStatus (*fn)(TfLiteContext*, TfLiteDelegate*), TfLiteContext* context,
-                      TfLiteDelegate* delegate) {
-  return Guarded(context, kTfLiteError, [&] { return fn(context, delegate); });
+TfLiteStatus Any(TfLiteStatus (*fn)(void*), void* arguments, TfLiteContext* context) {
+  return Guarded(context, [&] { return fn(arguments); });
 }
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) pl_guards pl_cxx_guards;
-pl_guards pl_cxx_guards = {Init, Free, Node, Delegate};
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT pl_guards pl_cxx_guards;
+pl_guards pl_cxx_guards = {Node, Any};
+
+// A function of a library that takes up to four words, before there is any context; its exception as text.
+EXPORT void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b,
+                         size_t c, const void* d, char* text, size_t room);
+void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b, size_t c,
+                  const void* d, char* text, size_t room) {
+  try {
+    return fn(a, b, c, d);
+  } catch (const std::exception& e) {
+    snprintf(text, room, "it threw an exception: %s", e.what());
+  } catch (...) {
+    snprintf(text, room, "it threw something that is no std::exception");
+  }
+  return nullptr;
+}

@@ -30,24 +30,17 @@ static void report(TfLiteContext *context, const char *format, ...) {
 
 // ---- Calling plug-ins ----
 
-static void *call_init(void *(*fn)(TfLiteContext *, const char *, size_t), TfLiteContext *context, const char *buffer,
-                       size_t length) {
-  return fn(context, buffer, length);
-}
-
-static void call_free(void (*fn)(TfLiteContext *, void *), TfLiteContext *context, void *data) { fn(context, data); }
-
 static TfLiteStatus call_node(TfLiteStatus (*fn)(TfLiteContext *, TfLiteNode *), TfLiteContext *context,
                               TfLiteNode *node) {
   return fn(context, node);
 }
 
-static TfLiteStatus call_delegate(TfLiteStatus (*fn)(TfLiteContext *, TfLiteDelegate *), TfLiteContext *context,
-                                  TfLiteDelegate *delegate) {
-  return fn(context, delegate);
+static TfLiteStatus call_any(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
+  (void)context;
+  return fn(arguments);
 }
 
-pl_guards pl_guard = {call_init, call_free, call_node, call_delegate};
+pl_guards pl_guard = {call_node, call_any};
 
 // The opaque form of an op, called through the classic one's signatures.
 static TfLiteStatus opaque_prepare(TfLiteContext *context, TfLiteNode *node) {
@@ -97,21 +90,35 @@ void pl_host_plug(pl_host *host, int index, const TfLiteRegistration *from, TfLi
   node->reg.version = own.version;
 }
 
-TfLiteStatus pl_node_init(pl_host *host, pl_node *node, const char *buffer, size_t length) {
-  TfLiteOpaqueContext *opaque = (TfLiteOpaqueContext *)host;
-  void *made = NULL;
-  if (node->op != NULL) {
-    if (node->op->init_with_data != NULL) {
-      made = node->op->init_with_data(node->op->user_data, opaque, buffer, length);
-    } else if (node->op->init != NULL) {
-      made = pl_guard.init((void *(*)(TfLiteContext *, const char *, size_t))node->op->init, &host->context, buffer,
-                           length);
-    }
-  } else if (node->reg.init != NULL) {
-    made = pl_guard.init(node->reg.init, &host->context, buffer, length);
+// What does not run in the loop is called through one guard: with its arguments in a struct.
+typedef struct init_call {
+  pl_host *host;
+  pl_node *node;
+  const char *buffer;
+  size_t length;
+  void *made;
+} init_call;
+
+static TfLiteStatus run_init(void *arguments) {
+  init_call *c = arguments;
+  const TfLiteOperator *op = c->node->op;
+  TfLiteOpaqueContext *opaque = (TfLiteOpaqueContext *)c->host;
+  c->made = TfLiteKernelInitFailed();     // should it throw
+  if (op == NULL) {
+    c->made = c->node->reg.init != NULL ? c->node->reg.init(&c->host->context, c->buffer, c->length) : NULL;
+  } else if (op->init_with_data != NULL) {
+    c->made = op->init_with_data(op->user_data, opaque, c->buffer, c->length);
+  } else {
+    c->made = op->init != NULL ? op->init(opaque, c->buffer, c->length) : NULL;
   }
-  if (made == TfLiteKernelInitFailed()) return kTfLiteDelegateError;
-  node->node.user_data = made;
+  return kTfLiteOk;
+}
+
+TfLiteStatus pl_node_init(pl_host *host, pl_node *node, const char *buffer, size_t length) {
+  init_call call = {host, node, buffer, length, NULL};
+  pl_guard.any(run_init, &call, &host->context);
+  if (call.made == TfLiteKernelInitFailed()) return kTfLiteDelegateError;
+  node->node.user_data = call.made;
   node->initialised = true;
   return kTfLiteOk;
 }
@@ -131,17 +138,25 @@ TfLiteStatus pl_node_invoke(pl_host *host, pl_node *node) {
   return pl_guard.node(node->reg.invoke, &host->context, &node->node);
 }
 
+static TfLiteStatus run_free(void *arguments) {
+  const init_call *c = arguments;
+  const TfLiteOperator *op = c->node->op;
+  TfLiteOpaqueContext *opaque = (TfLiteOpaqueContext *)c->host;
+  if (op == NULL) {
+    if (c->node->reg.free != NULL) c->node->reg.free(&c->host->context, c->made);
+  } else if (op->free_with_data != NULL) {
+    op->free_with_data(op->user_data, opaque, c->made);
+  } else if (op->free != NULL) {
+    op->free(opaque, c->made);
+  }
+  return kTfLiteOk;
+}
+
 void pl_node_end(pl_host *host, pl_node *node) {
   if (node->initialised && node->node.user_data != NULL) {
-    void *data = node->node.user_data;
+    init_call call = {host, node, NULL, 0, node->node.user_data};
     node->node.user_data = NULL;
-    if (node->op != NULL && node->op->free_with_data != NULL) {
-      node->op->free_with_data(node->op->user_data, (TfLiteOpaqueContext *)host, data);
-    } else if (node->op != NULL && node->op->free != NULL) {
-      pl_guard.free((void (*)(TfLiteContext *, void *))node->op->free, &host->context, data);
-    } else if (node->op == NULL && node->reg.free != NULL) {
-      pl_guard.free(node->reg.free, &host->context, data);
-    }
+    pl_guard.any(run_free, &call, &host->context);
   }
   node->initialised = false;
 }
@@ -337,6 +352,45 @@ static TfLiteStatus not_callable(TfLiteContext *context, TfLiteNode *node) {
   return kTfLiteError;
 }
 
+// ---- Buffer handles ----
+
+typedef struct handle_call {
+  TfLiteContext *context;
+  TfLiteTensor *tensor;
+} handle_call;
+
+// The callbacks of a delegate behind an opaque type, else NULL.
+static const TfLiteOpaqueDelegateBuilder *builder_of(const TfLiteDelegate *d) {
+  return d->Prepare == NULL ? d->opaque_delegate_builder : NULL;
+}
+
+static TfLiteStatus run_free_handle(void *arguments) {
+  const handle_call *call = arguments;
+  TfLiteTensor *t = call->tensor;
+  TfLiteDelegate *d = t->delegate;
+  const TfLiteOpaqueDelegateBuilder *b = builder_of(d);
+  if (b != NULL && b->FreeBufferHandle != NULL) {
+    b->FreeBufferHandle((TfLiteOpaqueContext *)call->context, (TfLiteOpaqueDelegate *)d, b->data, &t->buffer_handle);
+  } else if (b == NULL && d->FreeBufferHandle != NULL) {
+    d->FreeBufferHandle(call->context, d, &t->buffer_handle);
+  }
+  return kTfLiteOk;
+}
+
+static TfLiteStatus run_copy_from(void *arguments) {
+  const handle_call *call = arguments;
+  TfLiteTensor *t = call->tensor;
+  TfLiteDelegate *d = t->delegate;
+  const TfLiteOpaqueDelegateBuilder *b = builder_of(d);
+  if (b != NULL) {
+    return b->CopyFromBufferHandle == NULL ? kTfLiteError : b->CopyFromBufferHandle(
+        (TfLiteOpaqueContext *)call->context, (TfLiteOpaqueDelegate *)d, b->data, t->buffer_handle,
+        (TfLiteOpaqueTensor *)t);
+  }
+  return d->CopyFromBufferHandle == NULL ? kTfLiteError
+                                         : d->CopyFromBufferHandle(call->context, d, t->buffer_handle, t);
+}
+
 // ---- Tables ----
 
 pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python, TfLiteExternalContext **externals) {
@@ -379,15 +433,8 @@ void pl_host_free(pl_host *host) {
   for (int i = 0; i < host->num_nodes; i++) release_node(host, host->nodes[i]);
   for (size_t i = 0; i < c->tensors_size; i++) {
     TfLiteTensor *t = &c->tensors[i];
-    if (t->buffer_handle != kTfLiteNullBufferHandle && t->delegate != NULL) {
-      TfLiteDelegate *d = t->delegate;
-      const TfLiteOpaqueDelegateBuilder *b = d->Prepare == NULL ? d->opaque_delegate_builder : NULL;
-      if (b != NULL && b->FreeBufferHandle != NULL) {
-        b->FreeBufferHandle((TfLiteOpaqueContext *)c, (TfLiteOpaqueDelegate *)d, b->data, &t->buffer_handle);
-      } else if (b == NULL && d->FreeBufferHandle != NULL) {
-        d->FreeBufferHandle(c, d, &t->buffer_handle);
-      }
-    }
+    handle_call call = {c, t};
+    if (t->buffer_handle != kTfLiteNullBufferHandle && t->delegate != NULL) pl_guard.any(run_free_handle, &call, c);
   }
   for (size_t i = 0; i < c->tensors_size; i++) {
     if (i < host->model_tensors) free((char *)c->tensors[i].name);
@@ -453,6 +500,19 @@ int pl_host_blockwise(pl_host *host, int index, int scale, int zero_point, int b
   return 0;
 }
 
+TfLiteSparsity *pl_host_sparsity(pl_host *host, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
+                                 int dimensions) {
+  TfLiteSparsity *s = calloc(1, sizeof(*s));
+  if (s == NULL) return NULL;
+  host->context.tensors[index].sparsity = s;
+  s->traversal_order = order;
+  s->block_map = blocks;
+  s->dim_metadata = calloc((size_t)dimensions + 1, sizeof(*s->dim_metadata));
+  if (s->dim_metadata == NULL) return NULL;
+  s->dim_metadata_size = dimensions;
+  return s;
+}
+
 static pl_node *new_node(pl_host *host) {
   pl_node **nodes = realloc(host->nodes, sizeof(pl_node *) * (size_t)(host->num_nodes + 1));
   if (nodes == NULL) return NULL;
@@ -490,24 +550,59 @@ int pl_host_node(pl_host *host, int builtin_code, const char *custom_name, int v
 
 // ---- Delegates ----
 
-static TfLiteStatus opaque_delegate_prepare(TfLiteContext *context, TfLiteDelegate *delegate) {
-  const TfLiteOpaqueDelegateBuilder *b = delegate->opaque_delegate_builder;
-  return b->Prepare((TfLiteOpaqueContext *)context, (TfLiteOpaqueDelegate *)delegate, b->data);
+typedef struct delegate_call {
+  TfLiteContext *context;
+  TfLiteDelegate *delegate;
+} delegate_call;
+
+static TfLiteStatus run_apply(void *arguments) {
+  const delegate_call *c = arguments;
+  if (c->delegate->Prepare != NULL) return c->delegate->Prepare(c->context, c->delegate);
+  const TfLiteOpaqueDelegateBuilder *b = c->delegate->opaque_delegate_builder;
+  if (b != NULL && b->Prepare != NULL) {
+    return b->Prepare((TfLiteOpaqueContext *)c->context, (TfLiteOpaqueDelegate *)c->delegate, b->data);
+  }
+  report(c->context, "the delegate has no Prepare");
+  return kTfLiteDelegateError;
 }
 
 TfLiteStatus pl_host_apply(pl_host *host, TfLiteDelegate *delegate) {
-  TfLiteStatus (*prepare)(TfLiteContext *, TfLiteDelegate *) = delegate->Prepare;
-  if (prepare == NULL && delegate->opaque_delegate_builder != NULL && delegate->opaque_delegate_builder->Prepare != NULL) {
-    prepare = opaque_delegate_prepare;
-  }
-  if (prepare == NULL) {
-    report(&host->context, "the delegate has no Prepare");
-    return kTfLiteDelegateError;
-  }
+  delegate_call call = {&host->context, delegate};
   host->delegating = true;
-  TfLiteStatus status = pl_guard.delegate(prepare, &host->context, delegate);
+  TfLiteStatus status = pl_guard.any(run_apply, &call, &host->context);
   host->delegating = false;
   return status;
+}
+
+typedef struct end_call {
+  void (*end)(void *);
+  void *delegate;
+} end_call;
+
+static TfLiteStatus run_end(void *arguments) {
+  const end_call *c = arguments;
+  c->end(c->delegate);
+  return kTfLiteOk;
+}
+
+void pl_delegate_end(void (*end)(void *), void *delegate) {
+  end_call call = {end, delegate};
+  pl_guard.any(run_end, &call, NULL);
+}
+
+typedef struct refresh_call {
+  TfLiteContext *context;
+  TfLiteExternalContext *external;
+} refresh_call;
+
+static TfLiteStatus run_refresh(void *arguments) {
+  const refresh_call *c = arguments;
+  return c->external->Refresh(c->context);
+}
+
+void pl_refresh(pl_host *host, TfLiteExternalContext *external) {
+  refresh_call call = {&host->context, external};
+  pl_guard.any(run_refresh, &call, &host->context);
 }
 
 static TfLiteIntArray *put(char **at, const TfLiteIntArray *from) {
@@ -596,6 +691,11 @@ void pl_host_undo(pl_host *host) {
     TfLiteTensor *t = &host->context.tensors[i];
     t->data_is_stale = false;
     if (t->buffer_handle == kTfLiteNullBufferHandle) t->delegate = NULL;
+    if (i < host->model_tensors && t->type != kTfLiteString &&
+        (t->allocation_type == kTfLiteDynamic || t->allocation_type == kTfLitePersistentRo)) {
+      TfLiteTensorDataFree(t);      // whoever made it so does it again when it is prepared
+      t->allocation_type = kTfLiteArenaRw;
+    }
   }
   free(host->plan);
   host->plan = TfLiteIntArrayCopy(host->model_plan);
@@ -604,19 +704,12 @@ void pl_host_undo(pl_host *host) {
 TfLiteStatus pl_host_read_back(pl_host *host, int index) {
   TfLiteTensor *t = &host->context.tensors[index];
   if (!t->data_is_stale) return kTfLiteOk;
-  TfLiteDelegate *d = t->delegate;
-  TfLiteStatus status = kTfLiteError;
-  if (d == NULL || t->buffer_handle == kTfLiteNullBufferHandle) {
+  if (t->delegate == NULL || t->buffer_handle == kTfLiteNullBufferHandle) {
     report(&host->context, "tensor %d is stale and has no buffer handle", index);
-  } else if (d->Prepare == NULL && d->opaque_delegate_builder != NULL) {
-    const TfLiteOpaqueDelegateBuilder *b = d->opaque_delegate_builder;
-    if (b->CopyFromBufferHandle != NULL) {
-      status = b->CopyFromBufferHandle((TfLiteOpaqueContext *)host, (TfLiteOpaqueDelegate *)d, b->data,
-                                       t->buffer_handle, (TfLiteOpaqueTensor *)t);
-    }
-  } else if (d->CopyFromBufferHandle != NULL) {
-    status = d->CopyFromBufferHandle(&host->context, d, t->buffer_handle, t);
+    return kTfLiteError;
   }
+  handle_call call = {&host->context, t};
+  TfLiteStatus status = pl_guard.any(run_copy_from, &call, &host->context);
   if (status == kTfLiteOk) t->data_is_stale = false;
   return status;
 }

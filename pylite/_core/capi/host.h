@@ -72,6 +72,8 @@ void pl_host_free(pl_host *);
 int pl_host_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
                    const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes, int is_variable);
 int pl_host_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count, int axis);
+// Takes the arrays over; what is compressed is for the caller to fill in.
+TfLiteSparsity *pl_host_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks, int dimensions);
 int pl_host_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
 int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
                  const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
@@ -95,6 +97,8 @@ TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLite
                                    const TfLiteIntArray *outputs);
 void pl_host_undo(pl_host *);
 TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
+void pl_delegate_end(void (*end)(void *), void *delegate);
+void pl_refresh(pl_host *, TfLiteExternalContext *);
 
 // One plug-in node bound to memory.
 typedef struct pl_place {
@@ -105,7 +109,7 @@ typedef struct pl_place {
 } pl_place;
 
 #define PL_BAND 64
-enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN, PL_RESHAPED };
+enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN };
 
 int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 

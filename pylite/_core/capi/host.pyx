@@ -30,6 +30,15 @@ cdef extern from "host.h" nogil:
         int64_t flags
     ctypedef struct TfLiteDelegateParams:
         pass
+    ctypedef int TfLiteDimensionType
+    ctypedef struct TfLiteDimensionMetadata:
+        TfLiteDimensionType format
+        int dense_size
+        TfLiteIntArray *array_segments
+        TfLiteIntArray *array_indices
+    ctypedef struct TfLiteSparsity:
+        TfLiteDimensionMetadata *dim_metadata
+    TfLiteDimensionType kTfLiteDimSparseCSR
     ctypedef union TfLitePtrUnion:
         char *raw
     ctypedef struct TfLiteTensor:
@@ -84,13 +93,14 @@ cdef extern from "host.h" nogil:
     ctypedef struct pl_guards:
         pass
     pl_guards pl_guard
-    int kTfLiteOk, kTfLiteError, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN, PL_RESHAPED
+    int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
     TfLiteIntArray *TfLiteIntArrayCreate(int)
     pl_host *pl_host_new(size_t, const pl_callbacks *, void *, TfLiteExternalContext **)
     void pl_host_free(pl_host *)
     int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
                        const void *, size_t, int)
     int pl_host_quantization(pl_host *, int, const float *, const int64_t *, int, int)
+    TfLiteSparsity *pl_host_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
     int pl_host_blockwise(pl_host *, int, int, int, int, int)
     int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
                      const TfLiteIntArray *, const void *, size_t, const void *, int)
@@ -108,6 +118,8 @@ cdef extern from "host.h" nogil:
     void pl_host_undo(pl_host *)
     TfLiteStatus pl_host_read_back(pl_host *, int)
     int pl_run(pl_host *, pl_node *, const pl_place *, int)
+    void pl_delegate_end(void (*)(void *) noexcept, void *)
+    void pl_refresh(pl_host *, TfLiteExternalContext *)
 
 BAND = PL_BAND
 STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
@@ -145,15 +157,15 @@ cdef class Externals:
 
 cdef class Handle:
     """A TfLiteDelegate, and the function that ends it when nothing holds it any more: neither its owner nor a Host."""
-    cdef void (*end)(void *) noexcept
+    cdef void (*end)(void *) noexcept nogil
     cdef readonly uintptr_t address
 
     def __cinit__(self, uintptr_t address, uintptr_t end):
         self.address = address
-        self.end = <void (*)(void *) noexcept>end
+        self.end = <void (*)(void *) noexcept nogil>end
 
     def __dealloc__(self):
-        self.end(<void *>self.address)
+        pl_delegate_end(self.end, <void *>self.address)
 
 
 @cython.no_gc_clear     # what the tables need when they go is still there, also when a cycle is collected
@@ -201,6 +213,20 @@ cdef class Host:
 
     def quantization(self, int index, const float[::1] scales, const int64_t[::1] zero_points, int axis):
         self._keep(pl_host_quantization(self.host, index, &scales[0], &zero_points[0], <int>scales.shape[0], axis))
+
+    def sparsity(self, int index, traversal_order, block_map, dimensions):
+        """dimensions: (dense size, segments or None, indices or None) of each."""
+        cdef TfLiteIntArray *order = ints(traversal_order)
+        cdef TfLiteIntArray *blocks = ints(block_map)
+        cdef TfLiteSparsity *made = pl_host_sparsity(self.host, index, order, blocks, <int>len(dimensions))
+        cdef int i
+        self._keep(0 if made != NULL else -1)
+        for i, (size, segments, indices) in enumerate(dimensions):
+            made.dim_metadata[i].dense_size = size
+            if segments is not None:
+                made.dim_metadata[i].format = kTfLiteDimSparseCSR
+                made.dim_metadata[i].array_segments = ints(segments)
+                made.dim_metadata[i].array_indices = ints(indices)
 
     def blockwise(self, int index, int scale, int zero_point, int block_size, int axis):
         self._keep(pl_host_blockwise(self.host, index, scale, zero_point, block_size, axis))
@@ -313,7 +339,8 @@ cdef class Host:
             dims = ints(shape)
             free(t.dims)
             t.dims = dims
-        t.bytes = nbytes
+        if t.allocation_type != kTfLiteDynamic:
+            t.bytes = nbytes        # else whoever wrote it knows
 
     def place(self, int index, uintptr_t address):
         """Tensor `index` lies at `address`; 0: nowhere."""
@@ -400,7 +427,7 @@ cdef class Host:
         self.host.context.recommended_num_threads = count
         for i in range(kTfLiteMaxExternalContexts):
             if self.externals.table[i] != NULL and self.externals.table[i].Refresh != NULL:
-                self.externals.table[i].Refresh(&self.host.context)
+                pl_refresh(self.host, self.externals.table[i])
 
     @property
     def threads(self):
@@ -533,7 +560,7 @@ cdef class Plugin(Kernel):
     """Runs node `index` of `host`.
 
     tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether BAND bytes of the array are a
-    band behind the tensor, which the plug-in must not touch; before, after: called around invoke(), or None.
+    band behind the tensor, which the plug-in must not touch; before: called before invoke(), or None.
     """
     ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
               PL_OVERRUN: "it wrote behind the end of an output or a temporary"}
@@ -543,9 +570,9 @@ cdef class Plugin(Kernel):
     cdef int count
     cdef bint hooked
     cdef tuple arrays
-    cdef object before, after, error
+    cdef object before, error
 
-    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, after, *arrays):
+    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, *arrays):
         cdef const unsigned char[::1] view
         cdef int i
         self.owner = host
@@ -553,8 +580,7 @@ cdef class Plugin(Kernel):
         self.arrays = arrays
         self.count = <int>len(tensors)
         self.before = before
-        self.after = after
-        self.hooked = before is not None or after is not None
+        self.hooked = before is not None
         self.places = <pl_place *>calloc(max(1, self.count), sizeof(pl_place))
         if self.places == NULL:
             raise MemoryError(f"no memory for the places of {self.count} tensors")
@@ -594,21 +620,12 @@ cdef int run_hooked(Plugin self) noexcept nogil:
     cdef int status = 0
     with gil:
         try:
-            if self.before is not None:
-                self.before()
+            self.before()
         except BaseException as error:
             self.error = error
             status = PL_FAILED
     if status == 0:
         status = pl_run(self.owner.host, self.node, self.places, self.count)
-    if status == 0:
-        with gil:
-            try:
-                if self.after is not None:
-                    status = self.after() or 0
-            except BaseException as error:
-                self.error = error
-                status = PL_FAILED
     return status
 
 

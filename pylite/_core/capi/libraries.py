@@ -18,6 +18,19 @@ def support(name):
     return _loaded[name]
 
 
+def support_is_loaded(name):
+    return name in _loaded
+
+
+def is_loaded(path):
+    """Is the library at `path` in this process already?"""
+    try:
+        ctypes.CDLL(os.fspath(path), os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
 def load(path, loader=ctypes.PyDLL):
     """The plug-in at `path`.  When it imports the C API's functions, those are loaded first.  OSError if all fails."""
     path = os.fspath(path)
@@ -27,6 +40,22 @@ def load(path, loader=ctypes.PyDLL):
         if "undefined symbol: TfLite" not in str(error) or support("opaque") is None:
             raise
     return loader(path)
+
+
+def call(function, *arguments):
+    """What a function of a plug-in returns, as an address or None; PluginError with the words of a C++ exception."""
+    guard = support("guard")
+    words = [*arguments, *[None] * (4 - len(arguments))]
+    address = ctypes.cast(function, ctypes.c_void_p)
+    types = [ctypes.c_void_p] * 4
+    if guard is None:
+        return ctypes.PYFUNCTYPE(ctypes.c_void_p, *types)(address.value)(*words)
+    text = ctypes.create_string_buffer(1024)
+    guarded = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, *types, ctypes.c_char_p, ctypes.c_size_t)
+    made = guarded(("pl_cxx_call", guard))(address, *words, text, len(text))
+    if text.value:
+        raise PluginError(text.value.decode("utf-8", "replace"))
+    return made
 
 
 def function(library, name, path):

@@ -8,19 +8,25 @@ from pylite._core.capi.tables import (
     DYNAMIC,
     PERSISTENT_RO,
     TYPE_NAMES,
+    StringPlugin,
+    feed,
 )
+from pylite._core.memory import aligned
+from pylite.allocation import failure, raw
 from pylite.errors import OpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Banded, Call, Constant, Scratch
+from pylite.schema.packing import unpack
 
 # What plug-ins expect packed and pylite keeps unpacked.
-UNHOSTED = ("int4", "int2", "uint4", "string", "variant", "resource")
+UNHOSTED = ("int4", "int2", "uint4", "variant", "resource")
 
 
 class NativeNode:
     """The Op of one node whose kernel is native code in the tables of its subgraph.
 
-    name: what errors call the kernel.
+    name: what errors call the kernel.  A node with outputs that it sizes while it runs (kTfLiteDynamic, as all strings
+    are) is evaluated: what follows it is lowered when it has run.
     """
     stateful = True
     versions = (0, 1 << 31)
@@ -57,7 +63,8 @@ class NativeNode:
             raise OpError(f"{why + ' ' if why else ''}Node number {self.index} ({self.name}) failed to prepare."
                           f" ({node})")
         self._temporaries = self._audited(node, host.temporaries(self.index), "temporary")
-        return [() if value is None else self._output(node, value) for value in node.outputs]
+        shapes = [() if value is None else self._output(node, value) for value in node.outputs]
+        return None if any(v is not None and host.facts(v.index)[2] == DYNAMIC for v in node.outputs) else shapes
 
     def _audited(self, node, indices, what):
         """Indices of tensors that the plug-in listed, checked."""
@@ -89,10 +96,7 @@ class NativeNode:
         if value.index < self.host.model_tensors and value.tensor.data is not None:
             raise node.error("it writes to a constant of the model", value)
         code, shape, where, _, _ = self._checked(node, value.index)
-        if where == DYNAMIC:
-            raise node.error("it sizes an output while it runs (kTfLiteDynamic); plug-ins in native code must size "
-                             "their outputs in prepare() here", value)
-        if where not in (ARENA_RW, ARENA_PERSISTENT, PERSISTENT_RO):
+        if where not in (ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO):
             raise node.error(f"its prepare() set the allocation type {where}", value)
         dtype = TYPE_NAMES.get(code)
         if dtype is None:
@@ -101,13 +105,11 @@ class NativeNode:
         return value.shape if shape is None else shape
 
     def lower(self, node):
-        tensors, banded, arrays, items = [], [], [], []
-        for value in dict.fromkeys(node.inputs):
-            if value is None or value.tensor.data is not None:
-                continue
-            tensors.append(value.index)
-            banded.append(False)
-            arrays.append(value.bytes)
+        texts, placed = self._read(node)
+        tensors = [value.index for value in placed]
+        arrays = [value.bytes for value in placed]
+        banded = [False] * len(tensors)
+        items = []
         for value in node.outputs:
             if value is None:
                 continue
@@ -118,7 +120,54 @@ class NativeNode:
             self._place(value, tensors, banded, arrays)
         for index in self._temporaries:
             self._temporary(index, tensors, banded, arrays)
-        return [*items, Call(Plugin, self.host, self.index, tuple(tensors), tuple(banded), None, None, *arrays)]
+        where = self.host, self.index, tuple(tensors), tuple(banded)
+        if texts:
+            return [*items, Call(StringPlugin, *where, tuple([v.index for v in texts]), *texts, *arrays)]
+        return [*items, Call(Plugin, *where, None, *arrays)]
+
+    def _read(self, node):
+        """The inputs that are no constants: (those of strings, those whose memory the host finds)."""
+        host = self.host
+        found = [v for v in dict.fromkeys(node.inputs) if v is not None and v.tensor.data is None]
+        texts = [v for v in found if v.dtype == "string"]
+        return texts, [v for v in found if v.dtype != "string" and host.facts(v.index)[2] != DYNAMIC]
+
+    def evaluate(self, node, *inputs):
+        """Run the node once; its outputs, in memory of their own."""
+        host, contents = self.host, dict(zip(node.inputs, inputs, strict=True))
+        texts, placed = self._read(node)
+        feed(host, [value.index for value in texts], [contents[value] for value in texts])
+        tensors = [value.index for value in placed]
+        arrays = [raw(contents[value]) for value in placed]
+        banded = [False] * len(tensors)
+        for index in dict.fromkeys([*[v.index for v in node.outputs if v is not None], *self._temporaries]):
+            _, _, where, nbytes, _ = host.facts(index)
+            if where in (ARENA_RW, ARENA_PERSISTENT):
+                tensors.append(index)
+                banded.append(True)
+                arrays.append(self._kept(index, nbytes))
+        kernel = Plugin(host, self.index, tuple(tensors), tuple(banded), None, *arrays)
+        status = kernel.run()
+        if status:
+            raise failure(node, kernel.explain(status))
+        own = dict(zip(tensors, arrays, strict=True))
+        return [None if v is None else self._result(node, v, own.get(v.index)) for v in node.outputs]
+
+    def _result(self, node, value, memory):
+        """The array of an output after the node has run, `memory` with a band or the plug-in's own."""
+        shape = self.host.facts(value.index)[1]
+        content = np.frombuffer(self.host.string_bytes(value.index), np.uint8) if memory is None else memory[:-BAND]
+        if shape is None or min(shape, default=0) < 0:
+            raise failure(node, f"it left the output {value!r} without a shape")
+        value.shape = shape
+        if value.dtype == "string":
+            try:
+                return unpack(content, "string", shape)
+            except ValueError as error:
+                raise failure(node, f"what it wrote to {value!r} are no strings: {error}") from None
+        if content.nbytes != value.nbytes:
+            raise failure(node, f"it left {content.nbytes} bytes in the output {value!r}")
+        return content.view(NUMPY_DTYPES[value.dtype]).reshape(shape)
 
     def _place(self, value, tensors, banded, arrays):
         in_arena = value.kind != "variable" and value.size
@@ -131,14 +180,19 @@ class NativeNode:
         if where == ARENA_RW and nbytes:
             array = Scratch((nbytes + BAND,), "uint8")
         elif where == ARENA_PERSISTENT:
-            array = self._persistent.get(index)
-            if array is None or array.nbytes != nbytes + BAND:
-                array = self._persistent[index] = np.zeros(nbytes + BAND, np.uint8)
+            array = self._kept(index, nbytes)
         else:
             return
         tensors.append(index)
         banded.append(True)
         arrays.append(array)
+
+    def _kept(self, index, nbytes):
+        """Memory for tensor `index` that lasts, and a band."""
+        array = self._persistent.get(index)
+        if array is None or array.nbytes != nbytes + BAND:
+            array = self._persistent[index] = aligned(nbytes + BAND)
+        return array
 
     def _contents(self, value, address):
         """A copy of what prepare() computed."""

@@ -1,4 +1,5 @@
 """Fills a Host with a subgraph of a model, and keeps it in step with what lowering finds out."""
+import functools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ from pylite._core.capi.host import Externals, Host, Plugin, ReadBack
 from pylite._core.capi.layouts import TYPE_CODES, builtin_data
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Value, View
+from pylite.schema.packing import pack
 from pylite.schema.tables import enum_numbers
 
 MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
@@ -50,6 +52,11 @@ class Tables:
         nbytes = tensor.data.nbytes if constant else _nbytes(tensor.dtype, tensor.shape)
         host.tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where, data,
                     nbytes, tensor.is_variable, tensor.data)
+        if tensor.sparsity is not None:
+            s = tensor.sparsity
+            host.sparsity(tensor.index, s.traversal_order, s.block_map,
+                          [(d.size, None, None) if d.format == "DENSE" else (0, d.segments, d.indices)
+                           for d in s.dimensions])
         if q is None:
             return
         if q.block_size:
@@ -100,7 +107,7 @@ class Tables:
         waiting = {}        # root of the value -> (value, delegate of its node)
         calls = []
         for call in lowered.calls:
-            mine = self.host.delegate_of(call.args[1]) if call.kernel is Plugin else 0
+            mine = self.host.delegate_of(call.args[1]) if call.kernel in (Plugin, StringPlugin) else 0
             for root in _reads(call) & waiting.keys():
                 if self.host.delegate_of(waiting[root][1].index) != mine:
                     calls.append(self._read_back(*waiting.pop(root)))
@@ -124,6 +131,18 @@ class Tables:
         for i in indices:
             if i >= 0 and host.facts(i)[2] in (ARENA_RW, ARENA_PERSISTENT):
                 host.place(i, 0)
+
+
+def StringPlugin(host, index, tensors, banded, texts, *arrays):
+    """A Plugin that is fed the strings of the tensors `texts` first; the first arrays are theirs."""
+    count = len(texts)
+    return Plugin(host, index, tensors, banded, functools.partial(feed, host, texts, arrays[:count]), *arrays[count:])
+
+
+def feed(host, indices, arrays):
+    """Give the tables the strings of `arrays`, packed as plug-ins expect them."""
+    for index, array in zip(indices, arrays, strict=True):
+        host.set_bytes(index, pack(array, "string").tobytes())
 
 
 def _nbytes(dtype, shape):

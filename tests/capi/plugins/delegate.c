@@ -1,7 +1,8 @@
 // A delegate for tests: runs float ADD and MUL nodes, says what is asked of it, and fails where its options say so.
 //
 // Options: fail=create|prepare|init|kernel|invoke, flags=N, handles=1 (results stay in buffers of its own), each=1 (one
-// call per node), preview=1, edit=1 (writes into the inputs of nodes it does not take).
+// call per node), preview=1, edit=1 (writes into the inputs of nodes it does not take), dynamic=1 (outputs are sized in
+// invoke).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void note(const char* what, const TfLiteIntArray* a, const TfLiteIntArray
 
 typedef struct {
   char fail[16];
-  int handles, each, preview, edit, next_handle;
+  int handles, each, preview, edit, dynamic, next_handle;
   float* buffers[64];
 } Options;
 
@@ -89,6 +90,11 @@ static TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
       t->buffer_handle = k->options->next_handle++;
       t->delegate = node->delegate;
     }
+    if (k->options->dynamic) {
+      if (t->allocation_type != kTfLiteDynamic) TfLiteTensorDataFree(t);
+      t->allocation_type = kTfLiteDynamic;
+      continue;
+    }
     TF_LITE_ENSURE_STATUS(context->ResizeTensor(
         context, t, TfLiteIntArrayCopy(context->tensors[node->inputs->data[0]].dims)));
   }
@@ -108,6 +114,10 @@ static TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
   if (fails(k->options, "invoke")) {
     context->ReportError(context, "the device is gone");
     return kTfLiteError;
+  }
+  for (int i = 0; i < node->outputs->size && k->options->dynamic; i++) {
+    TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, &context->tensors[node->outputs->data[i]],
+                                                TfLiteIntArrayCopy(context->tensors[node->inputs->data[0]].dims)));
   }
   size_t count = context->tensors[node->outputs->data[0]].bytes / sizeof(float);
   for (int i = 0; i < k->count; i++) {
@@ -238,6 +248,7 @@ TfLiteDelegate* tflite_plugin_create_delegate(const char* const* keys, const cha
     if (!strcmp(keys[i], "each")) o->each = n;
     if (!strcmp(keys[i], "preview")) o->preview = n;
     if (!strcmp(keys[i], "edit")) o->edit = n;
+    if (!strcmp(keys[i], "dynamic")) o->dynamic = n;
   }
   if (fails(o, "create")) {
     report_error("no device was found");

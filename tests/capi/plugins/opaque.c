@@ -88,11 +88,14 @@ static TfLiteStatus CountingInvoke(void* user_data, TfLiteOpaqueContext* context
 }
 
 TFL_CAPI_EXPORT TfLiteOperator* AtanWithData(void) {
-  TfLiteOperator* op = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Atan", 1, &calls);
-  TfLiteOperatorSetInit(op, Init);
-  TfLiteOperatorSetFree(op, Free);
-  TfLiteOperatorSetPrepare(op, Prepare);
-  TfLiteOperatorSetInvokeWithData(op, CountingInvoke);
+  static TfLiteOperator* op;
+  if (op == NULL) {
+    op = TfLiteOperatorCreate(kTfLiteBuiltinCustom, "Atan", 1, &calls);
+    TfLiteOperatorSetInit(op, Init);
+    TfLiteOperatorSetFree(op, Free);
+    TfLiteOperatorSetPrepare(op, Prepare);
+    TfLiteOperatorSetInvokeWithData(op, CountingInvoke);
+  }
   return op;
 }
 
@@ -119,7 +122,12 @@ static TfLiteStatus KernelInvoke(TfLiteOpaqueContext* context, TfLiteOpaqueNode*
   return kTfLiteOk;
 }
 
+static int skip;        // the subgraph that no delegate shall look at
+
 static TfLiteStatus DelegatePrepare(TfLiteOpaqueContext* context, TfLiteOpaqueDelegate* delegate, void* data) {
+  if (skip) {
+    TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueContextMarkSubgraphAsDelegationSkippable(context, skip) == kTfLiteOk);
+  }
   TfLiteIntArray* plan;
   TF_LITE_OPAQUE_ENSURE(context, TfLiteOpaqueContextGetExecutionPlan(context, &plan) == kTfLiteOk);
   TfLiteIntArray* nodes = TfLiteIntArrayCreate(plan->size);
@@ -144,6 +152,7 @@ static TfLiteStatus DelegatePrepare(TfLiteOpaqueContext* context, TfLiteOpaqueDe
 TfLiteDelegate* tflite_plugin_create_delegate(const char* const* keys, const char* const* values, size_t count,
                                               void (*report_error)(const char*)) {
   static int data = 42;
+  skip = count > 0 ? atoi(values[0]) : 0;
   TfLiteOpaqueDelegateBuilder builder = {0};
   builder.data = &data;
   builder.Prepare = DelegatePrepare;

@@ -148,7 +148,7 @@ static TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
     }
     case 'D': {
       TfLiteIntArray* dims = TfLiteIntArrayCreate(1);   // as many as the first element says
-      dims->data[0] = (int)x->data.f[0];
+      dims->data[0] = x->bytes ? (int)x->data.f[0] : 0;
       TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, dims));
       for (int i = 0; i < y->dims->data[0]; i++) y->data.f[i] = (float)i;
       return kTfLiteOk;

@@ -38,6 +38,11 @@ void RegisterOps(tflite::MutableOpResolver* resolver) {
   resolver->AddCustom("Throw", &registration, 1, 3);
 }
 
+#ifdef OWN_RESOLVER     // as libraries have it that bring TensorFlow Lite along
+void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*, int) { throw 1; }
+void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*, int, int) { throw 1; }
+#endif
+
 namespace mine {
 void Register(tflite::MutableOpResolver* resolver) { RegisterOps(resolver); }
 }  // namespace mine
