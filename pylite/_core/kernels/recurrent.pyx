@@ -210,7 +210,11 @@ cdef struct Layer:
     Operand operands[4]     # x, aux, h and what is projected
     float *h
     float *c
-    float *room             # (gates, rows, cells)
+    float *room             # (gates, steps ahead, rows, cells)
+    float *now              # the present step's part of it,
+    ptrdiff_t plane         # from gate to gate
+    ptrdiff_t ahead         # steps whose inputs are multiplied at once, so that their weights are read less often
+    ptrdiff_t now_rows      # as many at this time
 
 
 cdef class Recurrent(Kernel):
@@ -339,17 +343,29 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t step, t, r, depth = s.operands[0].depth + s.operands[1].depth + s.outputs
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.nr * depth)
     s.operands[2].x, s.operands[2].step = s.h, s.outputs
+    s.ahead = 1
+    if s.rows == 1 and not s.hybrid:
+        s.ahead = max(<ptrdiff_t>1, min(LOCAL // (s.count * s.cells), <ptrdiff_t>s.engine.slots.f32.mr))
+    s.plane = s.ahead * s.rows * s.cells
     for step in range(s.steps):
         t = s.steps - 1 - step if s.backward else step
-        if s.x != NULL:
-            s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
-        if s.aux != NULL:
-            s.operands[1].x, s.operands[1].step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
+        s.now = s.room + step % s.ahead * s.rows * s.cells
+        if step % s.ahead == 0:
+            if s.x != NULL:
+                s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
+            if s.aux != NULL:
+                s.operands[1].x, s.operands[1].step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
+            if s.ahead > 1:         # one row: its steps are taken for rows
+                s.operands[0].step, s.operands[1].step = s.x_time // 4, s.aux_time // 4
+                if s.backward:
+                    s.operands[0].step, s.operands[1].step = -s.x_time // 4, -s.aux_time // 4
+                s.now_rows = min(s.ahead, s.steps - step)
+                parallel_for(pool, (s.count - s.first) * s.panels, grain, input_panels, s)
         for r in range(3):
             quantize(&s.engine, &s.operands[r], s.rows)
-        parallel_for(pool, (s.count - s.first) * s.panels, grain, gate_panels, s)
+        parallel_for(pool, (s.count - s.first) * s.panels, grain, step_panels, s)
         if s.c == NULL:
-            activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.cells, s.room, s.h)
+            activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.cells, s.now, s.h)
         else:
             lstm_cells(s)
             lstm_output(s)
@@ -358,27 +374,38 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Bias and products, panel by panel: what the gates are before peepholes and activation."""
+cdef void input_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Bias and the inputs' products, panel by panel."""
     cdef Layer *s = <Layer *>ctx
-    cdef Engine *e = &s.engine
-    cdef ptrdiff_t i, j, n, r, at
+    cdef ptrdiff_t i, at
+    for i in range(begin, end):
+        at = s.first + i // s.panels
+        add_inputs(s, &s.gates[at], i % s.panels * s.nr, s.room + at * s.plane, s.now_rows)
+
+
+cdef void add_inputs(Layer *s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t rows) noexcept nogil:
+    cdef ptrdiff_t r, n = min(s.nr, s.cells - j)
+    for r in range(rows):
+        if g.norm != NULL or g.bias == NULL:
+            memset(y + r * s.cells + j, 0, n * sizeof(float))
+        else:
+            memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
+    add_product(&s.engine, &g.input, &s.operands[0], rows, j, s.nr, y, s.cells)
+    add_product(&s.engine, &g.aux, &s.operands[1], rows, j, s.nr, y, s.cells)
+
+
+cdef void step_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """What the gates of a step are before peepholes and activation."""
+    cdef Layer *s = <Layer *>ctx
+    cdef ptrdiff_t i, j, at
     cdef const Gate *g
     cdef float *y
     for i in range(begin, end):
-        at = s.first + i // s.panels
-        g = &s.gates[at]
-        j = i % s.panels * s.nr
-        n = min(s.nr, s.cells - j)
-        y = s.room + at * s.rows * s.cells
-        for r in range(s.rows):
-            if g.norm != NULL or g.bias == NULL:
-                memset(y + r * s.cells + j, 0, n * sizeof(float))
-            else:
-                memcpy(y + r * s.cells + j, g.bias + j, n * sizeof(float))
-        add_product(e, &g.input, &s.operands[0], s.rows, j, s.nr, y, s.cells)
-        add_product(e, &g.aux, &s.operands[1], s.rows, j, s.nr, y, s.cells)
-        add_product(e, &g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
+        at, j = s.first + i // s.panels, i % s.panels * s.nr
+        g, y = &s.gates[at], s.now + at * s.plane
+        if s.ahead == 1:
+            add_inputs(s, g, j, y, s.rows)
+        add_product(&s.engine, &g.recurrent, &s.operands[2], s.rows, j, s.nr, y, s.cells)
 
 
 cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
@@ -398,14 +425,14 @@ cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, floa
 
 cdef void lstm_cells(Layer *s) noexcept nogil:
     """The gates, the cells' state, and what comes out of them, which takes the place of the cell gate."""
-    cdef ptrdiff_t r, j, n = s.cells, plane = s.rows * s.cells
+    cdef ptrdiff_t r, j, n = s.cells, plane = s.plane
     cdef float *i
     cdef float *f
     cdef float *g
     cdef float *o
     cdef float *c
     for r in range(s.rows):
-        i, f, g, o = (s.room + r * n, s.room + plane + r * n, s.room + 2 * plane + r * n, s.room + 3 * plane + r * n)
+        i, f, g, o = (s.now + r * n, s.now + plane + r * n, s.now + 2 * plane + r * n, s.now + 3 * plane + r * n)
         c = s.c + r * n
         if s.first == 0:
             gate(s, 0, r, c, i)
@@ -432,7 +459,7 @@ cdef void clip(ptrdiff_t n, float most, float *x) noexcept nogil:
 
 
 cdef void lstm_output(Layer *s) noexcept nogil:
-    cdef float *hidden = s.room + 2 * s.rows * s.cells
+    cdef float *hidden = s.now + 2 * s.plane
     cdef ptrdiff_t r, j = 0
     if s.projection.panels == NULL:
         memcpy(s.h, hidden, s.rows * s.cells * sizeof(float))
