@@ -11,7 +11,6 @@ from pylite.registry import register
 from pylite.tables import bytes_of
 
 NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
-ROWS = {"float32": "f32", "int32": "i32"}
 # The op that computes it, and whether with the operands exchanged.
 _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("less", False),
         "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
@@ -24,8 +23,8 @@ def lower_comparison(node):
         return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a
-    if a.dtype in ROWS:
-        return binary(node, f"{op}_{ROWS[a.dtype]}", operands=(a, b))
+    if a.dtype == "float32":
+        return binary(node, f"{op}_f32", operands=(a, b))
     code = BINARY[op] - BINARY["less"]
     if a.dtype in ("int8", "uint8"):
         require_quantized(node, a, b)

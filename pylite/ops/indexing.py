@@ -8,7 +8,7 @@ from pylite.node import Call
 from pylite.ops.elementwise import raw
 from pylite.ops.filling import filled, sizes
 from pylite.ops.moves import INDICES, axis_of, integers, movable
-from pylite.ops.wide import TYPES, binary_parameters, region_op
+from pylite.ops.wide import TYPES, combining, region_op
 from pylite.quantization import FLT_MAX, LIMITS
 from pylite.registry import register
 from pylite.shapes import broadcast_strides, contiguous_strides
@@ -89,6 +89,9 @@ def lower_gather_nd(node):
     x, indices, y = node.inputs[0], node.inputs[1], node.outputs[0]
     depth, count = depth_of(node, indices, x.shape)
     run = prod(x.shape[depth:])
+    if depth == 1:
+        return Call("gather.Gather", raw(x), raw(indices), raw(y), indices.itemsize, 1, 1, x.shape[0], count,
+                    run * x.itemsize)
     return gather(x, indices, y, [(count, depth, run, 0)], components(x.shape, depth), [(run, 1, 1)], "refuse")
 
 
@@ -100,11 +103,6 @@ register("GATHER_ND", versions=(1, 6), types=movable("T int16|int32|int64 -> T")
          lower=lower_gather_nd, reference=reference_gather_nd)
 
 
-def combined(op, dtype):
-    """The row and its parameters with which boxes are combined with what is there."""
-    return "wide_binary", binary_parameters(op, dtype, dtype)
-
-
 def lower_scatter_nd(node):
     """Zeros, and on top of them the updates; those of equal indices add up."""
     indices, updates, y = node.inputs[0], node.inputs[1], node.outputs[0]
@@ -114,7 +112,7 @@ def lower_scatter_nd(node):
                          f"{list(y.shape)}", updates)
     run = prod(y.shape[depth:])
     return [filled(y, 0), scatter(y, indices, updates, [(count, depth, run, 0)], components(y.shape, depth),
-                                  [(run, 1, 1)], "refuse", *combined("add", y.dtype))]
+                                  [(run, 1, 1)], "refuse", *combining("add", y.dtype))]
 
 
 register("SCATTER_ND", types=[f"{INDICES} {t} {INDICES} -> {t}" for t in (
@@ -192,7 +190,7 @@ def segment(node, count, op, start):
     x, ids, y = node.inputs[0], node.inputs[1], node.outputs[0]
     run = prod(x.shape[len(ids.shape):])
     return [filled(y, start), scatter(y, ids, x, [(ids.size, 1, run, 0)], [(0, count - 1, run)], [(run, 1, 1)],
-                                      "skip negative", *combined(op, y.dtype))]
+                                      "skip negative", *combining(op, y.dtype))]
 
 
 def infer_segment_sum(node):
@@ -307,7 +305,7 @@ def lower_stablehlo_scatter(node):
              for k, i in enumerate(into)]
     op = region_op(node, o.update_computation_subgraph_index)
     shape = [(updates.shape[a], x_steps[b], steps[a]) for a, b in zip(window, kept, strict=True)]
-    row = ("", b"\0") if op is None else combined(op, y.dtype)
+    row = ("", b"\0") if op is None else combining(op, y.dtype)
     return scatter(y, indices, updates, vectors, where, shape, "cut", *row, raw(x), inplace=(y, x))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pylite.node import Call
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
-from pylite.ops.wide import TYPES, binary_parameters, wide_binary, wide_unary
+from pylite.ops.wide import TYPES, combining, wide_binary, wide_unary
 from pylite.quantization import common_scale, f32, round_away, squared_difference_parameters
 from pylite.registry import register, same
 from pylite.tables import bytes_of, log_above
@@ -138,10 +138,10 @@ def lower_add_n(node):
     y, (x, *others) = node.outputs[0], node.inputs
     if not others:
         return Call("movement.Copy", x, y)
-    p = binary_parameters("add", y.dtype, y.dtype)
-    calls = [Call("elementwise.Binary", "wide_binary", (y.size,), raw(x), (1,), raw(others[0]), (1,), raw(y), p)]
+    row, p = combining("add", y.dtype)
+    calls = [Call("elementwise.Binary", row, (y.size,), raw(x), (1,), raw(others[0]), (1,), raw(y), p)]
     for other in others[1:]:
-        calls.append(Call("elementwise.Binary", "wide_binary", (y.size,), raw(y), (1,), raw(other), (1,), raw(y), p))
+        calls.append(Call("elementwise.Binary", row, (y.size,), raw(y), (1,), raw(other), (1,), raw(y), p))
     return calls
 
 

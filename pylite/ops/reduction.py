@@ -7,7 +7,7 @@ import numpy as np
 from pylite import quantization, shapes
 from pylite.node import Call, Constant, Temporary
 from pylite.ops.filling import filled, spread
-from pylite.ops.wide import binary_parameters, region_op
+from pylite.ops.wide import combining, region_op
 from pylite.registry import register, same
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
@@ -138,8 +138,8 @@ def lower_product(node):
     walked = shapes.collapse(*([v[i] for i in order] for v in (x.shape, x_steps, steps)))
     walked = list(zip(*walked, strict=True))
     if not x.quantized or x.dtype not in QUANTIZED:
-        return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, "wide_binary",
-                                   binary_parameters("mul", x.dtype, y.dtype), walked, x.itemsize, y.itemsize)]
+        return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, *combining("mul", y.dtype), walked,
+                                   x.itemsize, y.itemsize)]
     if x.dtype == "uint8":
         raise node.error("is a quantized uint8, of which no product is defined; use int8", x)
     if n == 0:
@@ -187,8 +187,8 @@ def windowed(node, x, source_shape, op, start, window, strides, dilations):
     axes = list(zip(window, (s * d for s, d in zip(x_steps, dilations, strict=True)), (0,) * len(window), strict=True))
     axes += zip(y.shape, (s * stride for s, stride in zip(x_steps, strides, strict=True)), y_steps, strict=True)
     axes = list(zip(*shapes.collapse(*zip(*axes, strict=True)), strict=True)) if axes else []
-    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, "wide_binary",
-                                   binary_parameters(op, y.dtype, y.dtype), axes, y.itemsize, y.itemsize)]
+    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, *combining(op, y.dtype), axes, y.itemsize,
+                                   y.itemsize)]
 
 
 def window_lists(node):

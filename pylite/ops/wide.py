@@ -2,6 +2,7 @@
 from struct import pack
 
 from pylite.ops.elementwise import binary, unary
+from pylite.quantization import LIMITS
 
 # In the orders of the tables and enumerations there.
 TYPES = {dtype: i for i, dtype in enumerate((
@@ -23,6 +24,18 @@ def wide_unary(node, op):
 def wide_binary(node, op, operands=None):
     """y = op(a, b), with broadcasting; a and b of one type."""
     return binary(node, "wide_binary", binary_parameters(op, node.inputs[0].dtype, node.outputs[0].dtype), operands)
+
+
+_FAST = {"float32": ("f32", "2f", (float("-inf"), float("inf"))), "int32": ("i32", "2i", LIMITS["int32"]),
+         "int64": ("i64", "2q", LIMITS["int64"])}
+
+
+def combining(op, dtype):
+    """(row, parameters) that join two operands of one type to a third."""
+    if dtype in _FAST and op in ("add", "mul", "maximum", "minimum"):
+        suffix, layout, limits = _FAST[dtype]
+        return f"{op}_{suffix}", pack(layout, *limits)
+    return "wide_binary", binary_parameters(op, dtype, dtype)
 
 
 def binary_parameters(op, x_dtype, y_dtype):

@@ -31,7 +31,7 @@ def lines():
         yield pytest.param(line, id=f"{line.op} {line.signature}")
 
 
-@pytest.mark.parametrize("line", lines())
+@pytest.mark.parametrize("line", list(lines()))
 def test_what_the_table_says_runs(line):
     """Every type that both sides take runs the model that the peer ran."""
     row = table()[line.op]

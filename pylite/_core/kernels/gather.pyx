@@ -3,7 +3,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots, slots
 
 cdef enum:
     GRAIN = 1 << 17         # bytes below which threads cost more than they save
@@ -68,7 +68,7 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
             elif run == 1:
                 y[0] = x[index]
             else:
-                memcpy(y, x + index * run, run)
+                slots.copy_runs(1, run, x + index * run, 0, y, 0)
             y += run
             at += 1
             begin += 1

@@ -104,10 +104,18 @@ cdef int select(Select self, pl_pool *pool) noexcept nogil:
 cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Py_ssize_t index[MAX_DIMS]
     cdef Py_ssize_t offset[3]
+    cdef const uint8_t *c
+    cdef const uint8_t *x
+    cdef const uint8_t *y
+    cdef uint8_t *out
     place(&self.walk, begin, index, offset)
     while begin < end:
-        pl_choose(self.item, self.n, &self.condition[0] + offset[0], self.cs, &self.x[0] + offset[1], self.xs,
-                  &self.y[0] + offset[2], self.ys, &self.out[0] + begin * self.n * self.item)
+        c, x, y = &self.condition[0] + offset[0], &self.x[0] + offset[1], &self.y[0] + offset[2]
+        out = &self.out[0] + begin * self.n * self.item
+        if self.cs == 0 and (self.xs if c[0] else self.ys) == self.item:
+            slots.copy_runs(1, self.n * self.item, x if c[0] else y, 0, out, 0)
+        else:
+            pl_choose(self.item, self.n, c, self.cs, x, self.xs, y, self.ys, out)
         advance(&self.walk, index, offset)
         begin += 1
 
@@ -252,14 +260,20 @@ cdef void gather_range(GatherBoxes self, ptrdiff_t begin, ptrdiff_t end, int thr
         if self.components:
             x += locate(self, &self.indices[0] + offset[0])
         y = &self.boxes[0] + offset[1]
+        if consecutive and self.box.n == 0:
+            if self.run * self.item == 4:
+                memcpy(y, x, 4)
+            else:
+                slots.copy_runs(1, self.run * self.item, x, 0, y, 0)
+            advance(&self.vectors, index, offset)
+            begin += 1
+            continue
         place(&self.box, 0, inner, at)
         for _i in range(self.box.total):
             if not consecutive:
                 slots.copy_strided(self.item, 1, self.run, x + at[0], 0, self.run_a, y + at[1], 0, self.run_b)
-            elif self.run * self.item == 4:
-                memcpy(y + at[1], x + at[0], 4)
             else:
-                memcpy(y + at[1], x + at[0], self.run * self.item)
+                slots.copy_runs(1, self.run * self.item, x + at[0], 0, y + at[1], 0)
             advance(&self.box, inner, at)
         advance(&self.vectors, index, offset)
         begin += 1
@@ -326,7 +340,7 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
                             self.row(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
                                      y + at[0] + k * self.run_a, &self.p[0])
                 elif consecutive:
-                    memcpy(y + at[0], x + at[1], run * self.item)
+                    slots.copy_runs(1, run * self.item, x + at[1], 0, y + at[0], 0)
                 else:
                     slots.copy_strided(self.item, 1, run, x + at[1], 0, self.run_b, y + at[0], 0, self.run_a)
                 advance(&box, inner, at)

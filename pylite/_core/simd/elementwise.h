@@ -48,8 +48,8 @@
   X(mul_q8, PL_BINARY) X(mul_q16, PL_BINARY) X(mul_q16_q8, PL_BINARY) X(div_q8, PL_BINARY) X(div_q16, PL_BINARY) \
   X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY) \
   X(squared_difference_f32, PL_BINARY) X(less_f32, PL_BINARY) X(less_equal_f32, PL_BINARY) X(equal_f32, PL_BINARY) \
-  X(not_equal_f32, PL_BINARY) X(less_i32, PL_BINARY) X(less_equal_i32, PL_BINARY) X(equal_i32, PL_BINARY) \
-  X(not_equal_i32, PL_BINARY) X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
+  X(not_equal_f32, PL_BINARY) \
+  X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
   PL_WIDE_BINARY_SLOTS(X)
 #define PL_WIDE_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) X(compare_q16, PL_BINARY) \

@@ -9,14 +9,17 @@ typedef struct { uint64_t half[2]; } pl_wide;
   break
 #define PL_CHOOSE_ROWS(T) \
   if (cs == 1 && xs == sizeof(T) && ys == sizeof(T)) { \
-    const T *px = (const T *)x, *py = (const T *)y; \
-    T *to = (T *)out; \
-    for (size_t i = 0; i < n; i++) to[i] = c[i] ? px[i] : py[i]; \
+    const T *restrict px = (const T *)x, *restrict py = (const T *)y; \
+    T *restrict to = (T *)out; \
+    for (size_t i = 0; i < n; i++) to[i] = (T)(py[i] ^ ((px[i] ^ py[i]) & (T)-(T)(c[i] != 0))); \
     break; \
   } \
   PL_CHOOSE(T)
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
+#endif
 /* out[i] = c[i] ? x[i] : y[i]; steps in bytes, 0 where an operand repeats */
-static void pl_choose(size_t item, size_t n, const uint8_t *c, size_t cs, const uint8_t *x, size_t xs,
+static void pl_choose(size_t item, size_t n, const uint8_t *restrict c, size_t cs, const uint8_t *x, size_t xs,
                       const uint8_t *y, size_t ys, uint8_t *out) {
   switch (item) {
     case 1: PL_CHOOSE_ROWS(uint8_t);

@@ -43,13 +43,10 @@ ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 
 /* ---- truth ---- */
-#define COMPARISONS(suffix, TYPE) \
-  BINARY_ROW(less_##suffix, TYPE, TYPE, uint8_t, none_p, a < b) \
-  BINARY_ROW(less_equal_##suffix, TYPE, TYPE, uint8_t, none_p, a <= b) \
-  BINARY_ROW(equal_##suffix, TYPE, TYPE, uint8_t, none_p, a == b) \
-  BINARY_ROW(not_equal_##suffix, TYPE, TYPE, uint8_t, none_p, a != b)
-COMPARISONS(f32, float)
-COMPARISONS(i32, int32_t)
+BINARY_ROW(less_f32, float, float, uint8_t, none_p, a < b)
+BINARY_ROW(less_equal_f32, float, float, uint8_t, none_p, a <= b)
+BINARY_ROW(equal_f32, float, float, uint8_t, none_p, a == b)
+BINARY_ROW(not_equal_f32, float, float, uint8_t, none_p, a != b)
 ARITHMETIC(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
 ARITHMETIC(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
 

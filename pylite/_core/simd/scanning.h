@@ -7,16 +7,22 @@
 /* y[i] = x[0] + ... + x[i] over n elements, each a run of `inner`; step: the run after, which may lie before;
  * exclusive: without x[i].  type: 0 float, 1 int32, 2 int64; steps in elements. */
 #define PL_CUMSUM(T) { \
-    const T *x = vx; \
-    T *y = vy; \
-    for (size_t j = 0; j < inner; j++) { \
-      T sum = 0; \
-      for (size_t i = 0; i < n; i++) { \
-        ptrdiff_t at = (ptrdiff_t)i * step + (ptrdiff_t)j; \
-        T next = (T)(sum + x[at]); \
-        y[at] = exclusive ? sum : next; \
+    const T *x = vx, *term; \
+    T *y = vy, sum = 0; \
+    if (inner == 1) { \
+      for (size_t i = 0; i < n; i++, x += step, y += step) { \
+        T next = (T)(sum + *x); \
+        *y = exclusive ? sum : next; \
         sum = next; \
       } \
+      return; \
+    } \
+    for (size_t j = 0; j < inner; j++) y[j] = exclusive ? 0 : x[j]; \
+    for (size_t i = 1; i < n; i++) { \
+      term = exclusive ? x : x + step; \
+      for (size_t j = 0; j < inner; j++) y[step + (ptrdiff_t)j] = y[j] + term[j]; \
+      x += step; \
+      y += step; \
     } \
   }
 static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int exclusive, const void *vx, void *vy) {
@@ -55,10 +61,28 @@ static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   }
   heap[at] = v;
 }
+/* the first index from i on whose element is above that at `least`; n: there is none */
+#define PL_NEXT(T) { \
+    const T *v = x; \
+    const T bound = v[least]; \
+    while (i < n && !(v[i] > bound)) i++; \
+    return i; \
+  }
+static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const void *x) {
+  switch (type) {
+    case PL_KEY_F32: PL_NEXT(float)
+    case PL_KEY_I8: PL_NEXT(int8_t)
+    case PL_KEY_U8: PL_NEXT(uint8_t)
+    case PL_KEY_I16: PL_NEXT(int16_t)
+    case PL_KEY_I32: PL_NEXT(int32_t)
+    default: PL_NEXT(int64_t)
+  }
+}
 /* heap[0 .. k) = the k largest of n elements, in order */
 static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *heap) {
   size_t count = 0;
   for (size_t i = 0; i < n && k; i++) {
+    if (count == k && (i = pl_next_above(type, n, i, (size_t)heap[0].index, x)) == n) break;
     pl_ranked v = {pl_key(type, x, i), (int64_t)i};
     if (count < k) {
       size_t at = count++;

@@ -144,9 +144,25 @@ static void binary_float(int op, size_t n, const double *va, size_t as, const do
     case MINIMUM: PAIR(a < b ? a : b);
     case FLOOR_DIV: PAIR(floor((float)(a / b))); /* the quotient is float32's, as its rounding may reach a whole number */
     case FLOOR_MOD: PAIR(floor_mod_f(a, b));
-    case POW: PAIR(pow(a, b));
+    case POW: PAIR(powf((float)a, (float)b)); /* of float32 only */
     case ATAN2: PAIR(atan2(a, b));
     case SQUARED_DIFFERENCE: PAIR((double)(float)(a - b) * (float)(a - b));
+  }
+}
+/* comparisons of int32, the commonest ones that come here */
+#define PAIR_INT32(op) \
+  for (size_t i = 0; i < n; i++) y[i] = (uint8_t)(a[i] op (bs ? b[i] : *b)); \
+  break
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("tree-vectorize")))
+#endif
+static void compare_int32(int op, size_t n, const int32_t *restrict a, const int32_t *restrict b, size_t bs,
+                          uint8_t *restrict y) {
+  switch (op) {
+    case LESS: PAIR_INT32(<);
+    case LESS_EQUAL: PAIR_INT32(<=);
+    case EQUAL: PAIR_INT32(==);
+    default: PAIR_INT32(!=);
   }
 }
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
@@ -157,6 +173,10 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   char *y = vy;
   const size_t size = (size_t)from->size, as = a_step != 0, bs = b_step != 0;
   block ba, bb, v;
+  if (p.x_type == INT32 && as && p.op >= LESS && p.op <= NOT_EQUAL) {
+    compare_int32(p.op, n, va, vb, bs, vy);
+    return;
+  }
   if (!as) from->load(1, a, &ba);
   if (!bs) from->load(1, b, &bb);
   for (size_t m; n; n -= m, a += as * m * size, b += bs * m * size, y += m * (size_t)to->size) {
