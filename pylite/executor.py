@@ -4,19 +4,18 @@ import numpy as np
 from pylite import binding, lowering, planning
 from pylite._core.memory import aligned
 from pylite._core.program import Program
-from pylite.allocation import Allocation, raw
+from pylite.allocation import Allocation
+from pylite.calls import KEPT, Calls
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
-KEPT = 512          # parts that follow on what was found at run time
 LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
 
 
-
-class Executor:
+class Executor(Calls):
     """Runs one subgraph of a model.
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
@@ -133,56 +132,6 @@ class Executor:
         if not self.ready:
             self.take_up()
 
-    def callee(self, index):
-        """The Executor of another subgraph, for an operator of this one that calls it."""
-        others = self.shared.setdefault("executors", {})
-        others.setdefault(self.subgraph.index, self)
-        found = others.get(index)
-        if found is None:
-            found = others[index] = Executor(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve,
-                                             self.guard, self.max_memory, self._resolver, self.shared)
-        if found not in self.callees:
-            self.callees.add(found)
-            found._called()
-        return found
-
-    def _called(self):
-        """Be ready for inputs whose shapes change from call to call."""
-        self.kept = KEPT
-        if not (self.preserve or self.plugins or self.delegation):
-            from pylite import fusion  # seldom wanted
-            fused = fusion.array_writes(self.subgraph)
-            if all(self.find(operator) for operator in fused.operators):
-                self.substitute(fused)
-
-    def prepared(self, shapes):
-        """The Allocation for these input shapes; for callers, whose variables stay."""
-        for position, shape in enumerate(shapes):
-            self.resize(position, shape)
-        if not self.ready:
-            self._renew()
-            self.callees.update(*[other.callees for other in self.callees])
-        return self.current
-
-    def entry(self, whole=False):
-        """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
-
-        whole: with the inputs that nothing reads.
-        """
-        part = self.current
-        read = {i for operator in self.subgraph.operators for i in operator.inputs}.union(self.subgraph.outputs)
-        ins = [raw(part.array(i)) if whole or i in read else None for i in self.subgraph.inputs]
-        outs = [raw(part.array(i)) for i in self.subgraph.outputs]
-        return part.program, part.failure, ins, outs
-
-    def call(self, arrays):
-        """Run once on `arrays`; copies of the outputs."""
-        part = self.prepared([a.shape for a in arrays])
-        for index, array in zip(self.subgraph.inputs, arrays, strict=True):
-            part.array(index)[...] = array
-        self.invoke()
-        return [self.array(i).copy() for i in self.subgraph.outputs]
-
     def delegate(self, delegation):
         """Let delegates take nodes, now and whenever a new shape makes it necessary."""
         self.delegation = delegation
@@ -237,20 +186,6 @@ class Executor:
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
-
-    def _calls_plugins(self):
-        """Has any subgraph that runs for an operator of this one a plug-in?"""
-        found, fresh = set(), self.callees
-        while fresh:
-            found |= fresh
-            fresh = set().union(*[other.callees for other in fresh]) - found
-        return any(other.plugins for other in found)
-
-    def relink(self):
-        """Subgraphs that this one calls have other programs now, because of delegates."""
-        if self.ready and self.callees and self._calls_plugins():
-            self._suspend()
-            self.take_up()
 
     def _bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
