@@ -107,6 +107,8 @@ cdef extern from "simd.h" nogil:
                               const int32_t *shift, int low, int high, int16_t *y) noexcept nogil
         void (*finish_f64)(int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale,
                            int zero_point, int low, int high, int16_t *y) noexcept nogil
+        void (*finish_f64_q8)(int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale,
+                              int zero_point, int low, int high, int flip, uint8_t *y) noexcept nogil
         void (*range_f32)(ptrdiff_t n, const float *x, float *low, float *high) noexcept nogil
         void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high,
                             int8_t *y) noexcept nogil

@@ -22,6 +22,7 @@ from pylite._core.kernels.gemm cimport (
     set_column,
     set_output,
     take,
+    worth,
 )
 from pylite._core.kernels.window cimport POINTERS, STRIP, Line, gather, see_line, set_window
 from pylite._core.simd cimport (
@@ -128,6 +129,7 @@ cdef bint use_lines(Conv *s):
 
 cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
+    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, conv_q8_lines_tasks, s)
     return 0
@@ -197,6 +199,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
+    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, conv_q8_tasks, s)
     return 0
@@ -233,6 +236,7 @@ cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
 cdef int conv_q8_deep(ConvQ8 self, pl_pool *pool) noexcept nogil:
     """Rows too long for a strip: sums in pieces, then each line of them finished."""
     cdef Conv *s = &self.state
+    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, conv_q8_deep_tasks, s)
     return 0
@@ -349,7 +353,10 @@ cdef class DepthwiseQ8(Kernel):
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_q8_lines, &self.state)
+    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
+    cdef const pl_dw_window *g = &self.state.window
+    pool = worth(pool, 8 * lines * g.pixels * g.c * g.fh * g.fw)    # each takes as long as several of a matrix
+    parallel_for(pool, lines, 1, depthwise_q8_lines, &self.state)
     return 0
 
 

@@ -23,9 +23,10 @@ from pylite._core.kernels.gemm cimport (
     set_column,
     set_output,
     take,
+    worth,
 )
-from pylite._core.kernels.window cimport set_window
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
+from pylite._core.kernels.window cimport STRIP, set_window
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_gathered, pl_pool, pl_rows, pl_slots, slots
 
 from pylite._core.memory import kept
 
@@ -112,9 +113,11 @@ cdef struct FullyConnected:
     const uint8_t *weights          # where they are not known beforehand: packed at each run,
     uint8_t *panels
     int32_t *sums                   # with the sum of each column
-    const int32_t *column_sums
+    const int32_t *start            # of the columns' sums: bias and terms of zero points
     const int32_t *bias
     const double *scales
+    pl_rows shape
+    bint as_is                      # rows of x are used where they are
     ptrdiff_t rows, size
     int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
 
@@ -130,8 +133,9 @@ cdef class FullyConnectedQ8(Kernel):
     cdef const uint8_t[:, ::1] x, w
     cdef uint8_t[:, ::1] y
     cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums, bias
+    cdef const int32_t[::1] sums, bias, start
     cdef const double[::1] scales
+    cdef int32_t[::1] late          # scratch for what is only known at run time
     cdef FullyConnected state
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
@@ -143,6 +147,7 @@ cdef class FullyConnectedQ8(Kernel):
         cdef ptrdiff_t m = x.shape[0], n = scales.shape[0]
         self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
         self.panels, self.sums = (panels, sums) if packed is None else packed
+        self.late = sums
         if m == 0 or n == 0:
             self.fn = <kernel_fn>nothing
             return
@@ -155,10 +160,17 @@ cdef class FullyConnectedQ8(Kernel):
         set_window(&p.window, &x[0, 0] if x.shape[1] else NULL, x.shape[1], 0, 0, 1, 1, 1, 1, x.shape[1], NULL,
                    (1, 1, 1, 1, 1, 1, 0, 0))
         set_output(&s.output, <char *>&y[0, 0], m, 1, 1, y.shape[1], y.shape[1], y.shape[1])
-        s.column_sums = &self.sums[0]
+        s.bias = &bias[0] if bias is not None else NULL
         if packed is None:
             s.weights, s.panels, s.sums, s.size = &w[0, 0], &panels[0], &sums[0], p.deep * p.wide
-        s.bias = &bias[0] if bias is not None else NULL
+            s.start = s.sums
+        else:
+            start = np.empty(n, np.int32)
+            self.start = start
+            starts(s, &self.sums[0], w_zero, x_zero, start)
+            s.start = &self.start[0]
+        s.shape = pl_gathered(p.deep)
+        s.as_is = p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and p.deep == p.depth
         s.scales = &scales[0]
         s.w_flip, s.x_zero, s.w_zero = w_flip, x_zero, w_zero
         s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
@@ -169,12 +181,23 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
+cdef void starts(const FullyConnected *s, const int32_t *sums, int w_zero, int x_zero,
+                 int32_t[::1] start) noexcept nogil:
+    """What the sums of columns start from, whose weights' sums are `sums`; start may lie over them."""
+    cdef int32_t zero = x_zero + s.product.tile.offset
+    cdef ptrdiff_t j
+    for j in range(s.product.columns):
+        start[j] = (s.bias[j] if s.bias != NULL else 0) + <int32_t>s.product.depth * w_zero * zero - zero * sums[j]
+
+
 cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
     cdef FullyConnected *s = &self.state
     cdef Product8 *p = &s.product
     if s.weights != NULL:
         memset(s.panels, 0, s.size)
         s.slots.pack_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
+        starts(s, s.sums, s.w_zero, s.x_zero, self.late)
+    pool = worth(pool, s.rows * p.depth * p.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 
@@ -182,36 +205,50 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
 cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef FullyConnected *s = <FullyConnected *>ctx
     cdef const Product8 *p = &s.product
+    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef const uint8_t *src[MAX_MR]
+    cdef const uint8_t *rows = strip
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t sums[MAX_MR]
-    cdef int64_t wide[MAX_NR]
-    cdef int16_t narrow[MAX_NR]
-    cdef int32_t zero = s.x_zero + p.tile.offset, start, total
     cdef Task task
-    cdef ptrdiff_t i, j
-    cdef uint8_t *y8
-    cdef int16_t *y16
-    cdef int n, r, c
+    cdef ptrdiff_t i, j, laid = -1
+    cdef bint deep = p.deep * p.tile.bytes * p.tile.mr > STRIP
+    cdef int n, r
+    memset(sums, 0, sizeof(sums))
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
+        if i // s.tasks.splits != laid and not deep:
+            laid = i // s.tasks.splits
+            for r in range(task.rows):
+                src[r] = p.window.x + (task.position + r) * p.depth
+            rows = src[0]
+            if not s.as_is:
+                p.slots.strip_q8(task.rows, 1, p.depth, src, p.flip, strip, p.deep)
+                rows = strip
+            if s.w_zero:
+                p.slots.sums_q8(task.rows, &s.shape, p.depth, rows, sums)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
-            accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
+            if deep:
+                accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
+            else:
+                memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
+                p.slots.gemm_s32(task.rows, n, &s.shape, rows, p.panels + j * p.deep, acc, MAX_NR)
             for r in range(task.rows):
-                start = <int32_t>p.depth * s.w_zero * zero
-                if s.w_zero:
-                    start -= s.w_zero * sums[r]
-                for c in range(n):
-                    total = acc[r * MAX_NR + c] + start - zero * s.column_sums[j + c]
-                    wide[c] = total if s.bias == NULL else total + s.bias[j + c]
-                s.slots.finish_f64(n, wide, NULL, False, s.scales + j, s.zero_point, s.low, s.high, narrow)
-                if s.itemsize == 2:
-                    y16 = <int16_t *>(task.y + r * s.output.sw) + j
-                    for c in range(n):
-                        y16[c] = narrow[c]
-                else:
-                    y8 = <uint8_t *>(task.y + r * s.output.sw) + j
-                    for c in range(n):
-                        y8[c] = <uint8_t>narrow[c] ^ <uint8_t>s.flip
+                finish(s, n, &acc[r * MAX_NR], -s.w_zero * sums[r], j, task.y + r * s.output.sw)
             j += p.tile.nr
+
+
+cdef void finish(const FullyConnected *s, int n, const int32_t *acc, int32_t term, ptrdiff_t j,
+                 char *y) noexcept nogil:
+    """Columns j..j+n of one row."""
+    cdef int64_t wide[MAX_NR]
+    cdef int c
+    if s.itemsize == 1:
+        s.slots.finish_f64_q8(n, acc, s.start + j, term, s.scales + j, s.zero_point, s.low, s.high, s.flip,
+                              <uint8_t *>y + j)
+        return
+    for c in range(n):
+        wide[c] = acc[c] + s.start[j + c] + term
+    s.slots.finish_f64(n, wide, NULL, False, s.scales + j, s.zero_point, s.low, s.high, <int16_t *>y + j)

@@ -133,6 +133,9 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
                     int low, int high, int16_t *y)) \
   X(finish_f64, (int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale, int zero_point, \
                  int low, int high, int16_t *y)) \
+  /* the float64 rule to 8 bits: of acc + start + term, wrapped */ \
+  X(finish_f64_q8, (int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale, \
+                    int zero_point, int low, int high, int flip, uint8_t *y)) \
   /* smallest and largest of x and 0 */ \
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + x * inverse, rounded as hybrid operators do) */ \

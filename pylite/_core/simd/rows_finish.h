@@ -45,6 +45,15 @@ static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap,
   }
 }
 
+static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale,
+                          int zero_point, int low, int high, int flip, uint8_t *y) {
+  low -= zero_point, high -= zero_point;
+  for (int j = 0; j < n; j++) {
+    int32_t sum = (int32_t)((uint32_t)acc[j] + (uint32_t)start[j] + (uint32_t)term);
+    y[j] = (uint8_t)((pl_clamp32(pl_scale_f64(sum, scale[j]), low, high) + zero_point) ^ flip);
+  }
+}
+
 static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
