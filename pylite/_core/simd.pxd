@@ -74,8 +74,8 @@ cdef extern from "simd.h" nogil:
                          void *y) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
         void (*softmax_f32)(size_t rows, size_t n, float beta, const float *x, float *y) noexcept nogil
-        void (*softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
-        void (*softmax_8_to_16)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
+        void (*softmax_8)(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
+        void (*softmax_8_to_16)(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil
         void (*softmax_s16)(size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y) noexcept nogil
         void (*log_softmax_f32)(size_t n, const float *x, float *y) noexcept nogil
         void (*log_softmax_8)(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil

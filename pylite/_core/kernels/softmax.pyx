@@ -88,12 +88,12 @@ cdef class Softmax8(Kernel):
 
 cdef void range_8(Softmax8 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef ptrdiff_t row, n = self.x.shape[1]
-    for row in range(begin, end):
-        if self.function == 0:
-            slots.softmax_8(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
-        elif self.function == 1:
-            slots.softmax_8_to_16(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
-        else:
+    if self.function == 0:
+        slots.softmax_8(end - begin, n, &self.tables, &self.x[begin, 0], &self.y[begin, 0])
+    elif self.function == 1:
+        slots.softmax_8_to_16(end - begin, n, &self.tables, &self.x[begin, 0], &self.y[begin, 0])
+    else:
+        for row in range(begin, end):
             slots.log_softmax_8(n, &self.tables, &self.x[row, 0], &self.y[row, 0])
 
 

@@ -56,8 +56,8 @@ typedef struct pl_softmax16 {
   X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
   /* rows of n > 0 elements, or one row; y may be x */ \
   X(softmax_f32, (size_t rows, size_t n, float beta, const float *x, float *y)) \
-  X(softmax_8, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
-  X(softmax_8_to_16, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
+  X(softmax_8, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
+  X(softmax_8_to_16, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(softmax_s16, (size_t n, const pl_softmax16 *s, const int16_t *x, int16_t *y)) \
   X(log_softmax_f32, (size_t n, const float *x, float *y)) \
   X(log_softmax_8, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \

@@ -81,28 +81,78 @@ static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, 
   return (int32_t)(a + b + c + d);
 }
 
+/* Short rows go together, a lane each: how many. */
+enum { TOGETHER_8 = 16, SHORT_8 = 64 };
+/* pl_reciprocal of each sum, in Q12. */
+static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
+  int32_t a[TOGETHER_8];
+  for (int i = 0; i < TOGETHER_8; i++) {
+    int head = pl_clz32((uint32_t)sum[i]);
+    over[i] = 12 - head;
+    a[i] = (int32_t)(((uint32_t)sum[i] << (head & 31)) - 0x80000000u);
+  }
+  for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_recip1p(a[i], 32);
+}
+
 /* What a row makes of e = exp(d), clamped: RDBPOT(SRDHM(r, e), shift). */
 #define SOFTMAX_8(name, type, bits, outflip) \
-  PL_INLINE void name##_shares(size_t n, const int32_t *e, int32_t r, int shift, uint8_t flip, type *y) { \
+  PL_INLINE type name##_share(int32_t e, int32_t r, int shift, uint8_t flip) { \
     (void)flip; \
-    for (size_t i = 0; i < n; i++) \
-      y[i] = (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e[i], r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
+    return (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e, r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
   } \
-  static void name(size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) { \
-    type *y = y0; \
+  static void name##_short(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
+    int32_t e[SHORT_8][TOGETHER_8], sum[TOGETHER_8], r[TOGETHER_8], shift[TOGETHER_8]; \
+    const uint8_t flip = s->flip; \
+    for (int row = 0; row < TOGETHER_8; row++) { \
+      const uint8_t *at = x + row * n; \
+      uint8_t top = at[0] ^ flip; \
+      for (size_t i = 1; i < n; i++) { \
+        uint8_t v = at[i] ^ flip; \
+        __asm__("" : "+r"(v)); /* not worth vectors */ \
+        top = v > top ? v : top; \
+      } \
+      uint32_t total = 0; \
+      for (size_t i = 0; i < n; i++) { \
+        const size_t d = below(at[i], flip, top); \
+        e[i][row] = s->value[d]; \
+        total += (uint32_t)s->scaled[d]; \
+      } \
+      sum[row] = (int32_t)total; \
+    } \
+    reciprocals_8(sum, r, shift); \
+    for (int row = 0; row < TOGETHER_8; row++) { \
+      shift[row] += 31 - bits; \
+      r[row] = shift[row] > 31 ? 0 : r[row]; /* nothing is left of any element */ \
+      shift[row] = shift[row] > 31 ? 31 : shift[row]; \
+    } \
+    for (size_t i = 0; i < n; i++) { \
+      type part[TOGETHER_8]; \
+      for (int row = 0; row < TOGETHER_8; row++) part[row] = name##_share(e[i][row], r[row], shift[row], flip); \
+      for (int row = 0; row < TOGETHER_8; row++) y[row * n + i] = part[row]; \
+    } \
+  } \
+  static void name##_row(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
     const uint8_t flip = s->flip, top = row_max_8(n, x, flip); \
     int over; \
     int32_t r = pl_reciprocal(row_sum_8(n, x, flip, top, s->scaled), 12, &over); \
     int shift = over + 31 - bits; \
-    if (shift > 31) r = 0, shift = 31; /* nothing is left of any element */ \
+    if (shift > 31) r = 0, shift = 31; \
     int32_t e[256]; \
     type table[256]; \
     const int direct = n < 256; \
     if (direct) \
       for (size_t i = 0; i < n; i++) e[i] = s->value[below(x[i], flip, top)]; \
-    name##_shares(direct ? n : 256, direct ? e : s->value, r, shift, flip, direct ? y : table); \
+    const int32_t *from = direct ? e : s->value; \
+    type *to = direct ? y : table; \
+    for (size_t i = 0, most = direct ? n : 256; i < most; i++) to[i] = name##_share(from[i], r, shift, flip); \
     if (!direct) \
       for (size_t i = 0; i < n; i++) y[i] = table[below(x[i], flip, top)]; \
+  } \
+  static void name(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y0) { \
+    type *y = y0; \
+    for (; n <= SHORT_8 && rows >= TOGETHER_8; rows -= TOGETHER_8, x += TOGETHER_8 * n, y += TOGETHER_8 * n) \
+      name##_short(n, s, x, y); \
+    for (; rows > 0; rows--, x += n, y += n) name##_row(n, s, x, y); \
   }
 SOFTMAX_8(softmax_8, uint8_t, 8, flip)
 SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
