@@ -138,7 +138,11 @@ cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
 cdef uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n, uint8_t *to) noexcept nogil:
     """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
     cdef ptrdiff_t c = p.window.length, i
-    if step == c:
+    cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
+    if p.tile.bytes == 1 and c == 1 and n <= 16:
+        for i in range(n):
+            to[i] = x[i * step] ^ mask
+    elif step == c:
         p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
     else:
         for i in range(n):
@@ -152,18 +156,25 @@ cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixel
     cdef const Product8 *p = &s.product
     cdef Line line
     cdef uint8_t *to = strip
+    cdef ptrdiff_t row, ox, n
     cdef int y
     if s.as_is:
         return p.window.x + position * p.window.sw
     if p.window.direct:
         lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
         return strip
+    row = position // p.window.ow
+    ox = position - row * p.window.ow
+    n = row // p.window.oh
     for y in range(p.window.fh):
-        line = see_line(&p.window, position, pixels, y)
+        line = see_line(&p.window, n, row - n * p.window.oh, ox, pixels, y)
         to = strip + y * s.shape.pitch * p.tile.bytes
-        to = lay_pixels(p, p.window.zero, 0, line.before, to)
-        to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-        lay_pixels(p, p.window.zero, 0, line.after, to)
+        if line.before:
+            to = lay_pixels(p, p.window.zero, 0, line.before, to)
+        if line.inside:
+            to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
+        if line.after:
+            lay_pixels(p, p.window.zero, 0, line.after, to)
     return strip
 
 

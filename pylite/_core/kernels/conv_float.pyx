@@ -149,9 +149,10 @@ cdef void lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *s
     cdef ptrdiff_t size = s.window.length, i
     cdef Line line
     cdef char *to
+    cdef ptrdiff_t row = position // s.window.ow, n = row // s.window.oh
     cdef int y
     for y in range(s.window.fh):
-        line = see_line(&s.window, position, pixels, y)
+        line = see_line(&s.window, n, row - n * s.window.oh, position - row * s.window.ow, pixels, y)
         to = strip + y * s.lines.shape.pitch * 4
         memset(to, 0, line.before * size)
         to += line.before * size
