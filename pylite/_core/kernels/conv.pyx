@@ -9,6 +9,7 @@ from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
     PARAMETERS,
+    Laid,
     Lines,
     Output,
     Product8,
@@ -17,6 +18,7 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     finish_columns,
+    lay_behind,
     padded,
     plan_lines,
     set_column,
@@ -151,13 +153,13 @@ cdef uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, pt
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, uint8_t *strip) noexcept nogil:
+cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, uint8_t *strip,
+                              Laid *laid) noexcept nogil:
     """The lines that `pixels` output pixels see, where gemm_q8 can read them."""
     cdef const Product8 *p = &s.product
     cdef Line line
     cdef uint8_t *to = strip
-    cdef ptrdiff_t row, ox, n
-    cdef int y
+    cdef ptrdiff_t row, ox, n, first, y
     if s.as_is:
         return p.window.x + position * p.window.sw
     if p.window.direct:
@@ -165,9 +167,10 @@ cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixel
         return strip
     row = position // p.window.ow
     ox = position - row * p.window.ow
-    n = row // p.window.oh
-    for y in range(p.window.fh):
-        line = see_line(&p.window, n, row - n * p.window.oh, ox, pixels, y)
+    first = lay_behind(&s.lines, &p.window, &p.tile, row, pixels, laid, &y)
+    n = laid.row // p.window.oh
+    while y < laid.lines:
+        line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
         to = strip + y * s.shape.pitch * p.tile.bytes
         if line.before:
             to = lay_pixels(p, p.window.zero, 0, line.before, to)
@@ -175,7 +178,8 @@ cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixel
             to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
         if line.after:
             lay_pixels(p, p.window.zero, 0, line.after, to)
-    return strip
+        y += 1
+    return strip + first * s.shape.pitch * p.tile.bytes
 
 
 cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -186,13 +190,15 @@ cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef int32_t sums[MAX_CHUNK]
     cdef int32_t *terms = sums if s.w_zero else NULL
     cdef Task task
-    cdef ptrdiff_t i, j, laid = -1
+    cdef Laid laid
+    cdef ptrdiff_t i, j, seen = -1
     cdef int r
+    laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != laid:
-            laid = i // s.tasks.splits
-            rows = lay_lines(s, task.position, task.rows, strip)
+        if i // s.tasks.splits != seen:
+            seen = i // s.tasks.splits
+            rows = lay_lines(s, task.position, task.rows, strip, &laid)
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
                 for r in range(task.rows):

@@ -5,7 +5,20 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, Lines, Output, Task, Tasks, cut, padded, plan_lines, set_output, take
+from pylite._core.kernels.gemm cimport (
+    MAX_MR,
+    Laid,
+    Lines,
+    Output,
+    Task,
+    Tasks,
+    cut,
+    lay_behind,
+    padded,
+    plan_lines,
+    set_output,
+    take,
+)
 from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, see_line, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
@@ -144,15 +157,17 @@ cdef int conv_f32_lines(ConvF32 self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *strip) noexcept nogil:
+cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *strip,
+                            Laid *laid) noexcept nogil:
     """The lines that `pixels` output pixels see, one behind another."""
     cdef ptrdiff_t size = s.window.length, i
     cdef Line line
     cdef char *to
-    cdef ptrdiff_t row = position // s.window.ow, n = row // s.window.oh
-    cdef int y
-    for y in range(s.window.fh):
-        line = see_line(&s.window, n, row - n * s.window.oh, position - row * s.window.ow, pixels, y)
+    cdef ptrdiff_t row = position // s.window.ow, ox = position - row * s.window.ow, n, y
+    cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, &s.tile, row, pixels, laid, &y)
+    n = laid.row // s.window.oh
+    while y < laid.lines:
+        line = see_line(&s.window, n, laid.row - n * s.window.oh, ox, pixels, y)
         to = strip + y * s.lines.shape.pitch * 4
         memset(to, 0, line.before * size)
         to += line.before * size
@@ -163,21 +178,25 @@ cdef void lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *s
                 memcpy(to + i * size, line.x + i * s.window.sw, size)
         to += line.inside * size
         memset(to, 0, line.after * size)
+        y += 1
+    return <const float *>strip + first * s.lines.shape.pitch
 
 
 cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef char strip[STRIP]
-    cdef const float *rows = <const float *>strip
-    cdef ptrdiff_t i, j, width, laid = -1
+    cdef const float *rows = NULL
+    cdef ptrdiff_t i, j, width, seen = -1
     cdef Task task
+    cdef Laid laid
+    laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:
             rows = <const float *>s.window.x + task.position * s.direct
-        elif i // s.tasks.splits != laid:
-            laid = i // s.tasks.splits
-            lay_lines(s, task.position, task.rows, strip)
+        elif i // s.tasks.splits != seen:
+            seen = i // s.tasks.splits
+            rows = lay_lines(s, task.position, task.rows, strip, &laid)
         j = task.begin
         while j < task.end:
             width = min(<ptrdiff_t>s.tile.nr, s.wide - j)

@@ -141,6 +141,26 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     return True
 
 
+# Lines of an image that lie in a strip already: those that output line `row` sees first, and how many.
+cdef struct Laid:
+    ptrdiff_t row, lines
+
+
+cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, const pl_tile *t, ptrdiff_t row, ptrdiff_t pixels,
+                                 Laid *laid, ptrdiff_t *begin) noexcept nogil:
+    """Where to put what output line `row` (of all images) sees: the strip's line that its filter's first one is.
+
+    Lines begin[0].. up to fh behind the result are still to be laid; they count from what laid.row sees first.
+    """
+    cdef ptrdiff_t first = (row - laid.row) * g.stride_h
+    if (laid.lines == 0 or row < laid.row or row // g.oh != laid.row // g.oh or g.dilation_h > 1 or pixels != g.ow
+            or (first + g.fh) * l.shape.pitch * t.bytes > STRIP):
+        laid.row, laid.lines, first = row, 0, 0
+    begin[0] = max(first, laid.lines)
+    laid.lines = first + g.fh
+    return first
+
+
 cdef inline ptrdiff_t span_of(const Window *g, const Output *o) noexcept nogil:
     return o.span if g.direct else g.ow
 

@@ -89,9 +89,9 @@ cdef struct Line:
 
 
 cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t oy, ptrdiff_t ox, ptrdiff_t pixels,
-                          int y) noexcept nogil:
+                          ptrdiff_t y) noexcept nogil:
     """Line y of the filter as it moves over `pixels` output pixels of line oy of image n, from ox on."""
-    cdef ptrdiff_t iy = oy * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+    cdef ptrdiff_t iy = oy * g.stride_h - g.pad_h + y * g.dilation_h
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + g.fw
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
