@@ -65,8 +65,8 @@ FORCED void store(int V, uint8_t *y, __m512i v, int n) {
     else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
   }
 }
-/* Accumulators of any size, which may be shifted left, to bytes: lines of NR.  Away from the rest, where they would take
- * the registers.  linear: columns follow one another; else they lie as narrow() wants them. */
+/* Accumulators of any size, which may be shifted left, to bytes: lines of NR.  Away from the rest, whose registers it
+ * would take.  linear: columns follow one another; else they lie as narrow() wants them. */
 static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, const int32_t *acc, int linear,
                                                                const pl_columns *q, ptrdiff_t j, uint8_t *y,
                                                                ptrdiff_t ldy) {
