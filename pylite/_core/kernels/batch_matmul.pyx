@@ -1,9 +1,9 @@
-"""BATCH_MATMUL: products of many pairs of matrices, of floats, integers, and floats times integers."""
+"""BATCH_MATMUL: products of many pairs of matrices, of every type (compiled for speed)."""
 import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, PARAMETERS, finish_columns, padded, set_column
@@ -196,68 +196,58 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
 cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Panels of the round's matrices, one behind another, in the form that matmul and conv_float pack."""
     cdef Batch *s = <Batch *>ctx
-    cdef ptrdiff_t i, j, k, j0, n, at, width, matrix, depth = s.k, sj = s.w.row, sk = s.w.k, kr = s.tile.kr
+    cdef ptrdiff_t i, j, k, j0, n, width, matrix, depth = s.k, sj = s.w.row, sk = s.w.k
     cdef const int8_t *bytes
     cdef const int16_t *words
-    cdef const float *floats
-    cdef int8_t *b
+    cdef const uint8_t *w
+    cdef uint8_t *panel
     cdef int16_t *h
-    cdef float *f
-    cdef int32_t *sums
     for i in range(begin, end):
         matrix, j0 = i // s.panels_each, i % s.panels_each * s.tile.nr
         n = min(<ptrdiff_t>s.tile.nr, s.n - j0)
         width = min(<ptrdiff_t>s.tile.nr, s.wide - j0)
         k = (s.base + matrix) * s.w.size + j0 * sj
+        panel = <uint8_t *>s.room + matrix * s.panel_bytes
         if s.kind == FLOAT:
-            floats = <const float *>s.w.at + k
-            f = <float *>(s.room + matrix * s.panel_bytes) + j0 * depth
-            for k in range(depth):
-                for j in range(n):
-                    f[k * width + j] = floats[j * sj + k * sk]
-                for j in range(n, width):
-                    f[k * width + j] = 0
+            w, panel = <const uint8_t *>s.w.at + k * 4, panel + j0 * depth * 4
+            if n < width:
+                memset(panel, 0, width * depth * 4)
+            if sk == 1:
+                for k in range(depth):
+                    for j in range(n):
+                        (<float *>panel)[k * width + j] = (<const float *>w)[j * sj + k]
+            else:
+                s.slots.copy_runs(depth, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
-            h = <int16_t *>(s.room + matrix * s.panel_bytes) + j0 * depth
+            h = <int16_t *>panel + j0 * depth
             words, bytes = <const int16_t *>s.w.at + k, <const int8_t *>s.w.at + k
             for j in range(n):
                 for k in range(depth):
                     h[j * depth + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
         else:
-            bytes = <const int8_t *>s.w.at + k
-            b = <int8_t *>(s.room + matrix * s.panel_bytes) + j0 * s.deep
-            sums = s.room_sums + matrix * s.n + j0
-            memset(b, 0, width * s.deep)
-            for j in range(n):
-                sums[j] = 0
-            if sk == 1:
-                pack_rows(&s.tile, bytes, sj, n, depth, width, b, sums)
-            else:
-                for k in range(depth):
-                    at = k // kr * width * kr + k % kr
-                    for j in range(n):
-                        b[at + j * kr] = bytes[j + k * sk]
-                    for j in range(n):
-                        sums[j] += bytes[j + k * sk]
+            pack_bytes(s, <const uint8_t *>s.w.at + k, n, width, panel + j0 * s.deep,
+                       s.room_sums + matrix * s.n + j0)
 
 
-cdef void pack_rows(const pl_tile *t, const int8_t *w, ptrdiff_t step, ptrdiff_t n, ptrdiff_t depth, ptrdiff_t width,
-                    int8_t *panel, int32_t *sums) noexcept nogil:
-    """Columns whose elements lie one behind another."""
-    cdef ptrdiff_t j, k, kr = t.kr, whole = depth // 4 * 4 if kr == 4 else 0
-    cdef int32_t sum
+cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,
+                     int32_t *sums) noexcept nogil:
+    """Columns that lie across are turned a piece at a time."""
+    cdef uint8_t turned[MAX_NR * DEPTH]
+    cdef int32_t part[MAX_NR]
+    cdef ptrdiff_t j, k = 0, piece
+    memset(panel, 0, width * s.deep)
+    if s.w.k == 1:
+        s.slots.pack_q8(&s.tile, n, s.k, w, 0, panel, sums)
+        return
     for j in range(n):
-        k = 0
-        while k < whole:
-            memcpy(panel + k * width + 4 * j, w + k, 4)
-            k += 4
-        for k in range(whole, depth):
-            panel[k // kr * width * kr + j * kr + k % kr] = w[k]
-        sum = 0
-        for k in range(depth):
-            sum += w[k]
-        sums[j] = sum
-        w += step
+        sums[j] = 0
+    while k < s.k:
+        piece = min(<ptrdiff_t>DEPTH, s.k - k)
+        s.slots.copy_transposed(1, n, piece, w + k * s.w.k, s.w.k, turned, piece)
+        s.slots.pack_q8(&s.tile, n, piece, turned, 0, panel + k * width, part)
+        for j in range(n):
+            sums[j] += part[j]
+        k += piece
 
 
 cdef void start_columns(Batch *s, ptrdiff_t matrices) noexcept nogil:

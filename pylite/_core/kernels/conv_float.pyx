@@ -413,19 +413,35 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void gather_3d(const Volume *s, ptrdiff_t position, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
-    """Elements begin..end of what output position `position` sees."""
-    cdef ptrdiff_t n = position // (s.axis[0].out * s.axis[1].out * s.axis[2].out), tap, skip, size, z, y, x
+    """Elements begin..end of what output position `position` sees, line by line of the filter."""
+    cdef const Axis *a = s.axis
+    cdef ptrdiff_t line = a[2].taps * s.channels, z, y, x, at, skip, size, i
+    cdef ptrdiff_t ox = position % a[2].out, oy = position // a[2].out % a[1].out
+    cdef ptrdiff_t oz = position // (a[2].out * a[1].out) % a[0].out
+    cdef const float *image = s.x + position // (a[2].out * a[1].out * a[0].out) * s.image * s.channels
+    cdef ptrdiff_t x0 = ox * a[2].stride - a[2].pad
+    cdef bint whole = a[2].step == a[2].up == 1 and x0 >= 0 and x0 + a[2].taps <= a[2].size
     while begin < end:
-        tap, skip = begin // s.channels, begin % s.channels
-        size = min(s.channels - skip, end - begin)
-        x = place(&s.axis[2], position % s.axis[2].out, tap % s.axis[2].taps)
-        y = place(&s.axis[1], position // s.axis[2].out % s.axis[1].out, tap // s.axis[2].taps % s.axis[1].taps)
-        z = place(&s.axis[0], position // (s.axis[2].out * s.axis[1].out) % s.axis[0].out,
-                  tap // (s.axis[2].taps * s.axis[1].taps))
-        if x < 0 or y < 0 or z < 0:
-            memset(to, 0, size * sizeof(float))
-        else:
-            memcpy(to, s.x + (n * s.image + (z * s.axis[1].size + y) * s.axis[2].size + x) * s.channels + skip,
-                   size * sizeof(float))
-        to += size
+        at, skip = begin // line, begin % line
+        size = min(line - skip, end - begin)
         begin += size
+        y, z = place(&a[1], oy, at % a[1].taps), place(&a[0], oz, at // a[1].taps)
+        if y < 0 or z < 0:
+            memset(to, 0, size * sizeof(float))
+            to += size
+            continue
+        at = (z * a[1].size + y) * a[2].size
+        if whole:
+            memcpy(to, image + (at + x0) * s.channels + skip, size * sizeof(float))
+            to += size
+            continue
+        while size > 0:
+            i = min(s.channels - skip % s.channels, size)
+            x = place(&a[2], ox, skip // s.channels)
+            if x < 0:
+                memset(to, 0, i * sizeof(float))
+            else:
+                memcpy(to, image + (at + x) * s.channels + skip % s.channels, i * sizeof(float))
+            to += i
+            skip += i
+            size -= i

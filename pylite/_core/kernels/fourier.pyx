@@ -1,4 +1,4 @@
-"""Fourier transforms of real numbers, and what complex numbers are made of."""
+"""Fourier transforms of real numbers, and what complex numbers are made of (compiled for speed)."""
 import numpy as np
 
 from libc.math cimport hypot
