@@ -1,5 +1,6 @@
 """`pylite bench`: what it measures adds up, and it says when it means nothing.  Times themselves are not judged."""
 import json
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,14 @@ def test_table(capsys):
     assert "median" in text
     table = text[text.index("node  op"):].split("\n\n")[0].splitlines()
     assert len(table) == 3
+
+
+def test_shapes_that_depend_on_data(capsys):
+    """The nodes of every part are timed, each part on what the one before has found."""
+    model = Path(__file__).parents[1] / "converted" / "masked.tflite"
+    assert cli.main(["bench", str(model), "--seconds", "0.02", "--json"]) == 0
+    names = [node["name"] for node in json.loads(capsys.readouterr().out)["nodes"]]
+    assert names == ["SUM", "GREATER", "GATHER", "MEAN"]
 
 
 def test_trace(capsys, tmp_path):
