@@ -6,7 +6,8 @@ __version__ = "0.1.0"
 # Public name -> module that has it, imported when first asked for.
 _HOMES = {
     name: home for home, names in {
-        "pylite.interpreter": "Interpreter InterpreterWithCustomOps OpResolverType",
+        "pylite.interpreter": "Interpreter InterpreterWithCustomOps",
+        "pylite.resolver_type": "OpResolverType",
         "pylite.signature": "SignatureRunner",
         "pylite.custom": "CustomOp custom_op",
         "pylite.delegation": "DelegateFlags PythonDelegate",

@@ -21,6 +21,16 @@ def thread_count(num_threads):
     return count
 
 
+def resolver_type(given):
+    """The name of a member of OpResolverType; "AUTO" stands for that one, so that by default it is not imported."""
+    if given == "AUTO":
+        return given
+    from pylite.resolver_type import OpResolverType
+    if not isinstance(given, OpResolverType):
+        raise ValueError(f"Unrecognized passed in op resolver type: {given}. Pass a member of OpResolverType")
+    return given.name
+
+
 def model_from(path, content, model):
     given = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]

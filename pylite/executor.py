@@ -53,7 +53,7 @@ class Executor(Calls):
         self._arenas = []       # one for each depth of parts, since the parts of one depth never live together
         self._cache = {}        # input shapes -> Allocation, the one used last at the end
         self._kept = {}         # (Allocation that paused, what was found) -> Allocation that followed, likewise
-        self._checked = False
+        self.checked = False    # are all operators known to run?
         self._resolver = resolver
         if resolver.plugs():
             self._attach()
@@ -143,7 +143,7 @@ class Executor(Calls):
         """Run the nodes of `subgraph`, which has the same tensors, instead."""
         self.subgraph = subgraph
         self._cache, self._kept = {}, {}
-        self._checked = False
+        self.checked = False
         self._suspend()
 
     @property
@@ -157,9 +157,9 @@ class Executor(Calls):
 
     def check(self):
         """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
-        if not self._checked:
+        if not self.checked:
             lowering.check(self.model, [self.subgraph], find=self.find)
-            self._checked = True
+            self.checked = True
 
     def _suspend(self):
         self.ready = False

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pylite.records import record
+from pylite.records import Frozen
 
 # Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
 # variant's size depend on their contents, so they have none.
@@ -24,14 +24,14 @@ _STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "i
 NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
 
 
-@record
-class Quantization:
+class Quantization(Frozen):
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
     scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none.  In blockwise quantisation
     `block_size` elements share a scale: the scales lie in a tensor of their own, whose elements `scale` has in order
     (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
     """
+    __slots__ = ()
     scale: np.ndarray
     zero_point: np.ndarray
     axis: int = 0
@@ -45,39 +45,39 @@ class Quantization:
     custom: bytes = b""
 
 
-@record
-class SparseDimension:
+class SparseDimension(Frozen):
     """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
+    __slots__ = ()
     format: str                         # "DENSE" or "SPARSE_CSR"
     size: int = 0
     segments: np.ndarray | None = None
     indices: np.ndarray | None = None
 
 
-@record
-class Sparsity:
+class Sparsity(Frozen):
     """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
+    __slots__ = ()
     traversal_order: tuple[int, ...]
     block_map: tuple[int, ...]
     dimensions: tuple[SparseDimension, ...]
 
 
-@record
-class ExternalBuffer:
+class ExternalBuffer(Frozen):
     """Where a constant lies outside the model: bytes [offset, offset + size) of the file `group`."""
+    __slots__ = ()
     group: str
     offset: int
     size: int
     packing: str = ""
 
 
-@record
-class Tensor:
+class Tensor(Frozen):
     """A tensor as the file declares it.
 
     shape: sizes, 1 in place of an unknown one; shape_signature: the same with -1 for an unknown one.
     data: the constant's bytes as the file packs them (uint8, read-only, aligned for dtype), or None.
     """
+    __slots__ = ()
     index: int
     name: str
     dtype: str
@@ -93,13 +93,13 @@ class Tensor:
     external: ExternalBuffer | None = None
 
 
-@record
-class Operator:
+class Operator(Frozen):
     """One operator of a subgraph.
 
     name: "CONV_2D", or the custom code; options: the fields of its options table as attributes, with the schema's
     defaults for what the file leaves out, and no attributes for a custom op.
     """
+    __slots__ = ()
     index: int
     name: str
     builtin_code: int
@@ -112,9 +112,9 @@ class Operator:
     custom_options: bytes = b""
 
 
-@record
-class Subgraph:
+class Subgraph(Frozen):
     """Operators in the order they run, and the tensors that they read and write."""
+    __slots__ = ()
     index: int
     name: str
     tensors: tuple[Tensor, ...]
@@ -123,18 +123,18 @@ class Subgraph:
     operators: tuple[Operator, ...]
 
 
-@record
-class Signature:
+class Signature(Frozen):
     """A named entry to a subgraph: names of its inputs and outputs -> tensor indices."""
+    __slots__ = ()
     key: str
     subgraph: int
     inputs: dict[str, int]
     outputs: dict[str, int]
 
 
-@record
-class Model:
+class Model(Frozen):
     """A whole file.  metadata: name -> bytes; associated_files: the names in a zip archive appended to the model."""
+    __slots__ = ()
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...] = ()
     metadata: dict[str, memoryview] = MappingProxyType({})

@@ -2,7 +2,6 @@
 
 Modules that running a model does not need are imported by what needs them: importing is a third of a first result.
 """
-import enum
 import importlib
 import operator
 import os
@@ -17,8 +16,9 @@ from pylite._core.simd import Pool
 from pylite.errors import ResizeError, TensorError, ViewError
 from pylite.executor import Executor
 
-_HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature"}
-__all__ = ["Interpreter", "InterpreterWithCustomOps", "OpResolverType", *_HOMES]
+_HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature",
+          "OpResolverType": "pylite.resolver_type"}
+__all__ = ["Interpreter", "InterpreterWithCustomOps", *_HOMES]
 OBJECTS = np.dtype(object)      # what strings are kept as
 _living = weakref.WeakSet()
 
@@ -28,14 +28,6 @@ def __getattr__(name):
         raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}")
     found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return found
-
-
-class OpResolverType(enum.Enum):
-    """Which kernels to use in tf.lite.  pylite has one set, equal to BUILTIN_REF, and takes any of these."""
-    AUTO = 0
-    BUILTIN = 1
-    BUILTIN_REF = 2
-    BUILTIN_WITHOUT_DEFAULT_DELEGATES = 3
 
 
 class Interpreter:
@@ -55,7 +47,7 @@ class Interpreter:
     """
 
     def __init__(self, model_path=None, model_content=None, experimental_delegates=None, num_threads=None,
-                 experimental_op_resolver_type=OpResolverType.AUTO, experimental_preserve_all_tensors=False,
+                 experimental_op_resolver_type="AUTO", experimental_preserve_all_tensors=False,
                  experimental_disable_delegate_clustering=False, experimental_default_delegate_latest_features=False,
                  experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
                  experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None,
@@ -72,11 +64,8 @@ class Interpreter:
                          "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
                          "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
                          "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
-        if not isinstance(experimental_op_resolver_type, OpResolverType):
-            raise ValueError(f"Unrecognized passed in op resolver type: {experimental_op_resolver_type}. "
-                             "Pass a member of OpResolverType")
-        if experimental_preserve_all_tensors and experimental_op_resolver_type in (OpResolverType.AUTO,
-                                                                                   OpResolverType.BUILTIN):
+        kind = arguments.resolver_type(experimental_op_resolver_type)
+        if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
                           "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
@@ -87,7 +76,8 @@ class Interpreter:
         self._wrapper = None
         self._custom_op_registerers = []
         self._resolver = arguments.resolver(op_resolver)
-        lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
+        self._checked = lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True,
+                                       find=self._resolver.find)
         weakref.finalize(self, _close, self._executors)
         if self._resolver.plugs():
             self._executors_of_all()
@@ -262,6 +252,7 @@ class Interpreter:
             found = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
                              options["max_memory"], self._resolver, self._shared)
+            found.checked = self._checked and not found.plugins
             self._executors[int(subgraph_index)] = found
         return found
 

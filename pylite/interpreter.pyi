@@ -1,7 +1,7 @@
 import enum
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ class Interpreter:
         model_content: bytes | bytearray | memoryview | None = None,
         experimental_delegates: Sequence[Delegate | PythonDelegate] | None = None,
         num_threads: SupportsIndex | None = None,
-        experimental_op_resolver_type: OpResolverType = OpResolverType.AUTO,
+        experimental_op_resolver_type: OpResolverType | Literal["AUTO"] = "AUTO",
         experimental_preserve_all_tensors: bool = False,
         experimental_disable_delegate_clustering: bool = False,
         experimental_default_delegate_latest_features: bool = False,

@@ -33,7 +33,7 @@ class Lowered:
 
 
 def check(model, subgraphs, unresolved_only=False, find=default.find):
-    """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once.
+    """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run, all at once; True if all can.
 
     find(operator): its Op, or None.
     unresolved_only: stay silent unless a builtin operator or its version is unknown, which tf.lite reports when a
@@ -47,10 +47,11 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
                 where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
                 missing.setdefault(reason, []).append(where)
     if unresolved_only and not any(reason.startswith(UNRESOLVED) for reason in missing):
-        return
+        return not missing
     if missing:
         lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
         raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
+    return True
 
 
 def unsupported(subgraph, operator, find=default.find):

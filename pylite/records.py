@@ -12,9 +12,19 @@ class FrozenError(AttributeError):
     """A record cannot be changed; `replace` makes a changed copy."""
 
 
-class _Record(tuple):
+class Frozen(tuple):
+    """The base of a record: its annotated names are what its constructor takes, in their order.
+
+    Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.
+    """
     __slots__ = ()
     _FIELDS = ()        # (name, default)
+
+    def __init_subclass__(cls):
+        names = cls.__annotations__
+        cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
+        for i, name in enumerate(names):
+            setattr(cls, name, property(itemgetter(i)))
 
     def __new__(cls, *values, **named):
         if named or len(values) != len(cls._FIELDS):
@@ -50,19 +60,6 @@ class _Record(tuple):
 
     def __reduce__(self):
         return type(self), tuple(self)
-
-
-def record(cls):
-    """Make `cls` a frozen class of its annotated names, which its constructor takes in their order.
-
-    Values given in the class body are defaults, shared by all instances.
-    """
-    given = vars(cls)
-    names = tuple(cls.__annotations__)
-    body = {name: value for name, value in given.items() if name not in ("__dict__", "__weakref__")}
-    body |= {name: property(itemgetter(i)) for i, name in enumerate(names)}
-    return type(cls.__name__, (_Record,), body | {
-        "__slots__": (), "_FIELDS": tuple([(name, given.get(name, _REQUIRED)) for name in names])})
 
 
 def replace(frozen, **changes):

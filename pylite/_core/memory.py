@@ -11,7 +11,7 @@ import numpy as np
 
 ALIGNMENT = 64              # a cache line
 HUGE = 2 << 20              # bytes of a huge page where they are worth having
-_MODEST = HUGE // 4         # what models may take before they get whole huge pages
+_MODEST = HUGE // 8         # what models may take before they get whole huge pages
 
 _lock = allocate_lock()
 _block = np.empty(0, np.uint8)      # what kept() cuts from, and how much of it is used

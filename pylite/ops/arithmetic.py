@@ -3,7 +3,6 @@ import numpy as np
 
 from pylite.node import Call
 from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
-from pylite.ops.wide import wide_binary
 from pylite.quantization import (
     activation_bounds,
     activation_range,
@@ -125,6 +124,7 @@ def lower_div(node):
 def lower_extreme(node):
     name = "maximum" if node.name == "MAXIMUM" else "minimum"
     if node.outputs[0].dtype not in SUFFIX:
+        from pylite.ops.wide import wide_binary  # imported for the types that need it
         return wide_binary(node, name)
     return binary(node, f"{name}_{SUFFIX[node.outputs[0].dtype]}")
 

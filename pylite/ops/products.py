@@ -70,7 +70,9 @@ def multipliers(x, w, y, channels):
 
 def repeated(m, e, channels):
     """One multiplier as arrays for every channel."""
-    return np.full(channels, m, np.int32), np.full(channels, e, np.int32)
+    both = np.empty((2, channels), np.int32)
+    both[0], both[1] = m, e
+    return both[0], both[1]
 
 
 def signs(x):

@@ -66,7 +66,7 @@ def table(name):
     entries = _tables()
     if name not in entries:
         raise KeyError(f"no table {name}")
-    fields = tuple(_fields(entries[name]))
+    fields = tuple(_fields(entries[name].split()))
     return type(name, (Record,), {"FIELDS": fields, "__module__": __name__, **{f.name: f.default for f in fields}})
 
 
@@ -85,7 +85,7 @@ def enum_numbers(name):
 @cache
 def union(name):
     """The names of a union's tables, by number."""
-    return _unions()[name]
+    return tuple(_unions()[name].split())
 
 
 @cache
@@ -131,20 +131,20 @@ def _field(word, slot):
 
 
 def _entries(text):
-    """Declarations by name: a line that starts at the margin and the indented ones after it."""
+    """Declarations by name, as text: a line that starts at the margin and the indented ones after it."""
     for entry in text.strip().replace("\n  ", " ").splitlines():
-        name, *words = entry.split()
-        yield name, tuple(words)
+        name, _, words = entry.partition(" ")
+        yield name, words
 
 
 @cache
 def _tables():
-    return dict(_entries(declarations.TABLES)) | dict.fromkeys(declarations.EMPTY_TABLES.split(), ())
+    return dict(_entries(declarations.TABLES)) | dict.fromkeys(declarations.EMPTY_TABLES.split(), "")
 
 
 @cache
 def _enums():
-    return {name.partition(":")[0]: (name.partition(":")[2], values)
+    return {name.partition(":")[0]: (name.partition(":")[2], tuple(values.split()))
             for name, values in _entries(declarations.ENUMS)}
 
 
