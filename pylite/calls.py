@@ -29,10 +29,17 @@ class Calls:
             if all(self.find(operator) for operator in fused.operators):
                 self.substitute(fused)
 
-    def prepared(self, shapes):
-        """The Allocation for these input shapes; for callers, whose variables stay."""
+    def prepared(self, shapes, given):
+        """The Allocation for these input shapes; for callers, whose variables stay.
+
+        given: {position of an input: its contents, which the caller does not copy there}.
+        """
         for position, shape in enumerate(shapes):
             self.resize(position, shape)
+        now = self.given
+        if given.keys() != now.keys() or any(data is not now[i] for i, data in given.items()):
+            self.given = given
+            self._suspend()
         if not self.ready:
             self._renew()
             self.callees.update(*[other.callees for other in self.callees])
@@ -41,17 +48,18 @@ class Calls:
     def entry(self, whole=False):
         """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
 
-        whole: with the inputs that nothing reads.
+        whole: with the inputs that nothing reads, but not with those that are given.
         """
         part = self.current
         read = {i for operator in self.subgraph.operators for i in operator.inputs}.union(self.subgraph.outputs)
-        ins = [raw(part.array(i)) if whole or i in read else None for i in self.subgraph.inputs]
+        ins = [raw(part.array(i)) if position not in self.given and (whole or i in read) else None
+               for position, i in enumerate(self.subgraph.inputs)]
         outs = [raw(part.array(i)) for i in self.subgraph.outputs]
         return part.program, part.failure, ins, outs
 
     def call(self, arrays):
         """Run once on `arrays`; copies of the outputs."""
-        part = self.prepared([a.shape for a in arrays])
+        part = self.prepared([a.shape for a in arrays], {})
         for index, array in zip(self.subgraph.inputs, arrays, strict=True):
             part.array(index)[...] = array
         self.invoke()

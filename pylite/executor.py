@@ -37,6 +37,7 @@ class Executor(Calls):
         self.shared = {} if shared is None else shared
         self.delegation = None
         self.callees = set()    # the executors of subgraphs that operators of this one call
+        self.given = {}         # inputs that the caller, an operator, knows to be constant: {position: contents}
         self.kept = CACHED      # sets of input shapes to remember
         self.stale = False      # set by an op that learns what ops lowered before should have known
         self.pool = pool
@@ -120,6 +121,8 @@ class Executor(Calls):
 
         Variables start anew, as in tf.lite, unless there was nothing to do.
         """
+        if self.given:
+            self.prepared(self.shapes, {})
         if not self.ready:
             self._renew()
             self.reset_variables()
@@ -169,7 +172,7 @@ class Executor(Calls):
     def take_up(self):
         """What allocate() does when there is anything to do; variables keep their contents."""
         self.check()
-        key = tuple(self.shapes)
+        key = (*self.shapes, *[(i, id(data)) for i, data in self.given.items()])
         if self.plugins or (self.callees and self._calls_plugins()):
             self._cache, self._kept = {}, {}
         known = self._cache.pop(key, None)

@@ -95,6 +95,9 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
     Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
+    if host is not None:
+        for position, data in host.given.items():
+            values[subgraph.inputs[position]].data = data
     for index, shape in zip(subgraph.inputs, shapes, strict=True):
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":

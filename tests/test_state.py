@@ -167,6 +167,7 @@ def test_variables_in_a_loop():
     interpreter.allocate_tensors()
     values = [np.array([turns], np.int32) for turns in (3, 0, 5)]
     assert [y.item() for y, in steps(interpreter, values)] == [3, 3, 8]
+    assert interpreter._executors[3].current.pause is None      # the body knows which variable it is
     assert_agree(model, values)
 
 
@@ -235,3 +236,28 @@ def test_subgraphs_share_weights():
         np.testing.assert_array_equal(interpreter.get_signature_runner(key)(x=x)["y"], x @ weights.T)
         sizes.append(interpreter._model.packed_bytes)
     assert sizes[0] == sizes[1] > 0
+
+
+def test_a_subgraph_that_is_called_and_run_by_itself():
+    """The caller's constants are not those of whoever runs the signature."""
+    m = ModelBuilder()
+    x, y, w = m.tensor("x", (2,)), m.tensor("y", (2,)), m.constant("w", np.array([10, 20], np.float32))
+    m.operator("STABLEHLO_COMPOSITE", [x, w], [y], name="scale", decomposition_subgraph_index=1,
+               composite_attributes=np.array([0, 0, 1, 0, 0, 36, 1], np.uint8))
+    m.inputs([x])
+    m.outputs([y])
+    m.signature("main", {"x": x}, {"y": y})
+    m.subgraph("scale")
+    x, w, y = m.tensor("x", (2,)), m.tensor("w", (2,)), m.tensor("y", (2,))
+    m.operator("MUL", [x, w], [y])
+    m.inputs([x, w])
+    m.outputs([y])
+    m.signature("scale", {"x": x, "w": w}, {"y": y})
+    interpreter = pylite.Interpreter(model_content=m.build())
+    main, scale = interpreter.get_signature_runner("main"), interpreter.get_signature_runner("scale")
+    a, b = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    for _ in range(2):
+        assert main(x=a)["y"].tolist() == [10, 40]
+        assert scale(x=a, w=b)["y"].tolist() == [3, 8]
+    interpreter.invoke()
+    assert interpreter.get_tensor(interpreter.get_output_details()[0]["index"]).tolist() == [10, 40]

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from pylite.node import Call
+from pylite.node import Call, Constant
 from pylite.registry import register
 
 
@@ -26,9 +26,14 @@ def callee(node, index, inputs, outputs):
     return other
 
 
-def result_shapes(other, shapes):
+def constants(inputs):
+    """{position: contents} of the inputs that are the same in every run; the callee is lowered with them."""
+    return {i: x.data for i, x in enumerate(inputs) if x.data is not None and (x.fixed or x.dtype == "resource")}
+
+
+def result_shapes(other, shapes, given):
     """The shapes that a callee gives for those of its inputs; None where they depend on data."""
-    allocation = other.prepared(shapes)
+    allocation = other.prepared(shapes, given)
     if allocation.pause is not None:
         return None
     return [allocation.lowered.values[i].shape for i in other.subgraph.outputs]
@@ -41,13 +46,13 @@ def in_loop(node, others):
                 or any(value is not None and value.dtype in ("string", "variant") for value in values))
 
 
-def calling(node, others, make, shapes):
-    """The Call that make() gives, once the callees are prepared for inputs of these `shapes`, or one that lets Python
-    evaluate the node.
+def calling(node, others, make, shapes, given):
+    """What make() gives, once the callees are prepared for inputs of these `shapes`, some of them `given`; or a Call
+    that lets Python evaluate the node.
     """
     if in_loop(node, others):
         for other in others:
-            other.prepared(shapes)
+            other.prepared(shapes, given)
         return make()
     evaluate, count = EVALUATE[node.name], len(node.inputs)
 
@@ -81,7 +86,7 @@ def branches(node):
 
 def infer_branch(node):
     _, others, inputs = branches(node)
-    results = [result_shapes(other, [x.shape for x in inputs]) for other in others]
+    results = [result_shapes(other, [x.shape for x in inputs], constants(inputs)) for other in others]
     return results[0] if all(r is not None and r == results[0] for r in results) else None
 
 
@@ -93,7 +98,7 @@ def lower_branch(node):
         if which is None:
             return Call("control.Block", others[0].entry(), *arrays)
         return Call("control.Branch", [other.entry() for other in others], which.flat, *arrays)
-    return calling(node, others, make, [x.shape for x in inputs])
+    return calling(node, others, make, [x.shape for x in inputs], constants(inputs))
 
 
 def evaluate_branch(node, *arrays):
@@ -121,21 +126,30 @@ def loop(node):
     return test, body
 
 
+def invariants(node, body):
+    """The constants among the loop's variables that the body hands on as they are."""
+    same = [x == y for x, y in zip(body.subgraph.inputs, body.subgraph.outputs, strict=True)]
+    return {i: data for i, data in constants(node.inputs).items() if same[i]}
+
+
 def infer_while(node):
     test, body = loop(node)
-    shapes = [x.shape for x in node.inputs]
-    going_on = result_shapes(test, shapes)
+    shapes, given = [x.shape for x in node.inputs], invariants(node, body)
+    going_on = result_shapes(test, shapes, given)
     if going_on is not None and prod(going_on[0]) != 1:
         raise node.error(f"the condition, subgraph {test.subgraph.index}, gives {prod(going_on[0])} values, not one")
-    return shapes if going_on is not None and result_shapes(body, shapes) == shapes else None
+    return shapes if going_on is not None and result_shapes(body, shapes, given) == shapes else None
 
 
 def lower_while(node):
     test, body = loop(node)
+    given = invariants(node, body)
 
     def make():
-        return Call("control.While", test.entry(), body.entry(whole=True), *operands(node.inputs + node.outputs))
-    return calling(node, [test, body], make, [x.shape for x in node.inputs])
+        arrays = operands(node.inputs) + [None if i in given else y for i, y in enumerate(operands(node.outputs))]
+        return [Call("control.While", test.entry(), body.entry(whole=True), *arrays),
+                *[Constant(node.outputs[i], data) for i, data in given.items() if node.outputs[i] is not None]]
+    return calling(node, [test, body], make, [x.shape for x in node.inputs], given)
 
 
 def evaluate_while(node, *arrays):
@@ -159,12 +173,12 @@ def initializer(node):
 
 def infer_once(node):
     other, _ = initializer(node)
-    return None if other.prepared([]).pause is not None else []
+    return None if other.prepared([], {}).pause is not None else []
 
 
 def lower_once(node):
     other, flag = initializer(node)
-    return calling(node, [other], lambda: Call("control.Once", other.entry(), flag), [])
+    return calling(node, [other], lambda: Call("control.Once", other.entry(), flag), [], {})
 
 
 def evaluate_once(node):

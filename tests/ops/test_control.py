@@ -163,6 +163,48 @@ def test_composite(m, rng, dtype):
     return [rng.standard_normal(2).astype(np.float32)]
 
 
+@differential("STABLEHLO_COMPOSITE", "IF", "WHILE", count=3)
+def test_constants_are_handed_in(m, rng, name):
+    """The weights of a layer come from the caller; a layer that is called again has others."""
+    n, x, y, z = start(m, "int32" if name == "WHILE" else "bool")
+    weights = [m.constant(f"w{i}", rng.standard_normal((2, 2)).astype(np.float32)) for i in range(2)]
+    for k, (w, a, b) in enumerate(zip(weights, (x, y), (y, z), strict=True)):
+        if name == "IF":
+            m.operator(name, [n, a, w], [b], then_subgraph_index=1, else_subgraph_index=2)
+        elif name == "WHILE":
+            rest = m.tensor(f"n{k}", (1,), "int32"), m.tensor(f"same{k}", (2, 2))
+            m.operator(name, [n, a, w], [rest[0], b, rest[1]], cond_subgraph_index=2, body_subgraph_index=1)
+        else:
+            m.operator(name, [a, w], [b], name="layer", decomposition_subgraph_index=1,
+                       composite_attributes=np.array([0, 0, 1, 0, 0, 36, 1], np.uint8))
+    m.outputs([z, y])
+    m.inputs([x] if name == "STABLEHLO_COMPOSITE" else [n, x])
+
+    def operands(*first):
+        inputs = [*first, m.tensor("x", (2,)), m.tensor("w", (2, 2))]
+        m.inputs(inputs)
+        return inputs
+    m.subgraph("layer")
+    *first, x, w = operands(*([m.tensor("n", (1,), "int32")] if name == "WHILE" else []))
+    row, y, flat = m.tensor("row", (1, 2)), m.tensor("y", (1, 2)), m.tensor("flat", (2,))
+    m.operator("RESHAPE", [x, m.constant("s", np.array([1, 2], np.int32))], [row])
+    m.operator("FULLY_CONNECTED", [row, w, None], [y])
+    m.operator("RESHAPE", [y, m.constant("s", np.array([2], np.int32))], [flat])
+    m.outputs([less_one(m, *first), flat, w] if first else [flat])
+    m.subgraph("other")
+    if first:
+        n, *_ = operands(m.tensor("n", (1,), "int32"))
+        go_on = m.tensor("go on", (1,), "bool")
+        m.operator("CAST", [n], [go_on], in_data_type="int32", out_data_type="bool")
+        m.outputs([go_on])
+    else:
+        m.outputs([operands()[0]])
+    x = rng.standard_normal(2).astype(np.float32)
+    if name == "STABLEHLO_COMPOSITE":
+        return [x]
+    return [rng.integers(0, 3, 1).astype(np.int32) if first else rng.integers(0, 2, 1).astype(bool), x]
+
+
 def run(model, *inputs, **options):
     interpreter = pylite.Interpreter(model_content=model, **options)
     interpreter.allocate_tensors()

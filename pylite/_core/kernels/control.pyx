@@ -147,10 +147,10 @@ cdef class While(Nested):
         self.test = Block((*test[:3], []), *ins)
         self.body = Block((*body[:2], [], []))
         self.blocks = self.test, self.body
-        places = {<size_t>address(x) for x in ins if x.size}
+        places = {<size_t>address(x) for x in ins if x is not None and x.size}
         aside, back = [], []
         for x, y in zip(ins, outs, strict=True):
-            if x.size and <size_t>address(y) != <size_t>address(x):
+            if x is not None and x.size and <size_t>address(y) != <size_t>address(x):
                 if <size_t>address(y) in places:    # another input passed on: it may be gone when its turn comes
                     aside.append((y.copy(), y))
                     y = aside[-1][0]
