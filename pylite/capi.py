@@ -13,9 +13,9 @@ def load_custom_ops(path, functions, kind="classic", register=True):
     """Custom ops from a shared library made for TensorFlow Lite; the list of what can be added to a resolver.
 
     functions: names of functions in the library, or {name of the op: name of the function}.  By `kind` they are
-    "classic": `const TfLiteRegistration *f(void)`; "opaque": `TfLiteOperator *f(void)` or
-    `TfLiteRegistrationExternal *f(void)`; "registerer": `void f(tflite::MutableOpResolver *)`, in C++, which adds as
-    many ops as it likes.
+    "classic": `const TfLiteRegistration *f(void)`; "value": `TfLiteRegistration f(void)`; "opaque":
+    `TfLiteOperator *f(void)` or `TfLiteRegistrationExternal *f(void)`; "registerer": `void
+    f(tflite::MutableOpResolver *)`, in C++, which adds as many ops as it likes.
     register: also make them known to every interpreter created from now on without a resolver of its own.
 
     Raises OSError when the library cannot be loaded, PluginError (a ValueError) when it is not of this kind.

@@ -24,8 +24,10 @@ class Delegate:
             raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
         for name in ENTRY_POINTS:
             if not hasattr(loaded, name):
+                stable = ": it is a stable delegate, which is another protocol and not hosted" if hasattr(
+                    loaded, "TFL_TheStableDelegate") else ""
                 raise DelegateError(f"Failed to load delegate from {library}\nit is no delegate: it does not export "
-                                    f"{name}")
+                                    f"{name}{stable}")
         self._library = loaded
         self._native = external
         self._handle = external.create(loaded, library, self._options)      # ends the delegate when nothing uses it

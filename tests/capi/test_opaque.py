@@ -53,7 +53,8 @@ def run(i):
 
 
 @pytest.mark.parametrize(("function", "kind"), [("AtanOperator", "opaque"), ("AtanExternal", "opaque"),
-                                                ("AtanWithData", "opaque"), ("AtanOpRegistration", "classic")])
+                                                ("AtanWithData", "opaque"), ("AtanOpRegistration", "classic"),
+                                                ("AtanByValue", "value")])
 def test_ops_behind_opaque_types(opaque, function, kind):
     ops = pylite.load_custom_ops(opaque, [function], kind, register=False)
     assert [op.name for op in ops] == ["Atan"]

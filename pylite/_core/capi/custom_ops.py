@@ -7,8 +7,9 @@ from pylite._core.capi.host import install_guards, registration_facts
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
+from pylite.pointers import Registration
 
-KINDS = ("classic", "opaque", "registerer")
+KINDS = ("classic", "value", "opaque", "registerer")
 MAGIC = 0x70796c697465          # tells pylite's resolvers from other runtimes' in resolver.c
 
 
@@ -69,14 +70,20 @@ def load(path, functions=None, kind="classic"):
 
 
 def _from_function(library, path, name, symbol, kind):
-    address = libraries.call(libraries.function(library, symbol, path))
+    function, kept = libraries.function(library, symbol, path), library
+    if kind == "value":
+        function.restype = Registration
+        kept = library, function()
+        address = ctypes.addressof(kept[1])
+    else:
+        address = libraries.call(function)
     if not address:
         raise PluginError(f"{symbol} of {path} returned null")
-    where = {"registration": address} if kind == "classic" else {"operator": address}
+    where = {"operator": address} if kind == "opaque" else {"registration": address}
     own_name, version = registration_facts(where.get("registration", 0), where.get("operator", 0))
     if not (name or own_name):
         raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
-    return NativeOp(name or own_name, version, kept=library, **where)
+    return NativeOp(name or own_name, version, kept=kept, **where)
 
 
 _add_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)

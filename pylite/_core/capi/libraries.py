@@ -38,8 +38,20 @@ def load(path, loader=ctypes.PyDLL):
         return loader(path)
     except OSError as error:
         if "undefined symbol: TfLite" not in str(error) or support("opaque") is None:
-            raise
-    return loader(path)
+            raise _explained(error) from None
+    try:
+        return loader(path)
+    except OSError as error:
+        raise _explained(error) from None
+
+
+def _explained(error):
+    """The error of a library that cannot be loaded, with a word on what is not hosted."""
+    _, _, symbol = str(error).partition("undefined symbol: ")
+    if symbol.startswith("TfLite") or "tflite" in symbol:
+        return OSError(f"{error}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and delegates; "
+                       "this one needs more of its runtime: link it in, or use another plug-in")
+    return error
 
 
 def call(function, *arguments):

@@ -80,6 +80,8 @@ TFL_CAPI_EXPORT const TfLiteRegistration* AtanOpRegistration(void) {
   return &registration;
 }
 
+TFL_CAPI_EXPORT TfLiteRegistration AtanByValue(void) { return *AtanOpRegistration(); }
+
 static int calls;
 
 static TfLiteStatus CountingInvoke(void* user_data, TfLiteOpaqueContext* context, TfLiteOpaqueNode* node) {

@@ -130,6 +130,37 @@ TFL_INLINE void TfLiteTensorFree(TfLiteTensor* t) {
   t->sparsity = NULL;
 }
 
+TFL_INLINE TfLiteSparsity* TfLiteSparsityClone(const TfLiteSparsity* src) {
+  TfLiteSparsity* to = src != NULL ? (TfLiteSparsity*)calloc(1, sizeof(TfLiteSparsity)) : NULL;
+  if (to == NULL) return NULL;
+  to->traversal_order = TfLiteIntArrayCopy(src->traversal_order);
+  to->block_map = TfLiteIntArrayCopy(src->block_map);
+  to->dim_metadata =
+      (TfLiteDimensionMetadata*)calloc((size_t)src->dim_metadata_size + 1, sizeof(TfLiteDimensionMetadata));
+  if (to->dim_metadata == NULL) return to;
+  to->dim_metadata_size = src->dim_metadata_size;
+  for (int i = 0; i < src->dim_metadata_size; i++) {
+    to->dim_metadata[i] = src->dim_metadata[i];
+    to->dim_metadata[i].array_segments = TfLiteIntArrayCopy(src->dim_metadata[i].array_segments);
+    to->dim_metadata[i].array_indices = TfLiteIntArrayCopy(src->dim_metadata[i].array_indices);
+  }
+  return to;
+}
+
+// All that the copy points to is its own, but for the name.
+TFL_INLINE TfLiteTensor TfLiteTensorClone(const TfLiteTensor src) {
+  TfLiteTensor to = src;
+  if (src.data.raw != NULL) {
+    to.data.raw = (char*)malloc(src.bytes + 1);
+    if (to.data.raw != NULL) memcpy(to.data.raw, src.data.raw, src.bytes);
+  }
+  to.dims = TfLiteIntArrayCopy(src.dims);
+  to.dims_signature = TfLiteIntArrayCopy(src.dims_signature);
+  to.quantization = TfLiteQuantizationClone(src.quantization);
+  to.sparsity = TfLiteSparsityClone(src.sparsity);
+  return to;
+}
+
 TFL_INLINE void TfLiteTensorReset(TfLiteType type, const char* name, TfLiteIntArray* dims,
                                   TfLiteQuantizationParams quantization, char* buffer, size_t size,
                                   TfLiteAllocationType allocation_type, const void* allocation, bool is_variable,
