@@ -331,3 +331,29 @@ class TestFailures:
             interpreter(PythonDelegate())
         with pytest.raises(RuntimeError, match="no method invoke"):
             interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
+
+
+def test_kernels_whose_outputs_have_shapes_that_depend_on_data():
+    class Positive(pylite.PythonDelegate):
+        flags = pylite.DelegateFlags.ALLOW_DYNAMIC_TENSORS
+
+        def supports(self, node):
+            return node.name == "RELU"
+
+        def compile(self, part):
+            class Kernel:
+                def evaluate(self, x):
+                    return x[x > 0]
+            return Kernel()
+    m = ModelBuilder()
+    x, y, z = (m.tensor(name, (4,)) for name in "xyz")
+    m.operator("RELU", [x], [y])
+    m.operator("NEG", [y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    i = pylite.Interpreter(model_content=m.build(), experimental_delegates=[Positive()])
+    i.allocate_tensors()
+    for numbers in ([1, -2, 3, 4], [0, 0, 0, 7]):
+        i.set_tensor(x, np.array(numbers, np.float32))
+        i.invoke()
+        np.testing.assert_array_equal(i.get_tensor(z), [-n for n in numbers if n > 0])

@@ -49,8 +49,8 @@ def _explained(error):
     """The error of a library that cannot be loaded, with a word on what is not hosted."""
     _, _, symbol = str(error).partition("undefined symbol: ")
     if symbol.startswith("TfLite") or "tflite" in symbol:
-        return OSError(f"{error}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and delegates; "
-                       "this one needs more of its runtime: link it in, or use another plug-in")
+        return OSError(f"{error}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and "
+                       "delegates; this one needs more of its runtime: link it in, or use another plug-in")
     return error
 
 
