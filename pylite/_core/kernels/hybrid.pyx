@@ -19,8 +19,19 @@ from pylite._core.kernels.gemm cimport (
     take,
 )
 from pylite._core.kernels.quantizing cimport quantization
-from pylite._core.kernels.window cimport copy_row, set_window
-from pylite._core.simd cimport PL_MAX_TAPS, PL_SCALED, parallel_for, pl_dw_window, pl_pool, pl_slots, slots
+from pylite._core.kernels.window cimport POINTERS, STRIP, copy_row, gather, set_window
+from pylite._core.simd cimport (
+    PL_MAX_TAPS,
+    PL_SCALED,
+    PL_SLACK,
+    parallel_for,
+    pl_dw_window,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    slots,
+)
 
 from pylite._core.kernels.matmul import arranged
 
@@ -133,16 +144,28 @@ cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
+    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef const uint8_t *src[POINTERS]
     cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef pl_rows shape = pl_gathered(p.deep)
     cdef Task task
-    cdef ptrdiff_t i, j, image, channel
-    cdef int n, r
+    cdef ptrdiff_t i, j, image, channel, length = 0, seen = -1
+    cdef bint whole = p.deep * p.tile.bytes * p.tile.mr <= STRIP and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
+    cdef int n, r, segments
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
+        if whole and i // s.tasks.splits != seen:
+            seen = i // s.tasks.splits
+            segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
+            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
-            accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
+            if whole:
+                memset(acc, 0, task.rows * MAX_NR * sizeof(int32_t))
+                p.slots.gemm_s32(task.rows, n, &shape, strip, p.panels + (task.group * p.wide + j) * p.deep, acc, MAX_NR)
+            else:
+                accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
             channel = task.group * p.columns + j
             for r in range(task.rows):
                 image = (task.position + r) // (p.window.oh * p.window.ow)

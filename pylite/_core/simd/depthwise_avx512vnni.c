@@ -16,8 +16,8 @@ FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4
 /* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
 static uint8_t order[NR];
 
-FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e, int n,
-                   uint8_t *y) {
+FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
+                   int n, uint8_t *y) {
   __m512i v[4];
   if (__builtin_expect(q->left != NULL, 0)) {
     int32_t line[NR];
@@ -78,7 +78,7 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
 }
 
 /* The taps of an output line in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
- * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from channel c0 on. */
+ * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on. */
 static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, ptrdiff_t c0, ptrdiff_t cc, int flip,
                       uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -180,8 +180,8 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   }
 }
 
-/* 3x3, stride 1, whole blocks: each column of three taps is loaded once, for the three outputs that it touches.  With a weight zero
- * point, its multiple of the taps' sum is taken off each column. */
+/* 3x3, stride 1, whole blocks: each column of three taps is loaded once, for the three outputs that it touches.  With a
+ * weight zero point, its multiple of the taps' sum is taken off each column. */
 FORCED void slide3x3(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), zero = _mm512_set1_epi32(w_zero);
   const __m512i three_ones = _mm512_set1_epi32(0x00010101);

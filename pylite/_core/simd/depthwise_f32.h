@@ -18,16 +18,28 @@ static void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s
     }
 }
 
-/* Channels j .. j + LANES, or `part` if that is less, of n output pixels; `kept` taps, or any number where that is 0. */
-static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j, ptrdiff_t n,
-                                                             ptrdiff_t step, VECTOR bias, VECTOR low, VECTOR high,
+/* Channels j .. j + LANES, or `part` if that is less, of n output pixels; `kept` taps, any number where that is 0. */
+static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
+                                                             ptrdiff_t n, ptrdiff_t step, VECTOR bias, VECTOR low, VECTOR high,
                                                              float *y, ptrdiff_t c) {
   const int taps = kept ? kept : s->taps;
   const float *at[16];
   VECTOR w[16];
 #pragma GCC unroll 16
   for (int t = 0; t < kept; t++) at[t] = s->at[t] + j, w[t] = load_upto(s->w[t] + j, part);
-  for (ptrdiff_t i = 0; i < n; i++, y += c) {
+  ptrdiff_t i = 0;
+  for (; !kept && i + 4 <= n; i += 4, y += 4 * c) { /* weights are loaded once for four pixels */
+    VECTOR acc[4] = {bias, bias, bias, bias};
+    for (int t = 0; t < taps; t++) {
+      const VECTOR v = load_upto(s->w[t] + j, part);
+      const float *x = s->at[t] + j + i * step;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
+  }
+  for (; i < n; i++, y += c) {
     VECTOR acc = bias;
 #pragma GCC unroll 16
     for (int t = 0; t < taps; t++)
@@ -37,7 +49,7 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
   }
 }
 
-/* Fewer channels than lanes, stride 1: as many neighbours as fit are done with at once; returns how many of n pixels. */
+/* Fewer channels than lanes, stride 1: as many neighbours as fit are done with at once; returns how many pixels. */
 static ptrdiff_t neighbours_f32(const sight *s, ptrdiff_t n, const float *bias, float low, float high, float *y,
                                 ptrdiff_t c) {
   float lines[16][LANES], start[LANES] = {0};

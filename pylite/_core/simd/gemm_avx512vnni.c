@@ -184,27 +184,29 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
 
 #define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
-#define WIDTH(v, TILE) \
-  case v: { enum { V = v }; PARTS(TILE, V) break; }
 
-static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
-                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  switch ((n + LANES - 1) / LANES) {
-    WIDTH(1, Q8)
-    WIDTH(2, Q8)
-    WIDTH(3, Q8)
-    WIDTH(4, Q8)
-  }
+/* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
+#define Q8_ARGUMENTS \
+  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
+    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
+#define S32_ARGUMENTS \
+  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda
+#define WIDTH(v) \
+  static __attribute__((noinline)) void q8_##v(Q8_ARGUMENTS) { enum { V = v }; PARTS(Q8, V) } \
+  static __attribute__((noinline)) void s32_##v(S32_ARGUMENTS) { enum { V = v }; PARTS(S32, V) }
+WIDTH(1)
+WIDTH(2)
+WIDTH(3)
+WIDTH(4)
+
+static void gemm_q8(Q8_ARGUMENTS) {
+  static void (*const widths[])(Q8_ARGUMENTS) = {q8_1, q8_2, q8_3, q8_4};
+  widths[(n - 1) / LANES](rows, n, shape, strip, panel, row, q, j, y, ldy);
 }
 
-static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
-                     ptrdiff_t lda) {
-  switch ((n + LANES - 1) / LANES) {
-    WIDTH(1, S32)
-    WIDTH(2, S32)
-    WIDTH(3, S32)
-    WIDTH(4, S32)
-  }
+static void gemm_s32(S32_ARGUMENTS) {
+  static void (*const widths[])(S32_ARGUMENTS) = {s32_1, s32_2, s32_3, s32_4};
+  widths[(n - 1) / LANES](rows, n, shape, strip, panel, acc, lda);
 }
 
 void pl_fill_gemm_avx512vnni(pl_slots *s);

@@ -36,7 +36,8 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) acc[r][v] = first ? SPLAT(0.0f) : load_upto(y + r * ldy + v * LANES, whole ? LANES : n - v * LANES);
+    for (int v = 0; v < V; v++)
+      acc[r][v] = first ? SPLAT(0.0f) : load_upto(y + r * ldy + v * LANES, whole ? LANES : n - v * LANES);
   }
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
@@ -53,7 +54,8 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
     }
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < V; v++) shift[v] = bias ? load_upto(bias + v * LANES, whole ? LANES : n - v * LANES) : SPLAT(0.0f);
+  for (int v = 0; v < V; v++)
+    shift[v] = bias ? load_upto(bias + v * LANES, whole ? LANES : n - v * LANES) : SPLAT(0.0f);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
@@ -65,19 +67,27 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
 }
 
+/* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
   tile_f32(R, V, whole, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
-#define ROWS_F32(V, whole) \
-  for (int r = 0; r < rows;) { \
-    if (rows - r >= MR) TILE_F32(MR, V, whole); \
-    else if (rows - r >= 4) TILE_F32(4, V, whole); \
-    else TILE_F32(1, V, whole); \
+#define ROWS_F32(name, V, whole) \
+  static __attribute__((noinline)) void name(int rows, int n, const pl_rows *shape, const float *a, \
+                                             const float *panel, int first, int last, const float *bias, float low, \
+                                             float high, float *y, ptrdiff_t ldy) { \
+    for (int r = 0; r < rows;) { \
+      if (rows - r >= MR) TILE_F32(MR, V, whole); \
+      else if (rows - r >= 4) TILE_F32(4, V, whole); \
+      else TILE_F32(1, V, whole); \
+    } \
   }
+ROWS_F32(rows_wide, NV, 1)
+ROWS_F32(rows_wide_part, NV, 0)
+ROWS_F32(rows_narrow, 1, 1)
+ROWS_F32(rows_narrow_part, 1, 0)
 
 static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  if (n == NV * LANES) ROWS_F32(NV, 1)
-  else if (NV > 1 && n == LANES) ROWS_F32(1, 1)
-  else if (n < LANES) ROWS_F32(1, 0)
-  else ROWS_F32(NV, 0)
+  const int narrow = NV > 1 && n <= LANES, whole = n == (narrow ? LANES : NV * LANES);
+  (narrow ? whole ? rows_narrow : rows_narrow_part : whole ? rows_wide : rows_wide_part)(
+    rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
 }
