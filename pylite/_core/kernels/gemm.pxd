@@ -123,9 +123,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if groups > 1 or line * g.fh == 0 or (g.fw > 1 and g.dilation_w > 1):
         return False
     # Output lines of a few pixels fill no tile, which is better than gathering their taps by the byte.
-    if not g.direct and not packed and ((g.ow < 16 and g.length * g.fw > 16) or g.fh == g.fw == 1
-                                    or (g.fh > 1 and line % t.ka)):
-        return False
+    if not g.direct and not packed:
+        if (g.ow < 16 and g.length * g.fw > 16) or g.fh == g.fw == 1 or (g.fh > 1 and line % t.ka):
+            return False
     # The longest chunk that fits, and then as many of a kind.
     most = CHUNK_BYTES // t.bytes // (g.fh * c) - g.fw
     most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>MAX_CHUNK)

@@ -163,7 +163,8 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
             if whole:
                 memset(acc, 0, task.rows * MAX_NR * sizeof(int32_t))
-                p.slots.gemm_s32(task.rows, n, &shape, strip, p.panels + (task.group * p.wide + j) * p.deep, acc, MAX_NR)
+                p.slots.gemm_s32(task.rows, n, &shape, strip, p.panels + (task.group * p.wide + j) * p.deep, acc,
+                                 MAX_NR)
             else:
                 accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
             channel = task.group * p.columns + j

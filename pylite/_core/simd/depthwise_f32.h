@@ -20,8 +20,8 @@ static void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s
 
 /* Channels j .. j + LANES, or `part` if that is less, of n output pixels; `kept` taps, any number where that is 0. */
 static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
-                                                             ptrdiff_t n, ptrdiff_t step, VECTOR bias, VECTOR low, VECTOR high,
-                                                             float *y, ptrdiff_t c) {
+                                                             ptrdiff_t n, ptrdiff_t step, VECTOR bias,
+                                                             VECTOR low, VECTOR high, float *y, ptrdiff_t c) {
   const int taps = kept ? kept : s->taps;
   const float *at[16];
   VECTOR w[16];
