@@ -1,4 +1,6 @@
 """Ops that run other subgraphs: IF, WHILE, STABLEHLO_COMPOSITE, STABLEHLO_CASE, one inside the other."""
+import signal
+
 import numpy as np
 import pytest
 
@@ -274,6 +276,25 @@ def test_a_failure_inside_names_every_node():
     for options in ({}, {"guard_bands": True}):
         with pytest.raises(RuntimeError, match=r"node 0 WHILE failed: .*node 0 GATHER failed"):
             run(loop_of(gather_out_of_range).build(), np.array([5], np.int32), np.zeros(2, np.float32), **options)
+
+
+def test_a_loop_without_an_end_can_be_interrupted():
+    def nothing(m):
+        m.subgraph("body")
+        n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (2,))
+        m.inputs([n, x])
+        m.outputs([n, x])
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            run(loop_of(nothing).build(), np.array([1], np.int32), np.zeros(2, np.float32))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_subgraphs_that_do_not_fit():

@@ -4,6 +4,7 @@ A callee is (program, failure, ins, outs): a Program; a function that makes the 
 the bytes of its inputs (None where nothing reads them) and of its outputs.  The caller's arrays are bytes too, first
 the inputs, then the outputs, None where absent.
 """
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memmove
@@ -15,6 +16,11 @@ from pylite._core.simd cimport pl_pool
 
 cdef void *address(array) except? NULL:
     return <void *><size_t>array.__array_interface__["data"][0]
+
+
+cdef enum:
+    MAX_DIMS = 16
+    PATIENCE = 1 << 16      # turns of a loop between two looks at the keyboard
 
 
 cdef struct Move:
@@ -137,7 +143,7 @@ cdef class While(Nested):
     cdef Moves enter, leave, back, aside
     cdef Block test, body
     cdef const uint8_t *go_on
-    cdef object kept
+    cdef object kept, interrupt
 
     def __init__(self, test, body, *arrays):
         ins, outs = body[2:]
@@ -160,11 +166,26 @@ cdef class While(Nested):
         self.go_on = <const uint8_t *>address(self.kept)
         self.fn = <kernel_fn>run_while
 
+    def explain(self, int status):
+        interrupt, self.interrupt = self.interrupt, None
+        if interrupt is not None:
+            raise interrupt         # nobody's failure
+        return Nested.explain(self, status)
+
 
 cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     cdef int status
+    cdef size_t turns = 0
     move(self.enter)
     while True:
+        turns += 1
+        if turns % PATIENCE == 0:       # a loop without an end can be stopped from the keyboard
+            with gil:
+                try:
+                    PyErr_CheckSignals()
+                except BaseException as interrupt:
+                    self.interrupt = interrupt
+                    return 1
         self.ran = 0
         status = run_block(self.test, pool)
         if status:
@@ -202,10 +223,6 @@ cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
     if status == 0:
         self.flag[0] = 1
     return status
-
-
-cdef enum:
-    MAX_DIMS = 16
 
 
 cdef struct Form:               # of an array: what must be equal for its bytes to be copied
