@@ -2,6 +2,8 @@
 import os
 from math import prod
 
+import numpy as np
+
 from pylite.node import Call, Scratch
 from pylite.ops.elementwise import infer_same, raw
 from pylite.ops.filling import sizes
@@ -56,16 +58,24 @@ register("LOCAL_RESPONSE_NORMALIZATION", types=["float32 -> float32"], infer=inf
 
 
 # ---- random numbers ----------------------------------------------------------------------------------------------
-def seeds(node):
-    """The two seeds, of which the low 32 bits count; where both are 0, different ones each time."""
-    o = node.options
-    if o.seed == o.seed2 == 0:
-        return [int.from_bytes(os.urandom(8), "little") for _ in range(2)]
-    return [wrap32(seed) & 0xFFFFFFFFFFFFFFFF for seed in (o.seed, o.seed2)]
+def generator(node):
+    """The state of the node's generator, which outlives a lowering: uint32, key and counter.
+
+    The two seeds give them, of which the low 32 bits count; where both are 0, they are different each time.
+    """
+    kept = node.host.shared.setdefault("generators", {}) if node.host is not None else {}
+    key = node.host.subgraph.index if node.host is not None else 0, node.index
+    if key not in kept:
+        o = node.options
+        seeds = np.array([wrap32(o.seed), wrap32(o.seed2)], np.int64)
+        if not seeds.any():
+            seeds = np.frombuffer(os.urandom(16), np.int64)
+        kept[key] = np.array([*seeds[:1].view(np.uint32), 0, 0, *seeds[1:].view(np.uint32)], np.uint32)
+    return kept[key]
 
 
 def lower_random(node):
-    return Call("scanning.Uniform", *seeds(node), node.outputs[0].flat, node.name == "RANDOM_STANDARD_NORMAL")
+    return Call("scanning.Uniform", generator(node), node.outputs[0].flat, node.name == "RANDOM_STANDARD_NORMAL")
 
 
 for _name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
@@ -83,7 +93,7 @@ def infer_multinomial(node):
 def lower_multinomial(node):
     logits, y = node.inputs[0], node.outputs[0]
     sums = Scratch((logits.shape[1],), "float64")
-    return Call("scanning.Multinomial", *seeds(node), logits, raw(y), sums, y.shape[1], y.dtype == "int64")
+    return Call("scanning.Multinomial", generator(node), logits, raw(y), sums, y.shape[1], y.dtype == "int64")
 
 
 register("MULTINOMIAL", types=["float32 int32 -> int32|int64"], infer=infer_multinomial, lower=lower_multinomial,

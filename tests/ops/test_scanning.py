@@ -78,6 +78,26 @@ def test_multinomial(out, samples):
         np.testing.assert_array_equal(got, want)
 
 
+def test_the_generator_goes_on_where_shapes_depend_on_data():
+    import pylite
+    from tests.resources import peer
+    m = ModelBuilder()
+    shape, y = m.tensor("shape", (1,), "int32"), m.tensor("y", (None,), "float32")
+    m.operator("RANDOM_UNIFORM", [shape], [y], seed=5)
+    m.inputs([shape])
+    m.outputs([y])
+    results = []
+    for module in (pylite, peer()):
+        interpreter = module.Interpreter(model_content=m.build())
+        interpreter.allocate_tensors()
+        for n in (3, 5, 3):
+            interpreter.set_tensor(0, np.array([n], np.int32))
+            interpreter.invoke()
+            results.append(interpreter.get_tensor(1))
+    for got, want in zip(results[:3], results[3:], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_without_seeds_every_interpreter_draws_its_own():
     import pylite
     m = ModelBuilder()

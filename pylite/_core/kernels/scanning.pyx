@@ -160,26 +160,17 @@ cdef int reverse_sequence(ReverseSequence self, pl_pool *pool) noexcept nogil:
 
 
 # ---- random numbers ----------------------------------------------------------------------------------------
-cdef class Random(Kernel):
-    """A generator that goes on from run to run: Philox with the two seeds (uint64) as key and upper counter."""
-    cdef uint32_t key[2]
-    cdef uint32_t counter[4]
+cdef class Uniform(Kernel):
+    """y: float32 in [0, 1), or with `normal` of the standard normal distribution.
 
-    cdef int start(self, uint64_t seed, uint64_t seed2) except -1:
-        self.key[0], self.key[1] = <uint32_t>seed, <uint32_t>(seed >> 32)
-        self.counter[0] = self.counter[1] = 0
-        self.counter[2], self.counter[3] = <uint32_t>seed2, <uint32_t>(seed2 >> 32)
-        return 0
-
-
-cdef class Uniform(Random):
-    """y: float32 in [0, 1), or with `normal` of the standard normal distribution."""
+    state: (6,) uint32, key and counter of Philox, which go on from run to run.
+    """
+    cdef uint32_t[::1] state
     cdef float[::1] y
     cdef bint normal
 
-    def __init__(self, uint64_t seed, uint64_t seed2, float[::1] y, bint normal):
-        self.start(seed, seed2)
-        self.y, self.normal = y, normal
+    def __init__(self, uint32_t[::1] state, float[::1] y, bint normal):
+        self.state, self.y, self.normal = state, y, normal
         self.fn = <kernel_fn>uniform
 
 
@@ -188,8 +179,8 @@ cdef int uniform(Uniform self, pl_pool *pool) noexcept nogil:
     cdef float pair[2]
     cdef Py_ssize_t i, j, n = self.y.shape[0]
     for i in range(0, n, 4):
-        pl_philox(self.key, self.counter, bits)
-        pl_skip(self.counter, 1)
+        pl_philox(&self.state[0], &self.state[2], bits)
+        pl_skip(&self.state[2], 1)
         for j in range(min(<Py_ssize_t>4, n - i)):
             if not self.normal:
                 self.y[i + j] = pl_unit_f32(bits[j])
@@ -200,20 +191,22 @@ cdef int uniform(Uniform self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef class Multinomial(Random):
+cdef class Multinomial(Kernel):
     """y[b, i] = a class drawn with the probabilities whose logarithms are logits[b], up to a constant.
 
-    logits: (batches, classes) float32; y: (batches, samples) as bytes, of int32 or int64; sums: (classes,) float64.
+    state: as for Uniform; logits: (batches, classes) float32; y: (batches, samples) as bytes, of int32 or int64;
+    sums: (classes,) float64.
     """
+    cdef uint32_t[::1] state
     cdef const float[:, ::1] logits
     cdef uint8_t[::1] y
     cdef double[::1] sums
     cdef Py_ssize_t samples
     cdef bint wide
 
-    def __init__(self, uint64_t seed, uint64_t seed2, const float[:, ::1] logits, uint8_t[::1] y, double[::1] sums,
+    def __init__(self, uint32_t[::1] state, const float[:, ::1] logits, uint8_t[::1] y, double[::1] sums,
                  Py_ssize_t samples, bint wide):
-        self.start(seed, seed2)
+        self.state = state
         self.logits, self.y, self.sums, self.samples, self.wide = logits, y, sums, samples, wide
         self.fn = <kernel_fn>multinomial
 
@@ -223,8 +216,8 @@ cdef int multinomial(Multinomial self, pl_pool *pool) noexcept nogil:
     cdef uint32_t bits[4]
     cdef Py_ssize_t b, i, used = 4, classes = self.logits.shape[1], low, high, middle
     cdef double total, wanted, most
-    memcpy(counter, self.counter, sizeof(counter))
-    pl_skip(self.counter, <uint64_t>self.logits.shape[0] * ((self.samples + 3) // 4 * 4) * 2 * 256)
+    memcpy(counter, &self.state[2], sizeof(counter))
+    pl_skip(&self.state[2], <uint64_t>self.logits.shape[0] * ((self.samples + 3) // 4 * 4) * 2 * 256)
     for b in range(self.logits.shape[0]):
         most = -3.4028234663852886e38
         for i in range(classes):
@@ -237,7 +230,7 @@ cdef int multinomial(Multinomial self, pl_pool *pool) noexcept nogil:
             self.sums[i] = total
         for i in range(self.samples):
             if used == 4:
-                pl_philox(self.key, counter, bits)
+                pl_philox(&self.state[0], counter, bits)
                 pl_skip(counter, 1)
                 used = 0
             wanted = pl_unit_f64(bits[used], bits[used + 1]) * total
