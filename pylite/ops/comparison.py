@@ -4,8 +4,8 @@ from struct import pack
 import numpy as np
 
 from pylite.node import Call
-from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
-from pylite.ops.wide import BINARY, wide_binary
+from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized
+from pylite.ops.wide import BINARY, wide_binary, wide_unary
 from pylite.quantization import common_scale, quantize_multiplier
 from pylite.registry import register
 from pylite.tables import bytes_of
@@ -23,8 +23,6 @@ def lower_comparison(node):
         return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a
-    if a.dtype == "float32":
-        return binary(node, f"{op}_f32", operands=(a, b))
     code = BINARY[op] - BINARY["less"]
     if a.dtype in ("int8", "uint8"):
         require_quantized(node, a, b)
@@ -39,7 +37,7 @@ def lower_comparison(node):
 
 
 def lower_logical(node):
-    return binary(node, "and_bool" if node.name == "LOGICAL_AND" else "or_bool")
+    return wide_binary(node, "and" if node.name == "LOGICAL_AND" else "or")
 
 
 _ORDERED = [f"{t} {t} -> bool" for t in NUMBERS]
@@ -51,5 +49,5 @@ for _name, _versions, _reference in (
              types=_EQUAL if _name in ("EQUAL", "NOT_EQUAL") else _ORDERED)
 for _name, _reference in (("LOGICAL_AND", np.logical_and), ("LOGICAL_OR", np.logical_or)):
     register(_name, types=["bool bool -> bool"], infer=infer_broadcast, lower=lower_logical, reference=_reference)
-register("LOGICAL_NOT", types=["bool -> bool"], infer=infer_same, lower=lambda node: unary(node, "not_bool"),
+register("LOGICAL_NOT", types=["bool -> bool"], infer=infer_same, lower=lambda node: wide_unary(node, "not"),
          reference=np.logical_not)

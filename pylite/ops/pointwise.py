@@ -17,6 +17,8 @@ _MIN = {"int8": -128, "int16": -(2**15)}
 
 def lower_unary(op):
     def lower(node):
+        if node.inputs[0].dtype == "float32" and op in ("sin", "cos"):
+            return unary(node, "sin_f32", pack("i", op == "cos"))
         if node.inputs[0].dtype == "float32" and op != "sign":
             return unary(node, f"{op}_f32")
         return wide_unary(node, op)

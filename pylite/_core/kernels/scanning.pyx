@@ -1,5 +1,5 @@
 """Kernels that go along an axis in order, or along a stream of random bits."""
-from libc.math cimport exp, isfinite
+from libc.math cimport exp, isfinite, sqrtf
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -283,4 +283,76 @@ cdef int random_bits(RandomBits self, pl_pool *pool) noexcept nogil:
         if counter[0] == 0:
             counter[1] += 1
     self.later[2], self.later[3] = counter[0], counter[1]
+    return 0
+
+
+# ---- sound, and rotations ------------------------------------------------------------------------------------
+cdef class Project(Kernel):
+    """y[r, j] = sum w[j, i] x[r, i], added up in float64.  x: (rows, n), y: (rows, m) float32; w: (m, n) float64."""
+    cdef const float[:, ::1] x
+    cdef const double[:, ::1] w
+    cdef float[:, ::1] y
+
+    def __init__(self, const float[:, ::1] x, const double[:, ::1] w, float[:, ::1] y):
+        self.x, self.w, self.y = x, w, y
+        self.fn = <kernel_fn>project
+
+
+cdef int project(Project self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t r, i, j
+    cdef double total
+    for r in range(self.y.shape[0]):
+        for j in range(self.y.shape[1]):
+            total = 0
+            for i in range(self.w.shape[1]):
+                total += self.w[j, i] * self.x[r, i]
+            self.y[r, j] = <float>total
+    return 0
+
+
+cdef class Hadamard(Kernel):
+    """Each row of y by the Hadamard matrix of its length n, a power of two, over sqrt(n).  y: (rows, n) float32."""
+    cdef float[:, ::1] y
+
+    def __init__(self, float[:, ::1] y):
+        self.y = y
+        self.fn = <kernel_fn>hadamard
+
+
+cdef int hadamard(Hadamard self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t r, i, j, half, n = self.y.shape[1]
+    cdef float a, b, share = 1 / sqrtf(<float>n)
+    cdef float *row
+    for r in range(self.y.shape[0]):
+        row = &self.y[r, 0]
+        half = 1
+        while half < n:
+            i = 0
+            while i < n:
+                for j in range(i, i + half):
+                    a, b = row[j], row[j + half]
+                    row[j], row[j + half] = a + b, a - b
+                i += 2 * half
+            half *= 2
+        for j in range(n):
+            row[j] *= share
+    return 0
+
+
+cdef class RequireWithin(Kernel):
+    """Fails when the magnitude of an element of x, float32, is above `most`."""
+    ERRORS = {1: "a difference is larger than the tolerance"}
+    cdef const float[::1] x
+    cdef float most
+
+    def __init__(self, const float[::1] x, float most):
+        self.x, self.most = x, most
+        self.fn = <kernel_fn>require_within
+
+
+cdef int require_within(RequireWithin self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(self.x.shape[0]):
+        if self.x[i] > self.most or self.x[i] < -self.most:
+            return 1
     return 0

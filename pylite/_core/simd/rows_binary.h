@@ -42,14 +42,6 @@ ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 
-/* ---- truth ---- */
-BINARY_ROW(less_f32, float, float, uint8_t, none_p, a < b)
-BINARY_ROW(less_equal_f32, float, float, uint8_t, none_p, a <= b)
-BINARY_ROW(equal_f32, float, float, uint8_t, none_p, a == b)
-BINARY_ROW(not_equal_f32, float, float, uint8_t, none_p, a != b)
-ARITHMETIC(and_bool, uint8_t, none_p, (a != 0) & (b != 0))
-ARITHMETIC(or_bool, uint8_t, none_p, (a != 0) | (b != 0))
-
 /* ---- float16, computed in float32 ---- */
 ARITHMETIC(add_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) + pl_from_half(b), p.low, p.high)))
 ARITHMETIC(mul_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) * pl_from_half(b), p.low, p.high)))

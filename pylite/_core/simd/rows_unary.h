@@ -46,25 +46,25 @@ UNARY_FLOAT(floor_f32, floorf(x))
 UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(log_f32, pl_log(x))
-/* Reduced to a quarter turn in float64, which is exact enough below PL_TURNS_MAX; beyond, the C library. */
-#define UNARY_TURNING(name, quarter, function) \
-  static void name(size_t n, const void *vx, void *vy, const void *vp) { \
-    const float *x = vx; \
-    float *y = vy; \
-    for (size_t i = 0; i < n; i += 64) { \
-      const size_t m = n - i < 64 ? n - i : 64; \
-      int near = 1; \
-      for (size_t j = 0; j < m; j++) near &= fabsf(x[i + j]) < PL_TURNS_MAX; \
-      if (near) \
-        PL_INDEPENDENT \
-        for (size_t j = 0; j < m; j++) y[i + j] = pl_sin_shifted(x[i + j], quarter); \
-      else \
-        for (size_t j = 0; j < m; j++) y[i + j] = (float)function((double)x[i + j]); \
-    } \
+/* sin(x + quarter pi / 2), reduced to a quarter turn in float64, which is exact enough below PL_TURNS_MAX; beyond that,
+ * by the C library */
+typedef struct { int32_t quarter; } turn_p;
+static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
+  const float *x = vx;
+  float *y = vy;
+  turn_p p;
+  memcpy(&p, vp, sizeof p);
+  for (size_t i = 0; i < n; i += 64) {
+    const size_t m = n - i < 64 ? n - i : 64;
+    int near = 1;
+    for (size_t j = 0; j < m; j++) near &= fabsf(x[i + j]) < PL_TURNS_MAX;
+    if (near)
+      PL_INDEPENDENT
+      for (size_t j = 0; j < m; j++) y[i + j] = pl_sin_shifted(x[i + j], p.quarter);
+    else
+      for (size_t j = 0; j < m; j++) y[i + j] = (float)(p.quarter ? cos((double)x[i + j]) : sin((double)x[i + j]));
   }
-UNARY_TURNING(sin_f32, 0, sin)
-UNARY_TURNING(cos_f32, 1, cos)
-UNARY_ROW(not_bool, uint8_t, uint8_t, none_p, x == 0)
+}
 
 /* ---- float16, computed in float32 ---- */
 #define UNARY_HALF(name, expression) \

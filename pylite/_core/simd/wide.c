@@ -149,20 +149,37 @@ static void binary_float(int op, size_t n, const double *va, size_t as, const do
     case SQUARED_DIFFERENCE: PAIR((double)(float)(a - b) * (float)(a - b));
   }
 }
-/* comparisons of int32, the commonest ones that come here */
-#define PAIR_INT32(op) \
-  for (size_t i = 0; i < n; i++) y[i] = (uint8_t)(a[i] op (bs ? b[i] : *b)); \
-  break
+/* The commonest cases, without the detour: comparisons of float32 and int32, AND and OR of truth values. */
 #if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("tree-vectorize")))
+#define VECTORISED __attribute__((optimize("tree-vectorize")))
+#else
+#define VECTORISED
 #endif
-static void compare_int32(int op, size_t n, const int32_t *restrict a, const int32_t *restrict b, size_t bs,
-                          uint8_t *restrict y) {
-  switch (op) {
-    case LESS: PAIR_INT32(<);
-    case LESS_EQUAL: PAIR_INT32(<=);
-    case EQUAL: PAIR_INT32(==);
-    default: PAIR_INT32(!=);
+#define EACH_PAIR(expression) \
+  if (bs) { \
+    for (size_t i = 0; i < n; i++) { const T a = va[i], b = vb[i]; y[i] = (uint8_t)(expression); } \
+  } else { \
+    for (size_t i = 0; i < n; i++) { const T a = va[i], b = *vb; y[i] = (uint8_t)(expression); } \
+  } \
+  break
+#define COMPARE(name, TYPE) \
+  VECTORISED static void name(int op, size_t n, const TYPE *restrict va, const TYPE *restrict vb, size_t bs, \
+                              uint8_t *restrict y) { \
+    typedef TYPE T; \
+    switch (op) { \
+      case LESS: EACH_PAIR(a < b); \
+      case LESS_EQUAL: EACH_PAIR(a <= b); \
+      case EQUAL: EACH_PAIR(a == b); \
+      default: EACH_PAIR(a != b); \
+    } \
+  }
+COMPARE(compare_int32, int32_t)
+COMPARE(compare_float32, float)
+VECTORISED static void both_or_either(int op, size_t n, const uint8_t *va, const uint8_t *vb, size_t bs, uint8_t *y) {
+  typedef uint8_t T;
+  switch (op) { /* y may be an operand */
+    case AND: EACH_PAIR((a != 0) & (b != 0));
+    default: EACH_PAIR((a != 0) | (b != 0));
   }
 }
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
@@ -173,9 +190,11 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   char *y = vy;
   const size_t size = (size_t)from->size, as = a_step != 0, bs = b_step != 0;
   block ba, bb, v;
-  if (p.x_type == INT32 && as && p.op >= LESS && p.op <= NOT_EQUAL) {
-    compare_int32(p.op, n, va, vb, bs, vy);
-    return;
+  if (as) {
+    const int compares = p.op >= LESS && p.op <= NOT_EQUAL;
+    if (compares && p.x_type == TYPE_INT32) return compare_int32(p.op, n, va, vb, bs, vy);
+    if (compares && p.x_type == TYPE_FLOAT32) return compare_float32(p.op, n, va, vb, bs, vy);
+    if (p.x_type == TYPE_BOOL && (p.op == AND || p.op == OR)) return both_or_either(p.op, n, va, vb, bs, vy);
   }
   if (!as) from->load(1, a, &ba);
   if (!bs) from->load(1, b, &bb);
