@@ -17,7 +17,7 @@ from pylite import quantization as q
 HEADERS = Path(__file__).resolve().parent.parent / "pylite" / "_core" / "simd"
 COMPILER = os.environ.get("CC", "cc").split()
 SOURCE = """
-#include "rounding.h"
+#include "fixed16.h"
 #define LOOP(name, type, expression) \\
   void name(long n, const type *a, const int32_t *b, const int32_t *c, int32_t *y) { \\
     for (long i = 0; i < n; i++) y[i] = expression; }
@@ -39,6 +39,13 @@ LOOP(exp_q3_16, int32_t, pl_exp_q(a[i], 3, 16))
 LOOP(tanh_q3_16, int32_t, pl_tanh_q(a[i], 3, 16))
 LOOP(tanh_q6_16, int32_t, pl_tanh_q(a[i], 6, 16))
 LOOP(logistic_q3_16, int32_t, pl_logistic_q(a[i], 3, 16))
+LOOP(fx16_logistic_q3, int32_t, fx16_logistic(a[i], fx16_format(3)))
+LOOP(fx16_tanh_q0, int32_t, fx16_tanh(a[i], fx16_format(1)))
+LOOP(wide_tanh_q0, int32_t, pl_tanh_q(a[i], 0, 16))
+LOOP(fx16_tanh_q3, int32_t, fx16_tanh(a[i], fx16_format(4)))
+LOOP(fx16_tanh_q5, int32_t, fx16_tanh(a[i], fx16_format(6)))
+LOOP(wide_tanh_q5, int32_t, pl_tanh_q(a[i], 5, 16))
+LOOP(fx16_tanh_q6, int32_t, fx16_tanh(a[i], fx16_format(7)))
 LOOP(tanh_q4, int32_t, pl_tanh_q(a[i], 4, 32))
 LOOP(logistic_q4, int32_t, pl_logistic_q(a[i], 4, 32))
 LOOP(recip1p, int32_t, pl_recip1p(a[i], 32))
@@ -300,3 +307,11 @@ def test_div(c, a, b, scale):
     assert c("div_q", [a, a], [b, b], [m, e]) == [expected, expected]
     if a and 0 <= k <= 31:
         assert abs(expected - a / b * scale) <= 0.51
+
+
+def test_functions_in_16_bit_lanes(c):
+    """Every value."""
+    values = np.arange(-(2**15), 2**15)
+    assert c("fx16_logistic_q3", values) == c("logistic_q3_16", values)
+    for m, wide in ((0, "wide_tanh_q0"), (3, "tanh_q3_16"), (5, "wide_tanh_q5"), (6, "tanh_q6_16")):
+        assert c(f"fx16_tanh_q{m}", values) == c(wide, values), m

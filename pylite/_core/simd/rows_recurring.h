@@ -1,5 +1,5 @@
 /* Recurrent layers of integers; included by rows.c alone. */
-#include "rounding.h"
+#include "fixed16.h"
 
 static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) {
   const int left = e > 0 ? e : 0, right = e < 0 ? -e : 0;
@@ -33,21 +33,15 @@ static void norm_s16(int n, const int16_t *scale, const int32_t *bias, int32_t m
 }
 
 static void logistic_q3(int n, const int16_t *x, int16_t *y) {
+  const fx16_q q = fx16_format(3);
   PL_INDEPENDENT
-  for (int i = 0; i < n; i++) y[i] = (int16_t)pl_logistic_q(x[i], 3, 16);
+  for (int i = 0; i < n; i++) y[i] = fx16_logistic(x[i], q);
 }
 
-#define TANH_Q(M) \
-  static void tanh_q##M(int n, const int16_t *x, int16_t *y) { \
-    PL_INDEPENDENT \
-    for (int i = 0; i < n; i++) y[i] = (int16_t)pl_tanh_q(x[i], M, 16); \
-  }
-TANH_Q(0) TANH_Q(1) TANH_Q(2) TANH_Q(3) TANH_Q(4) TANH_Q(5) TANH_Q(6)
-
 static void tanh_qm(int n, int m, const int16_t *x, int16_t *y) {
-  static void (*const with[])(int, const int16_t *, int16_t *) = {tanh_q0, tanh_q1, tanh_q2, tanh_q3,
-                                                                   tanh_q4, tanh_q5, tanh_q6};
-  with[m](n, x, y);
+  const fx16_q q = fx16_format(m + 1);
+  PL_INDEPENDENT
+  for (int i = 0; i < n; i++) y[i] = fx16_tanh(x[i], q);
 }
 
 static void cell_s16(int n, const int16_t *in, const int16_t *f, const int16_t *g, int shift, int16_t *c) {
