@@ -53,6 +53,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
       }
     }
   }
+  __asm__("" : "+m"(low), "+m"(high)); /* in memory until here: the loop needs the registers */
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++)
     shift[v] = bias ? load_upto(bias + v * LANES, whole ? LANES : n - v * LANES) : SPLAT(0.0f);
