@@ -56,19 +56,21 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
 
 def _live(rounded, firsts, lasts):
     """(largest sum of sizes alive at one step, for each block the largest such sum while it lives)"""
-    steps = int(lasts.max()) + 2
-    delta = np.zeros(steps, np.int64)
-    np.add.at(delta, firsts, rounded)
-    np.add.at(delta, lasts + 1, -rounded)
-    alive = np.cumsum(delta)
+    alive = np.zeros(int(lasts.max()) + 2, np.int64)
     breadth = np.empty(len(rounded), np.int64)
-    cdef const int64_t[::1] level = alive
+    cdef int64_t[::1] level = alive
+    cdef const int64_t[::1] size = rounded
     cdef const int64_t[::1] a = firsts
     cdef const int64_t[::1] b = lasts
     cdef int64_t[::1] out = breadth
     cdef Py_ssize_t i, t
     cdef int64_t top
     with nogil:
+        for i in range(out.shape[0]):
+            level[a[i]] += size[i]
+            level[b[i] + 1] -= size[i]
+        for t in range(1, level.shape[0]):
+            level[t] += level[t - 1]
         for i in range(out.shape[0]):
             top = 0
             for t in range(a[i], b[i] + 1):

@@ -289,6 +289,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     Returns (weights, parameters).
     """
     cdef int16_t order[4 * PL_MAX_TAPS]
+    cdef ptrdiff_t place[4 * PL_MAX_TAPS]       # of each tap in its block
     cdef int fh = w.shape[1], fw = w.shape[2]
     cdef Py_ssize_t c = w.shape[3], b, i, t, at, channel, nr = slots.dw8.nr
     if fh * fw > PL_MAX_TAPS:
@@ -305,6 +306,8 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef uint8_t[::1] bytes = packed
     cdef int16_t[::1] words = packed.view(np.int16) if wide else None
     cdef int32_t[:, ::1] rows = parameters
+    for t in range(taps):
+        place[t] = t // slots.dw8.kr * nr * slots.dw8.kr + t % slots.dw8.kr
     for b in range(blocks):
         for i in range(nr):
             channel = slots.dw8.order[i] if slots.dw8.order != NULL else i
@@ -316,7 +319,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
                 if order[t] >= 0:
                     value = <int8_t>(values[order[t], channel] ^ flip)
                     total += value
-                    at = ((b * (taps // slots.dw8.kr) + t // slots.dw8.kr) * nr + i) * slots.dw8.kr + t % slots.dw8.kr
+                    at = b * taps * nr + i * slots.dw8.kr + place[t]
                     if wide:
                         words[at] = value - w_zero
                     else:
