@@ -10,7 +10,7 @@ import numpy as np
 
 from pylite.node import Call, Scratch, Temporary
 from pylite.ops.complex import _LOCAL
-from pylite.ops.elementwise import raw, require_quantized
+from pylite.ops.elementwise import raw, require_quantized, task
 from pylite.ops.filling import filled
 from pylite.registry import register
 from pylite.schema import flex
@@ -119,10 +119,10 @@ def lower_mfcc(node):
     magnitudes = Temporary(node, (rows, bins), "float32")
     bands = Temporary(node, (rows, channels), "float32", 1)
     return [Call("elementwise.Unary", "sqrt_f32", x.size, raw(x), raw(magnitudes)),
-            Call("scanning.Project", magnitudes.view(), filters, bands.view()),
+            task("project", rows, 0, (bins, channels), magnitudes, filters, bands),
             Call("elementwise.Unary", "clamp_f32", bands.size, raw(bands), raw(bands), pack("2f", 1e-12, float("inf"))),
             Call("elementwise.Unary", "log_f32", bands.size, raw(bands), raw(bands)),
-            Call("scanning.Project", bands.view(), cosines, y.view((rows, count)))]
+            task("project", rows, 0, (channels, count), bands, cosines, y)]
 
 
 register("Mfcc", types=["float32 int32 -> float32"], infer=infer_mfcc, lower=lower_mfcc)
@@ -143,7 +143,8 @@ def lower_verify(node):
              Call("elementwise.Binary", "sub_f32", (y.size,), raw(y), (1,), raw(wanted), (1,), raw(y), _OPEN)]
     options = flex.decode(node.operator.custom_options, node.name)
     if options.get("log_if_failed"):
-        calls.append(Call("scanning.RequireWithin", y.flat, float(options.get("tolerance", 0)) * float(x.scale)))
+        calls.append(task("require_within", y.size, 0, (), y,
+                          reals=(float(options.get("tolerance", 0)) * float(x.scale),)))
     return calls
 
 
@@ -158,7 +159,7 @@ def lower_rotation(node):
     if size & size - 1 or not x.shape or x.shape[-1] % size:
         raise node.error(f"of shape {list(x.shape)} cannot be rotated {size} elements at a time, which must be a power "
                          "of two that divides the last dimension", x)
-    return [Call("movement.Copy", x, y), Call("scanning.Hadamard", y.view((y.size // size, size)))]
+    return [Call("movement.Copy", x, y), task("hadamard", y.size // size, 1 + 4096 // size, (size,), y)]
 
 
 register("aeq.hadamard_rotation", types=["float32 -> float32"], infer=lambda node: [node.inputs[0].shape],

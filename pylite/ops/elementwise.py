@@ -2,9 +2,10 @@
 from struct import error, pack
 
 import numpy as np
+from numpy import ndarray
 
 from pylite import shapes, tables
-from pylite.node import Call
+from pylite.node import Call, Value
 
 SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
 
@@ -91,6 +92,13 @@ def _longer(shape, *operands):
             shape, others, strides, view, repeated)
     (_, a_strides, left), (_, b_strides, right) = operands
     return shape, a_strides, b_strides, left, right
+
+
+def task(name, rows, grain, numbers, *arrays, reals=()):
+    """The Call that runs a task of simd/scanning.h over `rows` rows; arrays: Values, Scratch or numpy arrays."""
+    arrays = [raw(a) if isinstance(a, Value) else a.reshape(-1).view("uint8") if isinstance(a, ndarray) else a
+              for a in arrays]
+    return Call("scanning.Task", name, rows, grain, numbers, reals, *arrays)
 
 
 def flip(dtype):

@@ -8,8 +8,8 @@ import numpy as np
 
 from pylite import shapes
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.node import Alias, Call, Constant
-from pylite.ops.elementwise import raw
+from pylite.node import Alias, Constant
+from pylite.ops.elementwise import task
 from pylite.ops.moves import INDICES, MOVABLE, axis_of, copy, integers, movable
 from pylite.ops.padding import region, repeated
 from pylite.registry import register
@@ -112,7 +112,7 @@ def lower_broadcast_args(node):
             raise node.error(str(problem), a) from None
     item = y.itemsize
     tail = y.view((a.nbytes,), offset=b.nbytes - a.nbytes, dtype="uint8")
-    return [copy(b.flat, y.flat), Call("indexing.BroadcastArgs", raw(a), tail, item)]
+    return [copy(b.flat, y.flat), task("broadcast_sizes", a.size, 0, (item,), a, tail)]
 
 
 register("BROADCAST_ARGS", types=["int32 int32 -> int32", "int64 int64 -> int64"], infer=infer_broadcast_args,
@@ -141,9 +141,8 @@ def lower_reverse_sequence(node):
                          f"indices along axis {batch}, reversed along axis {seq}", lengths)
     p, q = sorted((seq, batch))
     inner = prod(x.shape[q + 1:]) * x.itemsize
-    shape = prod(x.shape[:p]), x.shape[p], prod(x.shape[p + 1:q]), x.shape[q], inner
-    return Call("scanning.ReverseSequence", shape, p == seq, lengths.itemsize, raw(x), raw(lengths),
-                raw(y))
+    numbers = x.shape[p], prod(x.shape[p + 1:q]), x.shape[q], inner, p == seq, lengths.itemsize
+    return task("reverse_sequence", prod(x.shape[:p]), 0, numbers, x, lengths, y)
 
 
 register("REVERSE_SEQUENCE", types=movable(f"T {INDICES} -> T"), infer=lambda node: [node.inputs[0].shape],

@@ -67,7 +67,7 @@ def box(shape, array_strides, box_strides):
 def components(shape, depth):
     """An index for each of the first `depth` axes of an array of `shape`."""
     strides = contiguous_strides(shape)
-    return [(i, shape[i] - 1, strides[i]) for i in range(depth)]
+    return [(i, shape[i] - 1, strides[i], -1) for i in range(depth)]
 
 
 def depth_of(node, indices, array_shape):
@@ -150,7 +150,7 @@ def lower_dynamic_update(node):
     """The update where `start` says, moved so far that it lies inside; over x itself where that is possible."""
     x, update, start, y = *node.inputs, node.outputs[0]
     strides = contiguous_strides(x.shape)
-    where = [(i, n - m, s) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
+    where = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
     return scatter(y, start, update, [], where, box(update.shape, strides, contiguous_strides(update.shape)), "clamp",
                    "", b"\0", raw(x), inplace=(y, x))
 
@@ -178,7 +178,7 @@ def lower_one_hot(node):
     axis = one_hot_axis(node)
     outer, inner, depth = prod(x.shape[:axis]), prod(x.shape[axis:]), y.shape[axis]
     vectors = [(outer, inner, 0, depth * inner), (inner, 1, 0, 1)]
-    return [filled(y, off), scatter(y, x, on, vectors, [(0, depth - 1, inner)], [], "skip")]
+    return [filled(y, off), scatter(y, x, on, vectors, [(0, depth - 1, inner, -1)], [], "skip")]
 
 
 register("ONE_HOT", types=movable(f"{INDICES} int32 T T -> T"), infer=infer_one_hot, lower=lower_one_hot)
@@ -189,7 +189,7 @@ def segment(node, count, op, start):
     """Rows of x combined by their segments' numbers; `start` is what a segment without rows has."""
     x, ids, y = node.inputs[0], node.inputs[1], node.outputs[0]
     run = prod(x.shape[len(ids.shape):])
-    return [filled(y, start), scatter(y, ids, x, [(ids.size, 1, run, 0)], [(0, count - 1, run)], [(run, 1, 1)],
+    return [filled(y, start), scatter(y, ids, x, [(ids.size, 1, run, 0)], [(0, count - 1, run, -1)], [(run, 1, 1)],
                                       "skip negative", *combining(op, y.dtype))]
 
 
@@ -269,7 +269,7 @@ def lower_gather(node):
     shape, offset, others, kept, start, size, vector = gather_plan(node)
     steps, x_steps = contiguous_strides(shape), contiguous_strides(x.shape)
     vectors, component = index_vectors(indices, vector, [steps[i] for i in others])
-    where = [(k * component, x.shape[i] - size[i], x_steps[i]) for k, i in enumerate(start)]
+    where = [(k * component, x.shape[i] - size[i], x_steps[i], -1) for k, i in enumerate(start)]
     return gather(x, indices, y, vectors, where, box(*(tuple(steps[i] for i in at) for steps, at in (
         (size, kept), (x_steps, kept), (steps, offset)))), "clamp")
 

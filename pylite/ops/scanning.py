@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
-from pylite.node import Call, Scratch
-from pylite.ops.elementwise import infer_same, raw
+from pylite.node import Scratch
+from pylite.ops.elementwise import infer_same, task
 from pylite.ops.filling import sizes
 from pylite.ops.moves import axis_of
 from pylite.quantization import wrap32
@@ -15,8 +15,9 @@ from pylite.registry import register
 def lower_cumsum(node):
     x, y = node.inputs[0], node.outputs[0]
     axis = axis_of(node, int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape), x)
-    shape = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:])
-    return Call("scanning.CumSum", x.dtype, shape, raw(x), raw(y), node.options.exclusive, node.options.reverse)
+    numbers = (("float32", "int32", "int64").index(x.dtype), x.shape[axis], prod(x.shape[axis + 1:]),
+               node.options.exclusive, node.options.reverse, x.itemsize)
+    return task("cumsum", prod(x.shape[:axis]), 1 + 32768 // max(numbers[1] * numbers[2], 1), numbers, x, y)
 
 
 register("CUMSUM", types=[f"{t} int32 -> {t}" for t in ("float32", "int32", "int64")], infer=infer_same,
@@ -32,19 +33,22 @@ def infer_top_k(node):
 
 def lower_top_k(node):
     x, (values, indices) = node.inputs[0], node.outputs
-    n, k = x.shape[-1], values.shape[-1]
-    return Call("scanning.TopK", x.dtype, prod(x.shape[:-1]), n, k, x.itemsize,
-                indices.itemsize, raw(x), raw(values), raw(indices), Scratch((k, 2), "int64"))
+    k = values.shape[-1]
+    numbers = _KEYS.index(x.dtype), x.shape[-1], k, x.itemsize, indices.itemsize
+    return task("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, Scratch((16 * k,), "uint8"))
+
+
+_KEYS = ("float32", "int8", "uint8", "int16", "int32", "int64")     # as in simd/scanning.h
 
 
 register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,
-         types=[f"{t} int16|int32 -> {t} int16|int32" for t in ("float32", "int8", "uint8", "int16", "int32", "int64")])
+         types=[f"{t} int16|int32 -> {t} int16|int32" for t in _KEYS])
 
 
 def lower_local_response(node):
     x, y, o = node.inputs[0], node.outputs[0], node.options
-    rows = x.size // max(x.shape[-1], 1), x.shape[-1]
-    return Call("scanning.LocalResponse", x.view(rows), y.view(rows), o.radius, o.bias, o.alpha, o.beta)
+    n = x.shape[-1]
+    return task("local_response", x.size // n, 1 + 2048 // n, (n, o.radius), x, y, reals=(o.bias, o.alpha, o.beta))
 
 
 def infer_local_response(node):
@@ -75,7 +79,8 @@ def generator(node):
 
 
 def lower_random(node):
-    return Call("scanning.Uniform", generator(node), node.outputs[0].flat, node.name == "RANDOM_STANDARD_NORMAL")
+    y = node.outputs[0]
+    return task("uniform", 1, 0, (y.size, node.name == "RANDOM_STANDARD_NORMAL"), generator(node), y)
 
 
 for _name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
@@ -92,8 +97,8 @@ def infer_multinomial(node):
 
 def lower_multinomial(node):
     logits, y = node.inputs[0], node.outputs[0]
-    sums = Scratch((logits.shape[1],), "float64")
-    return Call("scanning.Multinomial", generator(node), logits, raw(y), sums, y.shape[1], y.dtype == "int64")
+    numbers = *logits.shape, y.shape[1], y.dtype == "int64"
+    return task("multinomial", 1, 0, numbers, generator(node), logits, y, Scratch((8 * logits.shape[1],), "uint8"))
 
 
 register("MULTINOMIAL", types=["float32 int32 -> int32|int64"], infer=infer_multinomial, lower=lower_multinomial,
@@ -109,8 +114,8 @@ def infer_random_bits(node):
 
 def lower_random_bits(node):
     state, later, bits = node.inputs[0], *node.outputs
-    words = [value.view((value.nbytes // 4,), dtype="uint32") for value in (state, later, bits)]
-    return Call("scanning.RandomBits", *words, node.options.algorithm == "THREEFRY")
+    numbers = state.nbytes // 4, bits.nbytes // 4, node.options.algorithm == "THREEFRY"
+    return task("random_bits", 1, 0, numbers, state, later, bits)
 
 
 register("STABLEHLO_RNG_BIT_GENERATOR", types=["uint64 -> uint64 int32|uint32|int64|uint64"], infer=infer_random_bits,

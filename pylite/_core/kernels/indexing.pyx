@@ -1,4 +1,6 @@
 """Kernels that choose, gather, scatter and combine elements of any type."""
+import numpy as np
+
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -33,15 +35,21 @@ cdef struct Walk:           # nested loops over up to three operands; steps in b
     Py_ssize_t total
 
 
-cdef int fill(Walk *walk, axes, tuple items) except -1:
-    """Take over `axes`, tuples (size, steps of the operands in elements), whose elements have `items` bytes."""
+cdef table(rows, Py_ssize_t columns):
+    """A list of tuples of numbers as an array, (rows, columns) int64."""
+    if len(rows) > MAX_DIMS:
+        raise ValueError(f"{len(rows)} dimensions; at most {MAX_DIMS} can be walked over")
+    return np.array(rows, np.int64).reshape(-1, columns)
+
+
+cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
+    """Take over `axes`, tuples (size, steps of the operands in elements), whose elements have a, b and c bytes."""
+    cdef const int64_t[:, ::1] rows = table(axes, operands + 1)
     cdef Py_ssize_t i
-    if len(axes) > MAX_DIMS:
-        raise ValueError(f"{len(axes)} dimensions; at most {MAX_DIMS} can be walked over")
-    walk.n, walk.total = len(axes), 1
-    for i, (size, *steps) in enumerate(axes):
-        steps = [step * item for step, item in zip(steps, items, strict=True)] + [0, 0]
-        walk.size[i], walk.a[i], walk.b[i], walk.c[i] = size, steps[0], steps[1], steps[2]
+    walk.n, walk.total = <int>rows.shape[0], 1
+    for i in range(walk.n):
+        walk.size[i], walk.a[i], walk.b[i] = rows[i, 0], rows[i, 1] * a, rows[i, 2] * b
+        walk.c[i] = rows[i, 3] * c if operands > 2 else 0
         walk.total *= walk.size[i]
     return 0
 
@@ -91,7 +99,7 @@ cdef class Select(Kernel):
         self.n, self.cs, self.xs, self.ys = axes[-1] if axes else (1, 0, 0, 0)
         self.xs *= item
         self.ys *= item
-        fill(&self.walk, axes[:-1], (1, item, item))
+        fill(&self.walk, axes[:-1], 3, 1, item, item)
         self.fn = <kernel_fn>select
 
 
@@ -126,8 +134,8 @@ cdef class Boxes(Kernel):
 
     array, boxes, indices: bytes; item: of an element; width: of an index.
     vectors: (size, step in indices, in boxes, in array) for each axis over which there are vectors of indices.
-    components: (index step, limit, array step) of each component of a vector: it may be 0 .. limit.  To cut boxes, a
-    fourth number says along which axis of the box it goes (-1: none), and the limit is the array's.
+    components: (index step, limit, array step, -1) of each component of a vector: it may be 0 .. limit.  To cut boxes,
+    the last number says along which axis of the box it goes (-1: none), and the limit is the array's.
     shape: (size, array step, boxes step) of a box's axes.  Steps count elements.
     policy: what an index outside does, see POLICIES.
     """
@@ -144,21 +152,20 @@ cdef class Boxes(Kernel):
 
     cdef int prepare(self, const uint8_t[::1] indices, Py_ssize_t width, Py_ssize_t item, vectors, components, shape,
                      str policy) except -1:
+        cdef const int64_t[:, ::1] rows = table(components, 4)
         cdef Py_ssize_t i
         self.indices, self.width, self.item, self.policy = indices, width, item, POLICIES[policy]
-        self.components = len(components)
-        if self.components > MAX_DIMS:
-            raise ValueError(f"vectors of {self.components} indices; at most {MAX_DIMS}")
-        for i, (component, limit, step, *axis) in enumerate(components):
-            self.component[i], self.limit[i], self.step[i] = component * width, limit, step * item
-            self.axis[i] = axis[0] if axis else -1
-        fill(&self.vectors, vectors, (width, item, item))
+        self.components = <int>rows.shape[0]
+        for i in range(self.components):
+            self.component[i], self.limit[i] = rows[i, 0] * width, rows[i, 1]
+            self.step[i], self.axis[i] = rows[i, 2] * item, <int>rows[i, 3]
+        fill(&self.vectors, vectors, 3, width, item, item)
         self.run, self.run_a, self.run_b = 1, item, item
         if shape:
             self.run, self.run_a, self.run_b = shape[-1]
             self.run_a *= item
             self.run_b *= item
-        fill(&self.box, shape[:-1], (item, item))
+        fill(&self.box, shape[:-1], 2, item, item, 0)
         return 0
 
 
@@ -371,7 +378,7 @@ cdef class Accumulate(Kernel):
         self.n, self.xs, self.ys = row
         self.xs *= x_item
         self.ys *= y_item
-        fill(&self.walk, axes, (x_item, y_item))
+        fill(&self.walk, axes, 2, x_item, y_item, 0)
         self.fn = <kernel_fn>accumulate
 
 
@@ -400,32 +407,4 @@ cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
                 self.row(count, y + j * self.ys, 1, block, 1, y + j * self.ys, &self.p[0])
                 j += count
         advance(&self.walk, index, offset)
-    return 0
-
-
-cdef class BroadcastArgs(Kernel):
-    """y, sizes of dimensions as one operand has them, becomes what they are broadcast with x, the other's.
-
-    x, y: bytes of int32 or int64; width: of a size.
-    """
-    ERRORS = {1: "the two shapes cannot be broadcast together"}
-    cdef const uint8_t[::1] x
-    cdef uint8_t[::1] y
-    cdef Py_ssize_t width
-
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, Py_ssize_t width):
-        self.x, self.y, self.width = x, y, width
-        self.fn = <kernel_fn>broadcast_args
-
-
-cdef int broadcast_args(BroadcastArgs self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef int64_t a, b
-    for i in range(0, self.x.shape[0] // self.width):
-        a = load(&self.x[i * self.width], self.width)
-        b = load(&self.y[i * self.width], self.width)
-        if b == 1:
-            memcpy(&self.y[i * self.width], &self.x[i * self.width], self.width)
-        elif a != 1 and a != b:
-            return 1
     return 0

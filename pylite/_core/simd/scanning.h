@@ -1,9 +1,20 @@
-/* Loops of scanning.pyx that are the same for several types. */
+/* What scanning.pyx runs: each task walks over the rows begin .. end - 1 of its arrays. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+/* p: arrays; n: whole numbers; f: real ones; each task says which.  status: an error, see scanning.pyx. */
+typedef struct {
+  void *p[6];
+  int64_t n[8];
+  double f[4];
+  int status;
+} pl_task;
+#define TASK(name) static void name(pl_task *t, ptrdiff_t begin, ptrdiff_t end)
+#define P(T, i) ((T *)t->p[i])
+
+/* ---- CUMSUM ---- */
 /* y[i] = x[0] + ... + x[i] over n elements, each a run of `inner`; step: the run after, which may lie before;
  * exclusive: without x[i].  type: 0 float, 1 int32, 2 int64; steps in elements. */
 #define PL_CUMSUM(T) { \
@@ -99,17 +110,6 @@ static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *hea
   }
 }
 
-/* y = x (bias + alpha s)^-beta, s the sum of squares of the channels from c - radius to c + radius */
-static void pl_local_response(size_t n, ptrdiff_t radius, float bias, float alpha, float beta, const float *x,
-                              float *y) {
-  for (ptrdiff_t c = 0; c < (ptrdiff_t)n; c++) {
-    ptrdiff_t end = c + radius + 1 < (ptrdiff_t)n ? c + radius + 1 : (ptrdiff_t)n;
-    float sum = 0;
-    for (ptrdiff_t i = c > radius ? c - radius : 0; i < end; i++) sum += x[i] * x[i];
-    y[c] = x[c] * powf(bias + alpha * sum, -beta);
-  }
-}
-
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */
 static void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
   uint32_t k0 = key[0], k1 = key[1], c[4];
@@ -166,3 +166,171 @@ static void pl_normal(uint32_t a, uint32_t b, float out[2]) {
   out[0] = sinf(v) * r;
   out[1] = cosf(v) * r;
 }
+
+/* ---- the tasks ---- */
+/* p: x, y; n: type, length, inner, exclusive, reverse, bytes of an element */
+TASK(cumsum) {
+  const int64_t *n = t->n, step = n[4] ? -n[2] : n[2];
+  for (ptrdiff_t i = begin; i < end; i++) {
+    ptrdiff_t at = (i * n[1] + (n[4] ? n[1] - 1 : 0)) * n[2] * n[5];
+    if (n[1]) pl_cumsum((int)n[0], (size_t)n[1], (size_t)n[2], step, (int)n[3], P(char, 0) + at, P(char, 1) + at);
+  }
+}
+/* p: x, values, indices, heap of k; n: type, length, k, bytes of an element, of an index */
+TASK(top_k) {
+  const int64_t *n = t->n, k = n[2];
+  pl_ranked *heap = P(pl_ranked, 3);
+  for (ptrdiff_t row = begin; row < end; row++) {
+    const char *x = P(char, 0) + row * n[1] * n[3];
+    pl_top_k((int)n[0], (size_t)n[1], (size_t)k, x, heap);
+    for (ptrdiff_t i = 0; i < k; i++) {
+      memcpy(P(char, 1) + (row * k + i) * n[3], x + heap[i].index * n[3], (size_t)n[3]);
+      if (n[4] == 2) P(int16_t, 2)[row * k + i] = (int16_t)heap[i].index;
+      else P(int32_t, 2)[row * k + i] = (int32_t)heap[i].index;
+    }
+  }
+}
+/* y = x (bias + alpha s)^-beta, s the sum of squares of the channels from c - radius to c + radius;
+ * p: x, y; n: channels, radius; f: bias, alpha, beta */
+TASK(local_response) {
+  const ptrdiff_t n = t->n[0], radius = t->n[1];
+  for (ptrdiff_t row = begin; row < end; row++) {
+    const float *x = P(float, 0) + row * n;
+    for (ptrdiff_t c = 0; c < n; c++) {
+      ptrdiff_t last = c + radius + 1 < n ? c + radius + 1 : n;
+      float sum = 0;
+      for (ptrdiff_t i = c > radius ? c - radius : 0; i < last; i++) sum += x[i] * x[i];
+      P(float, 1)[row * n + c] = x[c] * powf((float)t->f[0] + (float)t->f[1] * sum, -(float)t->f[2]);
+    }
+  }
+}
+/* y[o, p, m, q] = x with the first lengths[b] elements along one of p and q turned round, b: the index along the other;
+ * p: x, lengths, y; n: p, m, q, bytes of an element, p is the one that is turned round, bytes of a length */
+TASK(reverse_sequence) {
+  const int64_t *n = t->n;
+  for (ptrdiff_t o = begin; o < end; o++)
+    for (ptrdiff_t p = 0; p < n[0]; p++)
+      for (ptrdiff_t m = 0; m < n[1]; m++)
+        for (ptrdiff_t q = 0; q < n[2]; q++) {
+          const ptrdiff_t b = n[4] ? q : p, along = n[4] ? p : q;
+          const int64_t length = n[5] == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b];
+          if (length < 0 || length > n[n[4] ? 0 : 2]) {
+            t->status = 1;
+            return;
+          }
+          const ptrdiff_t from = along < length ? length - 1 - along : along;
+          const ptrdiff_t at = ((o * n[0] + p) * n[1] + m) * n[2] + q;
+          const ptrdiff_t source = ((o * n[0] + (n[4] ? from : p)) * n[1] + m) * n[2] + (n[4] ? q : from);
+          memcpy(P(char, 2) + at * n[3], P(char, 0) + source * n[3], (size_t)n[3]);
+        }
+}
+/* y, sizes of dimensions as one operand has them, becomes what they are broadcast with x, the other's;
+ * p: x, y; n: bytes of a size */
+TASK(broadcast_sizes) {
+  for (ptrdiff_t i = begin; i < end; i++) {
+    const int64_t a = t->n[0] == 4 ? P(int32_t, 0)[i] : P(int64_t, 0)[i];
+    const int64_t b = t->n[0] == 4 ? P(int32_t, 1)[i] : P(int64_t, 1)[i];
+    if (b == 1) memcpy(P(char, 1) + i * t->n[0], P(char, 0) + i * t->n[0], (size_t)t->n[0]);
+    else if (a != 1 && a != b) t->status = 2;
+  }
+}
+/* float32 in [0, 1), or of the standard normal distribution; p: key and counter, y; n: elements of y, normal */
+TASK(uniform) {
+  uint32_t *state = P(uint32_t, 0), bits[4];
+  float *y = P(float, 1), pair[2];
+  for (ptrdiff_t i = 0; i < t->n[0]; i += 4) {
+    pl_philox(state, state + 2, bits);
+    pl_skip(state + 2, 1);
+    for (int j = 0; j < 4 && i + j < t->n[0]; j++) {
+      if (t->n[1] && j % 2 == 0) pl_normal(bits[j], bits[j + 1], pair);
+      y[i + j] = t->n[1] ? pair[j % 2] : pl_unit_f32(bits[j]);
+    }
+  }
+}
+/* classes drawn with the probabilities whose logarithms are logits, up to a constant;
+ * p: key and counter, logits, y, room for as many doubles as classes; n: batches, classes, samples, y is int64 */
+TASK(multinomial) {
+  uint32_t *state = P(uint32_t, 0), counter[4], bits[4];
+  const float *logits = P(float, 1);
+  double *sums = P(double, 3);
+  const int64_t classes = t->n[1], samples = t->n[2];
+  int used = 4;
+  memcpy(counter, state + 2, sizeof counter);
+  pl_skip(state + 2, (uint64_t)t->n[0] * (uint64_t)((samples + 3) / 4 * 4) * 2 * 256);
+  for (int64_t b = 0; b < t->n[0]; b++, logits += classes) {
+    double most = -3.4028234663852886e38, total = 0;
+    for (int64_t i = 0; i < classes; i++)
+      if (isfinite(logits[i]) && logits[i] > most) most = logits[i];
+    for (int64_t i = 0; i < classes; i++) {
+      if (isfinite(logits[i])) total += exp(logits[i] - most);
+      sums[i] = total;
+    }
+    for (int64_t i = 0; i < samples; i++, used += 2) {
+      if (used == 4) {
+        pl_philox(state, counter, bits);
+        pl_skip(counter, 1);
+        used = 0;
+      }
+      const double wanted = pl_unit_f64(bits[used], bits[used + 1]) * total;
+      int64_t low = 0, high = classes;
+      while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (wanted < sums[middle]) high = middle;
+        else low = middle + 1;
+      }
+      if (t->n[3]) P(int64_t, 2)[b * samples + i] = low;
+      else P(int32_t, 2)[b * samples + i] = (int32_t)low;
+    }
+  }
+}
+/* p: state, the later state, bits; n: uint32 in a state (4 or 6), in bits; 1 for Threefry, 0 for Philox */
+TASK(random_bits) {
+  uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
+  const int upper = t->n[0] == 6 ? 4 : 0, width = t->n[2] ? 2 : 4;
+  uint32_t key[2] = {state[0], state[1]}, counter[4] = {state[2], state[3], state[upper], state[upper + 1]};
+  memcpy(later, state, (size_t)t->n[0] * 4);
+  for (int64_t i = 0; i < t->n[1]; i += width) {
+    if (t->n[2]) pl_threefry(key, counter, out);
+    else pl_philox(key, counter, out);
+    for (int j = 0; j < width && i + j < t->n[1]; j++) P(uint32_t, 2)[i + j] = out[j];
+    if (++counter[0] == 0) counter[1]++;
+  }
+  later[2] = counter[0];
+  later[3] = counter[1];
+}
+/* y[r, j] = sum w[j, i] x[r, i], added up in float64; p: x, w (float64), y; n: columns of w, rows of w */
+TASK(project) {
+  const int64_t n = t->n[0], m = t->n[1];
+  for (ptrdiff_t r = begin; r < end; r++)
+    for (int64_t j = 0; j < m; j++) {
+      double total = 0;
+      for (int64_t i = 0; i < n; i++) total += P(double, 1)[j * n + i] * P(float, 0)[r * n + i];
+      P(float, 2)[r * m + j] = (float)total;
+    }
+}
+/* each row of y by the Hadamard matrix of its length, a power of two, over its square root; p: y; n: length */
+TASK(hadamard) {
+  const int64_t n = t->n[0];
+  for (ptrdiff_t r = begin; r < end; r++) {
+    float *row = P(float, 0) + r * n;
+    for (int64_t half = 1; half < n; half *= 2)
+      for (int64_t i = 0; i < n; i += 2 * half)
+        for (int64_t j = i; j < i + half; j++) {
+          const float a = row[j], b = row[j + half];
+          row[j] = a + b;
+          row[j + half] = a - b;
+        }
+    for (int64_t j = 0; j < n; j++) row[j] *= 1 / sqrtf((float)n);
+  }
+}
+/* p: x, float32; f: the largest magnitude allowed */
+TASK(require_within) {
+  for (ptrdiff_t i = begin; i < end; i++)
+    if (fabs(P(float, 0)[i]) > t->f[0]) t->status = 3;
+}
+
+#define NAMED(name) {#name, name}
+typedef void (*pl_task_fn)(pl_task *t, ptrdiff_t begin, ptrdiff_t end);
+static const struct { const char *name; pl_task_fn run; } pl_tasks[] = {
+  NAMED(cumsum), NAMED(top_k), NAMED(local_response), NAMED(reverse_sequence), NAMED(broadcast_sizes), NAMED(uniform),
+  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(require_within), {NULL, NULL}};
