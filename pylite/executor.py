@@ -225,6 +225,8 @@ class Executor(Calls):
 
     def _variable(self, value):
         held = self.variables.get(value.index)
+        if NUMPY_DTYPES[value.dtype].hasobject:
+            raise TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
         if held is None or held.shape != value.shape:
             held = aligned(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
             self.variables[value.index] = held

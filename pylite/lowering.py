@@ -185,6 +185,8 @@ def _prepared(op, node, foldable):
         if not foldable:
             raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
         return _evaluate(op, node)
+    if len(shapes) != len(node.outputs):
+        raise node.error(f"has {len(node.outputs)} outputs where {len(shapes)} are computed")
     empty = True
     for value, shape in zip(node.outputs, shapes, strict=True):
         if value is not None:

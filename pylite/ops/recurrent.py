@@ -10,6 +10,8 @@ from pylite.ops.lstm_integer import scratch
 from pylite.registry import register
 
 INTEGER_WEIGHTS = ("int8", "uint8")
+# What the state, the biases, peepholes and normalization have for an input of that type.
+_TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int8", "int16", "int32", "int16")}
 # Where the operands of a gate are among an LSTM's: its weights of x and of h, peephole, bias, layer normalization.
 _GATES = ((1, 5, 9, 12, 20), (2, 6, 10, 13, 21), (3, 7, None, 14, 22), (4, 8, 11, 15, 23))
 _PROJECTION = 16
@@ -28,13 +30,26 @@ class Layer:
         self.h = h
         self.c = c
         last = gates[-1]
-        if last[0] is None or last[2] is None:
+        if last[0] is None or last[2] is None or not last[0].shape or not last[2].shape:
             raise node.error("lacks the weights of its output gate")
         self.cells = last[0].shape[0]
         self.outputs = last[2].shape[-1]
 
     def check(self, node, rows, depth, aux):
-        """Refuse operands of other shapes.  depth, aux: of the input's and the auxiliary input's rows."""
+        """Refuse operands of other shapes and types.  depth, aux: of the input's and the auxiliary input's rows."""
+        h_type, c_type, bias_type, vector_type = _TYPES[node.inputs[0].dtype]
+        wide = [(self.h, h_type), (self.c, c_type), (self.projection[1], bias_type)]
+        for _, _, _, peephole, bias, norm in self.gates:
+            wide += [(bias, bias_type), (norm, vector_type)]
+            if not self.hybrid:
+                wide.append((peephole, vector_type))
+        for value, dtype in wide:
+            if value is not None and value.dtype != dtype:
+                raise node.error(f"must be {dtype}, not {value.dtype}", value)
+        narrow = {value.dtype for gate in self.gates for value in (*gate[:3], self.projection[0])
+                  if value is not None and (len(value.shape) > 1 or value.dtype != "float32")}
+        if len(narrow) > 1:
+            raise node.error(f"has weights of several types: {', '.join(sorted(narrow))}")
         state = [(self.h, self.outputs)] + ([(self.c, self.cells)] if self.c is not None or len(self.gates) > 1 else [])
         for value, size in state:
             if value is None or value.kind != "variable":
@@ -61,7 +76,8 @@ class Layer:
 
     @property
     def hybrid(self):
-        return self.gates[-1][0].dtype in INTEGER_WEIGHTS
+        """Are the weights integers, and all else floats?"""
+        return self.h is not None and self.h.dtype == "float32" and self.gates[-1][0].dtype in INTEGER_WEIGHTS
 
 
 def lstm_layer(node, at=0, h=18, c=19, aux=None):

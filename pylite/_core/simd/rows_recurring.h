@@ -57,9 +57,9 @@ static void hidden_s8(int n, const int16_t *o, const int16_t *t, int32_t m, int 
 }
 
 static void filter_s16(int n, int steps, const int16_t *x, const int16_t *time, int16_t *memory, int32_t *sum) {
+  memmove(memory, memory + 1, ((size_t)n * steps - 1) * sizeof *memory); /* every filter's at once */
   for (int i = 0; i < n; i++, time += steps, memory += steps) {
     uint32_t total = 0;
-    memmove(memory, memory + 1, (steps - 1) * sizeof *memory);
     memory[steps - 1] = x[i];
     for (int k = 0; k < steps; k++) total += (uint32_t)(memory[k] * time[k]);
     sum[i] = (int32_t)total;
