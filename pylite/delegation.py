@@ -221,6 +221,25 @@ class Delegation:
         self.plan = plan
         self.executor.substitute(replace(self.original, operators=tuple(self.operators[i] for i in plan)))
 
+    def inside(self, index, values):
+        """Tell `values` the shapes of the tensors inside the partition of node `index`, where these are known."""
+        nodes = [Node(i, self.operators[i], values, self.executor) for i in self.parts[index][1].nodes]
+        known = self.values
+        if all(known[i].shape == values[i].shape for i in self.parts[index][1].inputs):
+            for node in nodes:
+                for i in node.operator.outputs:
+                    if i >= 0:
+                        values[i].shape, values[i].dtype = known[i].shape, known[i].dtype
+            return
+        for node in nodes:      # what comes in was sized while the graph ran
+            try:
+                shapes = self.executor.find(node.operator).infer(node)
+            except DataDependentError:
+                return
+            for value, shape in zip(node.outputs, shapes or (), strict=False):
+                if value is not None:
+                    value.shape = shape
+
     def _propagate(self):
         executor = self.executor
         lowering.check(executor.model, [self.original], find=executor.find)
@@ -237,16 +256,12 @@ class _PartOp(Hosted):
     def __init__(self, delegation, operator, part, name, kernel):
         super().__init__(f"node {operator.index} {DELEGATE} ({name})", kernel)
         self.delegation = delegation
-        self._tensors = {t for i in part.nodes for t in delegation.operators[i].outputs if t >= 0}
 
     def default_prepare(self, node):
         return None
 
     def infer(self, node):
         """Prepare the kernel; it sees the shapes of the partition's own tensors where those are known."""
-        known = self.delegation.values
-        if known is not None:
-            for index in self._tensors:
-                node.values[index].shape = known[index].shape
-                node.values[index].dtype = known[index].dtype
+        if self.delegation.values is not None:
+            self.delegation.inside(node.index, node.values)
         return super().infer(node)

@@ -120,6 +120,52 @@ def test_traces_equal_the_peers(library, trace, options):
     assert [line for line in ours if line != "data"] == [line for line in theirs if line != "data"]
 
 
+def around_unique():
+    """ADD, then UNIQUE, whose output has a shape that depends on data, then MUL, ABS, ADD."""
+    m = ModelBuilder()
+    x, a, u, b, n, c = (m.tensor(name, (4,)) for name in "xaubnc")
+    where = m.tensor("where", (4,), "int32")
+    m.operator("ADD", [x, x], [a])
+    m.operator("UNIQUE", [a], [u, where], idx_out_type="int32")
+    m.operator("MUL", [u, u], [b])
+    m.operator("ABS", [b], [n])
+    m.operator("ADD", [n, b], [c])
+    m.inputs([x])
+    m.outputs([c])
+    return m.build()
+
+
+def life_with_shapes_that_depend_on_data(make, load, library, options, take):
+    """(results, trace) of a delegate before and behind an operator of that kind."""
+    delegate = load(library, options)
+    i = make(model_content=around_unique(), experimental_delegates=[delegate])
+    i.allocate_tensors()
+    results = []
+    for numbers in ([1, 1, 2, 3], [1, 1, 2, 3], [1, 1, 1, 3], [1, 2, 3, 4], [1, 1, 1, 3, 2, 2], [1, 1, 1, 3, 2, 2]):
+        index = i.get_input_details()[0]["index"]
+        i.resize_tensor_input(index, [len(numbers)])
+        i.allocate_tensors()
+        i.set_tensor(index, np.array(numbers, np.float32))
+        i.invoke()
+        results.append(i.get_tensor(i.get_output_details()[0]["index"]).tolist())
+    del i
+    gc.collect()
+    del delegate
+    gc.collect()
+    return results, [line for line in take() if line != "data"]
+
+
+@pytest.mark.parametrize("options", [{"flags": 1}, {"flags": 3}, {"flags": 1, "handles": 1}, {"flags": 1, "dynamic": 1}])
+def test_traces_equal_the_peers_where_shapes_depend_on_data(library, trace, options):
+    peer = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
+
+    def make(**arguments):
+        return peer.Interpreter(
+            experimental_op_resolver_type=peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, **arguments)
+    assert (life_with_shapes_that_depend_on_data(pylite.Interpreter, pylite.load_delegate, library, options, trace)
+            == life_with_shapes_that_depend_on_data(make, peer.load_delegate, library, options, trace))
+
+
 def test_life(library, trace):
     ours = life(pylite.Interpreter, pylite.load_delegate, library, {}, trace)
     once = ["Prepare 0 1 2 3 4 5 6 7 8", "init 0 1 6 7", " ends 0 1 2 | 4 10", "init 4 5 8", " ends 1 5 6 10 | 11"]

@@ -97,9 +97,9 @@ class NativePart(NativeNode):
     def infer(self, node):
         known = self.delegation.values
         if known is not None:
+            self.delegation.inside(node.index, node.values)
             self.tables.sync(known)
-            for index in self._inside:
-                node.values[index].shape = known[index].shape
+            self.tables.sync([node.values[index] for index in self._inside])
         return super().infer(node)
 
     def close(self):
