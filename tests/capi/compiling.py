@@ -1,4 +1,5 @@
-"""Compiles plug-ins for tests, and skips where there is no compiler."""
+"""Compiles plug-ins for tests, and skips where there is no compiler; with the flags in CFLAGS, if any."""
+import os
 import shutil
 import subprocess
 
@@ -6,6 +7,8 @@ import pytest
 
 import pylite
 
+FLAGS = os.environ.get("CFLAGS", "").split()
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}  # without a sanitizer
 COMPILERS = {".c": ("gcc", "cc", "clang"), ".cc": ("g++", "c++", "clang++")}
 
 
@@ -21,13 +24,13 @@ def compiler(suffix=".c"):
 def compile_check(source, *flags):
     """Raises AssertionError with the compiler's words unless `source` (a path) compiles."""
     done = subprocess.run([compiler(source.suffix), "-fsyntax-only", "-I", pylite.get_include(), *flags, str(source)],
-                          capture_output=True, text=True)
+                          capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
 
 
 def build(source, library, *flags):
     """Compiles the file `source` to the shared library `library` and returns its path as a string."""
-    done = subprocess.run([compiler(source.suffix), "-O1", "-g", "-shared", "-fPIC", "-I", pylite.get_include(), *flags,
-                           str(source), "-o", str(library)], capture_output=True, text=True)
+    done = subprocess.run([compiler(source.suffix), "-O1", "-g", "-shared", "-fPIC", "-I", pylite.get_include(), *FLAGS,
+                           *flags, str(source), "-o", str(library)], capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return str(library)

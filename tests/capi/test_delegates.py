@@ -155,7 +155,8 @@ def life_with_shapes_that_depend_on_data(make, load, library, options, take):
     return results, [line for line in take() if line != "data"]
 
 
-@pytest.mark.parametrize("options", [{"flags": 1}, {"flags": 3}, {"flags": 1, "handles": 1}, {"flags": 1, "dynamic": 1}])
+@pytest.mark.parametrize("options", [{"flags": 1}, {"flags": 3}, {"flags": 1, "handles": 1},
+                                     {"flags": 1, "dynamic": 1}])
 def test_traces_equal_the_peers_where_shapes_depend_on_data(library, trace, options):
     peer = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 
