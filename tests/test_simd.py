@@ -7,7 +7,8 @@ import pytest
 
 from pylite import quantization
 from pylite._core import simd
-from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul
+from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, softmax
+from pylite._core.program import Program
 
 GUARD = 64
 
@@ -60,6 +61,8 @@ def draw_filter(rng, most=4):
     while True:
         fh, fw = rng.integers(1, most, 2) if rng.random() < 0.7 else (3, 3)
         size = tuple(map(int, rng.integers(1, 12, 2)))
+        if rng.random() < 0.4:      # lines that fill tiles, and more than one chunk of them
+            size = int(rng.integers(1, 5)), int(rng.choice([20, 33, 50, 150]))
         filter = (fh, fw, *rng.integers(1, 3, 4), rng.integers(0, fh), rng.integers(0, fw))
         if min(output_size(size, filter)) > 0:
             return size, tuple(map(int, filter))
@@ -128,7 +131,7 @@ def test_depthwise_q8(rung, seed):
     size, filter = draw_filter(rng, 6)
     if seed % 3 == 0:
         filter = (3, 3, *(1, 1) * 3) if seed % 2 else (3, 3, 2, 2, 1, 1, 1, 1)
-    c = int(rng.choice([1, 5, 8, 15, 16, 17, 40, 64, 65, 100, 200]))
+    c = int(rng.choice([1, 5, 8, 15, 16, 17, 24, 40, 64, 65, 96, 100, 144, 200, 320]))
     flip = int(rng.choice([0, 0x80]))
     x, w = draw_bytes(rng, (2, *size, c)), draw_bytes(rng, (c, *filter[:2], 1))
     x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
@@ -188,11 +191,11 @@ def test_conv_f32(rung, seed):
         np.testing.assert_array_equal(y.array, want)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_depthwise_f32(rung, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng)
-    c = int(rng.choice([1, 3, 16, 33, 70]))
+    c = int(rng.choice([1, 3, 4, 8, 16, 33, 70]))
     x = rng.integers(-9, 10, (2, *size, c)).astype(np.float32)
     w = rng.integers(-9, 10, (c, *filter[:2], 1)).astype(np.float32)
     want = np.clip(sums(x, w, filter, output_size(size, filter), c), -50, 100)
@@ -226,6 +229,35 @@ def test_conv16(rung, rule, seed):
     assert kernel.run(simd.Pool(3)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 17, 64, 65])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_softmax_8_together(rung, n, bits):
+    """Many short rows give what each of them does alone, also over their own memory."""
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 256, (37, n)).astype(np.uint8)
+    arguments = bits, 0x80, 1 << 30, 22, -240
+    y, alone = Guarded((37, n * bits // 8), np.uint8), np.zeros((37, n * bits // 8), np.uint8)
+    assert softmax.Softmax8(x, y.array, *arguments).run(simd.Pool(2)) == 0
+    y.check()
+    for row in range(37):
+        assert softmax.Softmax8(x[row:row + 1], alone[row:row + 1], *arguments).run() == 0
+    np.testing.assert_array_equal(y.array, alone)
+    if bits == 8:
+        assert softmax.Softmax8(x, x, *arguments).run() == 0
+        np.testing.assert_array_equal(x, alone)
+
+
+def test_profile():
+    """Every step has its time."""
+    x, y = np.zeros((5, 7), np.uint8), np.zeros((5, 7), np.uint8)
+    steps = Program([softmax.Softmax8(x, y, 8, 0x80, 1 << 30, 22, -240)] * 3)
+    times = np.full(3, -1, np.int64)
+    assert steps.profile(times) is None
+    assert (times >= 0).all()
+    with pytest.raises(ValueError, match="2 steps"):
+        steps.profile(times[:2])
 
 
 def test_ladder():
