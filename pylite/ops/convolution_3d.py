@@ -65,9 +65,8 @@ def lower_transpose(node):
 
 def _call(node, x, w, b, y, axes, layout):
     products.contents(node, w, "filter")
-    bias = products.contents(node, b, "bias")
     return Call("conv_float.Conv3D", x, y, Packed("conv_float.pack_3d", w, layout),
-                None if bias is None else bias.reshape(-1), axes, *products.float_range(node))
+                products.contents(node, b, "bias"), axes, *products.float_range(node))
 
 
 register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv)

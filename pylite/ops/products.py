@@ -44,10 +44,11 @@ def check_bias_scale(node, x, w, b, y):
 
 
 def contents(node, value, what):
-    """The array of an operand that is packed, None where it is absent."""
+    """The array of an operand that is packed, a bias as one row; None where it is absent."""
     if value is None:
         return None
-    return node.constant(node.inputs.index(value), what)
+    array = node.constant(node.inputs.index(value), what)
+    return array.reshape(-1) if what == "bias" else array
 
 
 def float_range(node):

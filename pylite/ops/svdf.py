@@ -36,7 +36,6 @@ def lower_svdf(node):
     for value in (features, time):
         products.contents(node, value, "weights")
     bias = products.contents(node, bias, "bias")
-    bias = None if bias is None else bias.reshape(-1)
     filters = features.shape[0]
     if x.dtype == "int8":
         return _lower_integer(node, x, features, time, bias, memory, y)
