@@ -119,3 +119,15 @@ def test_strings_in_a_loop_and_a_branch():
             inputs = [np.array([c]), np.array([n], np.int32), words]
             want = words[:2] if c else words[2:]
             assert run(pylite, model, inputs).tolist() == (want[::-1] if n % 2 else want).tolist()
+
+
+def test_fill():
+    m = ModelBuilder()
+    shape = m.constant("shape", np.array([2, 3], np.int32))
+    x, y = m.tensor("x", (), "string"), m.tensor("y", (2, 3), "string")
+    m.operator("FILL", [shape, x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    word = np.array(b"word", object)
+    for module in (pylite, peer()):
+        np.testing.assert_array_equal(run(module, m.build(), [word]), np.full((2, 3), b"word", object))
