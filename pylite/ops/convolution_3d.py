@@ -14,10 +14,11 @@ def _options(node):
     return pairs
 
 
-def _check(node, x, w, b, channels, filters):
+def _check(node, x, w, b, channel_axis):
     for value in (x, w):
         if len(value.shape) != 5:
             raise node.error("a volume and its filter have 5 dimensions", value)
+    channels, filters = w.shape[channel_axis], w.shape[7 - channel_axis]
     if x.shape[4] != channels:
         raise node.error(f"has {x.shape[4]} channels and the filter {channels}", x)
     if b is not None and b.size != filters:
@@ -26,7 +27,7 @@ def _check(node, x, w, b, channels, filters):
 
 def infer_conv(node):
     x, w = node.inputs[:2]
-    _check(node, x, w, node.input(2), w.shape[3], w.shape[4])
+    _check(node, x, w, node.input(2), 3)
     size = [shapes.window_output(n, taps, stride, dilation, node.options.padding) for n, taps, (stride, dilation)
             in zip(x.shape[1:4], w.shape[:3], _options(node), strict=True)]
     if min(size) < 0:
@@ -45,7 +46,7 @@ def lower_conv(node):
 
 def infer_transpose(node):
     wanted, w, x = node.inputs[:3]
-    _check(node, x, w, node.input(3), w.shape[4], w.shape[3])
+    _check(node, x, w, node.input(3), 4)
     shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
     if len(shape) != 5 or min(shape) < 0 or shape[0] != x.shape[0] or shape[4] != w.shape[3]:
         raise node.error(f"asks for the shape {list(shape)}, where {x.shape[0]} volumes of {w.shape[3]} channels come "

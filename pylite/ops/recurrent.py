@@ -218,8 +218,8 @@ def infer_both(node):
     forward, backward, x, aux, linked = (_both_lstm if "LSTM" in node.name else _both_rnn)(node)
     if len(x.shape) != 3:
         raise node.error("a sequence has 3 dimensions", x)
-    if aux is not None and aux.shape[:-1] != x.shape[:-1]:
-        raise node.error(f"its shape must begin with {list(x.shape[:-1])}, as that of {x!r}", aux)
+    if aux is not None and (aux.shape[:-1] != x.shape[:-1] or aux.dtype != x.dtype):
+        raise node.error(f"must be {x.dtype}, and its shape begin with {list(x.shape[:-1])}, as that of {x!r}", aux)
     _, rows = sequence(node, x, node.options.time_major)
     depth = aux.shape[-1] if aux is not None and linked else 0
     forward.check(node, rows, x.shape[-1], depth)
