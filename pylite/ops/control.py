@@ -69,29 +69,33 @@ def operands(values):
 
 # ---- IF, STABLEHLO_CASE, STABLEHLO_COMPOSITE: one of several callees, or the only one ---------------------------
 def branches(node):
-    """(the selecting Value or None, the Executors to choose from, the inputs for them)"""
+    """(the selecting Value or None, the inputs for the callees, their subgraphs)"""
     o = node.options
     if node.name == "STABLEHLO_COMPOSITE":
-        indices, inputs = [o.decomposition_subgraph_index], node.inputs
-    else:
-        indices = [o.then_subgraph_index, o.else_subgraph_index] if node.name == "IF" else o.branch_subgraph_indices
-        inputs = node.inputs[1:]
-        if node.inputs[0].size != 1:
-            raise node.error("chooses what to run, and must be one value", node.inputs[0])
-    which = None if node.name == "STABLEHLO_COMPOSITE" else node.inputs[0]
+        return None, node.inputs, [o.decomposition_subgraph_index]
+    return node.inputs[0], node.inputs[1:], (
+        [o.then_subgraph_index, o.else_subgraph_index] if node.name == "IF" else o.branch_subgraph_indices)
+
+
+def callees(node):
+    """The Executors that `node` chooses from."""
+    which, inputs, indices = branches(node)
+    if which is not None and which.size != 1:
+        raise node.error("chooses what to run, and must be one value", which)
     if any(value is None for value in inputs):
         raise node.error("an input is missing")
-    return which, [callee(node, i, inputs, node.outputs) for i in indices], inputs
+    return [callee(node, i, inputs, node.outputs) for i in indices]
 
 
 def infer_branch(node):
-    _, others, inputs = branches(node)
-    results = [result_shapes(other, [x.shape for x in inputs], constants(inputs)) for other in others]
+    inputs = branches(node)[1]
+    results = [result_shapes(other, [x.shape for x in inputs], constants(inputs)) for other in callees(node)]
     return results[0] if all(r is not None and r == results[0] for r in results) else None
 
 
 def lower_branch(node):
-    which, others, inputs = branches(node)
+    which, inputs, _ = branches(node)
+    others = callees(node)
 
     def make():
         arrays = operands([*inputs, *node.outputs])
@@ -102,13 +106,12 @@ def lower_branch(node):
 
 
 def evaluate_branch(node, *arrays):
-    which, others, _ = branches(node)
-    if which is None:
-        return others[0].call(arrays)
-    chosen = arrays[0].reshape(-1)[0]
-    if chosen.dtype == bool:
-        return others[0 if chosen else 1].call(arrays[1:])
-    return others[chosen if 0 <= chosen < len(others) else -1].call(arrays[1:])
+    which, inputs, indices = branches(node)
+    at = 0
+    if which is not None:
+        chosen = arrays[0].item()
+        at = int(not chosen) if which.dtype == "bool" else chosen if 0 <= chosen < len(indices) else -1
+    return node.host.callee(indices[at]).call(arrays[len(arrays) - len(inputs):])
 
 
 # ---- WHILE ---------------------------------------------------------------------------------------------------
@@ -153,12 +156,13 @@ def lower_while(node):
 
 
 def evaluate_while(node, *arrays):
-    test, body = loop(node)
+    test = node.host.callee(node.options.cond_subgraph_index)
+    body = node.host.callee(node.options.body_subgraph_index)
     while True:
         going_on, = test.call(arrays)
         if going_on.size != 1:
             raise node.error(f"the condition gives {going_on.size} values, not one")
-        if not going_on.reshape(-1)[0]:
+        if not going_on.item():
             return arrays
         arrays = body.call(arrays)
 

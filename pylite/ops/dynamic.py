@@ -27,10 +27,9 @@ def infer_unique(node):
 
 def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
-    dtype = node.outputs[1].dtype
-    _, first, inverse = np.unique(x, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return [x[first[order]], np.argsort(order)[inverse].astype(dtype).reshape(x.shape)]
+    found = {}
+    index = [found.setdefault(value, len(found)) for value in x.tolist()]
+    return [np.array(list(found), x.dtype), np.array(index, node.outputs[1].dtype)]
 
 
 register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"],
