@@ -69,7 +69,7 @@ def interpreter(library, model=None, **options):
 
 @pytest.mark.parametrize("options", [{}, {"flags": 1}, {"flags": 3}, {"each": 1}, {"handles": 1}, {"preview": 1},
                                      {"flags": 1, "handles": 1, "each": 1}, {"flags": 1, "dynamic": 1},
-                                     {"flags": 1, "dynamic": 1, "each": 1}])
+                                     {"flags": 1, "dynamic": 1, "each": 1}, {"flags": 1, "dynamic": 1, "handles": 1}])
 def test_results(library, options):
     i = interpreter(library, **options)
     i.allocate_tensors()

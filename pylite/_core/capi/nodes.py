@@ -150,6 +150,9 @@ class NativeNode:
         status = kernel.run()
         if status:
             raise failure(node, kernel.explain(status))
+        for value in node.outputs:      # which a delegate may have left in a buffer of its own
+            if value is not None and host.read_back(value.index):
+                raise failure(node, host.errors() or "CopyFromBufferHandle failed without saying why")
         own = dict(zip(tensors, arrays, strict=True))
         return [None if v is None else self._result(node, v, own.get(v.index)) for v in node.outputs]
 
