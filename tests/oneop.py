@@ -128,13 +128,13 @@ def _path(function):
 
 
 @functools.cache
-def _stored_file(path):
+def stored_file(path):
     return dict(np.load(path)) if path.exists() else {}
 
 
 def load_stored(function, dtype):
     """The stored cases of a test: [(model bytes, inputs, outputs)]."""
-    data = _stored_file(_path(function))
+    data = stored_file(_path(function))
     cases = []
     for case in range(STORED_CASES):
         key = f"{function.__name__}/{dtype}/{case}"
