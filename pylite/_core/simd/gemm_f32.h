@@ -78,6 +78,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
     for (int r = 0; r < rows;) { \
       if (rows - r >= MR) TILE_F32(MR, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
+      else if (rows - r >= 2) TILE_F32(2, V, whole); \
       else TILE_F32(1, V, whole); \
     } \
   }
