@@ -167,7 +167,7 @@ def _bytes(view):
 
 def _zeros(x, n):
     """n bytes of x's zero point."""
-    return np.full(n, x.zero_point & 0xFF, np.uint8)
+    return np.frombuffer(bytes((x.zero_point & 0xFF,)) * n, np.uint8)       # np.full takes twice as long
 
 
 def lower_window(node, x, w, b, y, part, window, transposed=False):
