@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from pylite.errors import PyliteError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import BAND, Banded, Packed, Scratch, Value, View
 
@@ -81,7 +82,12 @@ def bind(calls, storage, model):
                 a = model.pack(a)
             args.append(a)
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
-        kernels.append(make(*args))
+        try:
+            kernels.append(make(*args))
+        except ValueError as problem:       # arrays that do not fit, which no check before has found
+            if call.node is None or isinstance(problem, PyliteError):
+                raise
+            raise call.node.error(str(problem)) from problem
     return kernels
 
 

@@ -127,7 +127,7 @@ def _share_in_place(lowered, first, last):
         y, x = call.inplace
         old, new = x.root, y.root
         if (new is y and old is not new and old.data is None and old.kind == "temporary" and old not in kept
-                and last[old] == step and first[new] == step and old.nbytes == new.nbytes):
+                and last.get(old) == step and first.get(new) == step and old.nbytes == new.nbytes):
             last[old] = last.pop(new)
             del first[new]
             if new in kept:

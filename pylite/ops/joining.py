@@ -51,8 +51,16 @@ def taken_apart(node, x, outer, runs):
 
 
 # ---- CONCATENATION and PACK ----------------------------------------------------------------------------------
+def _all(node):
+    """The inputs, none of which may be absent."""
+    if None in node.inputs or not node.inputs:
+        raise node.error("an input is missing")
+    return node.inputs
+
+
 def infer_concatenation(node):
-    x, inputs = node.inputs[0], node.inputs
+    inputs = _all(node)
+    x = inputs[0]
     if node.options.fused_activation_function != "NONE":
         raise node.error(f"has the activation {node.options.fused_activation_function}, which nothing defines")
     if not x.shape and all(not value.shape for value in inputs):
@@ -79,7 +87,7 @@ register("CONCATENATION", versions=(1, 7), types=[f"{t} {t}* -> {t}" for t in MO
 
 
 def infer_pack(node):
-    x = node.inputs[0]
+    x = _all(node)[0]
     axis = axis_of(node, node.options.axis, len(x.shape) + 1, x)
     for value in node.inputs:
         if value.shape != x.shape:

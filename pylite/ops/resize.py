@@ -12,11 +12,12 @@ f32 = np.float32
 
 def infer_resize(node):
     x = node.inputs[0]
-    size = node.constant(1, "size").tolist()
+    size = node.constant(1, "size")
     if len(x.shape) != 4:
         raise node.error("resizing takes 4 dimensions (batch, height, width, channels)", x)
-    if not isinstance(size, list) or len(size) != 2 or min(size) < 0:
-        raise node.error(f"holds {size}, where a new height and width are due", node.inputs[1])
+    if size.shape != (2,) or size.min() < 0:
+        raise node.error(f"holds {size.tolist()}, where a new height and width are due", node.inputs[1])
+    size = size.tolist()
     n, h, w, c = x.shape
     if n and c and min(size) and not (h and w):
         raise node.error("has no pixels to resize", x)
