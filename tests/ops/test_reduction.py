@@ -186,3 +186,17 @@ def combine(m, name, dtype):
         m.operator(name, [a, b], [y])
     m.inputs([a, b])
     m.outputs([y if name else b])
+
+
+@pytest.mark.parametrize("n", [3, 7, 13, 49, 1000])
+def test_mean_of_equal_numbers(n):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2, n)), m.tensor("y", (2,))
+    m.operator("MEAN", [x, m.constant("axis", np.array([1], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.full((2, n), 15, np.float32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [15, 15]

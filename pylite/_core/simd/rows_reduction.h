@@ -97,8 +97,8 @@ REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;
-  const float share = g->sign / g->divisor;
-  for (size_t i = 0; i < c; i++) y[i] = acc[i] * share;
+  const float by = g->sign * g->divisor; /* divided, so that the mean of equal numbers is that number */
+  for (size_t i = 0; i < c; i++) y[i] = acc[i] / by;
 }
 PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
   return pl_clamp32(pl_mbqm32(sum - g->x_zero_sum, g->multiplier, g->exponent) + g->y_zero, g->low, g->high);
