@@ -4,27 +4,26 @@
  * STORE, SPLAT, MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which give the value where it is not a
  * number.  Every tile sums in the order of k, so results do not depend on its shape. */
 #include "simd.h"
-#include <string.h>
 
-/* The first n elements of a vector, 0 < n < LANES. */
+/* The first n elements of a vector, which may be all or none. */
 #ifndef LOAD_FIRST
-static inline VECTOR LOAD_FIRST(const float *p, ptrdiff_t n) {
+static __attribute__((noinline)) VECTOR LOAD_FIRST(const float *p, ptrdiff_t n) {
   float line[LANES] = {0};
-  memcpy(line, p, n * sizeof(float));
+  for (ptrdiff_t i = 0; i < n && i < LANES; i++) line[i] = p[i];
   return LOAD(line);
 }
-static inline void STORE_FIRST(float *p, VECTOR v, ptrdiff_t n) {
+static __attribute__((noinline)) void STORE_FIRST(float *p, VECTOR v, ptrdiff_t n) {
   float line[LANES];
   STORE(line, v);
-  memcpy(p, line, n * sizeof(float));
+  for (ptrdiff_t i = 0; i < n && i < LANES; i++) p[i] = line[i];
 }
 #endif
 static inline __attribute__((always_inline)) VECTOR load_upto(const float *p, ptrdiff_t n) {
-  return n >= LANES ? LOAD(p) : n > 0 ? LOAD_FIRST(p, n) : SPLAT(0.0f);
+  return __builtin_constant_p(n) && n == LANES ? LOAD(p) : LOAD_FIRST(p, n);
 }
 static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v, ptrdiff_t n) {
-  if (n >= LANES) STORE(p, v);
-  else if (n > 0) STORE_FIRST(p, v, n);
+  if (__builtin_constant_p(n) && n == LANES) STORE(p, v);
+  else STORE_FIRST(p, v, n);
 }
 
 static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_rows *shape,

@@ -14,8 +14,9 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #endif
 #define LOAD OF(loadu_ps)
 #if defined(__AVX512F__)
-#define LOAD_FIRST(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
-#define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define FIRST_LANES(n) (__mmask16)((n) >= LANES ? 0xffff : (n) > 0 ? (1u << (n)) - 1 : 0)
+#define LOAD_FIRST(p, n) _mm512_maskz_loadu_ps(FIRST_LANES(n), p)
+#define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, FIRST_LANES(n), v)
 #endif
 #define STORE OF(storeu_ps)
 #define SPLAT OF(set1_ps)
