@@ -142,6 +142,7 @@ def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     ("n", "negative dimension"),
     ("m", "not of this context"),
     ("d", "memory of its own"),
+    ("x", "changed the shape of an input"),
     ("y", "20 bytes"),
     ("g", "only for a delegate"),
     ("w", "lists tensor 99999"),

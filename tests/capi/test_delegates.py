@@ -31,6 +31,17 @@ def trace(library):
     return tracer(library)
 
 
+@pytest.fixture
+def peer():
+    """(Interpreter, load_delegate) of the peer without delegates of its own."""
+    module = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
+
+    def make(**arguments):
+        return module.Interpreter(
+            experimental_op_resolver_type=module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, **arguments)
+    return make, module.load_delegate
+
+
 def addmul(shape=(1, 4)):
     """Nine nodes: ADD and MUL, with two others in between."""
     m = ModelBuilder()
@@ -107,17 +118,49 @@ def life(make, load, library, options, take):
 
 @pytest.mark.parametrize("options", [{}, {"flags": 1}, {"flags": 3}, {"handles": 1}, {"preview": 1}, {"edit": 0},
                                      {"flags": 1, "handles": 1}, {"flags": 1, "dynamic": 1}])
-def test_traces_equal_the_peers(library, trace, options):
-    peer = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
-
-    def make(**arguments):
-        return peer.Interpreter(
-            experimental_op_resolver_type=peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, **arguments)
-    theirs = life(make, peer.load_delegate, library, options, trace)
+def test_traces_equal_the_peers(library, trace, peer, options):
+    theirs = life(*peer, library, options, trace)
     ours = life(pylite.Interpreter, pylite.load_delegate, library, options, trace)
     # The peer leaves the pointers of the last shape in place where a kernel is prepared again; here they are null, but
     # for those of dynamic tensors.
     assert [line for line in ours if line != "data"] == [line for line in theirs if line != "data"]
+
+
+def life_with_failures(make, load, library, options, take):
+    """The trace of a delegate that fails, and at which calls the caller learns of it."""
+    failed = []
+
+    def attempt(what, call):
+        try:
+            return call()
+        except (RuntimeError, ValueError):
+            failed.append(what)
+            return None
+    delegate = load(library, options)
+    i = attempt("make", lambda: make(model_content=addmul(), experimental_delegates=[delegate]))
+    if i is not None:
+        attempt("allocate", i.allocate_tensors)
+        for turn in ("first", "second"):
+            attempt(turn, lambda: run(i))
+        for detail in i.get_input_details():
+            i.resize_tensor_input(detail["index"], [2, 4])
+        attempt("allocate again", i.allocate_tensors)
+        attempt("third", lambda: run(i, np.vstack([X, X]), np.vstack([Y, Y])))
+    i = None
+    for _ in range(3):      # the error's traceback goes first
+        gc.collect()
+    delegate = None
+    for _ in range(3):
+        gc.collect()
+    return failed, [line for line in take() if line != "data"]
+
+
+@pytest.mark.parametrize("options", [
+    {"fail": "prepare"}, {"fail": "init"}, {"fail": "init", "flags": 1}, {"fail": "kernel"},
+    {"fail": "kernel", "flags": 1}, {"fail": "invoke"}, {"fail": "invoke", "flags": 1}, {"fail": "copy", "handles": 1}])
+def test_traces_equal_the_peers_when_a_step_fails(library, trace, peer, options):
+    assert (life_with_failures(pylite.Interpreter, pylite.load_delegate, library, options, trace)
+            == life_with_failures(*peer, library, options, trace))
 
 
 def around_unique():
@@ -157,14 +200,9 @@ def life_with_shapes_that_depend_on_data(make, load, library, options, take):
 
 @pytest.mark.parametrize("options", [{"flags": 1}, {"flags": 3}, {"flags": 1, "handles": 1},
                                      {"flags": 1, "dynamic": 1}])
-def test_traces_equal_the_peers_where_shapes_depend_on_data(library, trace, options):
-    peer = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
-
-    def make(**arguments):
-        return peer.Interpreter(
-            experimental_op_resolver_type=peer.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, **arguments)
+def test_traces_equal_the_peers_where_shapes_depend_on_data(library, trace, peer, options):
     assert (life_with_shapes_that_depend_on_data(pylite.Interpreter, pylite.load_delegate, library, options, trace)
-            == life_with_shapes_that_depend_on_data(make, peer.load_delegate, library, options, trace))
+            == life_with_shapes_that_depend_on_data(*peer, library, options, trace))
 
 
 def test_life(library, trace):

@@ -63,6 +63,10 @@ class NativeNode:
             raise OpError(f"{why + ' ' if why else ''}Node number {self.index} ({self.name}) failed to prepare."
                           f" ({node})")
         self._temporaries = self._audited(node, host.temporaries(self.index), "temporary")
+        for value in node.inputs:
+            if value is not None and value.tensor.data is None and value.kind != "variable" and (
+                    host.facts(value.index)[1] != value.shape):
+                raise node.error("its prepare() changed the shape of an input", value)
         shapes = [() if value is None else self._output(node, value) for value in node.outputs]
         return None if any(v is not None and host.facts(v.index)[2] == DYNAMIC for v in node.outputs) else shapes
 

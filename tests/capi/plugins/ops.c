@@ -73,6 +73,8 @@ static TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
       TfLiteTensor other = *y;
       return context->ResizeTensor(context, &other, dims);
     }
+    case 'x':
+      return context->ResizeTensor(context, &context->tensors[node->inputs->data[0]], TfLiteIntArrayCreate(0));
     case 'd':
       y->data.raw = (char*)data;
       TfLiteIntArrayFree(dims);
