@@ -10,6 +10,7 @@ from pylite.cli._common import UsageError
 from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
 from pylite.model import Model
+from pylite.node import Node
 
 LEAST_RUNS = 5
 
@@ -57,33 +58,57 @@ def latency(interpreter, seconds):
 
 def nodes(interpreter, seconds):
     """One dictionary per node that runs, in order: its median seconds, kernels, MACs and when it starts."""
-    parts = interpreter._main.parts
+    main = interpreter._main
+    parts = main.parts
     times = [_Profiled(part) for part in parts]
+    evaluated = {part.pause.index: _Evaluated(main.find(part.pause.operator))
+                 for part in parts if type(part.pause) is Node}
+    find = main.find
+    main.find = lambda operator: evaluated.get(operator.index) or find(operator)
     try:
         end = time.perf_counter() + seconds
         while len(times[0].runs) < LEAST_RUNS or time.perf_counter() < end:
             interpreter.invoke()
     finally:
+        del main.find
         for part, profiled in zip(parts, times, strict=True):
             part.program = profiled.program
-    delegation = interpreter._main.delegation
-    delegated = {} if delegation is None else delegation.parts
+    delegated = {} if main.delegation is None else main.delegation.parts
     found = []
     at = 0.0
     for part, profiled in zip(parts, times, strict=True):
         medians = np.median(profiled.runs, axis=0) / 1e9
-        for call, taken in zip(part.lowered.calls, medians.tolist(), strict=True):
-            node = call.node
+        steps = [(call.node, kernel_name(call), taken)
+                 for call, taken in zip(part.lowered.calls, medians.tolist(), strict=True)]
+        if type(part.pause) is Node:
+            steps.append((part.pause, "evaluated", statistics.median(evaluated[part.pause.index].runs) / 1e9))
+        for node, kernel, taken in steps:
             if not found or found[-1]["node"] != node.index:
                 found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": at,
                               "macs": _cost.macs(node), "outputs": [str(v) for v in node.outputs if v is not None]})
                 if node.index in delegated:
                     delegate, replaced = delegated[node.index]
                     found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
-            found[-1]["kernels"].append(kernel_name(call))
+            found[-1]["kernels"].append(kernel)
             found[-1]["seconds"] += taken
             at += taken
     return found
+
+
+class _Evaluated:
+    """In place of the Op of a node between two parts: runs it and keeps its nanoseconds."""
+
+    def __init__(self, op):
+        self.op, self.runs = op, []
+
+    def __getattr__(self, name):
+        return getattr(self.op, name)
+
+    def evaluate(self, node, *arrays):
+        begin = time.perf_counter_ns()
+        results = self.op.evaluate(node, *arrays)
+        self.runs.append(time.perf_counter_ns() - begin)
+        return results
 
 
 class _Profiled:

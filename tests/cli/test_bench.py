@@ -39,11 +39,11 @@ def test_table(capsys):
 
 
 def test_shapes_that_depend_on_data(capsys):
-    """The nodes of every part are timed, each part on what the one before has found."""
+    """The nodes of every part are timed, each part on what the one before has found, and those in between."""
     model = Path(__file__).parents[1] / "converted" / "masked.tflite"
     assert cli.main(["bench", str(model), "--seconds", "0.02", "--json"]) == 0
     names = [node["name"] for node in json.loads(capsys.readouterr().out)["nodes"]]
-    assert names == ["SUM", "GREATER", "GATHER", "MEAN"]
+    assert names == ["SUM", "GREATER", "WHERE", "GATHER", "MEAN"]
 
 
 def test_trace(capsys, tmp_path):

@@ -122,6 +122,20 @@ def test_bench(folder, capsys):
         ("DELEGATE", "MyDelegate", [0, 1]), ("Atan", None, None)]
 
 
+def test_bench_shows_nodes_that_are_evaluated(folder, capsys):
+    m = ModelBuilder()
+    x, y, at, z = m.tensor("x", (4,)), m.tensor("y", (4,)), m.tensor("at", (4,), "int32"), m.tensor("z", (4,))
+    m.operator("UNIQUE", [x], [y, at], idx_out_type="int32")
+    m.operator("SIN", [y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    (folder / "model.tflite").write_bytes(m.build())
+    assert run(folder, "bench", "--seconds", "0.05", "--json") == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert [(n["name"], n["kernels"][0] == "evaluated") for n in nodes] == [("UNIQUE", True), ("SIN", False)]
+    assert all(n["seconds"] > 0 for n in nodes)
+
+
 def test_run(folder, capsys):
     plugins = "--ops", folder / "ops.py", "--delegate", f"{folder / 'mine.py'}:MyDelegate"
     assert run(folder, "run", "--input", folder / "x.npy", "--output", folder / "y.npz", *plugins) == 0
