@@ -1,4 +1,6 @@
 """Graph to calls: infer every shape, choose every kernel, fold what is constant."""
+from math import prod
+
 import numpy as np
 
 from pylite import binding
@@ -8,6 +10,7 @@ from pylite.node import Call, Constant, Node, Value
 from pylite.records import replace
 from pylite.resolver import default
 
+_MOST_ELEMENTS = 2**40
 UNRESOLVED = "Didn't find op for builtin opcode"
 
 
@@ -193,6 +196,8 @@ def _prepared(op, node, foldable):
             value.shape = shape
             if 0 not in shape:
                 empty = False
+                if prod(shape) > _MOST_ELEMENTS:
+                    raise node.error(f"its shape would be {list(shape)}, which no memory holds", value)
     if empty and node.outputs and not op.stateful:
         return None
     try:

@@ -12,6 +12,7 @@ from pylite.node import Call, Scratch, Temporary
 from pylite.ops.complex import _LOCAL
 from pylite.ops.elementwise import raw, require_quantized, task
 from pylite.ops.filling import filled
+from pylite.ops.moves import scalar
 from pylite.registry import register
 from pylite.schema import flex
 
@@ -104,7 +105,7 @@ def mel_filters(bins, rate, low, high, channels):
 def lower_mfcc(node):
     """Magnitudes through the mel filters; their logarithms through a cosine transform."""
     x, y = node.inputs[0], node.outputs[0]
-    rate = int(node.constant(1, "sample rate").reshape(-1)[0])
+    rate = scalar(node, 1, "sample rate")
     low, high = option(node, "lower_frequency_limit", 0), option(node, "upper_frequency_limit", 1)
     channels, count, bins = option(node, "filterbank_channel_count", 1), y.shape[2], x.shape[2]
     if count > channels or high <= low or rate <= 0 or bins < 2:

@@ -2,6 +2,7 @@
 import numpy as np
 
 from pylite.node import Call, Scratch
+from pylite.ops.moves import scalar
 from pylite.registry import register
 from pylite.schema import flex
 
@@ -77,10 +78,12 @@ register(NAME, versions=(1, 100), types=[f"{b} {s} {b} -> float32 float32 float3
 # ---- NON_MAX_SUPPRESSION_V4 and _V5 --------------------------------------------------------------------------------
 def infer_non_max_suppression(node):
     boxes, scores = node.inputs[:2]
-    most = int(node.constant(2, "maximum output size").reshape(-1)[0])
+    most = scalar(node, 2, "maximum output size")
     if len(boxes.shape) != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1] or most < 0:
         raise node.error(f"of shape {list(boxes.shape)} should be boxes of 4, with scores of shape "
                          f"{list(scores.shape)}, of which {most} are to be chosen", boxes)
+    if any(value.size != 1 for value in node.inputs[3:]):
+        raise node.error("takes one value for each of its thresholds")
     return [(most,)] * (len(node.outputs) - 1) + [()]
 
 

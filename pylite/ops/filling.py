@@ -20,6 +20,8 @@ def filled(y, value):
     """The Call that sets every element of y to `value`, a number or a Value of one element."""
     if isinstance(value, (int, float)):
         value = np.array(value, NUMPY_DTYPES[y.dtype])
+    elif value.size != 1:
+        raise ValueError(f"tensor {value!r}: is to fill, and should have one element")
     return copy(repeated(value, (y.size,)), y.flat)
 
 
@@ -33,10 +35,7 @@ def sizes(node, i, what):
 
 # ---- one value ---------------------------------------------------------------------------------------------------
 def lower_fill(node):
-    value = node.inputs[1]
-    if value.size != 1:
-        raise node.error(f"fills with one value, but it has {value.size}", value)
-    return filled(node.outputs[0], value)
+    return filled(node.outputs[0], node.inputs[1])
 
 
 register("FILL", versions=(1, 5), types=movable(f"{INDICES} T -> T"), infer=lambda node: [sizes(node, 0, "dimensions")],

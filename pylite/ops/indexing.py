@@ -7,7 +7,7 @@ from pylite import shapes
 from pylite.node import Call
 from pylite.ops.elementwise import raw
 from pylite.ops.filling import filled, sizes
-from pylite.ops.moves import INDICES, axis_of, integers, movable
+from pylite.ops.moves import INDICES, axis_of, integers, movable, scalar
 from pylite.ops.wide import TYPES, combining, region_op
 from pylite.quantization import FLT_MAX, LIMITS
 from pylite.registry import register
@@ -127,8 +127,6 @@ def lower_sparse_to_dense(node):
     if depth != len(y.shape) or len(indices.shape) > 2 or values.shape not in ((), (1,), (count,)):
         raise node.error(f"of shape {list(indices.shape)}, with values of {list(values.shape)}, does not fit the "
                          f"output {list(y.shape)}", indices)
-    if default.size != 1:
-        raise node.error("should be one value", default)
     return [filled(y, default), scatter(y, indices, values, [(count, depth, int(values.size > 1), 0)],
                                         components(y.shape, depth), [], "refuse")]
 
@@ -166,7 +164,7 @@ def one_hot_axis(node):
 
 def infer_one_hot(node):
     axis, shape = one_hot_axis(node), node.inputs[0].shape
-    depth = int(node.constant(1, "depth").reshape(-1)[0])
+    depth = scalar(node, 1, "depth")
     if depth < 0:
         raise node.error(f"is {depth}, but a depth cannot be negative", node.inputs[1])
     return [shape[:axis] + (depth,) + shape[axis:]]
@@ -176,6 +174,8 @@ def lower_one_hot(node):
     """`off` everywhere but at the indices; one that lies outside leaves its row off."""
     x, on, off, y = node.inputs[0], node.inputs[2], node.inputs[3], node.outputs[0]
     axis = one_hot_axis(node)
+    if on.size != 1:
+        raise node.error("should be one value", on)
     outer, inner, depth = prod(x.shape[:axis]), prod(x.shape[axis:]), y.shape[axis]
     vectors = [(outer, inner, 0, depth * inner), (inner, 1, 0, 1)]
     return [filled(y, off), scatter(y, x, on, vectors, [(0, depth - 1, inner, -1)], [], "skip")]
@@ -204,7 +204,7 @@ def infer_segment_sum(node):
 
 def infer_unsorted_segment(node):
     x, ids = node.inputs[:2]
-    count = int(node.constant(2, "number of segments").reshape(-1)[0])
+    count = scalar(node, 2, "number of segments")
     if ids.shape != x.shape[:len(ids.shape)] or count < 0:
         raise node.error(f"of shape {list(ids.shape)} does not number the parts of {list(x.shape)} in {count} segments",
                          ids)
@@ -250,8 +250,8 @@ def gather_plan(node):
     kept = [i for i in range(len(x.shape)) if i not in dropped]
     batch = [n for i, n in enumerate(indices.shape) if i != vector]
     rank = len(kept) + len(batch)
-    if (len(size) != len(x.shape) or len(offset) != len(kept) or len(start) != depth or not 0 <= vector <= len(
-            indices.shape) or any(not 0 <= i < len(x.shape) for i in start + dropped)
+    if (len(size) != len(x.shape) or not len(set(offset)) == len(offset) == len(kept) or len(start) != depth
+            or not 0 <= vector <= len(indices.shape) or any(not 0 <= i < len(x.shape) for i in start + dropped)
             or any(not 0 <= i < rank for i in offset)
             or any(not 0 <= s <= n for s, n in zip(size, x.shape, strict=True))):
         raise node.error(f"its dimension numbers do not fit the shapes {list(x.shape)} and {list(indices.shape)}", x)

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from pylite.node import Alias, Call
-from pylite.ops.moves import MOVABLE, axis_of, check_same_parameters, copy, integers, strip
+from pylite.ops.moves import MOVABLE, axis_of, check_same_parameters, copy, integers, scalar, strip
 from pylite.quantization import round_away
 from pylite.registry import register
 
@@ -114,7 +114,7 @@ def split(node, x, axis, sizes):
 def split_parts(node):
     """SPLIT: (x, axis, sizes) for as many equal parts as there are outputs."""
     x, parts = node.inputs[1], len(node.outputs)
-    axis = axis_of(node, int(node.constant(0, "axis").reshape(-1)[0]), len(x.shape), x)
+    axis = axis_of(node, scalar(node, 0, "axis"), len(x.shape), x)
     if x.shape[axis] % parts:
         raise node.error(f"of shape {list(x.shape)} cannot be split in {parts} equal parts along axis {axis}", x)
     return x, axis, [x.shape[axis] // parts] * parts
@@ -124,7 +124,7 @@ def split_v_parts(node):
     """SPLIT_V: (x, axis, sizes); one size may be -1, what is left over."""
     x = node.inputs[0]
     sizes = integers(node.constant(1, "sizes"))
-    axis = axis_of(node, int(node.constant(2, "axis").reshape(-1)[0]), len(x.shape), x)
+    axis = axis_of(node, scalar(node, 2, "axis"), len(x.shape), x)
     given = list(sizes)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = x.shape[axis] - sum(n for n in sizes if n != -1)

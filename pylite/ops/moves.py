@@ -25,6 +25,14 @@ def integers(array):
     return array.reshape(-1).tolist()
 
 
+def scalar(node, i, what):
+    """The whole number that input i holds, which must be known while lowering."""
+    numbers = node.constant(i, what)
+    if numbers.size != 1:
+        raise node.error(f"has {numbers.size} elements, but there is one {what}", node.inputs[i])
+    return int(numbers.reshape(-1)[0])
+
+
 def check_same_parameters(node, values):
     """Stored integers are copied as they are, so all must mean the same: one scale and zero point."""
     first = values[0]

@@ -150,6 +150,8 @@ def lower_add_n(node):
 def lower_fake_quant(node):
     """Rounds to the steps of an integer type, whose range is nudged so that 0 is one of them; all in float32."""
     o = node.options
+    if not (2 <= o.num_bits <= 16 and o.min < o.max):
+        raise node.error(f"cannot round to {o.num_bits} bits from {o.min} to {o.max}")
     low, high, steps = f32(o.min), f32(o.max), (1 << o.num_bits) - 1
     first = 1 if o.narrow_range else 0
     scale = (high - low) / f32(steps - first)

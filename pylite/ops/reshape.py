@@ -4,7 +4,7 @@ from math import prod
 import numpy as np
 
 from pylite.node import Alias, Constant
-from pylite.ops.moves import INDICES, axis_of, integers, movable
+from pylite.ops.moves import INDICES, axis_of, integers, movable, scalar
 from pylite.registry import register
 
 
@@ -53,7 +53,7 @@ register("SQUEEZE", versions=(1, 2), types=movable("T -> T"), infer=infer_squeez
 def infer_expand_dims(node):
     """Inserts a dimension of one element before `axis`; -1 is after the last."""
     x = node.inputs[0]
-    axis = axis_of(node, int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape) + 1, x)
+    axis = axis_of(node, scalar(node, 1, "axis"), len(x.shape) + 1, x)
     return [x.shape[:axis] + (1,) + x.shape[axis:]]
 
 

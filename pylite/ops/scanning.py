@@ -7,14 +7,14 @@ import numpy as np
 from pylite.node import Scratch
 from pylite.ops.elementwise import infer_same, task
 from pylite.ops.filling import sizes
-from pylite.ops.moves import axis_of
+from pylite.ops.moves import axis_of, scalar
 from pylite.quantization import wrap32
 from pylite.registry import register
 
 
 def lower_cumsum(node):
     x, y = node.inputs[0], node.outputs[0]
-    axis = axis_of(node, int(node.constant(1, "axis").reshape(-1)[0]), len(x.shape), x)
+    axis = axis_of(node, scalar(node, 1, "axis"), len(x.shape), x)
     numbers = (("float32", "int32", "int64").index(x.dtype), x.shape[axis], prod(x.shape[axis + 1:]),
                node.options.exclusive, node.options.reverse, x.itemsize)
     return task("cumsum", prod(x.shape[:axis]), 1 + 32768 // max(numbers[1] * numbers[2], 1), numbers, x, y)
@@ -25,7 +25,7 @@ register("CUMSUM", types=[f"{t} int32 -> {t}" for t in ("float32", "int32", "int
 
 
 def infer_top_k(node):
-    x, k = node.inputs[0], int(node.constant(1, "k").reshape(-1)[0])
+    x, k = node.inputs[0], scalar(node, 1, "k")
     if not x.shape or not 0 <= k <= x.shape[-1]:
         raise node.error(f"of shape {list(x.shape)} does not have the {k} largest elements in a row", x)
     return [x.shape[:-1] + (k,)] * 2
@@ -89,7 +89,7 @@ for _name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"):
 
 
 def infer_multinomial(node):
-    logits, samples = node.inputs[0], int(node.constant(1, "number of samples").reshape(-1)[0])
+    logits, samples = node.inputs[0], scalar(node, 1, "number of samples")
     if len(logits.shape) != 2 or logits.shape[1] == 0 or samples < 0:
         raise node.error(f"of shape {list(logits.shape)} gives no classes to draw {samples} samples from", logits)
     return [(logits.shape[0], samples)]

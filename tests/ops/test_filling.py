@@ -112,6 +112,19 @@ def test_bitcast(old, new, constant):
     assert got.dtype == want.dtype and got.shape == want.shape and got.tobytes() == want.tobytes()
 
 
+@pytest.mark.parametrize("constant", [False, True])
+def test_shapes_beyond_all_memory_are_refused(constant):
+    m = ModelBuilder()
+    shape, x = m.constant("shape", np.array([2**31 - 1] * 2, np.int32)), np.array(1, np.float32)
+    value = m.constant("x", x) if constant else m.tensor("x", (), "float32")
+    y = m.tensor("y", (1, 1))
+    m.operator("FILL", [shape, value], [y])
+    m.inputs([] if constant else [value])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=r"FILL.*no memory holds"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
 def test_shapes_that_do_not_broadcast_are_refused_when_run():
     m = ModelBuilder()
     one_op(m, "BROADCAST_ARGS", "int32", [np.array([3, 2], np.int32), np.array([3], np.int32)])
