@@ -40,6 +40,7 @@ static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap,
                        int low, int high, int16_t *y) {
   for (int j = 0; j < n; j++) {
     int64_t sum = acc[j] + (bias ? bias[j] : 0);
+    __asm__("" : "+r"(sum)); /* eight kilobytes of vectors would be no faster for the few that there are */
     int64_t v = (int64_t)pl_scale_f64(wrap ? (int32_t)sum : sum, scale[j]) + zero_point;
     y[j] = (int16_t)(v < low ? low : v > high ? high : v);
   }
