@@ -4,7 +4,7 @@ import ctypes
 _CUSTOM = 32            # the builtin code of custom ops
 
 
-class Registration(ctypes.Structure):
+class _Registration(ctypes.Structure):
     """TfLiteRegistration; what no op here sets is zero."""
     _fields_ = [("init", ctypes.c_void_p), ("free", ctypes.c_void_p), ("prepare", ctypes.c_void_p),
                 ("invoke", ctypes.c_void_p), ("profiling_string", ctypes.c_void_p), ("builtin_code", ctypes.c_int32),
@@ -23,7 +23,7 @@ def from_pointers(name, *, invoke, prepare=None, init=None, free=None, version=1
     if invoke is None:
         raise TypeError(f"op {name!r} needs an invoke function")
     addresses = {what: address(function, f"{what} of op {name!r}") for what, function in functions.items()}
-    registration = Registration(builtin_code=_CUSTOM, custom_name=name.encode(), version=version, **addresses)
+    registration = _Registration(builtin_code=_CUSTOM, custom_name=name.encode(), version=version, **addresses)
     return NativeOp(name, version, registration=ctypes.addressof(registration), kept=(registration, functions))
 
 

@@ -7,7 +7,6 @@ from pylite._core.capi.host import install_guards, registration_facts
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
-from pylite.pointers import Registration
 
 KINDS = ("classic", "value", "opaque", "registerer")
 MAGIC = 0x70796c697465          # tells pylite's resolvers from other runtimes' in resolver.c
@@ -72,7 +71,7 @@ def load(path, functions=None, kind="classic"):
 def _from_function(library, path, name, symbol, kind):
     function, kept = libraries.function(library, symbol, path), library
     if kind == "value":
-        function.restype = Registration
+        function.restype = _Value
         kept = library, function()
         address = ctypes.addressof(kept[1])
     else:
@@ -84,6 +83,11 @@ def _from_function(library, path, name, symbol, kind):
     if not (name or own_name):
         raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
     return NativeOp(name or own_name, version, kept=kept, **where)
+
+
+class _Value(ctypes.Structure):
+    """A TfLiteRegistration as a function returns it: 88 bytes, of which older binaries fill 64."""
+    _fields_ = (("words", ctypes.c_uint64 * 11),)
 
 
 _add_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
