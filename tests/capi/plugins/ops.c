@@ -74,6 +74,7 @@ static TfLiteStatus prepare(TfLiteContext* context, TfLiteNode* node) {
       return context->ResizeTensor(context, &other, dims);
     }
     case 'x':
+      TfLiteIntArrayFree(dims);
       return context->ResizeTensor(context, &context->tensors[node->inputs->data[0]], TfLiteIntArrayCreate(0));
     case 'd':
       y->data.raw = (char*)data;
