@@ -11,12 +11,12 @@ import sys
 
 
 def words(source):
-    """Capitalised words of the string constants in `source`, leaving out docstrings."""
+    """Capitalised and dotted words of the string constants in `source`, leaving out docstrings."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = [node.value for node in ast.walk(tree)
              if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings]
-    return sorted({word for text in texts for word in re.findall(r"\b[A-Z]\w+", text)})
+    return sorted({word for text in texts for word in re.findall(r"\b(?:[A-Z]\w+|\w+\.\w+)", text)})
 
 
 if __name__ == "__main__":
