@@ -8,6 +8,8 @@ from pylite.node import Call, Packed, Scratch
 from pylite.ops import products
 from pylite.registry import register
 
+_LOCAL, _LOCAL_SUMS = 4096, 256     # bytes of late matrices, and columns, that the kernel has room for
+
 
 def infer_batch_matmul(node):
     x, w = node.inputs[:2]
@@ -56,8 +58,10 @@ def lower_batch_matmul(node):
     else:
         item = {"float32": 4, "int16": 2}.get(kind, 1)
         packed = None
-        room = Scratch((min(matrices, 4) * item * _up(n) * (_up(k) if item == 1 else k),), "uint8")
-        sums = Scratch((min(matrices, 4) * n,), "int32")
+        room = sums = None
+        size, columns = min(matrices, 4) * item * _up(n) * (_up(k) if item == 1 else k), min(matrices, 4) * n
+        if size > _LOCAL or columns > _LOCAL_SUMS:
+            room, sums = Scratch((size,), "uint8"), Scratch((columns,), "int32")
     args = [kind, x.bytes, y.bytes, None if packed else w.bytes, packed, room, sums, which, (m, n, k), (adj_x, adj_w)]
     if kind == "hybrid":
         return Call("batch_matmul.BatchMatmul", *args, *_hybrid(node, x, w, n, k, adj_x))

@@ -33,6 +33,8 @@ cdef enum Kind:
 cdef enum:
     DEPTH = 1024            # elements of a row that are gathered at a time
     ROUND = 4               # matrices that are packed before they are used
+    LOCAL = 4096            # bytes of panels that a kernel has room for; ops/batch_matmul.py counts on these two
+    LOCAL_SUMS = 256
     ROWS16 = 8              # the tile of WORDS
     COLUMNS16 = 32
 
@@ -53,6 +55,8 @@ cdef struct Batch:
     char *room              # where w is packed to at each run, ROUND matrices at a time; else NULL
     const int32_t *sums
     int32_t *room_sums
+    char small[LOCAL]
+    int32_t small_sums[LOCAL_SUMS]
     int32_t *bias           # BYTES: what the accumulators start from
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes
     ptrdiff_t first, base, strips, splits, panels_each      # of the present round
@@ -72,8 +76,8 @@ cdef class BatchMatmul(Kernel):
     """y[i] = x[x_which[i]] times w[w_which[i]] for each i, in the order of w_which.
 
     kind: the name of one of those above; x, y, w: their bytes (w None where packed); packed: (panels, column sums) of
-    all matrices of w, or None where they are packed at each run: room (uint8) and room_sums (int32) are scratch then;
-    which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
+    all matrices of w, or None where they are packed at each run: room (uint8) and room_sums (int32) are scratch then,
+    or None up to LOCAL; which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
     given transposed, x as (k, m) and w as (n, k); zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers;
     scales: float32 (n,) of a hybrid product, whose scratch is q (int8, x's size), row_scales and row_zeros (one for
     each row of x) and gathered (float32, of x's size, where x is adjoint, else None); bias: int32 scratch;
@@ -128,8 +132,11 @@ cdef class BatchMatmul(Kernel):
             s.w_item = w_item
         if packed is None:
             s.w.at = <const char *>&w[0] if w.shape[0] else NULL
-            s.room = <char *>&room[0] if room.shape[0] else NULL
-            s.panels, s.room_sums = s.room, &room_sums[0]
+            if room is None:
+                s.room, s.room_sums = s.small, s.small_sums
+            else:
+                s.room, s.room_sums = <char *>&room[0] if room.shape[0] else NULL, &room_sums[0]
+            s.panels = s.room
             s.sums = s.room_sums
         else:
             self.panels = packed[0].view(np.uint8)
