@@ -77,7 +77,8 @@ cdef class BatchMatmul(Kernel):
 
     kind: the name of one of those above; x, y, w: their bytes (w None where packed); packed: (panels, column sums) of
     all matrices of w, or None where they are packed at each run: room (uint8) and room_sums (int32) are scratch then,
-    or None up to LOCAL; which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
+    or None up to LOCAL; which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k);
+    adjoints: are x and w
     given transposed, x as (k, m) and w as (n, k); zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers;
     scales: float32 (n,) of a hybrid product, whose scratch is q (int8, x's size), row_scales and row_zeros (one for
     each row of x) and gathered (float32, of x's size, where x is adjoint, else None); bias: int32 scratch;
