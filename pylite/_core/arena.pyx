@@ -43,7 +43,7 @@ def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] l
     best_total = None
     offsets = np.empty(n, np.int64)
     for order in orders:
-        total = _place(sizes, rounded, firsts, lasts, order(), offsets)
+        total = _place(sizes, rounded, firsts, lasts, order().astype(np.int64, copy=False), offsets)
         if total < 0:
             raise MemoryError(f"no memory to plan {n} blocks")
         if best_total is None or total < best_total:
