@@ -26,5 +26,13 @@ def _bundled(text, kind):
         raise UsageError(f"{text}: no such file, and {error}") from None
 
 
+def positive(text):
+    """The integer that `text` spells, at least 1; for argparse."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
 def add_model(parser):
     parser.add_argument("model", metavar="MODEL", help="a .tflite file, or the name of a bundled model")

@@ -22,21 +22,14 @@ NOISE = 0.1         # a spread beyond which numbers say little
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="(default: 1)")
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N", help="(default: 1)")
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input first")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs' contents (default: 0)")
-    parser.add_argument("--top", type=_positive, metavar="N", help="only the N nodes that take longest")
+    parser.add_argument("--top", type=_common.positive, metavar="N", help="only the N nodes that take longest")
     parser.add_argument("--trace", metavar="OUT.json", help="write the nodes' times as a trace")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
 
 
 def _seconds(text):

@@ -26,7 +26,8 @@ def configure(parser):
                         help=".npy, .npz, .wav or a picture; inputs without a name are taken in the model's order")
     parser.add_argument("--labels", metavar="FILE",
                         help="names of the classes, one on a line (default: the model's own)")
-    parser.add_argument("--top", type=_positive, default=5, metavar="N", help="classes or boxes to print (default: 5)")
+    parser.add_argument("--top", type=_common.positive, default=5, metavar="N",
+                        help="classes or boxes to print (default: 5)")
     parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
                         help="least score of a box (default: 0.3)")
     parser.add_argument("--mean", type=_channels, metavar="M[,M,M]",
@@ -34,17 +35,10 @@ def configure(parser):
     parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
                         help="that pixels are then divided by (default: 127.5 for a float input)")
     parser.add_argument("--random", type=int, metavar="SEED", help="random contents for inputs without a file")
-    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="(default: 1)")
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N", help="(default: 1)")
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs, as real numbers, here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
 
 
 def _channels(text):

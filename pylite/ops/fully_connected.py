@@ -14,7 +14,8 @@ def infer_fully_connected(node):
         raise node.error("the weights have 2 dimensions", w)
     columns, depth = w.shape
     if node.options.weights_format != "DEFAULT":
-        raise node.error(f"the weights' format {node.options.weights_format} is not supported", w)
+        raise node.error(f"has the weights' format {node.options.weights_format}; only DEFAULT runs. Convert the model "
+                         "without shuffled weights", w)
     if depth == 0 or x.size % depth:
         raise node.error(f"its {x.size} elements do not fill rows of {depth}", x)
     if node.options.keep_num_dims:
