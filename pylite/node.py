@@ -213,6 +213,12 @@ class Node:
     def __repr__(self):
         return f"node {self.index} {self.name}"
 
+    def over(self, inputs, outputs):
+        """This node over other values: for an op that is lowered to several."""
+        other = Node(self.index, self.operator, self.values, self.host)
+        other.inputs, other.outputs = inputs, outputs
+        return other
+
     @property
     def intermediates(self):
         return [self.values[i] if i >= 0 else None for i in self.operator.intermediates]

@@ -132,8 +132,9 @@ def _share_in_place(lowered, first, last):
             del first[new]
             if new in kept:
                 kept.add(old)
-            for value in members[new]:
+            moved = members.get(new) or [new]       # a Temporary is no tensor's value
+            for value in moved:
                 value.root = old
-            replaced.update(members[old])
-            members[old] = members[new]
+            replaced.update(members.get(old, ()))
+            members[old] = moved
     return replaced

@@ -1,7 +1,7 @@
 """ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM: two operands, broadcast.  docs/numerics.md section 5."""
 import numpy as np
 
-from pylite.node import Call
+from pylite.node import Call, Temporary
 from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
 from pylite.quantization import (
     activation_bounds,
@@ -121,6 +121,28 @@ def lower_div(node):
     return call
 
 
+def mixed(lower):
+    """`lower`, but operands of which some are float32 and some are quantized meet in float32.
+
+    What is quantized is dequantized first; the result is quantized last where the output is.
+    """
+    def through_floats(node):
+        operands = [*node.inputs[:2], node.outputs[0]]
+        floats = [value.dtype == "float32" for value in operands]
+        if all(floats) or not any(floats):
+            return lower(node)
+        from pylite.ops.quantize import lower_dequantize, lower_quantize  # imported for the models that need it
+        a, b, y = [value if value.dtype == "float32" else Temporary(node, value.shape, "float32", i)
+                   for i, value in enumerate(operands)]
+        calls = [lower_dequantize(node.over([value], [real]))
+                 for value, real in zip(operands, (a, b), strict=False) if real is not value]
+        calls.append(lower(node.over([a, b], [y])))
+        if y is not operands[2]:
+            calls.append(lower_quantize(node.over([y], [operands[2]])))
+        return calls
+    return through_floats
+
+
 def lower_extreme(node):
     name = "maximum" if node.name == "MAXIMUM" else "minimum"
     if node.outputs[0].dtype not in SUFFIX:
@@ -129,17 +151,21 @@ def lower_extreme(node):
     return binary(node, f"{name}_{SUFFIX[node.outputs[0].dtype]}")
 
 
-register("ADD", versions=(1, 6), types=same("float32 float16 int8 uint8 int16 int32 int64", 2),
-         infer=infer_broadcast, lower=lower_add, reference=np.add)
-register("SUB", versions=(1, 5), types=same("float32 int8 uint8 int16 int32 int64", 2),
-         infer=infer_broadcast, lower=lower_sub, reference=np.subtract)
+_Q = "int8|uint8|int16"
+_MIXED = [f"float32 {_Q} -> float32|{_Q}", f"{_Q} float32 -> float32|{_Q}", f"{_Q} {_Q} -> float32",
+          f"float32 float32 -> {_Q}"]
+
+register("ADD", versions=(1, 6), types=[*same("float32 float16 int8 uint8 int16 int32 int64", 2), *_MIXED],
+         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add)
+register("SUB", versions=(1, 5), types=[*same("float32 int8 uint8 int16 int32 int64", 2), *_MIXED],
+         infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract)
 register("MUL", versions=(1, 8),
          types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64 complex64", 2),
-                "int16 int16 -> int8|uint8"],
-         infer=infer_broadcast, lower=lower_mul, reference=np.multiply)
-register("DIV", versions=(1, 2), types=same("float32 int8 uint8 int16 int32", 2),
-         infer=infer_broadcast, lower=lower_div, reference=np.divide)
+                "int16 int16 -> int8|uint8", *_MIXED],
+         infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply)
+register("DIV", versions=(1, 2), types=[*same("float32 int8 uint8 int16 int32", 2), *_MIXED],
+         infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide)
 for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):
-    register(_name, versions=(1, 4), infer=infer_broadcast, lower=lower_extreme,
-             types=same("float32 float16 bfloat16 int8 uint8 int16 int32 int64", 2),
+    register(_name, versions=(1, 4), infer=infer_broadcast, lower=mixed(lower_extreme),
+             types=[*same("float32 float16 bfloat16 int8 uint8 int16 int32 int64", 2), *_MIXED],
              reference=_reference)

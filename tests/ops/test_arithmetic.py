@@ -2,7 +2,8 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter, quantization
+from pylite import Interpreter, quantization, registry
+from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import check, differential
 from tests.ops.draw import mild_quantization, shape_of, values
@@ -41,6 +42,60 @@ def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=Non
         q = mild_quantization(rng, dtype, y_scale)
     y = m.tensor("y", y_shape, dtype, **q)
     m.operator(name, inputs, [y], **options)
+    m.inputs(inputs[:len(feeds)])
+    m.outputs([y])
+    return feeds
+
+
+def real(array, tensor):
+    """What a tensor's elements stand for, in float32."""
+    q = tensor.quantization
+    if array.dtype == np.float32:
+        return array
+    return (array.astype(np.int32) - np.int32(q.zero_point[0])).astype(np.float32) * q.scale[0]
+
+
+def meet_in_float(inputs, contents):
+    """What operands of which some are quantized and some are not give: the peer refuses them."""
+    model = Model(contents)
+    subgraph = model.graph.subgraphs[0]
+    operator, feeds = subgraph.operators[0], dict(zip(subgraph.inputs, inputs, strict=True))
+    operands = [real(feeds[i] if i in feeds else model.constant(subgraph.tensors[i]), subgraph.tensors[i])
+                for i in operator.inputs]
+    with np.errstate(all="ignore"):
+        y = registry.find(operator.name).reference(*operands)
+    low, high = {"NONE": (-np.inf, np.inf), "RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}[
+        getattr(operator.options, "fused_activation_function", "NONE")]
+    y = np.clip(y, np.float32(low), np.float32(high))
+    tensor = subgraph.tensors[operator.outputs[0]]
+    if tensor.dtype == "float32":
+        return [y]
+    steps = y / tensor.quantization.scale[0]
+    steps = np.trunc(steps + np.copysign(np.float32(0.5), steps)) + tensor.quantization.zero_point[0]
+    return [np.clip(steps, *quantization.LIMITS[tensor.dtype]).astype(tensor.dtype)]
+
+
+@differential(*QUANTIZED, count=30, reference=meet_in_float)
+def test_mixed_operands(m, rng, dtype):
+    """A float32 operand among quantized ones: LiteRT's own add_quantized.bin is a chain of such nodes."""
+    name = str(rng.choice(["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"]))
+    kinds = [(dtype, dtype, "float32"), ("float32", dtype, dtype), (dtype, "float32", dtype), (dtype, "float32",
+             "float32"), ("float32", "float32", dtype)][int(rng.integers(5))]
+    shapes, inputs, feeds = operands(rng), [], []
+    for i, (shape, kind) in enumerate(zip(shapes, kinds[:2], strict=True)):
+        q = mild_quantization(rng, kind) if kind in QUANTIZED else {}
+        data = values(rng, shape, kind)
+        if i == 1 and name == "DIV":
+            zero = data.dtype.type(q.get("zero_point", 0))
+            data = np.where(data == zero, zero ^ 1 if q else data.dtype.type(1), data)
+        if i == 1 and rng.random() < 0.4:
+            inputs.append(m.constant("b", data, **q))
+        else:
+            inputs.append(m.tensor("ab"[i], shape, kind, **q))
+            feeds.append(data)
+    q = mild_quantization(rng, kinds[2]) if kinds[2] in QUANTIZED else {}
+    y = m.tensor("y", np.broadcast_shapes(*shapes), kinds[2], **q)
+    m.operator(name, inputs, [y], **({} if name.endswith("IMUM") else activation(rng)))
     m.inputs(inputs[:len(feeds)])
     m.outputs([y])
     return feeds
