@@ -9,10 +9,11 @@ def get_include():
     return os.path.join(os.path.dirname(__file__), "include")
 
 
-def load_custom_ops(path, functions, kind="classic", register=True):
+def load_custom_ops(path, functions=None, kind="classic", register=True):
     """Custom ops from a shared library made for TensorFlow Lite; the list of what can be added to a resolver.
 
-    functions: names of functions in the library, or {name of the op: name of the function}.  By `kind` they are
+    functions: names of functions in the library ("f", or "space::f" of C++), or {name of the op: name of the function};
+    by default all that the library exports of kind "registerer".  By `kind` they are
     "classic": `const TfLiteRegistration *f(void)`; "value": `TfLiteRegistration f(void)`; "opaque":
     `TfLiteOperator *f(void)` or `TfLiteRegistrationExternal *f(void)`; "registerer": `void
     f(tflite::MutableOpResolver *)`, in C++, which adds as many ops as it likes.

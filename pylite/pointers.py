@@ -24,7 +24,8 @@ def from_pointers(name, *, invoke, prepare=None, init=None, free=None, version=1
         raise TypeError(f"op {name!r} needs an invoke function")
     addresses = {what: address(function, f"{what} of op {name!r}") for what, function in functions.items()}
     registration = _Registration(builtin_code=_CUSTOM, custom_name=name.encode(), version=version, **addresses)
-    return NativeOp(name, version, registration=ctypes.addressof(registration), kept=(registration, functions))
+    return NativeOp(name, version, registration=ctypes.addressof(registration), kept=(registration, functions),
+                    library=False)
 
 
 def address(function, what="function"):

@@ -144,6 +144,11 @@ def test_functions_that_register_ops(registerer, function):
     np.testing.assert_array_equal(run(interpreter(model("Double"), ops)), 2 * X)
 
 
+def test_functions_that_register_ops_are_found(registerer):
+    ops = pylite.load_custom_ops(registerer, register=False)
+    assert [(op.name, op.versions) for op in ops] == [("Double", (1, 1)), ("Throw", (1, 3))]
+
+
 def test_exceptions_of_cpp_stop_at_the_border(registerer):
     if libraries.support("guard") is None:
         pytest.skip("built without a C++ compiler")

@@ -2,29 +2,32 @@
 import ctypes
 import os
 
-from pylite._core.capi import libraries
+from pylite._core.capi import libraries, symbols
 from pylite._core.capi.host import install_guards, registration_facts
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
 
 KINDS = ("classic", "value", "opaque", "registerer")
+RETURNED = {"classic": "TfLiteRegistration", "value": "TfLiteRegistration", "opaque": "TfLiteOperator"}
 MAGIC = 0x70796c697465          # tells pylite's resolvers from other runtimes' in resolver.c
 
 
 class NativeOp:
     """A custom op in native code under its name and version: what a resolver holds.
 
-    registration: address of a TfLiteRegistration, or operator: that of a TfLiteOperator; kept: what must stay alive.
+    registration: address of a TfLiteRegistration, or operator: that of a TfLiteOperator; kept: what must stay alive;
+    library: do its functions come from a shared library, so that none of them is Python in disguise?
     """
     stateful = True
 
-    def __init__(self, name, version=1, *, registration=0, operator=0, kept=None):
+    def __init__(self, name, version=1, *, registration=0, operator=0, kept=None, library=True):
         self.name = name
         self.versions = (version, version)
         self.registration = registration
         self.operator = operator
         self.kept = kept
+        self.library = library
 
     def __repr__(self):
         return f"<op {self.name!r} in native code>"
@@ -36,7 +39,7 @@ class NativeOp:
         """The Op of one node: calls init()."""
         guard_exceptions()
         tables = tables_of(executor)
-        tables.host.plug(operator.index, self.registration, self.operator)
+        tables.host.plug(operator.index, self.registration, self.operator, self.library)
         if tables.host.init(operator.index):
             why = tables.host.errors()
             raise OpError(f"node {operator.index} {operator.name} failed to initialise{': ' if why else ''}{why}")
@@ -55,34 +58,37 @@ def load(path, functions=None, kind="classic"):
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not functions:
-        raise ValueError("name the functions of the library that give the registrations")
+        functions, kind = symbols.registerers(path), "registerer"
+    if isinstance(functions, str):
+        functions = [functions]
     if kind == "registerer":
-        return _registered(path, [functions] if isinstance(functions, str) else functions)
+        return _registered(path, functions)
     if kind == "opaque":
         libraries.support("opaque")
     library = libraries.load(path)
-    if isinstance(functions, str):
-        functions = [functions]
-    named = functions if isinstance(functions, dict) else dict.fromkeys(functions)
-    pairs = named.items() if isinstance(functions, dict) else [(None, name) for name in named]
+    pairs = functions.items() if isinstance(functions, dict) else [(None, name) for name in functions]
     return [_from_function(library, path, name, symbol, kind) for name, symbol in pairs]
 
 
 def _from_function(library, path, name, symbol, kind):
-    function, kept = libraries.function(library, symbol, path), library
+    function, room = _function(library, symbol, "v", path), _Value()
     if kind == "value":
         function.restype = _Value
-        kept = library, function()
-        address = ctypes.addressof(kept[1])
+        room = function()
+        address = ctypes.addressof(room)
     else:
-        address = libraries.call(function)
+        address = libraries.call(function, ctypes.addressof(room))      # some return the struct itself there
     if not address:
         raise PluginError(f"{symbol} of {path} returned null")
     where = {"operator": address} if kind == "opaque" else {"registration": address}
-    own_name, version = registration_facts(where.get("registration", 0), where.get("operator", 0))
+    facts = registration_facts(where.get("registration", 0), where.get("operator", 0))
+    if facts is None:
+        raise PluginError(f"what {symbol} of {path} returned is no {RETURNED[kind]}; is the function of another kind "
+                          f"than {kind!r}?")
+    own_name, version = facts
     if not (name or own_name):
         raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
-    return NativeOp(name or own_name, version, kept=kept, **where)
+    return NativeOp(name or own_name, version, kept=(library, room), **where)
 
 
 class _Value(ctypes.Structure):
@@ -98,14 +104,14 @@ class _Resolver(ctypes.Structure):
     _fields_ = (("magic", ctypes.c_uint64), ("add", _add_t))
 
 
-def _registered(path, symbols):
+def _registered(path, functions):
     """The ops that C++ functions add to a tflite::MutableOpResolver."""
     if not libraries.support_is_loaded("resolver") and libraries.is_loaded(path):
         raise PluginError(f"{os.fspath(path)} was loaded before, and its functions may be bound to another runtime's "
                           "resolver; call load_custom_ops() first")
     libraries.support("resolver")
     library = libraries.load(path)
-    found = []
+    found = {}      # by name and versions: what is added again replaces it
 
     def add(name, registration, low, high):
         # It may be gone when its caller returns.  The whole of it is read only where there are no functions.
@@ -115,19 +121,20 @@ def _registered(path, symbols):
         copy = ctypes.create_string_buffer(content, 88)
         op = NativeOp(name.decode(), low, registration=ctypes.addressof(copy), kept=(library, copy))
         op.versions = low, high
-        found.append(op)
+        found[op.name, low, high] = op
 
     ours = _Resolver(MAGIC, _add_t(add))
-    for symbol in symbols:
-        libraries.call(_mangled(library, symbol, path), ctypes.addressof(ours))
-    return found
+    for symbol in functions:
+        function = _function(library, symbol, "PN6tflite17MutableOpResolverE", path)
+        libraries.call(function, ctypes.addressof(ours))
+    return list(found.values())
 
 
-def _mangled(library, name, path):
-    """The function `name`, or `void name(tflite::MutableOpResolver*)` as C++ compilers call it."""
+def _function(library, name, parameters, path):
+    """The function `name`, or what C++ compilers make of that name and these (mangled) types of parameters."""
     parts = name.split("::")
     inner = "".join(f"{len(part)}{part}" for part in parts)
-    for symbol in (name, f"_Z{inner if len(parts) == 1 else f'N{inner}E'}PN6tflite17MutableOpResolverE"):
+    for symbol in (name, f"_Z{inner if len(parts) == 1 else f'N{inner}E'}{parameters}"):
         if hasattr(library, symbol):
             return getattr(library, symbol)
     return libraries.function(library, name, path)

@@ -4,7 +4,7 @@ import os
 
 from pylite._core.capi import libraries
 from pylite._core.capi.custom_ops import guard_exceptions
-from pylite._core.capi.host import STATUS, Handle, delegate_flags
+from pylite._core.capi.host import STATUS, Handle, delegate_flags, delegate_is_plausible
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import DYNAMIC, tables_of
 from pylite.errors import DelegateError, DelegationError, PluginError
@@ -27,6 +27,9 @@ def create(library, path, options):
         said.append(str(error))
     if not address:
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(said)}")
+    if not delegate_is_plausible(address):
+        raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n"
+                            "what its tflite_plugin_create_delegate() returned is no TfLiteDelegate")
     return Handle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)
 
 

@@ -10,7 +10,9 @@
 #include "guards.h"
 
 // An op behind an opaque type.  The callbacks with `data` take precedence.
+#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque.c made
 struct TfLiteOperator {
+  uint64_t mark;
   TfLiteBuiltinOperator builtin_code;
   char *custom_name;
   int version;
@@ -33,6 +35,8 @@ typedef struct pl_node {
   TfLiteOperator *identity;   // what such plug-ins are told the node is; made when first asked for
   TfLiteIntArray *inputs;     // as the model has them; delegates may edit node.inputs
   bool owns_op, plugin, initialised;
+  bool trapped;               // its functions are a library's, and called under a trap until they have been seen to run
+  bool tried;                 // invoke() has run since the last prepare()
 } pl_node;
 
 typedef struct pl_host pl_host;
@@ -50,7 +54,7 @@ struct pl_host {
   TfLiteContext context;      // first: a plug-in's TfLiteContext * is a pl_host *
   size_t capacity;            // tensors that the table has room for
   size_t model_tensors;       // those of the model; the others were added by plug-ins
-  char *invoking;             // non-null while a kernel runs
+  bool invoking;              // a kernel runs
   pl_node **nodes;
   int num_nodes, model_nodes;
   TfLiteIntArray *plan, *model_plan, *plan_given;
@@ -64,8 +68,12 @@ struct pl_host {
   const pl_callbacks *callbacks;
 };
 
+// ---- tables.c ----
+
 pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python, TfLiteExternalContext **externals);
 void pl_host_free(pl_host *);
+pl_node *pl_node_new(pl_host *);
+void pl_node_free(pl_host *, pl_node *);
 
 // Set up a tensor or a node of the model.  Strings and arrays are copied; `data` and `options` stay the caller's.
 // 0, or -1 without memory.
@@ -79,26 +87,27 @@ int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int versi
                  const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
                  size_t params_size, const void *options, int options_size);
 
-// Have node `index` run by a plug-in; the rules for reading a registration are in host.c.
-void pl_host_plug(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *);
+// ---- context.c ----
+
+void pl_context_fill(TfLiteContext *);      // the functions that plug-ins call
+
+// ---- calls.c ----
+
+extern pl_guards pl_guard;
+
+// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque.c's making.
+bool pl_registration_plausible(const TfLiteRegistration *);
+bool pl_operator_plausible(const TfLiteOperator *);
+bool pl_delegate_plausible(const TfLiteDelegate *);
+
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op);
+void pl_node_set_kernel(pl_node *, const TfLiteRegistration *, TfLiteOperator *);
+// Have node `index` run by a plug-in.  trapped: it comes from a library; see trap.c.
+void pl_host_plug(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *, bool trapped);
 
 TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *buffer, size_t length);
 TfLiteStatus pl_node_prepare(pl_host *, pl_node *);
-TfLiteStatus pl_node_invoke(pl_host *, pl_node *);
 void pl_node_end(pl_host *, pl_node *);     // the plug-in's free, once
-
-// Delegates.
-TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
-TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                    const TfLiteIntArray *outputs);
-TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
-                                   const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                   const TfLiteIntArray *outputs);
-void pl_host_undo(pl_host *);
-TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
-void pl_delegate_end(void (*end)(void *), void *delegate);
-void pl_refresh(pl_host *, TfLiteExternalContext *);
 
 // One plug-in node bound to memory.
 typedef struct pl_place {
@@ -113,9 +122,32 @@ enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN };
 
 int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 
-extern pl_guards pl_guard;
+// ---- delegates.c ----
 
-void pl_report(pl_host *, const char *format, va_list);
+TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
+TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                                    const TfLiteIntArray *outputs);
+TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                   const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                                   const TfLiteIntArray *outputs);
+void pl_host_undo(pl_host *);
+TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
+void pl_host_free_handles(pl_host *);
+void pl_delegate_end(void (*end)(void *), void *delegate);
+void pl_refresh(pl_host *, TfLiteExternalContext *);
+
+// ---- trap.c ----
+
+#define PL_FORBIDDEN_BYTES 65536
+void *pl_forbidden_new(void);               // memory that nobody may read or write
+void pl_forbidden_free(void *);
+
+// Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
+TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
+void *pl_trap_suspend(void);                // while Python runs inside of such a call
+void pl_trap_resume(void *);
+
+// ---- Types ----
 
 // Bytes of one element; false for types without a size.
 static inline bool pl_size_of(TfLiteType type, size_t *bytes) {
@@ -123,6 +155,11 @@ static inline bool pl_size_of(TfLiteType type, size_t *bytes) {
   if ((unsigned)type >= sizeof(sizes) || sizes[type] == 0) return false;
   *bytes = sizes[type];
   return true;
+}
+
+// Bits of one element of the types that are packed into bytes, else 0.
+static inline unsigned pl_packed_bits(TfLiteType type) {
+  return type == kTfLiteInt4 || type == kTfLiteUInt4 ? 4 : type == kTfLiteInt2 ? 2 : 0;
 }
 
 #endif

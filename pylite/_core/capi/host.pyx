@@ -104,8 +104,11 @@ cdef extern from "host.h" nogil:
     int pl_host_blockwise(pl_host *, int, int, int, int, int)
     int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
                      const TfLiteIntArray *, const void *, size_t, const void *, int)
+    bint pl_registration_plausible(const TfLiteRegistration *)
+    bint pl_operator_plausible(const TfLiteOperator *)
+    bint pl_delegate_plausible(const TfLiteDelegate *)
     void pl_registration_read(const TfLiteRegistration *, TfLiteRegistration *, TfLiteOperator **)
-    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *)
+    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
     TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
     TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
     void pl_node_end(pl_host *, pl_node *)
@@ -271,9 +274,12 @@ cdef class Host:
 
     # Nodes of plug-ins.
 
-    def plug(self, int index, uintptr_t registration, uintptr_t operator):
-        """Have node `index` run by the TfLiteRegistration or, where 0, the TfLiteOperator at these addresses."""
-        pl_host_plug(self.host, index, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator)
+    def plug(self, int index, uintptr_t registration, uintptr_t operator, bint trapped):
+        """Have node `index` run by the TfLiteRegistration or, where 0, the TfLiteOperator at these addresses.
+
+        trapped: its functions are a library's, not Python's, and may be stopped where they use what no host has.
+        """
+        pl_host_plug(self.host, index, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator, trapped)
 
     def init(self, int index):
         """init() of node `index`, once; a status."""
@@ -535,9 +541,17 @@ def delegate_flags(uintptr_t address):
     return delegate.flags
 
 
+def delegate_is_plausible(uintptr_t address):
+    """Does it look like a TfLiteDelegate?"""
+    return pl_delegate_plausible(<const TfLiteDelegate *>address)
+
+
 def registration_facts(uintptr_t registration, uintptr_t operator):
-    """(name or None, version) that a TfLiteRegistration, or where 0 a TfLiteOperator, says of itself."""
+    """(name or None, version) that a TfLiteRegistration, or where 0 a TfLiteOperator, says of itself; None if none."""
     cdef TfLiteRegistration read
+    if registration and not pl_registration_plausible(<const TfLiteRegistration *>registration) or (
+            operator and not pl_operator_plausible(<const TfLiteOperator *>operator)):
+        return None
     cdef TfLiteOperator *op = <TfLiteOperator *>operator
     cdef const char *name = NULL
     cdef int version = 1

@@ -17,6 +17,7 @@
 TfLiteOperator *TfLiteOperatorCreate(TfLiteBuiltinOperator code, const char *custom_name, int version, void *user_data) {
   TfLiteOperator *op = calloc(1, sizeof(TfLiteOperator));
   if (op == NULL) return NULL;
+  op->mark = PL_OPERATOR;
   op->builtin_code = code;
   op->custom_name = custom_name != NULL ? strdup(custom_name) : NULL;
   op->version = version;

@@ -1,0 +1,241 @@
+// The functions of TfLiteContext: what plug-ins call.
+#include "host.h"
+
+#include <stdio.h>
+
+static void report_va(pl_host *host, const char *format, va_list arguments) {
+  va_list again;
+  va_copy(again, arguments);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  if (length < 0) return;
+  size_t before = host->errors != NULL ? strlen(host->errors) + 1 : 0;
+  char *text = realloc(host->errors, before + (size_t)length + 1);
+  if (text == NULL) return;
+  if (before) text[before - 1] = '\n';
+  vsnprintf(text + before, (size_t)length + 1, format, arguments);
+  host->errors = text;
+}
+
+static void report(TfLiteContext *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  report_va((pl_host *)context, format, arguments);
+  va_end(arguments);
+}
+
+static bool is_ours(const pl_host *host, const TfLiteTensor *tensor) {
+  const char *at = (const char *)tensor, *start = (const char *)host->context.tensors;
+  return tensor != NULL && at >= start && at < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
+         (size_t)(at - start) % sizeof(TfLiteTensor) == 0;
+}
+
+// Bytes of a tensor of this shape, in `bytes`, or what is wrong with it.
+static const char *bytes_of(TfLiteType type, const TfLiteIntArray *dims, size_t *bytes) {
+  size_t element, count = 1, bits = pl_packed_bits(type);
+  bool empty = false;
+  if (!pl_size_of(type, &element)) element = sizeof(void *);
+  if (dims->size < 0) return "ResizeTensor was given a negative number of dimensions";
+  for (int i = 0; i < dims->size; i++) {
+    if (dims->data[i] < 0) return "ResizeTensor was given a negative dimension";
+    if (dims->data[i] == 0) {
+      empty = true;
+    } else if (count > PTRDIFF_MAX / 2 / element / (size_t)dims->data[i]) {
+      return "ResizeTensor was given a shape that no memory can hold";
+    } else {
+      count *= (size_t)dims->data[i];
+    }
+  }
+  if (empty) count = 0;
+  *bytes = bits ? (count + 8 / bits - 1) / (8 / bits) : count * element;
+  return NULL;
+}
+
+static bool in_arena(const TfLiteTensor *t) {
+  return t->allocation_type == kTfLiteArenaRw || t->allocation_type == kTfLiteArenaRwPersistent;
+}
+
+// Why a tensor cannot be resized now, or NULL.
+static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor) {
+  if (!is_ours(host, tensor)) {
+    size_t at = (size_t)((const char *)tensor - (const char *)host->context.tensors);
+    return at < host->context.tensors_size * sizeof(TfLiteTensor) && (at % 104 == 0 || at % 96 == 0)
+               ? "ResizeTensor was given a tensor where none begins: the plug-in was built with TensorFlow before 2.5, "
+                 "when tensors were smaller, and cannot be hosted"
+               : "ResizeTensor was given a tensor that is not of this context";
+  }
+  if (!in_arena(tensor) && tensor->allocation_type != kTfLiteDynamic &&
+      tensor->allocation_type != kTfLitePersistentRo) {
+    return "Attempting to resize a fixed-size tensor.";
+  }
+  return NULL;
+}
+
+static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteIntArray *dims) {
+  pl_host *host = (pl_host *)context;
+  size_t bytes = 0;
+  const char *why = dims == NULL ? "ResizeTensor was given no shape" : not_resizable(host, tensor);
+  if (why == NULL && tensor->data.raw != NULL && TfLiteIntArrayEqual(tensor->dims, dims)) {
+    free(dims);
+    return kTfLiteOk;
+  }
+  if (why == NULL && host->invoking && in_arena(tensor)) {
+    why = "ResizeTensor was called in invoke for a tensor of the arena; make it kTfLiteDynamic in prepare";
+  }
+  if (why == NULL && tensor->type != kTfLiteString) {
+    why = bytes_of(tensor->type, dims, &bytes);
+    if (why == NULL && TfLiteTensorRealloc(bytes, tensor) != kTfLiteOk) why = "ResizeTensor found no memory";
+    if (why == NULL) tensor->bytes = bytes;
+  }
+  if (why != NULL) {
+    report(context, "%s", why);
+    free(dims);
+    return kTfLiteError;
+  }
+  free(tensor->dims);
+  tensor->dims = dims;
+  if (in_arena(tensor)) tensor->data.raw = NULL;
+  return kTfLiteOk;
+}
+
+static TfLiteStatus resize_explicit(TfLiteContext *context, TfLiteTensor *tensor, int rank, const int *shape) {
+  TfLiteIntArray *dims = rank >= 0 ? TfLiteIntArrayCreate(rank) : NULL;
+  if (dims != NULL && rank > 0) memcpy(dims->data, shape, sizeof(int) * (size_t)rank);
+  return resize(context, tensor, dims);
+}
+
+static TfLiteStatus add_tensors(TfLiteContext *context, int count, int *first) {
+  pl_host *host = (pl_host *)context;
+  if (count < 0 || (size_t)count > host->capacity - context->tensors_size) {
+    report(context, "AddTensors: no room for %d more tensors", count);
+    return kTfLiteError;
+  }
+  if (first != NULL) *first = (int)context->tensors_size;
+  for (int i = 0; i < count; i++) context->tensors[context->tensors_size + (size_t)i].buffer_handle = -1;
+  context->tensors_size += (size_t)count;
+  return kTfLiteOk;
+}
+
+static TfLiteStatus get_plan(TfLiteContext *context, TfLiteIntArray **plan) {
+  pl_host *host = (pl_host *)context;
+  if (!host->delegating) {
+    report(context, "GetExecutionPlan is only for a delegate's Prepare");
+    return kTfLiteError;
+  }
+  free(host->plan_given);
+  host->plan_given = TfLiteIntArrayCopy(host->plan);
+  *plan = host->plan_given;
+  return host->plan_given != NULL ? kTfLiteOk : kTfLiteError;
+}
+
+static TfLiteStatus get_node(TfLiteContext *context, int index, TfLiteNode **node, TfLiteRegistration **reg) {
+  pl_host *host = (pl_host *)context;
+  if (!host->delegating) {
+    report(context, "GetNodeAndRegistration is only for a delegate's Prepare");
+    return kTfLiteError;
+  }
+  if (index < 0 || index >= host->num_nodes) {
+    report(context, "GetNodeAndRegistration: no node %d among %d", index, host->num_nodes);
+    return kTfLiteError;
+  }
+  *node = &host->nodes[index]->node;
+  *reg = &host->nodes[index]->reg;
+  return kTfLiteOk;
+}
+
+static bool checked_nodes(pl_host *host, const char *what, const TfLiteIntArray *nodes) {
+  if (!host->delegating) {
+    report(&host->context, "%s is only for a delegate's Prepare", what);
+    return false;
+  }
+  for (int i = 0; nodes != NULL && i < nodes->size; i++) {
+    if (nodes->data[i] < 0 || nodes->data[i] >= host->num_nodes) {
+      report(&host->context, "%s: no node %d among %d", what, nodes->data[i], host->num_nodes);
+      return false;
+    }
+  }
+  return nodes != NULL;
+}
+
+static TfLiteStatus replace(TfLiteContext *context, TfLiteRegistration given, const TfLiteIntArray *nodes,
+                            TfLiteDelegate *delegate) {
+  pl_host *host = (pl_host *)context;
+  TfLiteRegistration reg;
+  TfLiteOperator *op;
+  pl_registration_read(&given, &reg, &op);
+  if (!checked_nodes(host, "ReplaceNodeSubsetsWithDelegateKernels", nodes)) return kTfLiteError;
+  if (nodes->size == 0) return kTfLiteOk;
+  void *trap = pl_trap_suspend();
+  TfLiteStatus status = host->callbacks->replace(host, &reg, op, nodes, delegate);
+  pl_trap_resume(trap);
+  return status;
+}
+
+static TfLiteStatus preview(TfLiteContext *context, const TfLiteIntArray *nodes, TfLiteDelegateParams **params,
+                            int *count) {
+  pl_host *host = (pl_host *)context;
+  if (!checked_nodes(host, "PreviewDelegatePartitioning", nodes)) return kTfLiteError;
+  void *trap = pl_trap_suspend();
+  TfLiteStatus status = host->callbacks->preview(host, nodes, params, count);
+  pl_trap_resume(trap);
+  return status;
+}
+
+static TfLiteExternalContext *get_external(TfLiteContext *context, TfLiteExternalContextType type) {
+  return (unsigned)type < kTfLiteMaxExternalContexts ? ((pl_host *)context)->externals[type] : NULL;
+}
+
+static void set_external(TfLiteContext *context, TfLiteExternalContextType type, TfLiteExternalContext *external) {
+  if ((unsigned)type < kTfLiteMaxExternalContexts) ((pl_host *)context)->externals[type] = external;
+}
+
+static TfLiteStatus get_metadata(const TfLiteContext *context, const char *name, const char **data, size_t *bytes) {
+  pl_host *host = (pl_host *)context;
+  if (name == NULL) return kTfLiteError;
+  void *trap = pl_trap_suspend();
+  TfLiteStatus status = host->callbacks->metadata(host, name, data, bytes);
+  pl_trap_resume(trap);
+  return status;
+}
+
+static TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **other) {
+  void *trap = pl_trap_suspend();
+  TfLiteStatus status = host->callbacks->subgraph(host, index, other);
+  pl_trap_resume(trap);
+  return status;
+}
+
+static TfLiteStatus acquire(TfLiteContext *context, int index, TfLiteContext **other) {
+  pl_host *host = (pl_host *)context;
+  if (!host->delegating) {
+    report(context, "AcquireSubgraphContext is only for a delegate's Prepare");
+    return kTfLiteError;
+  }
+  TfLiteStatus status = subgraph(host, index, other);
+  if (status == kTfLiteOk) ((pl_host *)*other)->delegating = true;
+  return status;
+}
+
+static TfLiteStatus release(TfLiteContext *context, int index) {
+  pl_host *host = (pl_host *)context;
+  TfLiteContext *other = NULL;
+  TfLiteStatus status = subgraph(host, index, &other);
+  if (status == kTfLiteOk && other != context) ((pl_host *)other)->delegating = false;
+  return status;
+}
+
+void pl_context_fill(TfLiteContext *c) {
+  c->GetExecutionPlan = get_plan;
+  c->ResizeTensor = resize;
+  c->ReportError = report;
+  c->AddTensors = add_tensors;
+  c->GetNodeAndRegistration = get_node;
+  c->ReplaceNodeSubsetsWithDelegateKernels = replace;
+  c->GetExternalContext = get_external;
+  c->SetExternalContext = set_external;
+  c->ResizeTensorExplicit = resize_explicit;
+  c->PreviewDelegatePartitioning = preview;
+  c->GetModelMetadata = get_metadata;
+  c->AcquireSubgraphContext = acquire;
+  c->ReleaseSubgraphContext = release;
+}

@@ -1,0 +1,64 @@
+"""The functions that a shared library exports: those that register ops are known by their signature or their name."""
+import mmap
+import os
+import re
+import struct
+
+from pylite.errors import PluginError
+
+_REGISTERER = re.compile(r"_Z\w+PN6tflite17MutableOpResolverE")
+_DYNSYM, _GLOBAL, _FUNCTION = 11, (1, 2), 2      # of ELF
+
+
+def registerers(path):
+    """The functions of a library that take a tflite::MutableOpResolver *; PluginError with a hint when it has none."""
+    names = exported(path)
+    found = [name for name in names if _REGISTERER.fullmatch(name)]
+    if found:
+        return found
+    likely = [word for name in names if re.search("regist", word := _plain(name), re.I)]
+    hint = (f"it exports {', '.join(likely[:10])}{', ...' if len(likely) > 10 else ''}" if likely else
+            "it exports none that has such a name" if names else "its exports cannot be read")
+    raise PluginError(f"{os.fspath(path)}: name the functions that give the registrations, and their kind; {hint}")
+
+
+def exported(path):
+    """Names of the functions that the library exports; none for what is no ELF file."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return list(_functions(content))
+    except (OSError, ValueError, struct.error, IndexError):
+        return []
+
+
+def _functions(content):
+    if content[:4] != b"\x7fELF":
+        return
+    wide, order = content[4] == 2, "<" if content[5] == 1 else ">"
+    at, = struct.unpack_from(order + ("Q" if wide else "I"), content, 40 if wide else 32)
+    size, count = struct.unpack_from(order + "HH", content, 58 if wide else 46)
+    header = struct.Struct(order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII"))
+    sections = [header.unpack_from(content, at + size * i) for i in range(count)]
+    for section in sections:
+        if section[1] != _DYNSYM:
+            continue
+        start = sections[section[6]][4]     # of the names
+        for i in range(section[4], section[4] + section[5], section[9]):
+            name, info, _, where = struct.unpack_from(order + "IBBH", content, i) if wide else struct.unpack_from(
+                order + "I8xBBH", content, i)
+            if where and info & 15 == _FUNCTION and info >> 4 in _GLOBAL:
+                yield content[start + name:content.find(b"\0", start + name)].decode("utf-8", "replace")
+
+
+def _plain(name):
+    """`space::f` for the mangled name of a C++ function without parameters; other names as they are."""
+    mangled = re.fullmatch(r"_ZN(\w+)Ev|_Z(\w+)v", name)
+    rest, parts = mangled and (mangled[1] or mangled[2]), []
+    while rest:
+        number = re.match(r"\d+", rest)
+        if number is None:
+            return name
+        begin, end = len(number[0]), len(number[0]) + int(number[0])
+        parts.append(rest[begin:end])
+        rest = rest[end:]
+    return "::".join(parts) or name

@@ -1,0 +1,131 @@
+"""Plug-ins that cannot be hosted: an error tells why, and the process lives on."""
+import ctypes
+import faulthandler
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import resolver
+from tests.capi.compiling import build
+from tests.capi.test_opaque import model
+
+PLUGINS = Path(__file__).parent / "plugins"
+IMPL = "it uses context->impl_, where TensorFlow Lite has its tflite::Subgraph"
+NOWHERE = "where no memory is: .* with TensorFlow before 2.5 or for microcontrollers"
+
+pytestmark = pytest.mark.skipif(ctypes.sizeof(ctypes.c_void_p) != 8, reason="the plug-in knows 64-bit layouts")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """built(*flags) -> path of the library compiled so."""
+    made = {}
+
+    def library(*flags):
+        if flags not in made:
+            made[flags] = build(PLUGINS / "unhosted.c", tmp_path_factory.mktemp("unhosted") / "unhosted.so", *flags)
+        return made[flags]
+    return library
+
+
+def interpreter(library, option, names=("Old",)):
+    text = ctypes.create_string_buffer(option.encode())
+    ctypes.CDLL(library).set_option(text)
+    known = resolver.BuiltinOpResolver()
+    known.add_custom("Old", pylite.load_custom_ops(library, ["Register_OLD"], register=False)[0])
+    i = pylite.Interpreter(model_content=model(*names), op_resolver=known)
+    i.text = text       # which the library points at
+    return i
+
+
+def run(i):
+    i.allocate_tensors()
+    i.set_tensor(0, np.zeros((1, 4), np.float32))
+    i.invoke()
+
+
+@pytest.mark.parametrize("stage", ["prepare", "invoke"])
+@pytest.mark.parametrize(("what", "words"), [("impl", IMPL), ("micro", NOWHERE)])
+def test_ops_that_use_what_no_host_has(built, stage, what, words):
+    i = interpreter(built(), f"{stage}-{what}")
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"{words}(.|\n)*Old|Old.*{words}"):
+            run(i)
+    i = interpreter(built(), "")
+    run(i)
+
+
+def test_a_handler_of_faults_that_was_there_is_there_again(built):
+    enabled = faulthandler.is_enabled()
+    faulthandler.disable()
+    try:
+        assert signal.getsignal(signal.SIGSEGV) is signal.SIG_DFL
+        with pytest.raises(RuntimeError, match=IMPL):
+            run(interpreter(built(), "prepare-impl"))
+        assert signal.getsignal(signal.SIGSEGV) is signal.SIG_DFL
+    finally:
+        if enabled:
+            faulthandler.enable()
+
+
+def test_ops_that_fail_in_init(built):
+    with pytest.raises(RuntimeError, match=f"node 0 Old failed to initialise: {IMPL}"):
+        interpreter(built(), "init-impl")
+
+
+def test_delegates(built):
+    content = model("RELU")
+    with pytest.raises(RuntimeError, match=IMPL):
+        pylite.Interpreter(model_content=content,
+                           experimental_delegates=[pylite.load_delegate(built(), {"option": "delegate-impl"})])
+    with pytest.raises(ValueError, match="is no TfLiteDelegate"):
+        pylite.load_delegate(built(), {"option": "bad"})
+
+
+@pytest.mark.parametrize("stride", [96, 104])
+def test_tensors_of_another_size(built, stride):
+    library = built(f"-DSTRIDE={stride}")
+    with pytest.raises(RuntimeError, match="built with TensorFlow before 2.5, when tensors were smaller"):
+        run(interpreter(library, ""))
+    with pytest.raises(RuntimeError, match=NOWHERE):
+        run(interpreter(library, "", ("RELU", "Old")))
+
+
+def test_nodes_of_another_layout(built):
+    with pytest.raises(RuntimeError, match="it wrote to node->intermediates"):
+        run(interpreter(built("-DOLD_NODE"), "temporaries"))
+
+
+def test_what_is_no_registration(built):
+    with pytest.raises(pylite.PluginError, match="NoRegistration of .* returned is no TfLiteRegistration"):
+        pylite.load_custom_ops(built(), ["NoRegistration"])
+    with pytest.raises(pylite.PluginError, match="Register_OLD of .* returned is no TfLiteOperator"):
+        pylite.load_custom_ops(built(), ["Register_OLD"], "opaque")
+
+
+def test_libraries_whose_functions_are_not_named(built):
+    with pytest.raises(pylite.PluginError, match="name the functions .*; it exports Register_OLD, NoRegistration"):
+        pylite.load_custom_ops(built())
+
+
+@pytest.mark.parametrize("code", ["ctypes.string_at(0)", "os.kill(os.getpid(), signal.SIGSEGV)"])
+def test_other_faults_are_left_alone(built, code):
+    """Those of another thread, while a plug-in is caught in its trap, too."""
+    script = f"""
+import ctypes, os, signal, sys
+sys.path[:0] = {sys.path!r}
+from tests.capi import test_unhosted as t
+i = t.interpreter({built()!r}, "prepare-impl")
+try:
+    t.run(i)
+except RuntimeError:
+    print("caught", flush=True)
+{code}
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["caught"] and done.returncode == -signal.SIGSEGV
