@@ -58,6 +58,7 @@ static int at(Context *c, const char *stage) {
   if (strncmp(option, stage, length) != 0) return 0;
   if (strcmp(option + length, "-impl") == 0) return use_impl(c);
   if (strcmp(option + length, "-micro") == 0) return c->get_tensor(c, 0)->type;
+  if (strcmp(option + length, "-wild") == 0) return *(volatile int *)(uintptr_t)0x700000000000;
   return 0;
 }
 
