@@ -19,8 +19,13 @@ def failure(node, why):
 
 
 class Allocation:
-    """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes."""
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause")
+    """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes.
+
+    Where it pauses: `watched` is the array that decides, or what `evaluate` gets; `next` tells what follows by the bytes
+    of the one or the shapes that the other gives, and `evaluated` where the results go in what follows.
+    """
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "watched", "evaluate",
+                 "next", "evaluated", "used", "turns")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered
@@ -31,6 +36,11 @@ class Allocation:
         self.readable = {}      # arrays handed out before, by tensor index
         self.writable = {}
         self.pause = lowered.pause
+        self.watched = self.evaluate = None
+        self.next = {}
+        self.evaluated = ()
+        self.used = True        # since the Executor last looked for what it can forget
+        self.turns = {}         # by (Executor, operator index) of a loop with it as body: see ops/control.py
 
     def array(self, index):
         """The array of tensor `index`, or None where this part has no memory for it."""

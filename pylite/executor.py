@@ -51,9 +51,10 @@ class Executor(Calls):
         self.readable = {}
         self.writable = {}
         self.variables = {}
+        self.rooms = {}         # memory for the variables of loops that change their shapes, by operator index
         self._arenas = []       # one for each depth of parts, since the parts of one depth never live together
         self._cache = {}        # input shapes -> Allocation, the one used last at the end
-        self._kept = {}         # (Allocation that paused, what was found) -> Allocation that followed, likewise
+        self._kept = {}         # Allocation that followed on another -> (the other, what was found), oldest first
         self.checked = False    # are all operators known to run?
         self._resolver = resolver
         if resolver.plugs():
@@ -182,8 +183,10 @@ class Executor(Calls):
                 self.stale = False
                 lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
             known = self._bind(lowered)
-        self._cache[key] = known
-        self._evict()
+            self._cache[key] = known
+            self._evict()
+        else:
+            self._cache[key] = known
         self.current = known
         self.parts = [known]
         self.readable = known.readable
@@ -205,7 +208,7 @@ class Executor(Calls):
                 f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
-            self._drop([part for part in self._kept.values() if part.arena is arena])
+            self._drop([part for part in self._kept if part.arena is arena])
             arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
             self._arenas[depth:depth + 1] = [arena]
         arrays = {}
@@ -244,8 +247,11 @@ class Executor(Calls):
     def _drop(self, parts):
         """Forget `parts` and whatever followed on them."""
         gone = set(parts)
-        while keys := [key for key, part in self._kept.items() if part in gone or key[0] in gone]:
-            gone.update([self._kept.pop(key) for key in keys])
+        while going := [part for part, (before, _) in self._kept.items() if part in gone or before in gone]:
+            for part in going:
+                before, key = self._kept.pop(part)
+                before.next.pop(key, None)
+            gone.update(going)
 
     def reset_variables(self):
         """Set every variable tensor back to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
@@ -314,38 +320,63 @@ class Executor(Calls):
     def _go_on(self):
         """Run the parts that follow `current`, each once what decides on its shapes is there."""
         part = self.current
-        self.parts = [part]
+        self.parts = parts = [part]
         self.readable, self.writable = {}, {}
         while (pause := part.pause) is not None:
-            results = ()
-            if type(pause) is Node:
-                arrays = [None if v is None else self._found(v.index)[1] for v in pause.inputs]
-                results = self.find(pause.operator).evaluate(pause, *arrays)
-                key = found = tuple([None if a is None else a.shape for a in results])
+            watched, evaluate = part.watched, part.evaluate
+            if watched is None:
+                watched, evaluate = self._watch(part)
+            if evaluate is None:
+                key = watched.tobytes()
+                after = part.next.get(key) or self._follow(part, key)
             else:
-                found = self._found(pause.index)[1].copy()
-                found.flags.writeable = False
-                key = found.tobytes()
-            part = self._follow(part, key, found)
-            for value, result in zip(pause.outputs if results else (), results, strict=True):
-                if value is not None:
-                    part.array(value.index)[...] = result
+                results = evaluate(pause, *watched)
+                key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
+                after = part.next.get(key) or self._follow(part, key)
+                for array, result in zip(after.evaluated, results):     # noqa: B905 (it costs as much as the copy)
+                    array[...] = result
+            after.used = True
+            parts.append(after)
+            part = after
             failed = part.run_guarded() if self.guard else part.program.run()
             if failed is not None:
                 raise part.failure(*failed)
         self.readable, self.writable = part.readable, part.writable
 
-    def _follow(self, part, key, found):
-        """The Allocation that goes on after `part`."""
-        kept = self._kept
-        known = kept.pop((part, key), None)
-        if known is None:
-            if len(key) > LARGE or self.plugins or (self.callees and self._calls_plugins()):
-                self._drop([after for (before, _), after in kept.items() if before is part])
-            lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
-            known = self._bind(lowered, self.parts)
-            if len(kept) >= KEPT:
-                self._drop([kept[next(iter(kept))]])
-        kept[part, key] = known
-        self.parts.append(known)
+    def _watch(self, part):
+        """Note what `part` looks at when it has run: the memory of the value that decides, or what is evaluated."""
+        pause = part.pause
+        if type(pause) is Node:
+            part.evaluate = evaluate = self.find(pause.operator).evaluate
+            if None in pause.outputs:
+                part.evaluate = lambda node, *arrays: [
+                    y for v, y in zip(node.outputs, evaluate(node, *arrays), strict=True) if v is not None]
+            part.watched = [None if v is None else self._found(v.index)[1] for v in pause.inputs]
+        else:
+            part.watched = self._found(pause.index)[1]
+        return part.watched, part.evaluate
+
+    def _follow(self, part, key):
+        """The Allocation that goes on after `part`, which is new."""
+        kept, pause = self._kept, part.pause
+        if len(key) > LARGE or self.plugins or (self.callees and self._calls_plugins()):
+            self._drop(list(part.next.values()))
+        if part.evaluate is None:
+            found = part.watched.copy()
+            found.flags.writeable = False
+        else:
+            found = key if len([v for v in pause.outputs if v is not None]) != 1 else (key,)
+        lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
+        known = self._bind(lowered, self.parts)
+        if part.evaluate is not None:
+            known.evaluated = [known.array(v.index) for v in pause.outputs if v is not None]
+        while len(kept) >= KEPT:
+            oldest = next(iter(kept))
+            if oldest.used:         # since it was looked at last: it may stay
+                oldest.used = False
+                kept[oldest] = kept.pop(oldest)
+            else:
+                self._drop([oldest])
+        kept[known] = part, key
+        part.next[key] = known
         return known

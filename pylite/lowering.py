@@ -123,13 +123,14 @@ def resume(model, before, found, preserve=False, find=default.find, host=None):
         values.append(value)
     pause, evaluated = before.pause, []
     if type(pause) is Node:
-        for old, shape in zip(pause.outputs, found, strict=True):
-            if old is not None:
-                value = values[old.index]
-                value.kind, value.shape = "temporary", shape
-                evaluated.append(value)
+        for old, shape in zip([v for v in pause.outputs if v is not None], found, strict=True):
+            value = values[old.index]
+            value.kind, value.shape = "temporary", shape
+            evaluated.append(value)
     else:
-        values[pause.index].data = found
+        for old in before.values:       # the same elements under other shapes are known as well
+            if old.root is pause.root and old.dtype == pause.dtype and old.data is None:
+                values[old.index].data = found.reshape(old.shape)
     lowered = _lower(model, before.tail, values, preserve, find, True, host)
     lowered.evaluated = evaluated
     return lowered
@@ -234,8 +235,22 @@ def _strings(node):
 
 
 def _by_reference(op, node):
-    """Strings are objects, which no kernel handles: numpy does, by what the op means."""
-    count = len(node.inputs)
+    """Strings are objects, which no kernel handles: numpy does, by what the op means.
+
+    Where an op only moves the elements of one tensor, where each comes from is found out once, on their numbers.
+    """
+    count, (y, *others) = len(node.inputs), node.outputs
+    moved = [value for value in node.inputs if value is not None and value.data is None]
+    if len(moved) == 1 and moved[0].dtype == y.dtype == "string" and not others:
+        x = moved[0]
+        places = op.reference(*[np.arange(x.size).reshape(x.shape) if value is x else value.data
+                                for value in node.inputs if value is not None], node.options)
+        if places.dtype == np.int64:
+            places = np.ascontiguousarray(places).reshape(y.shape)
+
+            def take(x, y):
+                x.take(places, None, y, "clip")
+            return Call("python_op.PythonOp", take, 1, 1, x, y)
 
     def run(*arrays):
         results = op.reference(*[x for x in arrays[:count] if x is not None], node.options)

@@ -196,8 +196,9 @@ class Node:
     """One operator while it is lowered.
 
     host: the Executor that it is lowered for, through which ops reach other subgraphs and what outlives a run; or None.
+    kept: what `evaluate` wants to find again, in the next run on the same arrays; None before the first.
     """
-    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host")
+    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host", "kept")
 
     def __init__(self, index, operator, values, host=None):
         self.operator = operator
@@ -207,6 +208,7 @@ class Node:
         self.options = operator.options
         self.values = values
         self.host = host
+        self.kept = None
         self.inputs = [values[i] if i >= 0 else None for i in operator.inputs]
         self.outputs = [values[i] if i >= 0 else None for i in operator.outputs]
 

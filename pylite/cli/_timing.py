@@ -10,7 +10,6 @@ from pylite.cli._common import UsageError
 from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
 from pylite.model import Model
-from pylite.node import Node
 
 LEAST_RUNS = 5
 
@@ -61,16 +60,14 @@ def nodes(interpreter, seconds):
     main = interpreter._main
     parts = main.parts
     times = [_Profiled(part) for part in parts]
-    evaluated = {part.pause.index: _Evaluated(main.find(part.pause.operator))
-                 for part in parts if type(part.pause) is Node}
-    find = main.find
-    main.find = lambda operator: evaluated.get(operator.index) or find(operator)
+    evaluated = {part: _Evaluated(part) for part in parts if part.evaluate is not None}
     try:
         end = time.perf_counter() + seconds
         while len(times[0].runs) < LEAST_RUNS or time.perf_counter() < end:
             interpreter.invoke()
     finally:
-        del main.find
+        for part, timed in evaluated.items():
+            part.evaluate = timed.evaluate
         for part, profiled in zip(parts, times, strict=True):
             part.program = profiled.program
     delegated = {} if main.delegation is None else main.delegation.parts
@@ -80,8 +77,8 @@ def nodes(interpreter, seconds):
         medians = np.median(profiled.runs, axis=0) / 1e9
         steps = [(call.node, kernel_name(call), taken)
                  for call, taken in zip(part.lowered.calls, medians.tolist(), strict=True)]
-        if type(part.pause) is Node:
-            steps.append((part.pause, "evaluated", statistics.median(evaluated[part.pause.index].runs) / 1e9))
+        if part in evaluated:
+            steps.append((part.pause, "evaluated", statistics.median(evaluated[part].runs) / 1e9))
         for node, kernel, taken in steps:
             if not found or found[-1]["node"] != node.index:
                 found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": at,
@@ -96,17 +93,15 @@ def nodes(interpreter, seconds):
 
 
 class _Evaluated:
-    """In place of the Op of a node between two parts: runs it and keeps its nanoseconds."""
+    """In place of what evaluates the node between an Allocation and the next: calls it and keeps its nanoseconds."""
 
-    def __init__(self, op):
-        self.op, self.runs = op, []
+    def __init__(self, part):
+        self.evaluate, self.runs = part.evaluate, []
+        part.evaluate = self
 
-    def __getattr__(self, name):
-        return getattr(self.op, name)
-
-    def evaluate(self, node, *arrays):
+    def __call__(self, node, *arrays):
         begin = time.perf_counter_ns()
-        results = self.op.evaluate(node, *arrays)
+        results = self.evaluate(node, *arrays)
         self.runs.append(time.perf_counter_ns() - begin)
         return results
 

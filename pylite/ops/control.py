@@ -7,6 +7,10 @@ from math import prod
 
 import numpy as np
 
+from pylite.allocation import raw
+from pylite.binding import kernel_class
+from pylite.errors import ExecutionError
+from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Constant
 from pylite.registry import register
 
@@ -88,14 +92,30 @@ def callees(node):
 
 
 def infer_branch(node):
-    inputs = branches(node)[1]
-    results = [result_shapes(other, [x.shape for x in inputs], constants(inputs)) for other in callees(node)]
-    return results[0] if all(r is not None and r == results[0] for r in results) else None
+    """The outputs' shapes; where they differ with the branch, what is chosen is waited for."""
+    which, inputs, _ = branches(node)
+    others = callees(node)
+    results = [result_shapes(other, [x.shape for x in inputs], constants(inputs)) for other in others]
+    if None in results:
+        return None
+    if all(r == results[0] for r in results):
+        return results[0]
+    return results[chosen(which, node.constant(0), len(others))] if in_loop(node, others) else None
+
+
+def chosen(which, contents, count):
+    """The number of the branch to take, the last one for a number that there is not."""
+    at = contents.item()
+    if which.dtype == "bool":
+        return int(not at)
+    return at if 0 <= at < count else count - 1
 
 
 def lower_branch(node):
     which, inputs, _ = branches(node)
     others = callees(node)
+    if which is not None and which.data is not None:
+        which, others = None, [others[chosen(which, which.data, len(others))]]
 
     def make():
         arrays = operands([*inputs, *node.outputs])
@@ -109,8 +129,7 @@ def evaluate_branch(node, *arrays):
     which, inputs, indices = branches(node)
     at = 0
     if which is not None:
-        chosen = arrays[0].item()
-        at = int(not chosen) if which.dtype == "bool" else chosen if 0 <= chosen < len(indices) else -1
+        at = chosen(which, arrays[0], len(indices))
     return node.host.callee(indices[at]).call(arrays[len(arrays) - len(inputs):])
 
 
@@ -155,10 +174,82 @@ def lower_while(node):
     return calling(node, [test, body], make, [x.shape for x in node.inputs], given)
 
 
+class Turn:
+    """One turn of a loop whose variables change their shapes: the kernels that run its condition and its body.
+
+    state: the variables' arrays, from which the kernels take them; going_on: what the condition says; entry: of the
+    body; next: the Turn for the shapes that the body gives, once there was one.  Without kernels Python runs it.
+    """
+    __slots__ = ("state", "test", "going_on", "body", "entry", "next")
+
+    def __init__(self, node, test, body, shapes):
+        self.state = _room(node, body, shapes)
+        self.test = self.body = self.entry = self.next = None
+        inner = body.prepared(shapes, {})
+        asked = test.prepared(shapes, {})
+        if inner.pause is not None or asked.pause is not None:
+            return
+        block, count = kernel_class("control.Block"), prod(asked.lowered.values[test.subgraph.outputs[0]].shape)
+        if count != 1:
+            raise node.error(f"the condition gives {count} values, not one")
+        self.going_on = np.zeros(1, np.uint8)
+        self.entry = body.entry()
+        self.test = block(test.entry(), *map(raw, self.state), self.going_on)
+
+    def follow(self, node, test, body):
+        """Find `next`, and the kernel that leads there."""
+        inner = body.prepared([x.shape for x in self.state], {})
+        self.next = _turn(node, test, body, [inner.lowered.values[i].shape for i in body.subgraph.outputs])
+        self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
+
+
+def _turn(node, test, body, shapes):
+    """The Turn for variables of these shapes; it is forgotten with what the body is bound to for them."""
+    turns = body.prepared(shapes, {}).turns
+    key = node.host, node.index
+    if key not in turns:
+        turns[key] = Turn(node, test, body, shapes)
+    return turns[key]
+
+
+def _room(node, body, shapes):
+    """Arrays for the loop's variables.  They lie where those of other shapes do, which they replace."""
+    dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
+    offsets = [0]
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
+    rooms = node.host.rooms
+    room = rooms.get(node.index)
+    if room is None or room.nbytes < offsets[-1]:
+        room = rooms[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
+    return [np.ndarray(*each) for each in zip(shapes, dtypes, [room] * len(shapes), offsets, strict=False)]
+
+
+def _run(kernel, pool):
+    status = kernel.run(pool)
+    if status:
+        text = kernel.explain(status)
+        raise ExecutionError(text) from kernel.cause()
+
+
 def evaluate_while(node, *arrays):
     test = node.host.callee(node.options.cond_subgraph_index)
     body = node.host.callee(node.options.body_subgraph_index)
+    pool, quick = node.host.pool, in_loop(node, [test, body])
     while True:
+        if quick:
+            turn = _turn(node, test, body, [a.shape for a in arrays])
+            for held, array in zip(turn.state, arrays, strict=True):
+                held[...] = array
+            while turn.test is not None:
+                _run(turn.test, pool)
+                if not turn.going_on[0]:
+                    return turn.state
+                if turn.next is None:
+                    turn.follow(node, test, body)
+                _run(turn.body, pool)
+                turn = turn.next
+            arrays = [held.copy() for held in turn.state]
         going_on, = test.call(arrays)
         if going_on.size != 1:
             raise node.error(f"the condition gives {going_on.size} values, not one")

@@ -1,6 +1,8 @@
 """Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
 import numpy as np
 
+from pylite.allocation import raw
+from pylite.binding import kernel_class
 from pylite.node import Constant
 from pylite.registry import register
 
@@ -11,25 +13,38 @@ def unknown(node):
 
 def evaluate_where(node, x):
     """The indices of all elements that are not zero, one row each."""
+    if x.ndim == 1:
+        return [x.nonzero()[0].reshape(-1, 1)]
     if not x.ndim:
         return [np.zeros((int(bool(x)), 0), np.int64)]
-    return [np.argwhere(x)]
+    return [np.array(x.nonzero()).T]
 
 
 register("WHERE", versions=(1, 2), types=["bool|float32|int32|uint32|int64|int8|uint8 -> int64"], infer=unknown,
          evaluate=evaluate_where, reference=lambda x, options: evaluate_where(None, x)[0])
 
+KEYS = ("float32", "int8", "uint8", "int16", "int32", "int64")      # the order of PL_KEY_* in simd/scanning.h
+
 
 def infer_unique(node):
-    if len(node.inputs[0].shape) != 1:
-        raise node.error("must have one dimension; reshape it", node.inputs[0])
+    x = node.inputs[0]
+    if len(x.shape) != 1:
+        raise node.error("must have one dimension; reshape it", x)
+    if x.size >= 2**30:
+        raise node.error("has more than 2^30 elements, which are too many to compare", x)
 
 
 def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
-    found = {}
-    index = [found.setdefault(value, len(found)) for value in x.tolist()]
-    return [np.array(list(found), x.dtype), np.array(index, node.outputs[1].dtype)]
+    if node.kept is None:
+        slots = 1 << len(x).bit_length() + 1
+        places, index, count = np.empty(len(x), np.int32), np.empty(len(x), np.int64), np.empty(1, np.int64)
+        task = kernel_class("scanning.Task")("unique", 1, 0, (len(x), slots, KEYS.index(x.dtype.name)), (), *map(
+            raw, (x, np.empty(slots, np.int32), places, index, count)))
+        node.kept = task, places, index, count
+    task, places, index, count = node.kept
+    task.run()
+    return [x[places[:count.item()]], index]
 
 
 register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"],

@@ -105,15 +105,18 @@ class Table:
             self.entries = dict(reversed(list(pairs)))      # of equal keys the first one counts
 
     def find(self, keys, default, y):
-        if self.entries is None:
-            raise ValueError("the table is used before anything was imported into it")
-        otherwise = default.reshape(-1)[0]
-        y.reshape(-1)[:] = [self.entries.get(key, otherwise) for key in keys.reshape(-1).tolist()]
+        entries, otherwise = self.filled(), default.item()
+        if keys.ndim != 1:
+            keys, y = keys.reshape(-1), y.reshape(-1)
+        y[:] = [entries.get(key, otherwise) for key in keys.tolist()]
 
     def count(self, y):
+        y.fill(len(self.filled()))
+
+    def filled(self):
         if self.entries is None:
             raise ValueError("the table is used before anything was imported into it")
-        y[...] = len(self.entries)
+        return self.entries
 
 
 def table_of(node):

@@ -298,6 +298,28 @@ TASK(random_bits) {
   later[2] = counter[0];
   later[3] = counter[1];
 }
+/* Which of n[0] elements of type n[2] (PL_KEY_*) are different ones.  p: x; slots, int32, n[1] of them, a power of two
+ * above n[0]; the places of the different ones, int32, in order; for each element which of them it is, int64; how many
+ * there are, int64.  No NaN equals another. */
+TASK(unique) {
+  const int64_t n = t->n[0], last = t->n[1] - 1;
+  const int type = (int)t->n[2];
+  int32_t *slots = P(int32_t, 1), *places = P(int32_t, 2), count = 0;
+  (void)begin, (void)end;
+  memset(slots, 0xFF, (size_t)t->n[1] * 4);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t key = pl_key(type, t->p[0], (size_t)i);
+    const int nan = type == PL_KEY_F32 && P(float, 0)[i] != P(float, 0)[i];
+    int64_t at = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
+    while (slots[at] >= 0 && (nan || pl_key(type, t->p[0], (size_t)places[slots[at]]) != key)) at = (at + 1) & last;
+    if (slots[at] < 0) {
+      slots[at] = count;
+      places[count++] = (int32_t)i;
+    }
+    P(int64_t, 3)[i] = slots[at];
+  }
+  P(int64_t, 4)[0] = count;
+}
 /* y[r, j] = sum w[j, i] x[r, i], added up in float64; p: x, w (float64), y; n: columns of w, rows of w */
 TASK(project) {
   const int64_t n = t->n[0], m = t->n[1];
@@ -333,4 +355,5 @@ TASK(require_within) {
 typedef void (*pl_task_fn)(pl_task *t, ptrdiff_t begin, ptrdiff_t end);
 static const struct { const char *name; pl_task_fn run; } pl_tasks[] = {
   NAMED(cumsum), NAMED(top_k), NAMED(local_response), NAMED(reverse_sequence), NAMED(broadcast_sizes), NAMED(uniform),
-  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(require_within), {NULL, NULL}};
+  NAMED(multinomial), NAMED(random_bits), NAMED(project), NAMED(hadamard), NAMED(require_within), NAMED(unique),
+  {NULL, NULL}};
