@@ -21,11 +21,11 @@ def failure(node, why):
 class Allocation:
     """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes.
 
-    Where it pauses: `watched` is the array that decides, or what `evaluate` gets; `next` tells what follows by the bytes
-    of the one or the shapes that the other gives, and `evaluated` where the results go in what follows.
+    Where it pauses: `watched` is the array that decides, or what `evaluate` gets; `next` tells what follows by the
+    bytes of the one or the shapes that the other gives, and `evaluated` where the results go in what follows.
     """
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "watched", "evaluate",
-                 "next", "evaluated", "used", "turns")
+    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "watched",
+                 "evaluate", "next", "evaluated", "used", "turns")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered

@@ -161,7 +161,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             continue
         if not isinstance(emitted, list):
             emitted = [emitted]
-        if strings and _strings(node) and getattr(op, "reference", None) and type(emitted[0]) is not Constant:
+        if strings and _strings(node) and getattr(op, "reference", None) and not _in_python(emitted[0]):
             emitted = [_by_reference(op, node)]
         if foldable:
             _fold(model, subgraph, node, emitted)
@@ -232,6 +232,10 @@ def _evaluate(op, node):
 
 def _strings(node):
     return any(value is not None and value.dtype == "string" for value in (*node.inputs, *node.outputs))
+
+
+def _in_python(emitted):
+    return type(emitted) is Constant or (type(emitted) is Call and emitted.kernel == "python_op.PythonOp")
 
 
 def _by_reference(op, node):

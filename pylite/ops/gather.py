@@ -30,6 +30,10 @@ def infer_gather(node):
 def lower_gather(node):
     x, indices, y = node.inputs[0], node.inputs[1], node.outputs[0]
     axis, batch = gather_axes(node)
+    if x.dtype == "string" and batch == 0:
+        def take(x, indices, y):
+            x.take(indices, axis, y)
+        return Call("python_op.PythonOp", take, 2, 1, x, indices, y)
     run = prod(x.shape[axis + 1:]) * NUMPY_DTYPES[x.dtype].itemsize
     batches = prod(x.shape[:batch])
     return Call("gather.Gather", _bytes(x), _bytes(indices), _bytes(y), NUMPY_DTYPES[indices.dtype].itemsize, batches,
@@ -43,7 +47,7 @@ def _bytes(value):
 def reference_gather(x, indices, options):
     batch = options.batch_dims
     if batch == 0:
-        return np.take(x, indices, options.axis)
+        return x.take(indices, options.axis)
     inner = type(options)(axis=options.axis - (options.axis > 0), batch_dims=batch - 1)
     return np.stack([reference_gather(a, b, inner) for a, b in zip(x, indices, strict=True)])
 
