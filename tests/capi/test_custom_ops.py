@@ -96,6 +96,17 @@ def test_constants_made_in_prepare(test_op):
     np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[5] * 4])
 
 
+def test_constants_made_in_prepare_for_another_plugin(test_op):
+    i = pylite.Interpreter(model_content=chain("RaR"), op_resolver=test_op)
+    for _ in range(2):
+        i.allocate_tensors()
+        np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[2.5] * 4])
+        np.testing.assert_array_equal(i.get_tensor(2), [[5] * 4])
+        i.resize_tensor_input(0, [2, 4])
+        i.allocate_tensors()
+        i.resize_tensor_input(0, [1, 4])
+
+
 def test_outputs_sized_while_running(test_op, trace):
     i = pylite.Interpreter(model_content=chain("aD+b", (4,)), op_resolver=test_op)
     i.allocate_tensors()

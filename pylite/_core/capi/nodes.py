@@ -3,9 +3,11 @@ import numpy as np
 
 from pylite._core.capi.host import BAND, Plugin
 from pylite._core.capi.tables import (
+    ARENA,
     ARENA_PERSISTENT,
     ARENA_RW,
     DYNAMIC,
+    PACKED,
     PERSISTENT_RO,
     TYPE_NAMES,
     StringPlugin,
@@ -14,19 +16,15 @@ from pylite._core.capi.tables import (
 from pylite._core.memory import aligned
 from pylite.allocation import failure, raw
 from pylite.errors import OpError
-from pylite.graph import NUMPY_DTYPES
 from pylite.node import Banded, Call, Constant, Scratch
-from pylite.schema.packing import unpack
-
-# What plug-ins expect packed and pylite keeps unpacked.
-UNHOSTED = ("int4", "int2", "uint4", "variant", "resource")
+from pylite.schema.packing import pack, packed_size, unpack
 
 
 class NativeNode:
     """The Op of one node whose kernel is native code in the tables of its subgraph.
 
     name: what errors call the kernel.  A node with outputs that it sizes while it runs (kTfLiteDynamic, as all strings
-    are) is evaluated: what follows it is lowered when it has run.
+    are), or with integers below a byte, is evaluated: what follows it is lowered when it has run.
     """
     stateful = True
     versions = (0, 1 << 31)
@@ -52,8 +50,8 @@ class NativeNode:
         """prepare() of the plug-in; then look at all that it may have touched."""
         host = self.host
         for value in (*node.inputs, *node.outputs):
-            if value is not None and value.dtype in UNHOSTED and value.tensor.data is None:
-                raise node.error(f"plug-ins in native code cannot take computed tensors of type {value.dtype} here",
+            if value is not None and value.dtype == "variant":
+                raise node.error("plug-ins in native code cannot take variants, which are objects of the runtime",
                                  value)
         self.tables.sync(node.inputs)
         self.tables.unplace([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
@@ -68,7 +66,12 @@ class NativeNode:
                     host.facts(value.index)[1] != value.shape):
                 raise node.error("its prepare() changed the shape of an input", value)
         shapes = [() if value is None else self._output(node, value) for value in node.outputs]
-        return None if any(v is not None and host.facts(v.index)[2] == DYNAMIC for v in node.outputs) else shapes
+        return None if self._evaluated(node) else shapes
+
+    def _evaluated(self, node):
+        """Must it run apart from the others?"""
+        return any(v is not None and self.host.facts(v.index)[2] == DYNAMIC for v in node.outputs) or any(
+            v is not None and v.dtype in PACKED and v.tensor.data is None for v in (*node.inputs, *node.outputs))
 
     def _audited(self, node, indices, what):
         """Indices of tensors that the plug-in listed, checked."""
@@ -83,15 +86,12 @@ class NativeNode:
         """The facts of a tensor after prepare(), if they fit together."""
         code, shape, where, nbytes, address = facts = self.host.facts(index)
         dtype = TYPE_NAMES.get(code)
-        if where in (ARENA_RW, ARENA_PERSISTENT):
+        if where in ARENA:
             if dtype is None or shape is None:
                 raise node.error(f"its prepare() left tensor {index} without a type or a shape")
             if address:
                 raise node.error(f"its prepare() gave tensor {index} memory of its own, which the host places")
-            size = NUMPY_DTYPES[dtype].itemsize
-            for n in shape:
-                size *= n
-            if min(shape, default=0) < 0 or nbytes != size:
+            if min(shape, default=0) < 0 or nbytes != packed_size(dtype, shape):
                 raise node.error(f"its prepare() left tensor {index} with the shape {list(shape)} and {nbytes} bytes")
         return facts
 
@@ -100,7 +100,7 @@ class NativeNode:
         if value.index < self.host.model_tensors and value.tensor.data is not None:
             raise node.error("it writes to a constant of the model", value)
         code, shape, where, _, _ = self._checked(node, value.index)
-        if where not in (ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO):
+        if where not in (*ARENA, DYNAMIC, PERSISTENT_RO):
             raise node.error(f"its prepare() set the allocation type {where}", value)
         dtype = TYPE_NAMES.get(code)
         if dtype is None:
@@ -130,11 +130,13 @@ class NativeNode:
         return [*items, Call(Plugin, *where, None, *arrays)]
 
     def _read(self, node):
-        """The inputs that are no constants: (those of strings, those whose memory the host finds)."""
-        host = self.host
+        """The inputs that are no constants: (those of strings, those whose memory the host finds).
+
+        What another plug-in made in memory of its own lies where that put it.
+        """
         found = [v for v in dict.fromkeys(node.inputs) if v is not None and v.tensor.data is None]
         texts = [v for v in found if v.dtype == "string"]
-        return texts, [v for v in found if v.dtype != "string" and host.facts(v.index)[2] != DYNAMIC]
+        return texts, [v for v in found if v.dtype != "string" and self.host.facts(v.index)[2] in ARENA]
 
     def evaluate(self, node, *inputs):
         """Run the node once; its outputs, in memory of their own."""
@@ -142,11 +144,11 @@ class NativeNode:
         texts, placed = self._read(node)
         feed(host, [value.index for value in texts], [contents[value] for value in texts])
         tensors = [value.index for value in placed]
-        arrays = [raw(contents[value]) for value in placed]
+        arrays = [pack(contents[v], v.dtype) if v.dtype in PACKED else raw(contents[v]) for v in placed]
         banded = [False] * len(tensors)
         for index in dict.fromkeys([*[v.index for v in node.outputs if v is not None], *self._temporaries]):
             _, _, where, nbytes, _ = host.facts(index)
-            if where in (ARENA_RW, ARENA_PERSISTENT):
+            if where in ARENA:
                 tensors.append(index)
                 banded.append(True)
                 arrays.append(self._kept(index, nbytes))
@@ -172,9 +174,9 @@ class NativeNode:
                 return unpack(content, "string", shape)
             except ValueError as error:
                 raise failure(node, f"what it wrote to {value!r} are no strings: {error}") from None
-        if content.nbytes != value.nbytes:
+        if content.nbytes != packed_size(value.dtype, shape):
             raise failure(node, f"it left {content.nbytes} bytes in the output {value!r}")
-        return content.view(NUMPY_DTYPES[value.dtype]).reshape(shape)
+        return unpack(content, value.dtype, shape)
 
     def _place(self, value, tensors, banded, arrays):
         in_arena = value.kind != "variable" and value.size
@@ -203,5 +205,5 @@ class NativeNode:
 
     def _contents(self, value, address):
         """A copy of what prepare() computed."""
-        raw = self.host.string_bytes(value.index)[:value.nbytes]
-        return np.frombuffer(raw, NUMPY_DTYPES[value.dtype]).reshape(value.shape)
+        content = np.frombuffer(self.host.string_bytes(value.index), np.uint8)
+        return unpack(content[:packed_size(value.dtype, value.shape)], value.dtype, value.shape)

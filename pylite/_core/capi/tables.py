@@ -1,18 +1,19 @@
 """Fills a Host with a subgraph of a model, and keeps it in step with what lowering finds out."""
 import functools
-import math
 
 import numpy as np
 
 from pylite._core.capi.host import Externals, Host, Plugin, ReadBack
 from pylite._core.capi.layouts import TYPE_CODES, builtin_data
-from pylite.graph import NUMPY_DTYPES
+from pylite.graph import DTYPE_BITS
 from pylite.node import Call, Value, View
-from pylite.schema.packing import pack
+from pylite.schema.packing import pack, packed_size
 from pylite.schema.tables import enum_numbers
 
 MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
+ARENA = ARENA_RW, ARENA_PERSISTENT
 TYPE_NAMES = {code: name for name, code in TYPE_CODES.items()}
+PACKED = {name for name, bits in DTYPE_BITS.items() if bits and bits < 8}     # by plug-ins; pylite keeps them unpacked
 EMPTY = b""
 
 
@@ -49,7 +50,7 @@ class Tables:
             where = ARENA_PERSISTENT if tensor.is_variable else ARENA_RW
         data = tensor.data.ctypes.data if constant and tensor.data.size else 0
         signature = tensor.shape_signature if not constant and -1 in tensor.shape_signature else None
-        nbytes = tensor.data.nbytes if constant else _nbytes(tensor.dtype, tensor.shape)
+        nbytes = tensor.data.nbytes if constant else packed_size(tensor.dtype, tensor.shape) or 0
         host.tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where, data,
                     nbytes, tensor.is_variable, tensor.data)
         if tensor.sparsity is not None:
@@ -78,7 +79,7 @@ class Tables:
         reshape = self.host.reshape
         for value in values:
             if value is not None and value.tensor.data is None:
-                reshape(value.index, value.shape, _nbytes(value.dtype, value.shape))
+                reshape(value.index, value.shape, packed_size(value.dtype, value.shape) or 0)
 
     def follow(self, delegation):
         """Have the nodes, the plan and the shapes of a Delegation that goes on to native code."""
@@ -129,7 +130,7 @@ class Tables:
         """Outside of invoke a tensor of the arena has no memory."""
         host = self.host
         for i in indices:
-            if i >= 0 and host.facts(i)[2] in (ARENA_RW, ARENA_PERSISTENT):
+            if i >= 0 and host.facts(i)[2] in ARENA:
                 host.place(i, 0)
 
 
@@ -143,11 +144,6 @@ def feed(host, indices, arrays):
     """Give the tables the strings of `arrays`, packed as plug-ins expect them."""
     for index, array in zip(indices, arrays, strict=True):
         host.set_bytes(index, pack(array, "string").tobytes())
-
-
-def _nbytes(dtype, shape):
-    """Bytes of a tensor of the arena; those of strings are known when they are written."""
-    return 0 if NUMPY_DTYPES[dtype].hasobject else math.prod(shape) * NUMPY_DTYPES[dtype].itemsize
 
 
 def _reads(call):
