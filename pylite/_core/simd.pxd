@@ -115,8 +115,9 @@ cdef extern from "simd.h" nogil:
         void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
                               float row, int column_first, const float *bias, float low, float high,
                               float *y) noexcept nogil
-        void (*scaled_sums)(ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row,
-                            float *acc) noexcept nogil
+        void (*scaled_sums)(int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale,
+                            float row, int first, float *acc, const float *bias, float low, float high,
+                            float *y) noexcept nogil
         void (*blockwise_sums)(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
                                const float *scale, float row, const float *bias, float low, float high,
                                float *y) noexcept nogil

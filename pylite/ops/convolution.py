@@ -139,7 +139,7 @@ def lower_transpose(node):
     step = o.stride_h, o.stride_w
     pad = [shapes.window_padding(size, taps, stride, 1, shapes.window_output(size, taps, stride, 1, o.padding))[0]
            for size, taps, stride in zip((rows, cols), w.shape[1:3], step, strict=True)]
-    calls = []
+    calls, shared = [], products.shared_room(node, x, w.shape[2])
     for i in range(min(step[0], rows)):
         top, high, up = _phase(i, w.shape[1], step[0], pad[0])
         for j in range(min(step[1], cols)):
@@ -148,7 +148,7 @@ def lower_transpose(node):
             part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), channels),
                           (rows * cols * channels, step[0] * cols * channels, step[1] * channels, 1),
                           (i * cols + j) * channels)
-            calls.append(lower_window(node, x, w, b, y, part, window, transposed=True))
+            calls.append(lower_window(node, x, w, b, y, part, window, shared, not calls))
     return calls
 
 
@@ -170,8 +170,8 @@ def _zeros(x, n):
     return np.frombuffer(bytes((x.zero_point & 0xFF,)) * n, np.uint8)       # np.full takes twice as long
 
 
-def lower_window(node, x, w, b, y, part, window, transposed=False):
-    """A convolution into `part`, a View of y."""
+def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
+    """A convolution into `part`, a View of y; shared: by the phases of a transposed one, of which one is the first."""
     channels = x.shape[3] // window.groups
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "filter")
@@ -180,8 +180,8 @@ def lower_window(node, x, w, b, y, part, window, transposed=False):
         if w.dtype == "float32":
             return Call("conv_float.ConvF32", x, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
                         bias, window.filter, window.groups, low, high)
-        if transposed:
-            return products.hybrid_transpose(x.view(), part, w, y.shape[3], bias, window, low, high)
+        if shared:
+            return products.hybrid_transpose(x.view(), part, shared, w, y.shape[3], bias, window, first, low, high)
         varied = products.varied(w.scales)
         depthwise = window.layout == "depthwise"
         return products.hybrid(x.view(), part, Packed("matmul.pack_weights", w, window.groups, window.layout),

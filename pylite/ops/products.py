@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite import quantization
-from pylite.node import Call, Packed, Scratch
+from pylite.node import Call, Packed, Scratch, Temporary
 
 
 def check(node, x, w, b, y, channels, axis):
@@ -113,12 +113,19 @@ def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, colum
                 window.filter, window.groups, asymmetric, column_first, low, high)
 
 
-def hybrid_transpose(x, y, w, channels, bias, window, low, high):
+def shared_room(node, x, fw):
+    """What the phases of a transposed convolution share: as _room, for the first one to fill."""
+    n, c = x.shape[0], x.shape[3]
+    return [Temporary(node, shape, dtype, number).view() for number, (shape, dtype) in enumerate((
+        (x.shape, "int8"), ((n,), "float32"), ((n,), "int32"), ((n, fw * c), "uint8")))]
+
+
+def hybrid_transpose(x, y, room, w, channels, bias, window, first, low, high):
     """One phase of a transposed convolution of float images with integer weights."""
     scales = np.zeros(-(-channels // 16) * 16, np.float32)
     scales[:channels] = w.scales
-    return Call("hybrid.TransposeHybrid", x, y, *_room(x, window), Packed("hybrid.pack_in_turn", w, window.layout),
-                scales, bias, window.filter, low, high)
+    return Call("hybrid.TransposeHybrid", x, y, *room, Packed("hybrid.pack_in_turn", w, window.layout), scales, bias,
+                window.filter, first, low, high)
 
 
 def hybrid_depthwise(x, y, w, bias, window, low, high):

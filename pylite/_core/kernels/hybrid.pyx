@@ -30,7 +30,9 @@ from pylite._core.simd cimport (
     pl_pool,
     pl_rows,
     pl_slots,
+    pl_unary_fn,
     slots,
+    unary_row,
 )
 
 from pylite._core.kernels.matmul import arranged
@@ -57,6 +59,7 @@ cdef struct Hybrid:
     ptrdiff_t images, size  # elements of an image
     ptrdiff_t y_images
     int asymmetric, column_first
+    pl_unary_fn center      # of TransposeHybrid
     float low, high
 
 
@@ -178,31 +181,39 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
 
 
 def pack_in_turn(w, layout):
-    """Weights (columns, ...) for TransposeHybrid: int8 panels [depth][PL_SCALED]; layout: see matmul.arranged."""
+    """Weights (columns, ...) for TransposeHybrid: float32 (depth, columns padded to PL_SCALED); layout: see
+    matmul.arranged.
+    """
     w = arranged(w, layout)
     columns, depth = w.shape[0], w.size // w.shape[0] if w.size else 0
-    wide = padded(columns, PL_SCALED)
-    panels = np.zeros((wide, depth), np.int8)
-    panels[:columns] = w.reshape(columns, depth)
-    return np.ascontiguousarray(panels.reshape(wide // PL_SCALED, PL_SCALED, depth).transpose(0, 2, 1)).reshape(-1)
+    rows = np.zeros((depth, padded(columns, PL_SCALED)), np.float32)
+    rows[:, :columns] = w.reshape(columns, depth).T
+    return rows
+
+
+cdef struct Centering:      # of dequantize_i8
+    float scale
+    int32_t zero
 
 
 cdef class TransposeHybrid(ConvHybrid):
     """A phase of a transposed convolution of float32 images with int8 weights.
 
-    As ConvHybrid, but panels come from pack_in_turn and scales are padded with zeros to whole panels: each product is
-    scaled by itself and added in float32, as the reference kernel has it.
+    As ConvHybrid, but weights come from pack_in_turn and scales are padded with zeros to as many columns: each product
+    is scaled by itself and added in float32, as the reference kernel has it.  Phases share scratch; `first` fills it.
     """
-    cdef const int8_t[::1] in_turn
+    cdef const float[:, ::1] in_turn
+    cdef bint first
 
-    def __init__(self, x, y, q, row_scales, row_zeros, padding, const int8_t[::1] in_turn, scales, bias, filter,
-                 float low, float high):
+    def __init__(self, x, y, q, row_scales, row_zeros, padding, const float[:, ::1] in_turn, scales, bias, filter,
+                 bint first, float low, float high):
         ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, (_NO_PANEL, _NO_SUM), scales, bias, filter,
                             1, True, True, low, high)
-        self.in_turn = in_turn
+        self.in_turn, self.first = in_turn, first
         if self.fn == <kernel_fn>conv_hybrid:
-            self.state.product.panels = <const uint8_t *>&in_turn[0] if in_turn.shape[0] else NULL
-            self.state.product.tile.mr, self.state.product.tile.nr = 8, 64
+            self.state.product.panels = <const uint8_t *>&in_turn[0, 0] if in_turn.shape[0] else NULL
+            self.state.product.tile.mr, self.state.product.tile.nr = 8, MAX_NR
+            self.state.center = unary_row("dequantize_i8")
             self.fn = <kernel_fn>transpose_hybrid
 
 
@@ -213,7 +224,8 @@ _NO_SUM = np.zeros(1, np.int32)
 cdef int transpose_hybrid(TransposeHybrid self, pl_pool *pool) noexcept nogil:
     cdef Hybrid *s = &self.state
     cdef Product8 *p = &s.product
-    parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
+    if self.first:
+        parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, transpose_hybrid_tasks, s)
     return 0
 
@@ -222,39 +234,44 @@ cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t copied[PIECE]
-    cdef int16_t centered[PIECE]
+    cdef float centered[PIECE]
     cdef float acc[MAX_NR]
+    cdef const uint8_t *src[POINTERS]
+    cdef Centering from_zero
     cdef Task task
-    cdef ptrdiff_t i, j, k, piece, image, at
+    cdef ptrdiff_t i, j, k, piece, image = 0, at, length = 0, wide = padded(p.columns, PL_SCALED)
     cdef float *y
-    cdef float v
-    cdef int r, c, n
+    cdef int r, n, segments = 0
+    cdef bint whole = p.depth <= PIECE and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
+    from_zero.scale = 1
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
+        if whole:
+            segments = gather(&p.window, task.position, task.rows, 0, src, &length)
         for r in range(task.rows):
-            image = (task.position + r) // (p.window.oh * p.window.ow)
+            if s.images > 1:
+                image = (task.position + r) // (p.window.oh * p.window.ow)
+            from_zero.zero = s.row_zeros[image]
             y = <float *>(task.y + r * s.output.sw)
             at = task.begin
             while at < task.end:
                 n = <int>min(<ptrdiff_t>MAX_NR, task.end - at)
-                for c in range(MAX_NR):
-                    acc[c] = 0
                 k = 0
-                while k < p.depth:
+                while True:
                     piece = min(<ptrdiff_t>PIECE, p.depth - k)
-                    copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
-                    for c in range(piece):
-                        centered[c] = <int16_t>(<int8_t>copied[c] - s.row_zeros[image])
-                    j = 0
-                    while j < n:
-                        s.slots.scaled_sums(piece, centered, <const int8_t *>p.panels + (at + j) * p.depth
-                                            + k * PL_SCALED, s.scales + at + j, s.row_scales[image], acc + j)
-                        j += PL_SCALED
+                    if not whole:
+                        copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
+                        s.center(piece, copied, centered, &from_zero)
+                    elif at == task.begin:
+                        for j in range(segments):
+                            s.center(length, src[r * segments + j], centered + j * length, &from_zero)
+                    s.slots.scaled_sums(n, piece, centered, <const float *>p.panels + k * wide + at, wide,
+                                        s.scales + at, s.row_scales[image], k == 0, acc,
+                                        s.bias + at if s.bias != NULL else NULL, s.low, s.high,
+                                        y + at if k + piece == p.depth else NULL)
                     k += piece
-                for c in range(n):
-                    v = acc[c] + s.bias[at + c] if s.bias != NULL else acc[c]
-                    v = s.low if v < s.low else v
-                    y[at + c] = s.high if v > s.high else v
+                    if k >= p.depth:
+                        break
                 at += n
 
 

@@ -48,7 +48,7 @@ typedef struct pl_dw_window {
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
 #define PL_SLACK 64      /* elements behind a strip */
-#define PL_SCALED 16     /* columns of scaled_sums */
+#define PL_SCALED 16     /* columns of scaled_sums go by so many */
 
 /* Where a filter is 3 or 4 taps high and weights go four by four, each column of the filter is one group;
  * else groups are consecutive taps in reading order. */
@@ -144,8 +144,10 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
    * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
                     int column_first, const float *bias, float low, float high, float *y)) \
-  /* acc[j] += ((a[k] w[k][j]) scale[j]) row for one k after the other: PL_SCALED columns */ \
-  X(scaled_sums, (ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row, float *acc)) \
+  /* acc[j] += ((a[k] w[k][j]) scale[j]) row for one k after the other, from 0 if first; unless y is NULL, it becomes \
+   * clamp(acc + bias).  n columns of wide, of which multiples of PL_SCALED are read; bias may be NULL */ \
+  X(scaled_sums, (int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale, \
+                  float row, int first, float *acc, const float *bias, float low, float high, float *y)) \
   /* y[j] = clamp(sum over blocks of (a . w[j]) scale[j][block], times row, + bias[j]); w: [n][blocks][size] */ \
   X(blockwise_sums, (ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w, \
                      const float *scale, float row, const float *bias, float low, float high, float *y)) \

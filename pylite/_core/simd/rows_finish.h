@@ -90,9 +90,30 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   }
 }
 
-static void scaled_sums(ptrdiff_t depth, const int16_t *a, const int8_t *w, const float *scale, float row, float *acc) {
-  for (ptrdiff_t k = 0; k < depth; k++)
-    for (int j = 0; j < PL_SCALED; j++) acc[j] += (float)(a[k] * w[k * PL_SCALED + j]) * scale[j] * row;
+/* n columns, a constant, whose sums stay in registers. */
+static inline __attribute__((always_inline)) void scaled_columns(int n, ptrdiff_t depth, const float *a, const float *w,
+                                                                 ptrdiff_t wide, const float *scale, float row,
+                                                                 int first, float *acc) {
+  float s[2 * PL_SCALED], sum[2 * PL_SCALED];
+  for (int j = 0; j < n; j++) s[j] = scale[j];
+  for (int j = 0; j < n; j++) sum[j] = first ? 0 : acc[j];
+  for (ptrdiff_t k = 0; k < depth; k++, w += wide)
+    for (int j = 0; j < n; j++) sum[j] += a[k] * w[j] * s[j] * row;
+  for (int j = 0; j < n; j++) acc[j] = sum[j];
+}
+
+static void scaled_sums(int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale,
+                        float row, int first, float *acc, const float *bias, float low, float high, float *y) {
+  int j = 0;
+  for (; j + PL_SCALED < n; j += 2 * PL_SCALED)
+    scaled_columns(2 * PL_SCALED, depth, a, w + j, wide, scale + j, row, first, acc + j);
+  if (j < n) scaled_columns(PL_SCALED, depth, a, w + j, wide, scale + j, row, first, acc + j);
+  if (!y) return;
+  for (j = 0; j < n; j++) {
+    float v = bias ? acc[j] + bias[j] : acc[j];
+    v = v < low ? low : v;
+    y[j] = v > high ? high : v;
+  }
 }
 
 static void blockwise_sums(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
