@@ -12,6 +12,7 @@ from pylite.node import Node
 from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
+PAUSING = 64        # the same of a graph whose shapes depend on data, too: what follows is lost with them
 LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
 
 
@@ -182,6 +183,8 @@ class Executor(Calls):
             while lowered is None or self.stale:
                 self.stale = False
                 lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
+            if lowered.pause is not None:
+                self.kept = max(self.kept, PAUSING)
             known = self._bind(lowered)
             self._cache[key] = known
             self._evict()

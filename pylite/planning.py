@@ -2,8 +2,6 @@
 import math
 from operator import attrgetter
 
-import numpy as np
-
 from pylite._core import arena
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import BAND, Banded, Scratch, Value, View
@@ -106,8 +104,7 @@ def plan(lowered, preserve=False, guard=False):
     room = [n + GUARD for n in sizes] if guard else sizes
     if banded:
         room = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
-    offset, total, bound = arena.plan(np.array(room, np.int64), np.array(firsts, np.int64), np.array(lasts, np.int64))
-    offset = offset.tolist()
+    offset, total, bound = arena.plan(room, firsts, lasts)
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     count = len(roots)
     offsets = {root.index: at for root, at in zip(roots, offset[:count], strict=True)}

@@ -1,124 +1,180 @@
 """Static memory planning: sizes and lifetimes in, offsets and a total out.  It knows nothing of tensors."""
-from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
-
-import numpy as np
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, qsort
 
 ALIGNMENT = 64
+cdef enum:
+    ALIGN = 64
 
 
-def plan(const int64_t[::1] size, const int64_t[::1] first, const int64_t[::1] last):
+cdef struct Block:
+    int64_t size, rounded       # bytes; the same up to the next multiple of ALIGNMENT
+    int64_t first, last
+    int64_t breadth             # the most rounded bytes that live at a step of its life
+    int64_t offset
+
+
+cdef struct Key:                # what blocks are sorted by; those of equal keys stay as they are
+    int64_t a, b, c
+    Py_ssize_t at
+
+
+cdef enum Order:
+    THROUGHOUT      # blocks that live throughout first, then by size: the order of TensorFlow Lite's own planner
+    SIZE
+    BREADTH
+    SPACE_TIME
+    SPAN
+    FIRST
+    LAST
+    ORDERS
+
+
+def plan(sizes, firsts, lasts):
     """Place n blocks so that no two that live at the same step overlap.
 
-    size: bytes, int64 (n,); first, last: the steps (inclusive) between which block i must keep its contents.
-    Returns (offset: int64 array (n,), every one a multiple of ALIGNMENT, total bytes, lower bound in bytes).
+    sizes: bytes; firsts, lasts: the steps (inclusive) between which block i must keep its contents.
+    Returns (list of offsets, every one a multiple of ALIGNMENT, total bytes, lower bound in bytes).
     Several deterministic orders are tried and the smallest result kept.  The total ends with the last block's last
     byte; the lower bound is the largest sum of sizes that live at one step.
     """
-    cdef Py_ssize_t n = size.shape[0]
-    if first.shape[0] != n or last.shape[0] != n:
-        raise ValueError(f"{n} sizes, {first.shape[0]} first uses, {last.shape[0]} last uses")
-    best = np.zeros(n, np.int64)
+    cdef Py_ssize_t n = len(sizes), i, steps = 0
+    cdef int64_t total, best = -1, tight, bound
+    cdef Block *blocks
+    cdef Key *keys
+    cdef Py_ssize_t *by_offset
+    cdef int64_t *chosen
+    cdef int order
+    if len(firsts) != n or len(lasts) != n:
+        raise ValueError(f"{n} sizes, {len(firsts)} first uses, {len(lasts)} last uses")
     if n == 0:
-        return best, 0, 0
-    sizes, firsts, lasts = np.asarray(size), np.asarray(first), np.asarray(last)
-    if (sizes < 0).any() or (lasts < firsts).any() or (firsts < 0).any():
-        raise ValueError("a block has a negative size or ends before it begins")
-    rounded = (sizes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-    bound, _ = _live(sizes, firsts, lasts)
-    tight, breadth = _live(rounded, firsts, lasts)
-    index = np.arange(n)
-    whole = (firsts == firsts.min()) & (lasts == lasts.max())
-    span = lasts - firsts
-    orders = (
-        # blocks that live throughout first, then by size: the order of TensorFlow Lite's own planner
-        lambda: np.lexsort((index, np.where(whole, 0, firsts), np.where(whole, 0, -sizes), ~whole)),
-        lambda: np.lexsort((index, firsts, -rounded)),
-        lambda: np.lexsort((index, -rounded, -breadth)),
-        lambda: np.lexsort((index, firsts, -rounded * (span + 1))),
-        lambda: np.lexsort((index, -rounded, -span)),
-        lambda: np.lexsort((index, -rounded, firsts)),
-        lambda: np.lexsort((index, -rounded, -lasts)),
-    )
-    best_total = None
-    offsets = np.empty(n, np.int64)
-    for order in orders:
-        total = _place(sizes, rounded, firsts, lasts, order().astype(np.int64, copy=False), offsets)
-        if total < 0:
+        return [], 0, 0
+    blocks = <Block *>malloc(n * (sizeof(Block) + sizeof(Key) + sizeof(int64_t) + sizeof(Py_ssize_t)))
+    if blocks == NULL:
+        raise MemoryError(f"no memory to plan {n} blocks")
+    keys = <Key *>(blocks + n)
+    chosen = <int64_t *>(keys + n)
+    by_offset = <Py_ssize_t *>(chosen + n)
+    try:
+        for i in range(n):
+            blocks[i].size, blocks[i].first, blocks[i].last = sizes[i], firsts[i], lasts[i]
+            if blocks[i].size < 0 or blocks[i].last < blocks[i].first or blocks[i].first < 0:
+                raise ValueError("a block has a negative size or ends before it begins")
+            blocks[i].rounded = blocks[i].size
+            steps = max(steps, blocks[i].last + 1)
+        bound = _live(blocks, n, steps)
+        for i in range(n):
+            blocks[i].rounded = (blocks[i].size + (ALIGN - 1)) // ALIGN * ALIGN
+        tight = _live(blocks, n, steps)
+        if bound < 0 or tight < 0:
             raise MemoryError(f"no memory to plan {n} blocks")
-        if best_total is None or total < best_total:
-            best_total = total
-            best[:] = offsets
-        if best_total <= tight:
-            break
-    return best, best_total, bound
+        for order in range(<int>ORDERS):
+            _sort(blocks, n, order, keys)
+            total = _place(blocks, n, keys, by_offset)
+            if best < 0 or total < best:
+                best = total
+                for i in range(n):
+                    chosen[i] = blocks[i].offset
+            if best <= tight:
+                break
+        return [chosen[i] for i in range(n)], best, bound
+    finally:
+        free(blocks)
 
 
-def _live(rounded, firsts, lasts):
-    """(largest sum of sizes alive at one step, for each block the largest such sum while it lives)"""
-    alive = np.zeros(int(lasts.max()) + 2, np.int64)
-    breadth = np.empty(len(rounded), np.int64)
-    cdef int64_t[::1] level = alive
-    cdef const int64_t[::1] size = rounded
-    cdef const int64_t[::1] a = firsts
-    cdef const int64_t[::1] b = lasts
-    cdef int64_t[::1] out = breadth
+cdef int64_t _live(Block *blocks, Py_ssize_t n, Py_ssize_t steps) noexcept nogil:
+    """Note each block's breadth; returns the largest sum of rounded sizes alive at one step, -1 without memory."""
+    cdef int64_t *level = <int64_t *>calloc(steps + 1, sizeof(int64_t))
+    cdef int64_t top, most = 0
     cdef Py_ssize_t i, t
-    cdef int64_t top
-    with nogil:
-        for i in range(out.shape[0]):
-            level[a[i]] += size[i]
-            level[b[i] + 1] -= size[i]
-        for t in range(1, level.shape[0]):
-            level[t] += level[t - 1]
-        for i in range(out.shape[0]):
-            top = 0
-            for t in range(a[i], b[i] + 1):
-                if level[t] > top:
-                    top = level[t]
-            out[i] = top
-    return int(alive.max()), breadth
-
-
-cdef int64_t _place(const int64_t[::1] exact, const int64_t[::1] size, const int64_t[::1] first,
-                    const int64_t[::1] last, const int64_t[::1] order, int64_t[::1] offset) noexcept:
-    """Put the blocks down in `order`, each into the smallest gap that fits its rounded `size`.
-
-    Returns the end of the last block by its `exact` size, or -1 without memory.
-    """
-    cdef Py_ssize_t n = order.shape[0], placed = 0, i, j, k
-    cdef int64_t end, best, best_gap, gap, total = 0
-    cdef Py_ssize_t *by_offset = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
-    if by_offset == NULL:
+    if level == NULL:
         return -1
-    with nogil:
-        for k in range(n):
-            i = order[k]
-            if size[i] == 0:
-                offset[i] = 0
+    for i in range(n):
+        level[blocks[i].first] += blocks[i].rounded
+        level[blocks[i].last + 1] -= blocks[i].rounded
+    for t in range(1, steps):
+        level[t] += level[t - 1]
+    for i in range(n):
+        top = 0
+        for t in range(blocks[i].first, blocks[i].last + 1):
+            top = max(top, level[t])
+        blocks[i].breadth = top
+        most = max(most, top)
+    free(level)
+    return most
+
+
+cdef int _compare(const void *x, const void *y) noexcept nogil:
+    cdef const Key *p = <const Key *>x
+    cdef const Key *q = <const Key *>y
+    if p.a != q.a:
+        return 1 if p.a > q.a else -1
+    if p.b != q.b:
+        return 1 if p.b > q.b else -1
+    if p.c != q.c:
+        return 1 if p.c > q.c else -1
+    return 1 if p.at > q.at else -1
+
+
+cdef void _sort(const Block *blocks, Py_ssize_t n, int order, Key *keys) noexcept nogil:
+    """Fill `keys` with the blocks in `order`."""
+    cdef int64_t start = blocks[0].first, end = 0, span
+    cdef Py_ssize_t i
+    cdef const Block *block
+    for i in range(n):
+        start, end = min(start, blocks[i].first), max(end, blocks[i].last)
+    for i in range(n):
+        block = &blocks[i]
+        span = block.last - block.first
+        keys[i] = Key(-block.rounded, block.first, 0, i)
+        if order == THROUGHOUT:
+            keys[i].a, keys[i].b, keys[i].c = True, -block.size, block.first
+            if block.first == start and block.last == end:
+                keys[i].a = keys[i].b = keys[i].c = 0
+        elif order == BREADTH:
+            keys[i].a, keys[i].b = -block.breadth, -block.rounded
+        elif order == SPACE_TIME:
+            keys[i].a = -<int64_t>(<uint64_t>block.rounded * <uint64_t>(span + 1))
+        elif order == SPAN:
+            keys[i].a, keys[i].b = -span, -block.rounded
+        elif order == FIRST:
+            keys[i].a, keys[i].b = block.first, -block.rounded
+        elif order == LAST:
+            keys[i].a, keys[i].b = -block.last, -block.rounded
+    qsort(keys, n, sizeof(Key), _compare)
+
+
+cdef int64_t _place(Block *blocks, Py_ssize_t n, const Key *order, Py_ssize_t *by_offset) noexcept nogil:
+    """Put the blocks down in `order`, each into the smallest gap that fits; returns the end of the last block."""
+    cdef Py_ssize_t placed = 0, j, k
+    cdef int64_t end, best, best_gap, gap, total = 0
+    cdef Block *block
+    cdef Block *other
+    for k in range(n):
+        block = &blocks[order[k].at]
+        if block.rounded == 0:
+            block.offset = 0
+            continue
+        end = 0             # end of the blocks passed so far that live together with this one
+        best = -1
+        best_gap = 0
+        for j in range(placed):
+            other = &blocks[by_offset[j]]
+            if other.last < block.first or block.last < other.first:
                 continue
-            end = 0             # end of the blocks passed so far that live together with i
-            best = -1
-            best_gap = 0
-            for j in range(placed):
-                if last[by_offset[j]] < first[i] or last[i] < first[by_offset[j]]:
-                    continue
-                gap = offset[by_offset[j]] - end
-                if gap >= size[i] and (best < 0 or gap < best_gap):
-                    best = end
-                    best_gap = gap
-                if offset[by_offset[j]] + size[by_offset[j]] > end:
-                    end = offset[by_offset[j]] + size[by_offset[j]]
-            if best < 0:
+            gap = other.offset - end
+            if gap >= block.rounded and (best < 0 or gap < best_gap):
                 best = end
-            offset[i] = best
-            if best + exact[i] > total:
-                total = best + exact[i]
-            j = placed
-            while j > 0 and offset[by_offset[j - 1]] > best:
-                by_offset[j] = by_offset[j - 1]
-                j -= 1
-            by_offset[j] = i
-            placed += 1
-    free(by_offset)
+                best_gap = gap
+            end = max(end, other.offset + other.rounded)
+        if best < 0:
+            best = end
+        block.offset = best
+        total = max(total, best + block.size)
+        j = placed
+        while j > 0 and blocks[by_offset[j - 1]].offset > best:
+            by_offset[j] = by_offset[j - 1]
+            j -= 1
+        by_offset[j] = order[k].at
+        placed += 1
     return total

@@ -1,0 +1,81 @@
+"""Models whose shapes or state depend on data, beside the peer: control flow, strings, tables, counting, resizing.
+
+    python benchmarks/dynamic.py [NAME ...]
+
+The models of tests/converted, all of which the public converter made.  Microseconds of invoke(), one thread, by turns:
+"same" on the same inputs again and again (the smallest of many), "varied" on forty drawn ones in turn (the mean of the
+smallest of each), "first" on each of them for the first time (the median), when pylite has a part of the model to lower.
+"""
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import _common
+import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+COUNT, ROUNDS = 40, 5
+
+
+def draw(inputs, details, rng):
+    """Values of the inputs in the order of `details`, by the words of their names."""
+    drawn = {key: np.asarray(make(rng)) for key, make in inputs.items()}
+    names = [detail["name"].split(":")[0].split("_") for detail in details]
+    return [next(value for key, value in drawn.items() if key in words) for words in names]
+
+
+def run(interpreter, values):
+    """Seconds of one invoke() on `values`."""
+    details = interpreter.get_input_details()
+    for detail, value in zip(details, values, strict=True):
+        interpreter.resize_tensor_input(detail["index"], value.shape)
+    interpreter.allocate_tensors()
+    for detail, value in zip(details, values, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    start = time.perf_counter()
+    interpreter.invoke()
+    return time.perf_counter() - start
+
+
+def measure(makers, inputs):
+    """[(same, varied, first)] in microseconds, for each of the interpreters that `makers` make."""
+    interpreters, rng = [make() for make in makers], np.random.default_rng(0)
+    details = interpreters[0].get_input_details()
+    drawn = [draw(inputs, details, rng) for _ in range(COUNT)]
+    times = [[[run(i, values) for values in drawn] for i in interpreters] for _ in range(ROUNDS)]
+    again = [[run(i, drawn[0]) for _ in range(10 * ROUNDS)] for _ in range(ROUNDS) for i in interpreters]
+    found = []
+    for which in range(len(makers)):
+        rounds = np.array([turn[which] for turn in times])
+        found.append((min(map(min, again[which::len(makers)])) * 1e6, rounds[1:].min(0).mean() * 1e6,
+                      statistics.median(rounds[0]) * 1e6))
+    return found
+
+
+def main():
+    from pylite.interpreter import Interpreter
+    from tests import test_converted
+    litert, rows, ratios = _common.peer(), [], []
+    for name in sys.argv[1:] or test_converted.INPUTS:
+        path = str(test_converted.FOLDER / f"{name}.tflite")
+        makers = [lambda path=path: Interpreter(path)]
+        if litert:
+            makers.append(lambda path=path: litert.Interpreter(path, num_threads=1))
+        ours, *theirs = measure(makers, test_converted.INPUTS[name])
+        row = [name]
+        for i, mine in enumerate(ours):
+            row += [f"{mine:.1f}", *[f"{other[i]:.1f}" for other in theirs]]
+            if theirs and i < 2:
+                ratios.append(mine / theirs[0][i])
+                row.append(f"{ratios[-1]:.2f}")
+        rows.append(row)
+    columns = ["same", "peer", "ratio", "varied", "peer", "ratio", "first", "peer"] if litert else [
+        "same", "varied", "first"]
+    _common.print_table(("model", *columns), rows)
+    if ratios:
+        _common.say(f"\nlargest ratio {max(ratios):.2f}, geometric mean {statistics.geometric_mean(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
