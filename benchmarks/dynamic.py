@@ -4,7 +4,7 @@
 
 The models of tests/converted, all of which the public converter made.  Microseconds of invoke(), one thread, by turns:
 "same" on the same inputs again and again (the smallest of many), "varied" on forty drawn ones in turn (the mean of the
-smallest of each), "first" on each of them for the first time (the median), when pylite has a part of the model to lower.
+smallest of each), "first" on each of them for the first time (the median), when pylite has a part to lower.
 """
 import statistics
 import sys
