@@ -1,4 +1,4 @@
-"""What some tests need and a machine may lack: the peer, and real models beside the checkout.
+"""What some tests need and a machine may lack: the peer, and real models and documents beside the checkout.
 
 A test that lacks them is skipped with its reason; with PYLITE_REQUIRE=1 (as in continuous integration) it fails.
 """
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+MODELS = SHARED / "models"
 
 
 def lack(reason):
@@ -31,3 +32,11 @@ def models():
     if not MODELS.is_dir():
         lack("../shared/models is not beside the checkout")
     return MODELS
+
+
+def document(number):
+    """The text of one of the documents on TensorFlow Lite's C interface."""
+    found = sorted((SHARED / "seeds").glob(f"{number:03}_*.txt"))
+    if not found:
+        lack("../shared/seeds is not beside the checkout")
+    return found[0].read_text()

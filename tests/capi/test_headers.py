@@ -11,7 +11,7 @@ C_HEADERS = ["c/common.h", "c/c_api.h", "c/c_api_types.h", "c/c_api_opaque.h", "
              "c/c_api_internal.h", "c/operator.h", "c/registration_external.h", "builtin_ops.h", "context.h",
              "core/c/common.h", "core/c/c_api_opaque.h", "core/c/builtin_op_data.h",
              "delegates/external/external_delegate_interface.h"]
-CPP_HEADERS = [*C_HEADERS, "context_util.h", "util.h", "kernels/kernel_util.h"]
+CPP_HEADERS = [*C_HEADERS, "context_util.h", "util.h", "kernels/kernel_util.h", "mutable_op_resolver.h"]
 PREFIXES = ["tensorflow/lite", "tflite", "third_party/tensorflow/lite"]
 
 # Offsets that plug-in binaries since TensorFlow 2.5 rely on, on 64-bit machines: struct -> "field offset ... sizeof".

@@ -1,15 +1,7 @@
 // Ops in C++ that a function adds to a tflite::MutableOpResolver; one throws.
 #include <stdexcept>
 
-#include "tensorflow/lite/c/common.h"
-
-namespace tflite {
-class MutableOpResolver {
- public:
-  void AddCustom(const char* name, const TfLiteRegistration* registration, int version = 1);
-  void AddCustom(const char* name, const TfLiteRegistration* registration, int min_version, int max_version);
-};
-}  // namespace tflite
+#include "tensorflow/lite/mutable_op_resolver.h"
 
 namespace {
 

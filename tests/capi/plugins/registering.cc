@@ -1,12 +1,5 @@
 // Adds the op of ops.c to a tflite::MutableOpResolver, be it pylite's or another runtime's.
-#include "tensorflow/lite/c/common.h"
-
-namespace tflite {
-class MutableOpResolver {
- public:
-  void AddCustom(const char* name, const TfLiteRegistration* registration, int version = 1);
-};
-}  // namespace tflite
+#include "tensorflow/lite/mutable_op_resolver.h"
 
 extern "C" const TfLiteRegistration* Register_TEST(void);
 
