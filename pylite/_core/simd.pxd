@@ -7,6 +7,7 @@ cdef extern from "simd.h" nogil:
         ptrdiff_t channels, width, rows, row_stride, cols, stride
         int32_t low, high
         float low_f, high_f
+    enum: PL_F32, PL_S32, PL_S64
     ctypedef struct pl_reduction:
         ptrdiff_t n[3]
         ptrdiff_t stride[3]
@@ -72,6 +73,7 @@ cdef extern from "simd.h" nogil:
                            int32_t *at) noexcept nogil
         void (*pool_row)(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n,
                          void *y) noexcept nogil
+        void (*join_line)(int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc) noexcept nogil
         void (*reduce)(int kind, const pl_reduction *g, const void *x, size_t c, void *y) noexcept nogil
         void (*softmax_f32)(size_t rows, size_t n, float beta, const float *x, float *y) noexcept nogil
         void (*softmax_8)(size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y) noexcept nogil

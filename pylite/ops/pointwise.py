@@ -12,6 +12,8 @@ from pylite.quantization import common_scale, f32, round_away, squared_differenc
 from pylite.registry import register, same
 from pylite.tables import bytes_of, log_above
 
+_SUFFIX = {"float32": "f32", "int32": "i32"}
+_DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of their own
 _MIN = {"int8": -128, "int16": -(2**15)}
 
 
@@ -19,8 +21,8 @@ def lower_unary(op):
     def lower(node):
         if node.inputs[0].dtype == "float32" and op in ("sin", "cos"):
             return unary(node, "sin_f32", pack("i", op == "cos"))
-        if node.inputs[0].dtype == "float32" and op != "sign":
-            return unary(node, f"{op}_f32")
+        if node.inputs[0].dtype == "float32" or (op == "sign" and node.inputs[0].dtype == "int32"):
+            return unary(node, f"{op}_{_SUFFIX[node.inputs[0].dtype]}")
         return wide_unary(node, op)
     return lower
 
@@ -65,15 +67,20 @@ def _without(node, i, kernel, value, problem):
 def lower_floor(op):
     """FLOOR_DIV and FLOOR_MOD: rounded towards minus infinity; the remainder has the divisor's sign."""
     def lower(node):
-        if node.inputs[1].dtype.startswith("float"):
-            return wide_binary(node, op)
-        return [*_without(node, 1, "RequireNot", 0, "holds a zero, and is divided by"), wide_binary(node, op)]
+        row = f"{op}_{_SUFFIX.get(node.inputs[1].dtype)}"
+        call = binary(node, row) if row in _DIVISIONS else wide_binary(node, op)
+        if node.inputs[1].dtype == "float32":
+            return call
+        return [*_without(node, 1, "RequireNot", 0, "holds a zero, and is divided by"), call]
     return lower
 
 
 def lower_pow(node):
-    calls = []
-    if node.inputs[1].dtype == "int32":
+    calls, (a, b) = [], node.inputs
+    if b.dtype == "float32" and b.data is not None and b.size == 1 and b.data.item() == 2:
+        return unary(node, "square_f32") if a.size == node.outputs[0].size else binary(
+            node, "mul_f32", parameters(node, "2f", -np.inf, np.inf), (a, a))
+    if b.dtype == "int32":
         calls = _without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has")
     return [*calls, wide_binary(node, "pow")]
 

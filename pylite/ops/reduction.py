@@ -61,7 +61,7 @@ def reduce_call(node, operation, axes, *details):
     kept, loops, run = walk(x.shape, axes)
     if len(kept) > 4 or len(loops) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
-    kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") else "reduction.Reduce"
+    kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") or operation == "product" else "reduction.Reduce"
     return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, loops, run,
                 *details)
 
@@ -131,6 +131,8 @@ def lower_product(node):
     x, y = node.inputs[0], node.outputs[0]
     axes = reduced_axes(node)
     n = math.prod(x.shape[i] for i in axes)
+    if n and x.dtype in ("float32", "int32", "int64") and len(x.shape) - 1 in axes:
+        return reduce_call(node, "product", axes)
     kept = iter(shapes.contiguous_strides([m for i, m in enumerate(x.shape) if i not in axes]))
     steps = tuple(0 if i in axes else next(kept) for i in range(len(x.shape)))
     order = [i for i in range(len(x.shape)) if i not in axes] + list(axes)

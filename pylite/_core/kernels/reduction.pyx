@@ -2,16 +2,12 @@
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_reduction, slots
+from pylite._core.simd cimport PL_F32, PL_S32, PL_S64, parallel_for, pl_pool, pl_range_fn, pl_reduction, slots
 
-OPERATIONS = ("sum", "max", "min")
+OPERATIONS = ("sum", "max", "min", "product")       # in the order of PL_JOIN_* in simd/reducing.h
 
 cdef enum:
     BLOCK = 1024     # outputs that one micro-kernel call takes
-
-ctypedef fused integer:
-    int32_t
-    int64_t
 
 
 cdef class Reduction(Kernel):
@@ -110,42 +106,46 @@ cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
 
 
 cdef class ReduceWide(Reduction):
-    """y = the sum, maximum or minimum over some axes of int32 or int64.
+    """y = the sum, maximum, minimum or product over some axes of int32 or int64, or the product of float32.
 
     divisor: of a sum, a mean's number of elements; the quotient is truncated, and the sum of int32 is exact.
     """
     cdef int64_t divisor
-    cdef int operation
+    cdef int operation, type
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
                  int64_t divisor=1):
         self.walk(x, y, kept, loops, run)
         self.operation, self.divisor = OPERATIONS.index(operation), divisor
-        self.item = 4 if dtype == "int32" else 8
+        self.item = 8 if dtype == "int64" else 4
+        self.type = PL_F32 if dtype == "float32" else PL_S64 if dtype == "int64" else PL_S32
         self.fn = <kernel_fn>reduce_wide
 
 
-cdef void reduce_one(ReduceWide self, const integer *x, integer *y) noexcept nogil:
+cdef void reduce_one(ReduceWide self, const uint8_t *x, uint8_t *y) noexcept nogil:
     cdef pl_reduction *g = &self.g
-    cdef ptrdiff_t i, j, k, m
-    cdef integer v
-    cdef int64_t acc = 0
-    if self.operation == 1:
-        acc = INT32_MIN if integer is int32_t else INT64_MIN
+    cdef ptrdiff_t i, j, k, turns = g.n[2] if g.run else 1
+    cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]
+    cdef int64_t acc = 1
+    cdef float product = 1
+    cdef void *into = <void *>&product if self.type == PL_F32 else <void *>&acc
+    if self.operation == 0:
+        acc = 0
+    elif self.operation == 1:
+        acc = INT32_MIN if self.type == PL_S32 else INT64_MIN
     elif self.operation == 2:
-        acc = INT32_MAX if integer is int32_t else INT64_MAX
+        acc = INT32_MAX if self.type == PL_S32 else INT64_MAX
     for i in range(g.n[0]):
         for j in range(g.n[1]):
-            for k in range(g.n[2]):
-                for m in range(max(g.run, 1)):
-                    v = x[i * g.stride[0] + j * g.stride[1] + k * g.stride[2] + m]
-                    if self.operation == 0:
-                        acc += v
-                    elif self.operation == 1:
-                        acc = max(acc, <int64_t>v)
-                    else:
-                        acc = min(acc, <int64_t>v)
-    y[0] = <integer>(acc // self.divisor)
+            for k in range(turns):
+                slots.join_line(self.type, self.operation, n, stride,
+                                x + (i * g.stride[0] + j * g.stride[1] + k * g.stride[2]) * self.item, into)
+    if self.type == PL_F32:
+        (<float *>y)[0] = product
+    elif self.type == PL_S32:
+        (<int32_t *>y)[0] = <int32_t>(acc // self.divisor)
+    else:
+        (<int64_t *>y)[0] = acc // self.divisor
 
 
 cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -154,12 +154,8 @@ cdef void reduce_wide_blocks(ReduceWide self, ptrdiff_t begin, ptrdiff_t end, in
         outer = block // self.blocks
         offset = start(self, outer)
         for column in range(block % self.blocks * BLOCK, min((block % self.blocks + 1) * BLOCK, self.inner)):
-            if self.item == 4:
-                reduce_one[int32_t](self, <const int32_t *>&self.x[0] + offset + column * self.g.step,
-                                    <int32_t *>&self.y[0] + outer * self.inner + column)
-            else:
-                reduce_one[int64_t](self, <const int64_t *>&self.x[0] + offset + column * self.g.step,
-                                    <int64_t *>&self.y[0] + outer * self.inner + column)
+            reduce_one(self, &self.x[0] + (offset + column * self.g.step) * self.item,
+                       &self.y[0] + (outer * self.inner + column) * self.item)
 
 
 cdef int reduce_wide(ReduceWide self, pl_pool *pool) noexcept nogil:

@@ -25,7 +25,8 @@
   X(leaky_relu_i16, PL_UNARY) X(sqrt_i16, PL_UNARY) X(quantize_f32_i8, PL_UNARY) X(quantize_f32_i16, PL_UNARY) \
   X(dequantize_i8, PL_UNARY) X(dequantize_u8, PL_UNARY) X(dequantize_i16, PL_UNARY) \
   X(square_f32, PL_UNARY) X(floor_f32, PL_UNARY) X(ceil_f32, PL_UNARY) X(round_f32, PL_UNARY) X(log_f32, PL_UNARY) \
-  X(sin_f32, PL_UNARY) \
+  X(sin_f32, PL_UNARY) X(sign_f32, PL_UNARY) X(sign_i32, PL_UNARY) X(cast_i64_f32, PL_UNARY) \
+  X(cast_f32_bool, PL_UNARY) X(cast_bool_f32, PL_UNARY) \
   X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i32, PL_UNARY) X(cast_i32_f32, PL_UNARY) \
   X(cast_i32_i64, PL_UNARY) X(cast_i64_i32, PL_UNARY) X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY) \
   PL_WIDE_UNARY_SLOTS(X)
@@ -47,7 +48,8 @@
   X(sum_q8, PL_BINARY) X(sum_q16, PL_BINARY) X(add_pot16, PL_BINARY) X(sub_pot16, PL_BINARY) \
   X(mul_q8, PL_BINARY) X(mul_q16, PL_BINARY) X(mul_q16_q8, PL_BINARY) X(div_q8, PL_BINARY) X(div_q16, PL_BINARY) \
   X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY) \
-  X(squared_difference_f32, PL_BINARY) \
+  X(squared_difference_f32, PL_BINARY) X(floor_div_f32, PL_BINARY) X(floor_div_i32, PL_BINARY) \
+  X(floor_mod_i32, PL_BINARY) \
   PL_WIDE_BINARY_SLOTS(X)
 #define PL_WIDE_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) X(compare_q16, PL_BINARY) \

@@ -128,6 +128,27 @@ PL_INLINE float pl_log(float x) {
   return x <= 3.402823466e38f ? r : x; /* infinity and NaN */
 }
 /* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
+/* pi / 2 in three parts, whose products with whole numbers are not rounded before they are taken away */
+#define PL_TURNS_MAX 1e4f
+PL_INLINE float pl_sin_shifted(float x, int quarter) {
+  float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */
+  uint32_t quadrant = pl_bits_of(t) + (uint32_t)quarter;
+  float q = t - 12582912.0f;
+  float r = PL_FMA(q, -1.57079637f, x);
+  r = PL_FMA(q, 4.37113883e-8f, r);
+  r = PL_FMA(q, 1.71512451e-15f, r);
+  float z = r * r;
+  float s = PL_FMA(-1.9515295891e-4f, z, 8.3321608736e-3f);
+  s = PL_FMA(s, z, -1.6666654611e-1f);
+  s = PL_FMA(s * z, r, r);
+  float c = PL_FMA(2.443315711809948e-5f, z, -1.388731625493765e-3f);
+  c = PL_FMA(c, z, 4.166664568298827e-2f);
+  c = PL_FMA(c, z, -0.5f);
+  c = PL_FMA(c, z, 1.0f);
+  return pl_float_of(pl_bits_of(quadrant & 1 ? c : s) ^ (quadrant & 2) << 30);
+}
+#else
 #define PL_TURNS_MAX 1e6f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
   double t = (double)x * 0.63661977236758134308 + 6755399441055744.0; /* 1.5 2^52: the sum's low bits are the quadrant */
@@ -143,6 +164,7 @@ PL_INLINE float pl_sin_shifted(float x, int quarter) {
   double v = quadrant & 1 ? c : s;
   return (float)(quadrant & 2 ? -v : v);
 }
+#endif
 
 /* IEEE half precision, rounding to nearest even */
 PL_INLINE float pl_from_half(uint16_t h) {

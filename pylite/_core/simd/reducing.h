@@ -30,6 +30,7 @@ typedef struct pl_reduction {
 
 /* The kind of a reduction is 3 * operation + type; types are 32-bit floats and 8- and 16-bit integers. */
 enum { PL_SUM, PL_GREATEST };
+enum { PL_JOIN_SUM, PL_JOIN_MAX, PL_JOIN_MIN, PL_JOIN_PRODUCT };
 
 /* The types of bilinear resizing. */
 enum { PL_BILINEAR_F32, PL_BILINEAR_U8, PL_BILINEAR_S8, PL_BILINEAR_S16 };
@@ -53,6 +54,8 @@ typedef struct pl_softmax16 {
   /* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */ \
   X(pool_row, (int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)) \
   /* c <= 1024 neighbouring outputs of a reduction */ \
+  /* acc, an int64 or a float, joined with n elements `stride` apart; type PL_S32, PL_S64 or PL_F32, operation PL_JOIN_* */ \
+  X(join_line, (int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc)) \
   X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
   /* rows of n > 0 elements, or one row; y may be x */ \
   X(softmax_f32, (size_t rows, size_t n, float beta, const float *x, float *y)) \

@@ -40,6 +40,7 @@ ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
 ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
 ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 
+ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 
 /* ---- float16, computed in float32 ---- */
@@ -51,17 +52,35 @@ ARITHMETIC(minimum_f16, uint16_t, none_p, pl_from_half(a) < pl_from_half(b) ? a 
 /* ---- plain integers; they wrap, and are clamped to the fused activation ---- */
 typedef struct { int32_t low, high; } range_i32_p;
 typedef struct { int64_t low, high; } range_i64_p;
-#define CLAMP(v) ((v) < p.low ? p.low : (v) > p.high ? p.high : (v))
-#define INTEGER_ROWS(suffix, TYPE, P_TYPE) \
-  ARITHMETIC(add_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a + b))) \
-  ARITHMETIC(sub_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a - b))) \
-  ARITHMETIC(mul_##suffix, TYPE, P_TYPE, CLAMP((TYPE)(a * b)))
-INTEGER_ROWS(i16, int16_t, range_i32_p)
-INTEGER_ROWS(i32, int32_t, range_i32_p)
-INTEGER_ROWS(i64, int64_t, range_i64_p)
+PL_INLINE int64_t clamp64(int64_t v, int64_t low, int64_t high) {
+  v = v < low ? low : v;
+  return v > high ? high : v;
+}
+#define INTEGER_ROWS(suffix, TYPE, WRAPPING, P_TYPE, CLAMP) \
+  ARITHMETIC(add_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a + (WRAPPING)b), p.low, p.high)) \
+  ARITHMETIC(sub_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a - (WRAPPING)b), p.low, p.high)) \
+  ARITHMETIC(mul_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a * (WRAPPING)b), p.low, p.high))
+INTEGER_ROWS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_ROWS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_ROWS(i64, int64_t, uint64_t, range_i64_p, clamp64)
 ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
 /* b is not 0 (checked beforehand); -2^31 / -1 wraps */
-ARITHMETIC(div_i32, int32_t, range_i32_p, CLAMP(b == -1 ? -a : a / b))
+ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
+
+/* The same rounded downwards, and its remainder, by way of float64, whose quotient is never rounded up to a whole number */
+PL_INLINE int32_t whole_part(int32_t a, int32_t b) {
+  return b == -1 ? (int32_t)(0 - (uint32_t)a) : (int32_t)((double)a / (double)b);
+}
+PL_INLINE int32_t floor_div(int32_t a, int32_t b) {
+  int32_t q = whole_part(a, b), r = (int32_t)((uint32_t)a - (uint32_t)q * (uint32_t)b);
+  return q - ((r != 0) & ((r ^ b) < 0));
+}
+PL_INLINE int32_t floor_mod(int32_t a, int32_t b) {
+  int32_t r = (int32_t)((uint32_t)a - (uint32_t)whole_part(a, b) * (uint32_t)b);
+  return r + (-(int32_t)((r != 0) & ((r ^ b) < 0)) & b);
+}
+ARITHMETIC(floor_div_i32, int32_t, none_p, floor_div(a, b))
+ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
 
 #define EXTREMES(suffix, TYPE) \
   ARITHMETIC(maximum_##suffix, TYPE, none_p, a > b ? a : b) \

@@ -165,3 +165,41 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
   r->fold(c, (size_t)abreast, a);
   r->finish(g, c, a, y);
 }
+
+/* ---- int32, int64 and products ---- */
+#define JOIN_MUL(a, b) ((a) * (b))
+#define LOAD_AS_IS(v) (v)
+JOIN_RUN(product_f32_join, JOIN_MUL, 1, LOAD_AS_IS)
+#define JOIN_INTO(TYPE, expression) \
+  if (stride == 1) \
+    for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (TYPE)(expression); } \
+  else \
+    for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (TYPE)(expression); } \
+  break
+/* int32 are added in 64 bits where a mean needs that; other results are the same in 32 */
+#define JOIN_LINE(name, TYPE, U) \
+  static void name(int operation, size_t n, ptrdiff_t stride, const TYPE *p, int64_t *acc) { \
+    TYPE total = (TYPE)*acc; \
+    if (operation == PL_JOIN_SUM) { \
+      int64_t sum = *acc; \
+      if (stride == 1) for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[i]); \
+      else for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[(ptrdiff_t)i * stride]); \
+      *acc = sum; \
+      return; \
+    } \
+    switch (operation) { \
+      case PL_JOIN_MAX: JOIN_INTO(TYPE, JOIN_MAX(total, v)); \
+      case PL_JOIN_MIN: JOIN_INTO(TYPE, JOIN_MIN(total, v)); \
+      default: JOIN_INTO(TYPE, (U)total * (U)v); \
+    } \
+    *acc = total; \
+  }
+JOIN_LINE(join_s32, int32_t, uint32_t)
+JOIN_LINE(join_s64, int64_t, uint64_t)
+static void join_line(int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc) {
+  const float *v = x;
+  if (type == PL_S32) join_s32(operation, n, stride, x, acc);
+  else if (type == PL_S64) join_s64(operation, n, stride, x, acc);
+  else if (stride == 1) *(float *)acc *= product_f32_join(n, 1, v);
+  else for (size_t i = 0; i < n; i++) *(float *)acc *= v[(ptrdiff_t)i * stride];
+}

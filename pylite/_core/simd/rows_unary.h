@@ -32,7 +32,7 @@ UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
 UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
-UNARY_FLOAT(hard_swish_f32, x * pl_clampf(x + 3.0f, 0.0f, 6.0f) / 6.0f)
+UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
 #define GELU(x) (0.5f * x * pl_erfc(x * -0.70710678f))
 #define GELU_TANH(x) (0.5f * x * (1.0f + pl_tanh(0.7978845608f * (x + 0.044715f * x * x * x))))
 UNARY_FLOAT(gelu_f32, GELU(x))
@@ -46,8 +46,9 @@ UNARY_FLOAT(floor_f32, floorf(x))
 UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(log_f32, pl_log(x))
-/* sin(x + quarter pi / 2), reduced to a quarter turn in float64, which is exact enough below PL_TURNS_MAX; beyond that,
- * by the C library */
+UNARY_FLOAT(sign_f32, (float)((x > 0.0f) - (x < 0.0f)))
+/* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX;
+ * beyond that, by the C library */
 typedef struct { int32_t quarter; } turn_p;
 static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
@@ -79,6 +80,7 @@ UNARY_ROW(neg_f16, uint16_t, uint16_t, none_p, x ^ 0x8000)
 /* ---- plain integers; they wrap ---- */
 UNARY_ROW(abs_i16, int16_t, int16_t, none_p, x < 0 ? -x : x)
 UNARY_ROW(abs_i32, int32_t, int32_t, none_p, x < 0 ? -x : x)
+UNARY_ROW(sign_i32, int32_t, int32_t, none_p, (x > 0) - (x < 0))
 UNARY_ROW(neg_i16, int16_t, int16_t, none_p, -x)
 UNARY_ROW(neg_i32, int32_t, int32_t, none_p, -x)
 UNARY_ROW(neg_i64, int64_t, int64_t, none_p, -x)
@@ -217,5 +219,8 @@ UNARY_ROW(cast_f32_i32, float, int32_t, none_p,
 UNARY_ROW(cast_i32_f32, int32_t, float, none_p, (float)x)
 UNARY_ROW(cast_i32_i64, int32_t, int64_t, none_p, x)
 UNARY_ROW(cast_i64_i32, int64_t, int32_t, none_p, x)
+UNARY_ROW(cast_i64_f32, int64_t, float, none_p, (float)x)
+UNARY_ROW(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
+UNARY_ROW(cast_bool_f32, uint8_t, float, none_p, x != 0 ? 1.0f : 0.0f)
 UNARY_ROW(half_to_float, uint16_t, float, none_p, pl_from_half(x))
 UNARY_ROW(float_to_half, float, uint16_t, none_p, pl_to_half(x))
