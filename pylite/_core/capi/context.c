@@ -175,9 +175,12 @@ static TfLiteStatus preview(TfLiteContext *context, const TfLiteIntArray *nodes,
                             int *count) {
   pl_host *host = (pl_host *)context;
   if (!checked_nodes(host, "PreviewDelegatePartitioning", nodes)) return kTfLiteError;
+  pl_host_drop_previews(host);
   void *trap = pl_trap_suspend();
-  TfLiteStatus status = host->callbacks->preview(host, nodes, params, count);
+  TfLiteStatus status = host->callbacks->preview(host, nodes);
   pl_trap_resume(trap);
+  *params = host->previews;
+  *count = host->num_previews;
   return status;
 }
 

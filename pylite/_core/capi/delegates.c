@@ -70,6 +70,7 @@ TfLiteStatus pl_host_apply(pl_host *host, TfLiteDelegate *delegate) {
   host->delegating = true;
   TfLiteStatus status = pl_trapped(run_apply, &call, &host->context);
   host->delegating = false;
+  pl_host_drop_previews(host);
   return status;
 }
 
@@ -117,8 +118,8 @@ static void *params_block(size_t head, const TfLiteIntArray *a, const TfLiteIntA
                        TfLiteIntArrayGetSizeInBytes(c->size));
 }
 
-TfLiteDelegateParams *pl_params_new(TfLiteDelegate *delegate, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                    const TfLiteIntArray *outputs) {
+static TfLiteDelegateParams *params_new(TfLiteDelegate *delegate, const TfLiteIntArray *nodes,
+                                        const TfLiteIntArray *inputs, const TfLiteIntArray *outputs) {
   TfLiteDelegateParams *params = params_block(sizeof(*params), nodes, inputs, outputs);
   if (params == NULL) return NULL;
   char *at = (char *)(params + 1);
@@ -143,6 +144,26 @@ static TfLiteOpaqueDelegateParams *opaque_params_new(TfLiteDelegate *delegate, c
   return params;
 }
 
+int pl_host_add_preview(pl_host *host, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                        const TfLiteIntArray *outputs) {
+  TfLiteDelegateParams *all = realloc(host->previews, sizeof(*all) * (size_t)(host->num_previews + 1));
+  if (all == NULL) return -1;
+  host->previews = all;
+  TfLiteDelegateParams *one = params_new(NULL, nodes, inputs, outputs);
+  if (one == NULL) return -1;
+  all[host->num_previews++] = *one;
+  return 0;
+}
+
+void pl_host_drop_previews(pl_host *host) {
+  for (int i = 0; i < host->num_previews; i++) {
+    free((TfLiteDelegateParams *)host->previews[i].nodes_to_replace - 1);      // the arrays stand behind the struct
+  }
+  free(host->previews);
+  host->previews = NULL;
+  host->num_previews = 0;
+}
+
 TfLiteStatus pl_host_delegate_node(pl_host *host, const TfLiteRegistration *reg, TfLiteOperator *op,
                                    TfLiteDelegate *delegate, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
                                    const TfLiteIntArray *outputs) {
@@ -160,7 +181,7 @@ TfLiteStatus pl_host_delegate_node(pl_host *host, const TfLiteRegistration *reg,
   n->temporaries = TfLiteIntArrayCreate(0);
   node->inputs = TfLiteIntArrayCopy(inputs);
   n->builtin_data = op != NULL ? (void *)opaque_params_new(delegate, nodes, inputs, outputs)
-                               : (void *)pl_params_new(delegate, nodes, inputs, outputs);
+                               : (void *)params_new(delegate, nodes, inputs, outputs);
   if (n->inputs == NULL || n->outputs == NULL || n->temporaries == NULL || n->builtin_data == NULL) return kTfLiteError;
   TfLiteStatus status = pl_node_init(host, node, n->builtin_data, 0);
   if (status != kTfLiteOk) return status;

@@ -45,7 +45,7 @@ typedef struct pl_host pl_host;
 typedef struct pl_callbacks {
   TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *nodes,
                           TfLiteDelegate *);
-  TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *nodes, TfLiteDelegateParams **, int *count);
+  TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *nodes);     // by pl_host_add_preview
   TfLiteStatus (*metadata)(pl_host *, const char *name, const char **data, size_t *bytes);
   TfLiteStatus (*subgraph)(pl_host *, int index, TfLiteContext **);
 } pl_callbacks;
@@ -60,6 +60,8 @@ struct pl_host {
   TfLiteIntArray *plan, *model_plan, *plan_given;
   TfLiteIntArray *inputs, *outputs, *variables;
   TfLiteExternalContext **externals;
+  TfLiteDelegateParams *previews;
+  int num_previews;
   char *errors;
   char *name;
   bool delegating;            // a delegate's Prepare runs
@@ -125,8 +127,10 @@ int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 // ---- delegates.c ----
 
 TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
-TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                    const TfLiteIntArray *outputs);
+// What PreviewDelegatePartitioning gives: one part more, 0 or -1 without memory; and none.
+int pl_host_add_preview(pl_host *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                        const TfLiteIntArray *outputs);
+void pl_host_drop_previews(pl_host *);
 TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
                                    const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
                                    const TfLiteIntArray *outputs);

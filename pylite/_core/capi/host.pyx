@@ -1,130 +1,9 @@
-"""The tables that plug-ins see: a Host for each subgraph that has plug-ins, and the kernels that run them."""
+"""The tables that plug-ins see: a Host for each subgraph that has plug-ins."""
 cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport pl_pool
-
-
-cdef extern from "host.h" nogil:
-    ctypedef int TfLiteStatus
-    ctypedef struct TfLiteIntArray:
-        int size
-        int *data
-    ctypedef struct TfLiteOperator "struct TfLiteOperator":
-        const char *custom_name
-        int version
-    ctypedef struct TfLiteRegistration:
-        int builtin_code
-        const char *custom_name
-        int version
-    ctypedef struct TfLiteExternalContext:
-        TfLiteStatus (*Refresh)(TfLiteContext *)
-    ctypedef struct TfLiteDelegate:
-        int64_t flags
-        TfLiteStatus (*Prepare)(TfLiteContext *, TfLiteDelegate *)
-        TfLiteOpaqueDelegateBuilder *opaque_delegate_builder
-    ctypedef struct TfLiteOpaqueDelegateBuilder:
-        int64_t flags
-    ctypedef struct TfLiteDelegateParams:
-        pass
-    ctypedef int TfLiteDimensionType
-    ctypedef struct TfLiteDimensionMetadata:
-        TfLiteDimensionType format
-        int dense_size
-        TfLiteIntArray *array_segments
-        TfLiteIntArray *array_indices
-    ctypedef struct TfLiteSparsity:
-        TfLiteDimensionMetadata *dim_metadata
-    TfLiteDimensionType kTfLiteDimSparseCSR
-    ctypedef union TfLitePtrUnion:
-        char *raw
-    ctypedef struct TfLiteTensor:
-        int type
-        TfLitePtrUnion data
-        TfLiteIntArray *dims
-        int allocation_type
-        size_t bytes
-        bint data_is_stale
-    ctypedef struct TfLiteNode:
-        TfLiteIntArray *inputs
-        TfLiteIntArray *outputs
-        TfLiteIntArray *temporaries
-        void *builtin_data
-        const void *custom_initial_data
-        int custom_initial_data_size
-        TfLiteDelegate *delegate
-    ctypedef struct TfLiteContext:
-        size_t tensors_size
-        TfLiteTensor *tensors
-        int recommended_num_threads
-    ctypedef struct pl_node:
-        TfLiteNode node
-        TfLiteRegistration reg
-        bint owns_op
-    ctypedef struct pl_host:
-        TfLiteContext context
-        size_t model_tensors
-        pl_node **nodes
-        int num_nodes
-        int model_nodes
-        TfLiteIntArray *plan
-        TfLiteIntArray *model_plan
-        TfLiteIntArray *inputs
-        TfLiteIntArray *outputs
-        TfLiteIntArray *variables
-        char *errors
-        char *name
-        bint skippable
-        void *python
-    ctypedef struct pl_callbacks:
-        TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *,
-                                TfLiteDelegate *) noexcept
-        TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *, TfLiteDelegateParams **, int *) noexcept
-        TfLiteStatus (*metadata)(pl_host *, const char *, const char **, size_t *) noexcept
-        TfLiteStatus (*subgraph)(pl_host *, int, TfLiteContext **) noexcept
-    ctypedef struct pl_place:
-        int tensor
-        char *data
-        size_t bytes
-        bint band
-    ctypedef struct pl_guards:
-        pass
-    pl_guards pl_guard
-    int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
-    TfLiteIntArray *TfLiteIntArrayCreate(int)
-    pl_host *pl_host_new(size_t, const pl_callbacks *, void *, TfLiteExternalContext **)
-    void pl_host_free(pl_host *)
-    int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
-                       const void *, size_t, int)
-    int pl_host_quantization(pl_host *, int, const float *, const int64_t *, int, int)
-    TfLiteSparsity *pl_host_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
-    int pl_host_blockwise(pl_host *, int, int, int, int, int)
-    int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
-                     const TfLiteIntArray *, const void *, size_t, const void *, int)
-    bint pl_registration_plausible(const TfLiteRegistration *)
-    bint pl_operator_plausible(const TfLiteOperator *)
-    bint pl_delegate_plausible(const TfLiteDelegate *)
-    void pl_registration_read(const TfLiteRegistration *, TfLiteRegistration *, TfLiteOperator **)
-    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
-    TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
-    TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
-    void pl_node_end(pl_host *, pl_node *)
-    TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *)
-    TfLiteDelegateParams *pl_params_new(TfLiteDelegate *, const TfLiteIntArray *, const TfLiteIntArray *,
-                                        const TfLiteIntArray *)
-    size_t pl_params_size "sizeof(TfLiteDelegateParams)"
-    TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
-                                       const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
-    void pl_host_undo(pl_host *)
-    TfLiteStatus pl_host_read_back(pl_host *, int)
-    int pl_run(pl_host *, pl_node *, const pl_place *, int)
-    void pl_delegate_end(void (*)(void *) noexcept, void *)
-    void pl_refresh(pl_host *, TfLiteExternalContext *)
-
-BAND = PL_BAND
 STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
           "delegate data not read", "unresolved ops", "cancelled", "output shape not known")
 
@@ -140,6 +19,11 @@ cdef TfLiteIntArray *ints(object values) except NULL:
     return array
 
 
+cdef void free_ints(TfLiteIntArray **arrays) noexcept:
+    for i in range(3):
+        free(arrays[i])
+
+
 cdef tuple numbers(const TfLiteIntArray *array):
     cdef int i
     return () if array == NULL else tuple([array.data[i] for i in range(array.size)])
@@ -147,7 +31,6 @@ cdef tuple numbers(const TfLiteIntArray *array):
 
 cdef class Externals:
     """The external contexts that the plug-ins of one interpreter share."""
-    cdef TfLiteExternalContext **table
 
     def __cinit__(self):
         self.table = <TfLiteExternalContext **>calloc(kTfLiteMaxExternalContexts, sizeof(TfLiteExternalContext *))
@@ -179,14 +62,6 @@ cdef class Host:
     partition(nodes) -> [(nodes, inputs, outputs)]; metadata(name) -> bytes or None; subgraph(index) -> Host or None.
     `pending` holds the exception that one of them raised.
     """
-    cdef pl_host *host
-    cdef Externals externals
-    cdef list kept              # what tensors and nodes point into
-    cdef tuple handles          # the delegates, which must outlive the tables; the collector would empty a list
-    cdef list previews
-    cdef TfLiteDelegateParams *previewed
-    cdef public object replace, partition, metadata, subgraph, pending
-    cdef object __weakref__
 
     def __cinit__(self, Py_ssize_t tensors, Externals externals):
         self.kept = []
@@ -197,7 +72,6 @@ cdef class Host:
             raise MemoryError(f"no memory for a table of {tensors} tensors")
 
     def __dealloc__(self):
-        self.drop_previews()
         pl_host_free(self.host)
 
     # Building.
@@ -237,20 +111,17 @@ cdef class Host:
     def node(self, int builtin_code, name, int version, inputs, outputs, intermediates, const unsigned char[::1] params,
              const unsigned char[::1] options, kept=None):
         """Add the next node.  name: of a custom op, else None; params: its builtin_data; options: a custom op's."""
-        cdef TfLiteIntArray *a = ints(inputs)
-        cdef TfLiteIntArray *b = ints(outputs)
-        cdef TfLiteIntArray *c = ints(intermediates)
+        cdef TfLiteIntArray *arrays[3]
+        arrays[0], arrays[1], arrays[2] = ints(inputs), ints(outputs), ints(intermediates)
         cdef bytes encoded = None if name is None else name.encode()
         cdef const char *custom_name = NULL
         if encoded is not None:
             custom_name = encoded
         cdef size_t size = params.shape[0]
         cdef int length = <int>options.shape[0]
-        cdef int status = pl_host_node(self.host, builtin_code, custom_name, version, a, b, c,
+        cdef int status = pl_host_node(self.host, builtin_code, custom_name, version, arrays[0], arrays[1], arrays[2],
                                        &params[0] if size else NULL, size, &options[0] if length else NULL, length)
-        free(a)
-        free(b)
-        free(c)
+        free_ints(arrays)
         self._keep(status, (options, kept))
 
     def finish(self, plan, inputs, outputs, variables, str name):
@@ -375,22 +246,17 @@ cdef class Host:
     def apply(self, uintptr_t delegate):
         """Prepare() of the TfLiteDelegate at this address; a status."""
         self.pending = None
-        cdef TfLiteStatus status = pl_host_apply(self.host, <TfLiteDelegate *>delegate)
-        self.drop_previews()
-        return status
+        return pl_host_apply(self.host, <TfLiteDelegate *>delegate)
 
     def add_delegate_node(self, nodes, inputs, outputs, uintptr_t registration, uintptr_t operator,
                           uintptr_t delegate):
         """A node of a delegate in place of `nodes`, initialised; a status."""
-        cdef TfLiteIntArray *a = ints(nodes)
-        cdef TfLiteIntArray *b = ints(inputs)
-        cdef TfLiteIntArray *c = ints(outputs)
+        cdef TfLiteIntArray *arrays[3]
+        arrays[0], arrays[1], arrays[2] = ints(nodes), ints(inputs), ints(outputs)
         cdef TfLiteStatus status = pl_host_delegate_node(
             self.host, <const TfLiteRegistration *>registration, <TfLiteOperator *>operator,
-            <TfLiteDelegate *>delegate, a, b, c)
-        free(a)
-        free(b)
-        free(c)
+            <TfLiteDelegate *>delegate, arrays[0], arrays[1], arrays[2])
+        free_ints(arrays)
         return status
 
     def own_operator(self, int index):
@@ -447,13 +313,6 @@ cdef class Host:
     def skippable(self):
         return self.host.skippable
 
-    cdef drop_previews(self):
-        for address in self.previews or ():
-            free(<void *><uintptr_t>address)
-        self.previews = []
-        free(self.previewed)
-        self.previewed = NULL
-
 
 cdef pl_callbacks callbacks = pl_callbacks(replace, preview, metadata, subgraph)
 
@@ -469,35 +328,16 @@ cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration,
         return kTfLiteError
 
 
-cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes, TfLiteDelegateParams **params,
-                          int *count) noexcept with gil:
+cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept with gil:
     self = <Host>host.python
-    cdef TfLiteIntArray *a
-    cdef TfLiteIntArray *b
-    cdef TfLiteIntArray *c
-    cdef TfLiteDelegateParams *one
-    cdef char *at
+    cdef TfLiteIntArray *arrays[3]
+    cdef int status = 0
     try:
-        parts = self.partition(numbers(nodes))
-        self.drop_previews()
-        self.previewed = <TfLiteDelegateParams *>calloc(max(1, len(parts)), pl_params_size)
-        if self.previewed == NULL:
-            return kTfLiteError
-        at = <char *>self.previewed
-        for part in parts:
-            a, b, c = ints(part[0]), ints(part[1]), ints(part[2])
-            one = pl_params_new(NULL, a, b, c)
-            free(a)
-            free(b)
-            free(c)
-            if one == NULL:
-                return kTfLiteError
-            self.previews.append(<uintptr_t>one)
-            memcpy(at, one, pl_params_size)
-            at += pl_params_size
-        params[0] = self.previewed
-        count[0] = len(parts)
-        return kTfLiteOk
+        for part in self.partition(numbers(nodes)):
+            arrays[0], arrays[1], arrays[2] = ints(part[0]), ints(part[1]), ints(part[2])
+            status |= pl_host_add_preview(host, arrays[0], arrays[1], arrays[2])
+            free_ints(arrays)
+        return kTfLiteOk if status == 0 else kTfLiteError
     except BaseException as error:
         self.pending = error
         return kTfLiteError
@@ -568,102 +408,3 @@ def registration_facts(uintptr_t registration, uintptr_t operator):
 def install_guards(uintptr_t address):
     """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions."""
     memcpy(&pl_guard, <const void *>address, sizeof(pl_guards))
-
-
-cdef class Plugin(Kernel):
-    """Runs node `index` of `host`.
-
-    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether BAND bytes of the array are a
-    band behind the tensor, which the plug-in must not touch; before: called before invoke(), or None.
-    """
-    ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
-              PL_OVERRUN: "it wrote behind the end of an output or a temporary"}
-    cdef Host owner
-    cdef pl_node *node
-    cdef pl_place *places
-    cdef int count
-    cdef bint hooked
-    cdef tuple arrays
-    cdef object before, error
-
-    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, *arrays):
-        cdef const unsigned char[::1] view
-        cdef int i
-        self.owner = host
-        self.node = host.host.nodes[index]
-        self.arrays = arrays
-        self.count = <int>len(tensors)
-        self.before = before
-        self.hooked = before is not None
-        self.places = <pl_place *>calloc(max(1, self.count), sizeof(pl_place))
-        if self.places == NULL:
-            raise MemoryError(f"no memory for the places of {self.count} tensors")
-        for i in range(self.count):
-            view = arrays[i]
-            self.places[i].tensor = tensors[i]
-            self.places[i].bytes = view.shape[0]
-            if view.shape[0]:
-                self.places[i].data = <char *><uintptr_t>&view[0]
-                if banded[i]:
-                    self.places[i].bytes -= PL_BAND
-                    self.places[i].band = True
-        self.fn = <kernel_fn>run_plugin
-
-    def __dealloc__(self):
-        free(self.places)
-
-    def explain(self, int status):
-        if self.error is not None:
-            return f"{type(self.error).__name__}: {self.error}"
-        if status == PL_FAILED:
-            return self.owner.errors() or "its invoke() failed without saying why"
-        return self.ERRORS[status]
-
-    def cause(self):
-        error, self.error = self.error, None
-        return error
-
-
-cdef int run_plugin(Plugin self, pl_pool *pool) noexcept nogil:
-    if not self.hooked:
-        return pl_run(self.owner.host, self.node, self.places, self.count)
-    return run_hooked(self)
-
-
-cdef int run_hooked(Plugin self) noexcept nogil:
-    cdef int status = 0
-    with gil:
-        try:
-            self.before()
-        except BaseException as error:
-            self.error = error
-            status = PL_FAILED
-    if status == 0:
-        status = pl_run(self.owner.host, self.node, self.places, self.count)
-    return status
-
-
-cdef class ReadBack(Kernel):
-    """Brings tensor `index` from a delegate's buffer to memory, where the delegate left it there."""
-    cdef Host owner
-    cdef int index
-    cdef char *data
-    cdef object array
-
-    def __init__(self, Host host, int index, const unsigned char[::1] array):
-        self.owner = host
-        self.index = index
-        self.array = array
-        self.data = <char *><uintptr_t>&array[0] if array.shape[0] else NULL
-        self.fn = <kernel_fn>run_read_back
-
-    def explain(self, int status):
-        return self.owner.errors() or "CopyFromBufferHandle failed without saying why"
-
-
-cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
-    cdef TfLiteTensor *t = &self.owner.host.context.tensors[self.index]
-    if not t.data_is_stale:
-        return 0
-    t.data.raw = self.data
-    return 0 if pl_host_read_back(self.owner.host, self.index) == kTfLiteOk else PL_FAILED

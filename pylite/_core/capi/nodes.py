@@ -1,7 +1,7 @@
 """The Op of a node that a plug-in in C runs: prepare while lowering, a Plugin kernel to run."""
 import numpy as np
 
-from pylite._core.capi.host import BAND, Plugin
+from pylite._core.capi.kernels import BAND, Plugin
 from pylite._core.capi.tables import (
     ARENA,
     ARENA_PERSISTENT,

@@ -61,6 +61,7 @@ void pl_host_free(pl_host *host) {
     if (i < host->model_tensors) free((char *)c->tensors[i].name);
     TfLiteTensorFree(&c->tensors[i]);
   }
+  pl_host_drop_previews(host);
   free(c->tensors);
   pl_forbidden_free(c->impl_);
   free(host->nodes);

@@ -1,0 +1,120 @@
+"""The kernels that run the nodes of plug-ins, and read back what these left in buffers of their own."""
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
+
+from pylite._core.capi.host cimport (
+    PL_BAND,
+    PL_FAILED,
+    PL_MOVED,
+    PL_OVERRUN,
+    Host,
+    TfLiteTensor,
+    kTfLiteOk,
+    pl_host_read_back,
+    pl_node,
+    pl_place,
+    pl_run,
+)
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool
+
+BAND = PL_BAND
+
+
+cdef class Plugin(Kernel):
+    """Runs node `index` of `host`.
+
+    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether BAND bytes of the array are a
+    band behind the tensor, which the plug-in must not touch; before: called before invoke(), or None.
+    """
+    ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
+              PL_OVERRUN: "it wrote behind the end of an output or a temporary"}
+    cdef Host owner
+    cdef pl_node *node
+    cdef pl_place *places
+    cdef int count
+    cdef bint hooked
+    cdef tuple arrays
+    cdef object before, error
+
+    def __init__(self, Host host, int index, tuple tensors, tuple banded, before, *arrays):
+        cdef const unsigned char[::1] view
+        cdef int i
+        self.owner = host
+        self.node = host.host.nodes[index]
+        self.arrays = arrays
+        self.count = <int>len(tensors)
+        self.before = before
+        self.hooked = before is not None
+        self.places = <pl_place *>calloc(max(1, self.count), sizeof(pl_place))
+        if self.places == NULL:
+            raise MemoryError(f"no memory for the places of {self.count} tensors")
+        for i in range(self.count):
+            view = arrays[i]
+            self.places[i].tensor = tensors[i]
+            self.places[i].bytes = view.shape[0]
+            if view.shape[0]:
+                self.places[i].data = <char *><uintptr_t>&view[0]
+                if banded[i]:
+                    self.places[i].bytes -= PL_BAND
+                    self.places[i].band = True
+        self.fn = <kernel_fn>run_plugin
+
+    def __dealloc__(self):
+        free(self.places)
+
+    def explain(self, int status):
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {self.error}"
+        if status == PL_FAILED:
+            return self.owner.errors() or "its invoke() failed without saying why"
+        return self.ERRORS[status]
+
+    def cause(self):
+        error, self.error = self.error, None
+        return error
+
+
+cdef int run_plugin(Plugin self, pl_pool *pool) noexcept nogil:
+    if not self.hooked:
+        return pl_run(self.owner.host, self.node, self.places, self.count)
+    return run_hooked(self)
+
+
+cdef int run_hooked(Plugin self) noexcept nogil:
+    cdef int status = 0
+    with gil:
+        try:
+            self.before()
+        except BaseException as error:
+            self.error = error
+            status = PL_FAILED
+    if status == 0:
+        status = pl_run(self.owner.host, self.node, self.places, self.count)
+    return status
+
+
+cdef class ReadBack(Kernel):
+    """Brings tensor `index` from a delegate's buffer to memory, where the delegate left it there."""
+    cdef Host owner
+    cdef int index
+    cdef char *data
+    cdef object array
+
+    def __init__(self, Host host, int index, const unsigned char[::1] array):
+        self.owner = host
+        self.index = index
+        self.array = array
+        self.data = <char *><uintptr_t>&array[0] if array.shape[0] else NULL
+        self.fn = <kernel_fn>run_read_back
+
+    def explain(self, int status):
+        return self.owner.errors() or "CopyFromBufferHandle failed without saying why"
+
+
+cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
+    cdef TfLiteTensor *t = &self.owner.host.context.tensors[self.index]
+    if not t.data_is_stale:
+        return 0
+    t.data.raw = self.data
+    return 0 if pl_host_read_back(self.owner.host, self.index) == kTfLiteOk else PL_FAILED
