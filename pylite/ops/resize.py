@@ -96,7 +96,7 @@ def lower_bilinear(node):
     _, h, w, c = x.shape
     _, rows, cols, _ = y.shape
     across = w, cols, o.align_corners, o.half_pixel_centers
-    few = c < (8 if x.dtype == "float32" else 48)
+    few = c < (8 if x.dtype == "float32" else 16 if x.dtype != "int16" and cols > w else 48)
     return Call("resize.Bilinear", x.bytes, y.bytes, x.dtype, x.shape, y.shape,
                 axis(h, rows, o.align_corners, o.half_pixel_centers),
                 spread(axis, *across, c) if few else axis(*across), few)

@@ -26,6 +26,19 @@ def test_resize_bilinear(m, rng, dtype):
     return resize(m, rng, dtype, "RESIZE_BILINEAR", *[(False, False), (True, False), (False, True)][rng.integers(3)])
 
 
+@oneop.differential("float32", "int8", "uint8", count=12)
+def test_resize_bilinear_of_many_channels(m, rng, dtype):
+    """Images that become wider are blended line by line, as far as lines of so many channels fit."""
+    shape = (1, *rng.integers(1, 7, 2), int(rng.choice([17, 21, 70, 1030])))
+    size = np.array([rng.integers(1, 4), rng.integers(1, 12)], np.int32)
+    q = draw.quantization(rng, dtype)
+    x, y = m.tensor("x", shape, dtype, **q), m.tensor("y", (1, 1, 1, 1), dtype, **q)
+    m.operator("RESIZE_BILINEAR", [x, m.constant("size", size)], [y], half_pixel_centers=bool(rng.integers(2)))
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, shape, dtype)]
+
+
 @oneop.differential("float32", "int8", "uint8", "int16", "int32", "bool", "float16", count=30)
 def test_resize_nearest_neighbor(m, rng, dtype):
     return resize(m, rng, dtype, "RESIZE_NEAREST_NEIGHBOR", bool(rng.integers(2)), bool(rng.integers(2)))

@@ -26,7 +26,7 @@ static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8
 /* The four corners (a, b: of the lower column, p, q: of the higher one; b, q: of the lower row), blended.  Pixels of
  * few channels are gathered first, so that the blending runs over many; they have a fraction for each element. */
 enum { BLEND_LINE = 512 };
-#define BILINEAR(name, type, weight, one, blend) \
+#define BILINEAR(name, type, weight, one, blend, lines) \
   PL_INLINE void name##_blend(size_t n, const type *restrict a, const type *restrict b, const type *restrict p, \
                               const type *restrict q, const weight *restrict fraction, size_t step, weight dy, \
                               type *restrict y) { \
@@ -43,7 +43,8 @@ enum { BLEND_LINE = 512 };
     const weight *fraction = fraction0, dy = *(const weight *)dy0; \
     type *y = y0; \
     if (!gather) { \
-      for (size_t j = 0; j < n; j++) { \
+      const size_t done = lines; \
+      for (size_t j = done; j < n; j++) { \
         const size_t at = (size_t)low[j] * c, next = (size_t)high[j] * c; \
         name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * c); \
       } \
@@ -59,11 +60,68 @@ enum { BLEND_LINE = 512 };
       name##_blend(m * c, a, b, p, q, fraction, 1, dy, y); \
     } \
   }
+
+/* Images that become wider: rows are blended first, into one line or two, since each of their pixels is seen more than
+ * once; then blocks of channels, the last of which overlaps the one before.  Returns how many columns are done. */
+#if defined(__AVX512F__)
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
+#elif defined(__AVX2__)
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 8 };
+#else
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 4 };
+#endif
+typedef float blend_f32 __attribute__((vector_size(4 * BLEND_BLOCK)));
+typedef int32_t blend_s32 __attribute__((vector_size(4 * BLEND_BLOCK)));
+typedef int16_t blend_s16 __attribute__((vector_size(2 * BLEND_BLOCK)));
+typedef int8_t blend_s8 __attribute__((vector_size(BLEND_BLOCK)));
+typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
+#define LINES(name, type, line, weight, one, count, down, vector, out, across) \
+  static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
+                     const int32_t *high, const weight *fraction, weight dy, type *y) { \
+    const weight ey = one - dy; \
+    size_t done = 0, columns = BLEND_ROW / c; \
+    (void)ey; \
+    if (c < BLEND_BLOCK || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
+    while (done < n) { \
+      const int32_t first = low[done], left = high[n - 1] + 1 - first; \
+      const int32_t end = first + (left < (int32_t)columns ? left : (int32_t)columns); \
+      line s[count][BLEND_ROW]; \
+      for (int k = 0; k < count; k++) { \
+        const type *a = top + (size_t)first * c, *b = bottom + (size_t)first * c; \
+        for (size_t i = 0; i < (size_t)(end - first) * c; i++) s[k][i] = down; \
+      } \
+      for (; done < n && high[done] < end; done++) { \
+        const weight dx = fraction[done], ex = one - dx; \
+        (void)ex; \
+        for (size_t i = 0; i < c; i += BLEND_BLOCK) { \
+          if (i > c - BLEND_BLOCK) i = c - BLEND_BLOCK; \
+          vector at[count], next[count]; \
+          for (int k = 0; k < count; k++) { \
+            memcpy(&at[k], s[k] + (size_t)(low[done] - first) * c + i, sizeof at[k]); \
+            memcpy(&next[k], s[k] + (size_t)(high[done] - first) * c + i, sizeof next[k]); \
+          } \
+          const out v = across; \
+          memcpy(y + done * c + i, &v, sizeof v); \
+        } \
+      } \
+    } \
+    return done; \
+  }
+#define TO(vector, x) __builtin_convertvector(x, vector)
+
 /* Floats in the order of the reference, each product left to right (docs/numerics.md section 9). */
 #define BLEND_F32 a[i] * ey * ex + b[i] * dy * ex + p[i] * ey * dx + q[i] * dy * dx
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32)
-BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f))
-/* Integers with one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly. */
+#define LINES_F32(name, type, out, across) \
+  LINES(name, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
+#define ACROSS_F32 at[0] * ex + at[1] * ex + next[0] * dx + next[1] * dx
+LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
+LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
+#define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y)
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32)) /* else it only costs */
+BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8))
+
+/* Integers with one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly; so rows may as well be
+ * blended before columns. */
 #define BLEND(v, w, d) ((v) * 1024 + ((w) - (v)) * (d))
 #define BLEND_INT(name, wide) \
   PL_INLINE wide name(int32_t a, int32_t b, int32_t p, int32_t q, int32_t dy, int32_t dx) { \
@@ -73,8 +131,14 @@ BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f))
   }
 BLEND_INT(blend_32, int32_t)
 BLEND_INT(blend_64, int64_t)
-BILINEAR(bilinear_s8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx))
-BILINEAR(bilinear_s16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx))
+PL_INLINE blend_s8 across_s8(blend_s32 at, blend_s32 next, int32_t dx) {
+  const blend_s32 v = BLEND(at, next, dx);
+  return TO(blend_s8, TO(blend_s16, (v + (1 << 19) + (v < 0)) >> 20)); /* true is -1 */
+}
+LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blend_s8,
+      across_s8(at[0], next[0], dx))
+BILINEAR(bilinear_s8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8))
+BILINEAR(bilinear_s16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0)
 
 static void bilinear(int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low,
                      const int32_t *high, const void *fraction, const void *dy, void *y) {
