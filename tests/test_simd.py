@@ -76,8 +76,10 @@ def draw_bytes(rng, shape):
 
 
 def draw_columns(rng, n):
-    """Bias, multipliers and shifts; sometimes all the shifts that there are."""
-    e = rng.integers(-31, 20, n) if rng.random() < 0.3 else -rng.integers(0, 12, n)
+    """Bias, multipliers and shifts; sometimes all the shifts that there are, often those of real models."""
+    e = rng.integers(-31, 20, n) if rng.random() < 0.2 else -rng.integers(0, 12, n)
+    if rng.random() < 0.5:
+        e = -rng.integers(6, 11, n)
     m = rng.integers(2**30, 2**31, n)
     m[rng.random(n) < 0.05] = 0
     m[rng.random(n) < 0.05] = 2**31 - 1
@@ -87,6 +89,12 @@ def draw_columns(rng, n):
 def draw_ends(rng):
     low, high = sorted(rng.integers(-128, 128, 2).tolist())
     return int(rng.integers(-128, 128)), low, high
+
+
+def in_reach(ends, seed):
+    """What packing takes to look for a way in float32; sometimes None, not to look."""
+    zero_point, low, high = ends
+    return None if seed % 4 == 0 else (low - zero_point, high - zero_point)
 
 
 def stored(values, flip):
@@ -111,11 +119,13 @@ def test_conv_q8(rung, seed):
     x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
     w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
     bias, m, e = draw_columns(rng, k * groups)
+    if seed % 3 == 0:
+        w[rng.random(k * groups) < 0.2] = 0
     ends = draw_ends(rng)
     out = output_size(size, filter)
     want = requantized(sums(x, w, filter, out, groups, x_zero, w_zero) + bias, m, e, *ends)
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups, None, filter[5])
+    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups, None, filter[5], in_reach(ends, seed))
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
@@ -123,6 +133,29 @@ def test_conv_q8(rung, seed):
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_steps_of_requantization(rung, seed):
+    """Accumulators on both sides of where a result changes, which float32 might not tell apart."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    m, e = rng.integers(2**30, 2**31, n).astype(np.int32), -rng.integers(5, 11, n).astype(np.int32)
+    if seed % 4 == 3:
+        m[:] = 2**30
+    zero_point, low, high = -128, -128 if seed % 2 else 0, 127
+    results = rng.integers(low - zero_point if low else -127, high - zero_point + 1, (9, n))
+    steps = np.sign(results) * (np.abs(results) - 0.5) * 2.0 ** (31 - e) / m
+    bias = steps.astype(np.int32) + rng.integers(-1, 3, (9, n)).astype(np.int32)
+    w = np.ones((n, 1, 1, 1), np.int8)
+    zero, filter = np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
+    x = np.arange(-2, 3).astype(np.int8).reshape(1, 1, 5, 1)
+    for b in bias:
+        packed = matmul.pack_q8(w, b, m, e, 0, 0, 1, None, 1, (low - zero_point, high - zero_point))
+        y = np.zeros((1, 1, 5, n), np.uint8)
+        assert conv.ConvQ8(x.view(np.uint8), y, packed, filter, 1, zero, 0, zero_point, low, high).run() == 0
+        want = requantized(x.astype(np.int64) + b, m, e, zero_point, low, high)
+        np.testing.assert_array_equal(y.view(np.int8), want)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -141,7 +174,7 @@ def test_depthwise_q8(rung, seed):
     want = requantized(sums(x, w, filter, output_size(size, filter), c, x_zero, w_zero) + bias, m, e, *ends)
     w = w.transpose(3, 1, 2, 0)
     packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m, e, x_zero, w_zero,
-                                    filter)
+                                    filter, in_reach(ends, seed))
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)

@@ -197,7 +197,7 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.ConvQ8", x.view(dtype="uint8"), _bytes(part),
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
-                       window.layout, window.dilation[1]),
+                       window.layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 window.filter, window.groups, _zeros(x, window.fw * channels), w_zero, y.zero_point - lift,
                 low - lift, high - lift, flip, flip)
 
@@ -221,7 +221,7 @@ def _lower_channels(node, x, w, b, y, window):
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
                 Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
-                       window.filter),
+                       window.filter, (low - y.zero_point, high - y.zero_point)),
                 window.filter, _zeros(x, x.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)
 
 

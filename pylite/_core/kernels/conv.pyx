@@ -9,6 +9,7 @@ from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
     PARAMETERS,
+    UNFIT,
     Laid,
     Lines,
     Output,
@@ -18,10 +19,12 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     finish_columns,
+    fit_columns,
     lay_behind,
     padded,
     plan_lines,
     set_column,
+    set_constant,
     set_output,
     take,
     worth,
@@ -54,6 +57,8 @@ cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, i
     cdef const int32_t *at = &p[0, 0]
     q.bias, q.mult, q.odd, q.left, q.right, q.half, q.sign = (
         at, at + n, at + 2 * n, NULL, at + 4 * n, at + 5 * n, at + 6 * n)
+    q.scale, q.rest, q.start = <const float *>(at + 7 * n), <const float *>(at + 8 * n), <const float *>(at + 9 * n)
+    q.fit = p[9, 0] != UNFIT
     for i in range(n):
         if p[3, i] or p[1, i] < 0 or not -limit < p[0, i] < limit:
             q.left = at + 3 * n
@@ -282,10 +287,11 @@ cdef void conv_q8_deep_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thre
             j += p.tile.nr
 
 
-def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter):
+def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
     """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
 
-    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8; filter: as in ConvQ8.
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8; filter: as in ConvQ8; ends: see
+    matmul.pack_q8.
     Returns (weights, parameters).
     """
     cdef int16_t order[4 * PL_MAX_TAPS]
@@ -301,7 +307,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef int64_t zero = x_zero + (0 if wide else slots.dw8.offset), total
     cdef const uint8_t[:, ::1] values = np.ascontiguousarray(w).reshape(fh * fw, c).view(np.uint8)
     cdef const int32_t[::1] start = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
-    cdef int8_t value
+    cdef int8_t value, weight
     packed, parameters = kept(taps * blocks * nr * slots.dw8.bytes), np.zeros((PARAMETERS, blocks * nr), np.int32)
     cdef uint8_t[::1] bytes = packed
     cdef int16_t[::1] words = packed.view(np.int16) if wide else None
@@ -314,19 +320,25 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
             channel = (b * nr + channel) % c if wraps else pl_block_start(b, nr, c) + channel
             if channel >= c:
                 continue
-            total = 0
+            total = weight = 0
             for t in range(taps):
                 if order[t] >= 0:
                     value = <int8_t>(values[order[t], channel] ^ flip)
                     total += value
+                    weight |= value
                     at = b * taps * nr + i * slots.dw8.kr + place[t]
                     if wide:
                         words[at] = value - w_zero
                     else:
                         bytes[at] = value
-            set_column(rows, b * nr + i, (0 if start is None else start[channel]) - zero * (total - fh * fw * w_zero),
-                       m[channel], e[channel])
+            total = (0 if start is None else start[channel]) - zero * (total - fh * fw * w_zero)
+            if weight or w_zero:
+                set_column(rows, b * nr + i, total, m[channel], e[channel])
+            else:
+                set_constant(rows, b * nr + i, total, m[channel], e[channel])
     finish_columns(rows)
+    if ends is not None:
+        fit_columns(rows, NULL, fh * fw, ends[0], ends[1])
     return packed, parameters
 
 

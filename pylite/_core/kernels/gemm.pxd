@@ -2,7 +2,11 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.kernels.window cimport CHUNK, STRIP, Window, copy_row
-from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads
+from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads, slots
+
+cdef extern from "rounding.h" nogil:
+    int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+
 
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
@@ -16,9 +20,11 @@ cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
 
 
 # How sums are finished, column by column: the rows bias, mult, odd, left, right, half, sign of pl_columns, int32
-# (PARAMETERS, size).  They start as zeros; set_column for each column in use, then finish_columns.
+# (PARAMETERS, size), and the bits of its scale, rest and start.  They start as zeros; set_column for each column in
+# use, then finish_columns, and fit_columns where that is to be tried.
 cdef enum:
-    PARAMETERS = 7
+    PARAMETERS = 10
+    UNFIT = -1              # stands for the first column's start where float32 is not to be used
 
 
 cdef inline void set_column(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, int32_t mult,
@@ -33,11 +39,35 @@ cdef inline void set_column(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, in
         rows[5, j] = <int32_t>((<int64_t>1 << -shift) >> 1)
 
 
+cdef inline void set_constant(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, int32_t mult,
+                              int32_t shift) noexcept nogil:
+    """A column whose weights are all 0, restated with small numbers: often its bias is huge, beyond float32."""
+    cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
+    set_column(rows, j, (4 * result + (1 if result >= 0 else -1)) // 3, 3 << 29, 0)     # three quarters, rounded
+
+
 cdef inline void finish_columns(int32_t[:, ::1] rows) noexcept nogil:
     cdef ptrdiff_t j
     for j in range(rows.shape[1]):
         rows[2, j] = rows[1, j | 1]
         rows[6, j] = 31 if rows[4, j] else 32
+    if rows.shape[1]:
+        rows[9, 0] = UNFIT
+
+
+cdef inline void fit_columns(int32_t[:, ::1] rows, const double *real, ptrdiff_t depth, int low,
+                             int high) noexcept nogil:
+    """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
+
+    real: the scales of FULLY_CONNECTED, or NULL.
+    """
+    cdef int unfit = 0
+    if rows.shape[1]:
+        rows[9, 0] = 0
+        slots.fit_q8(rows.shape[1], &rows[0, 0], &rows[1, 0], &rows[3, 0], &rows[4, 0], real, 2. * 255 * 128 * depth,
+                     low, high, <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0], &unfit)
+        if unfit:
+            rows[9, 0] = UNFIT
 
 
 cdef struct Output:

@@ -18,9 +18,11 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     finish_columns,
+    fit_columns,
     padded,
     padded_lines,
     set_column,
+    set_constant,
     set_output,
     take,
     worth,
@@ -83,25 +85,31 @@ def in_lines(w, Py_ssize_t groups):
 
 
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
-            Py_ssize_t dilation=1):
+            Py_ssize_t dilation=1, ends=None):
     """Weights and column parameters of a product that is finished by MBQM32.
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
-    x_zero, w_zero: zero points as of int8; dilation: the horizontal one.
+    x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results less their
+    zero point, to look for a faster way to them.
     Returns (panels, parameters): see set_column in gemm.pxd.
     """
     w = arranged(w, layout)
     panels, sums = pack_weights(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups)
-    cdef Py_ssize_t count = w.shape[0], columns = count // groups, room = padded(columns, slots.q8.nv), i
+    cdef Py_ssize_t count = w.shape[0], columns = count // groups, room = padded(columns, slots.q8.nv), i, at
     cdef int64_t zero = x_zero + slots.q8.offset
-    cdef int64_t constant = (w.size // count if count else 0) * w_zero * zero
+    cdef int64_t first, constant = (w.size // count if count else 0) * w_zero * zero
     cdef const int32_t[::1] total = sums, b = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
     parameters = np.zeros((PARAMETERS, groups * room), np.int32)
     cdef int32_t[:, ::1] rows = parameters
     for i in range(count):
-        set_column(rows, i // columns * room + i % columns,
-                   constant - zero * total[i] + (0 if b is None else b[i]), m[i], e[i])
+        at, first = i // columns * room + i % columns, constant - zero * total[i] + (0 if b is None else b[i])
+        if total[i] or w_zero or w[i].any():
+            set_column(rows, at, first, m[i], e[i])
+        else:
+            set_constant(rows, at, first, m[i], e[i])
     finish_columns(rows)
+    if ends is not None and count:
+        fit_columns(rows, NULL, w.size // count, ends[0], ends[1])
     return panels, parameters
 
 

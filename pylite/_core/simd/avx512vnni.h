@@ -14,24 +14,18 @@ enum { NR = 64, LANES = 16 };
 FORCED __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 FORCED __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
 
-/* What requantize() needs to know of 16 columns. */
-typedef struct { __m512i mult, odd, even_round, odd_round, sign, right; } scaling;
+/* What requantize() needs to know of 16 columns: see pl_columns. */
+typedef struct { __m512 scale, rest, start; } scaling;
 FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
-  const __m512i half = _mm512_loadu_si512(q->half + j), one = _mm512_set1_epi64(1ll << 31);
-  return (scaling){_mm512_loadu_si512(q->mult + j), _mm512_loadu_si512(q->odd + j),
-                   _mm512_or_si512(_mm512_slli_epi64(half, 32), one),
-                   _mm512_mask_mov_epi32(one, 0xAAAA, half),
-                   _mm512_loadu_si512(q->sign + j), _mm512_loadu_si512(q->right + j)};
+  return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
-/* 16 accumulators, less than 2^30 in size, to 32-bit results before the zero point: MBQM32 with its two roundings as
- * (((2 acc mult + 2^31) >> 32) + half - (acc < 0)) >> right.  Where a product's sign differs from that of its
- * accumulator it rounds to 0, and to 0 as well with one less. */
+/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale. */
 FORCED __m512i requantize(__m512i acc, const scaling *c) {
-  __m512i twice = _mm512_add_epi32(acc, acc);
-  __m512i even = _mm512_add_epi64(_mm512_mul_epi32(twice, c->mult), c->even_round);
-  __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(twice, 32), c->odd), c->odd_round);
-  __m512i v = _mm512_castps_si512(_mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), 0x5555, _mm512_castsi512_ps(even)));
-  return _mm512_srav_epi32(_mm512_sub_epi32(v, _mm512_srlv_epi32(acc, c->sign)), c->right);
+  const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+  __m512 x = _mm512_cvtepi32_ps(acc);
+  __m512 start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(c->start), 0x6A));
+  return _mm512_cvttps_epi32(_mm512_fmadd_round_ps(x, c->scale, _mm512_fmadd_ps(x, c->rest, start),
+                                                   _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 }
 
 typedef struct { __m512i zero_point, low, high, flip; } ends;
@@ -80,7 +74,8 @@ static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, 
         v[i] = nudge;
         continue;
       }
-      __m512i x = _mm512_sllv_epi32(_mm512_loadu_si512(acc + i * LANES), _mm512_loadu_si512(q->left + at));
+      __m512i x = _mm512_loadu_si512(acc + i * LANES);
+      if (q->left) x = _mm512_sllv_epi32(x, _mm512_loadu_si512(q->left + at));
       __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + at));
       __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + at));
       even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);

@@ -19,7 +19,7 @@ static uint8_t order[NR];
 FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
                    int n, uint8_t *y) {
   __m512i v[4];
-  if (__builtin_expect(q->left != NULL, 0)) {
+  if (__builtin_expect(!q->fit, 0)) {
     int32_t line[NR];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) _mm512_storeu_si512(line + LANES * i, acc[i]);

@@ -30,10 +30,14 @@ static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, 
 
 /* How accumulators become 8-bit results, column by column: MBQM32 (rounding.h), then clamping.
  * Arrays reach to the end of the last panel.  `odd`, `half` and `sign` restate mult and right for vector code:
- * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0. */
+ * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0.
+ * fit: fit_q8 has shown that float32 gives the same for every accumulator, between low and high:
+ * acc scale + (acc rest +- start), both fused, the sign that of acc, the outer sum rounded towards 0, and cut off. */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
                                                                     * shifted left or may reach 2^30 */
+  const float *scale, *rest, *start;
+  int fit;
   int32_t zero_point, low, high; /* of int8 */
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
@@ -117,6 +121,11 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
   X(gemm_s32, (int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, \
                ptrdiff_t lda)) \
   /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
+  /* scale, rest and start of pl_columns for n columns whose results count between low and high (less the zero point): \
+   * of MBQM32, or of the float64 rule where `real` is not NULL.  Accumulators differ from bias by `reach` at most. \
+   * *unfit = 1 where some column has none; rungs that do without do not look for any */ \
+  X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
+             const double *real, double reach, int low, int high, float *scale, float *rest, float *start, int *unfit)) \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
   /* one strip of float rows times one panel (tile f32); first: y holds nothing yet; last: add bias (may be NULL) and \
    * clamp */ \

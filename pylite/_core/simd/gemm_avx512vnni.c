@@ -73,6 +73,35 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const
   }
 }
 
+/* The same for one vector of columns, eight steps at a time, since a value that is loaded for a single product takes
+ * longer to load than to multiply: pairs of lanes sum up even and odd groups of four. */
+FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
+  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  __m512i low[12], high[12];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++) low[r] = high[r] = _mm512_setzero_si512();
+  for (int line = shape->lines; line > 0; line--, a += pitch) {
+    const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
+    for (ptrdiff_t k = 0; k < depth; k += 8, w += 128) {
+      const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
+      const __m512i wl = _mm512_unpacklo_epi32(w0, w1), wh = _mm512_unpackhi_epi32(w0, w1);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; r++) {
+        __m512i x = _mm512_set1_epi64(*(const int64_t *)(base[r / 3] + r % 3 * step + k));
+        DOT(low[r], x, wl);
+        DOT(high[r], x, wh);
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++) {
+    const __m512 l = _mm512_castsi512_ps(low[r]), h = _mm512_castsi512_ps(high[r]);
+    __m512i sum = _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(l, h, 0x88)),
+                                   _mm512_castps_si512(_mm512_shuffle_ps(l, h, 0xDD)));
+    acc[r][0] = _mm512_add_epi32(acc[r][0], sum);
+  }
+}
+
 /* The same for a single row, whose products would wait for one another: even and odd steps have their own sums. */
 FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[4]) {
   __m512i other[4];
@@ -99,6 +128,12 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
+FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
+  if (R == 1) multiply_row(V, shape, a, w, acc[0]);
+  else if (V == 1 && shape->depth % 8 == 0) multiply_pairs(R, shape, a, w, acc);
+  else multiply(R, V, shape, a, w, acc);
+}
+
 FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m512i acc[12][4];
@@ -116,9 +151,8 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
       for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
     }
   }
-  if (R == 1) multiply_row(V, shape, a, w, acc[0]);
-  else multiply(R, V, shape, a, w, acc);
-  if (__builtin_expect(q->left != NULL, 0)) {
+  product(R, V, shape, a, w, acc);
+  if (__builtin_expect(!q->fit, 0)) {
     int32_t lines[12 * NR];
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++)
@@ -162,8 +196,7 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
     for (int v = 0; v < V; v++)
       acc[r][v] = r < rows ? _mm512_maskz_loadu_epi32(first_lanes(n - LANES * v), y + r * ldy + LANES * v)
                            : _mm512_setzero_si512();
-  if (R == 1) multiply_row(V, shape, a, w, acc[0]);
-  else multiply(R, V, shape, a, w, acc);
+  product(R, V, shape, a, w, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
     if (r < rows)
@@ -172,14 +205,16 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
         _mm512_mask_storeu_epi32(y + r * ldy + LANES * v, first_lanes(n - LANES * v), acc[r][v]);
 }
 
-/* The rows in parts of 12 (narrow panels), 6 or 1: what the registers hold. */
+/* The rows in parts of 12, 8 (narrow panels), 6 (wide ones), 4 or 1: what the registers hold, and little in vain. */
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
     const uint8_t *part = (const uint8_t *)strip + r * shape->step; \
     if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
-    else if (left > 7 && V <= 2) { TILE(12, __VA_ARGS__); r += 12; } \
-    else { TILE(6, __VA_ARGS__); r += 6; } \
+    else if (left <= 4 || (V > 2 && left == 8)) { TILE(4, __VA_ARGS__); r += 4; } \
+    else if (V > 2) { TILE(6, __VA_ARGS__); r += 6; } \
+    else if (left <= 8) { TILE(8, __VA_ARGS__); r += 8; } \
+    else { TILE(12, __VA_ARGS__); r += 12; } \
   }
 
 #define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)

@@ -10,6 +10,93 @@ static uint8_t requantize(int32_t acc, const pl_columns *q, ptrdiff_t j) {
   return (uint8_t)((v + q->zero_point) ^ q->flip);
 }
 
+/* ---- results in float32, where they are the same ---- */
+typedef struct { int real, left, right; int32_t mult; double s, half; } rule; /* real: that of float64 */
+PL_INLINE int32_t by_rule(rule q, int32_t x) {
+  return q.real ? pl_scale_f64(x, q.s) : pl_rdbpot(pl_mul_high(pl_shl32(x, q.left), q.mult), q.right);
+}
+
+/* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter: half
+ * and `rest` cost 2^-25 each. */
+static int fits_surely(double s, double half, int steps) {
+  const double per = 1 / s, near = 0x1.2p-24 * per + 0x1p-26;
+  int bad = steps * per >= 0x1p24;
+  for (int u = 1; u <= steps; u++) {
+    const double at = (u - half) * per, part = at - __builtin_floor(at);
+    bad |= (part < near) | (part > 1 - near);
+  }
+  return !bad;
+}
+
+/* Neither the rule nor its copy in float32 ever falls as accumulators grow.  So they agree between `least` and `most` if
+ * they take each step at the same place: `at` is the first accumulator that gives u (counting down, and -u, where sign
+ * is -1).  What the copy cuts off is computed in float64, whose error is far below the margin. */
+PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float scale, float rest, float start) {
+  const double margin = 0x1p-40;
+  int bad = 0;
+  for (int u = 1; u <= steps; u++) {
+    const double at = __builtin_ceil((u - q.half) / q.s);
+    const int32_t x1 = (int32_t)(at < least ? least : at > most ? most : at);
+    const int32_t x0 = (int32_t)(at - 1 > most ? most : at - 1 < least ? least : at - 1);
+    const float f1 = (float)x1, f0 = (float)x0;
+    const double v1 = (double)f1 * scale + __builtin_fmaf(f1, rest, x1 < 0 ? -start : start);
+    const double v0 = (double)f0 * scale + __builtin_fmaf(f0, rest, x0 < 0 ? -start : start);
+    bad |= (at <= most) & ((v1 < u + margin) | (sign * by_rule(q, sign * x1) < u));
+    bad |= (at > least) & ((v0 > u - margin) | (sign * by_rule(q, sign * x0) >= u));
+  }
+  return !bad;
+}
+
+static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
+                   const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
+                   int *unfit) {
+  enum { TRIES = 45 };
+#if defined(__AVX512F__) /* where such columns are used */
+  for (ptrdiff_t j = 0; j < n; j++) {
+    rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
+    q.s = real ? real[j] : __builtin_ldexp(mult[j], left[j] - right[j] - 31);
+    if (!real) q.half = (right[j] ? 0.5 : 0) + __builtin_ldexp(1, -right[j] - 1);
+    const double ends[2] = {bias[j] - reach, bias[j] + reach};
+    const double size = ends[1] > -ends[0] ? ends[1] : -ends[0];
+    if (q.s == 0) continue; /* a column that is not in use */
+    if (!(q.s > 0) || size >= __builtin_ldexp(1, 31 - left[j]) || size * q.s >= 0x1p31) {
+      *unfit = 1;
+      return;
+    }
+    int found = 0;
+    const int32_t first = by_rule(q, (int32_t)ends[0]), last = by_rule(q, (int32_t)ends[1]);
+    if (first == last && (first == 0 || ends[0] > 0 || ends[1] < 0)) {
+      start[j] = (float)(first < 0 ? -first : first); /* always the same */
+      found = start[j] < 0x1p24f;
+    }
+    if (!found) {
+      scale[j] = (float)q.s, rest[j] = (float)(q.s - (double)scale[j]), start[j] = (float)q.half;
+      found = fits_surely(q.s, q.half, high > -low ? high : -low);
+    }
+    for (int i = 0; i < TRIES && !found; i++) { /* steps a little earlier or later than the rule's are easier to take */
+      const double tilted = q.s * (1 + ((i * 2 + 2) % 5 - 2) * 0x1p-30);
+      scale[j] = (float)tilted;
+      rest[j] = (float)(tilted - (double)scale[j]);
+      start[j] = (float)(q.half + ((i * 5 + 4) % 9 - 4) * q.s / 2048);
+      found = 1;
+      for (int sign = 1; sign >= -1 && found; sign -= 2) {
+        const double least = sign > 0 ? ends[0] : -ends[1], most = sign > 0 ? ends[1] : -ends[0];
+        const int steps = sign > 0 ? high : -low;
+        found = real ? fits((rule){1, 0, 0, 0, q.s, q.half}, sign, least, most, steps, scale[j], rest[j], start[j])
+                     : fits((rule){0, q.left, q.right, q.mult, q.s, q.half}, sign, least, most, steps, scale[j], rest[j],
+                            start[j]);
+      }
+    }
+    if (!found) {
+      *unfit = 1;
+      return;
+    }
+  }
+#else
+  *unfit = 1;
+#endif
+}
+
 static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdiff_t j, uint8_t *y) {
   for (int i = 0; i < n; i++) y[i] = requantize((int32_t)((uint32_t)acc[i] + (uint32_t)q->bias[j + i]), q, j + i);
 }
