@@ -1,8 +1,10 @@
 """FULLY_CONNECTED: a matrix product with weights (columns, depth), of every type that it comes in."""
+from struct import pack
+
 import numpy as np
 
 from pylite import quantization
-from pylite.node import Call, Packed, Scratch
+from pylite.node import Call, Packed, Scratch, Temporary
 from pylite.ops import products
 from pylite.ops.convolution import Window
 from pylite.registry import register
@@ -13,9 +15,6 @@ def infer_fully_connected(node):
     if len(w.shape) != 2:
         raise node.error("the weights have 2 dimensions", w)
     columns, depth = w.shape
-    if node.options.weights_format != "DEFAULT":
-        raise node.error(f"has the weights' format {node.options.weights_format}; only DEFAULT runs. Convert the model "
-                         "without shuffled weights", w)
     if depth == 0 or x.size % depth:
         raise node.error(f"its {x.size} elements do not fill rows of {depth}", x)
     if node.options.keep_num_dims:
@@ -34,6 +33,11 @@ def lower_fully_connected(node):
     rows = x.size // depth
     if b is not None and b.size != columns:
         raise node.error(f"has {b.size} elements for {columns} output columns", b)
+    if node.options.weights_format != "DEFAULT":
+        return _lower_shuffled(node, x, w, b, y, rows)
+    if len(node.outputs) > 1:
+        raise node.error("has room for shuffled inputs, which only shuffled weights need; leave it out",
+                         node.outputs[1])
     if x.dtype == "float32":
         return _lower_float(node, x, w, b, y, rows)
     if w.block_size:
@@ -104,6 +108,40 @@ def _lower_blockwise(node, x, w, y, bias, rows, low, high):
                 True, low, high)
 
 
+def _lower_shuffled(node, x, w, b, y, rows):
+    """Weights in blocks of 4 rows and 16 columns, as signed bytes; all zero points count as 128."""
+    columns, depth = w.shape
+    if node.options.weights_format != "SHUFFLED4x16INT8" or (x.dtype, w.dtype, y.dtype) != ("uint8", "uint8", "int16"):
+        raise node.error(f"has the weights' format {node.options.weights_format} for the types {x.dtype}, {w.dtype} "
+                         f"and {y.dtype}; SHUFFLED4x16INT8 takes uint8, uint8 and gives int16. Convert the model "
+                         "without shuffled weights", w)
+    if columns % 4 or depth % 16:
+        raise node.error("shuffled weights have a multiple of 4 rows and of 16 columns", w)
+    for value in (x, w, y):
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+    products.check_bias_scale(node, x, w, b, y)
+    bias = products.contents(node, b, "bias")
+    blocks = products.contents(node, w, "weights").view(np.int8).reshape(columns // 4, depth // 16, 4, 16)
+    plain, signed, sums = (Temporary(node, shape, dtype, i) for i, (shape, dtype) in enumerate((
+        (w.shape, "int8"), (x.shape, "int8"), ((rows, columns), "int32"))))
+    plain.data = np.ascontiguousarray(blocks.swapaxes(1, 2)).reshape(w.shape)
+    flipped = (np.arange(256) ^ 0x80).astype(np.uint8)
+    m, e = quantization.per_tensor_multiplier(x.scale, w.scale, y.scale)
+    low, high = products.integer_range(node, y)
+    calls = [Call("elementwise.Unary", "lut8", x.size, x.bytes, signed.bytes, flipped),
+             Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes, None,
+                  Packed("matmul.pack_weights", plain, 1, "rows"), None, None, np.zeros((3, 1), np.int64),
+                  (rows, columns, depth), (False, False)),
+             Call("elementwise.Unary", "rescale_i32_i16", y.size, sums.bytes, y.bytes,
+                  pack("6i", 0, m, e, 0, low, high))]
+    if bias is not None:
+        limits = pack("2i", *quantization.LIMITS["int32"])
+        calls.insert(2, Call("elementwise.Binary", "add_i32", (rows, columns), sums.bytes, (columns, 1),
+                             bias.view(np.uint8), (0, 1), sums.bytes, limits))
+    return calls
+
+
 def _lower_int16(node, x, w, b, y, rows, low, high):
     columns, depth = w.shape
     if x.zero_point or y.zero_point:
@@ -136,6 +174,7 @@ register("FULLY_CONNECTED", versions=(1, 14), blockwise=True, infer=infer_fully_
          types=["float32 float32 float32? -> float32",
                 "float32 int8|uint8|int4|int2 float32? -> float32",
                 "uint8 uint8 int32? -> uint8|int16",
+                "uint8 uint8 int32? -> int16 uint8",
                 "int8 int8|int4|int2 int32? -> int8",
                 "int16 int8|int4|int2 int32|int64? -> int16",
                 "int16 int16 int32|int64? -> int16"])

@@ -12,7 +12,9 @@ def lower_layer(node, layer, x, y):
     o = node.options
     middle = node.intermediates
     if len(middle) != 5:
-        raise node.error(f"an LSTM of int8 needs 5 intermediate tensors, which tell scales; it has {len(middle)}")
+        raise node.error(f"an LSTM of int8 needs 5 intermediate tensors, which tell scales; it has {len(middle)}. "
+                         "Convert the model with int8 activations and a cell state of int16, as the converter does by "
+                         "itself")
     x_value, y_value = node.inputs[0], node.outputs[0]
     h, c, hidden = layer.h, layer.c, middle[4]
     for value in (x_value, h, c, hidden, y_value):
@@ -24,7 +26,8 @@ def lower_layer(node, layer, x, y):
     normal = layer.gates[1][5] is not None
     peephole = layer.gates[3][3] is not None
     if peephole and layer.outputs > layer.cells:
-        raise node.error(f"peepholes with more outputs ({layer.outputs}) than cells ({layer.cells}) are not supported")
+        raise node.error(f"has peepholes and more outputs ({layer.outputs}) than cells ({layer.cells}), for which no "
+                         "arithmetic is defined. Leave the peepholes out, or convert the layer with float activations")
     operands = []
     for k, (w, _, r, p, bias, norm) in enumerate(layer.gates):
         if w is None:

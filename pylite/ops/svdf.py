@@ -1,7 +1,9 @@
 """SVDF: features of each input, filtered over time; of floats, floats with integer weights, and integers."""
+from struct import pack
+
 import numpy as np
 
-from pylite.node import Call, Packed
+from pylite.node import Call, Packed, Temporary
 from pylite.ops import products
 from pylite.ops.lstm_integer import scratch
 from pylite.ops.recurrent import activation, packed
@@ -59,11 +61,22 @@ def _lower_integer(node, x, features, time, bias, memory, y):
     filters = features.shape[0]
     multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
                    for a, b, c in ((x, features, memory), (memory, time, y))]
-    return Call("recurrent_integer.Svdf", x, y, memory.flat, scratch(filters, "int16"), scratch(filters, "int32"),
-                Packed("matmul.pack_weights", features), time, bias, (x.zero_point, y.zero_point), multipliers)
+    def layer(state, steps, *details):
+        return Call("recurrent_integer.Svdf", x, y, state.flat, scratch(filters, "int16"), scratch(filters, "int32"),
+                    Packed("matmul.pack_weights", features), steps, bias, (x.zero_point, y.zero_point), multipliers,
+                    *details)
+    if memory.dtype == "int16":
+        return layer(memory, time)
+    # a state of bytes: what they stand for while the layer runs
+    wide, zero = Temporary(node, memory.shape, "int16"), memory.zero_point
+    meaning = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int16) - np.int16(zero)
+    identity = pack("6i", -zero, *quantize_multiplier(1.0), 0, -128, 127)
+    return [Call("elementwise.Unary", "lut8_i16", memory.size, memory.bytes, wide.bytes, meaning.view(np.uint8)),
+            layer(wide, time.data.astype(np.int16), True, zero),
+            Call("elementwise.Unary", "rescale_i16_i8", memory.size, wide.bytes, memory.bytes, identity)]
 
 
 register("SVDF", versions=(1, 4), infer=infer_svdf, lower=lower_svdf, stateful=True,
          types=["float32 float32 float32 float32? float32 -> float32",
                 "float32 int8|uint8 int8|uint8 float32? float32 -> float32",
-                "int8 int8 int16 int32? int16 -> int8"])
+                "int8 int8 int16 int32? int16 -> int8", "int8 int8 int8 int32? int8 -> int8"])

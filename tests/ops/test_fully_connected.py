@@ -127,3 +127,20 @@ def test_blocks(m, rng, dtype):
     m.inputs([x])
     m.outputs([y])
     return [rng.standard_normal((rows, blocks * size)).astype(dtype)]
+
+
+@differential("uint8", count=20)
+def test_shuffled_weights(m, rng, dtype):
+    """Blocks of 4 rows and 16 columns; the peer takes 1 row or 4 of the input, the types are always these."""
+    rows, columns, depth = int(rng.choice([1, 4])), 4 * int(rng.integers(1, 6)), 16 * int(rng.integers(1, 5))
+    x_scale, w_scale = float(np.float32(rng.random() * 0.1 + 0.01)), float(np.float32(rng.random() * 0.1 + 0.01))
+    x = m.tensor("x", (rows, depth), dtype, x_scale, 128)
+    w = m.constant("w", rng.integers(0, 256, (columns, depth)).astype(np.uint8), w_scale, 128)
+    b = m.constant("b", rng.integers(-3000, 3000, columns).astype(np.int32), x_scale * w_scale)
+    y = m.tensor("y", (rows, columns), "int16", float(np.float32(rng.random() * 0.01 + 1e-3)))
+    shuffled = m.tensor("shuffled", (rows, depth), dtype, x_scale, 128)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y, shuffled], version=2, weights_format="SHUFFLED4x16INT8",
+               fused_activation_function=activation(rng))
+    m.inputs([x])
+    m.outputs([y])
+    return [rng.integers(0, 256, (rows, depth)).astype(np.uint8)]

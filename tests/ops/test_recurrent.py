@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 
 from pylite.interpreter import Interpreter
+from pylite.model import Model
+from pylite.quantization import mbqm32, quantize_multiplier
 from tests.oneop import assert_equal, differential, draw, run_pylite
 
 FLOAT = ("float32", "int8", "int8 asymmetric", "uint8")
@@ -309,21 +311,56 @@ def test_integer_lstm(m, rng, kind):
     return [rng.integers(-128, 128, shape).astype(np.int8)]
 
 
-@differential("int8", count=30, runs=3)
-def test_integer_svdf(m, rng, kind):
+def integer_svdf(m, rng, low, state):
+    """A layer with time weights of at least `low` and a `state` of these fields."""
     _, rows, depth, units = sizes(rng)
     rank, steps = int(rng.integers(1, 4)), int(rng.integers(1, 9))
     scale = {word: float(rng.random() * 0.01 + 1e-3) for word in ("x", "w", "time", "memory", "y")}
+    kind = np.dtype(state["dtype"])
+    finer = 100 if kind.itemsize == 2 else 1
     x = m.tensor("x", (rows, depth), "int8", scale["x"], int(rng.integers(-128, 128)))
     y = m.tensor("y", (rows, units), "int8", scale["y"], int(rng.integers(-128, 128)))
     w = m.constant("w", rng.integers(-127, 128, (units * rank, depth)).astype(np.int8), scale["w"])
-    time = m.constant("time", rng.integers(-32768, 32768, (units * rank, steps)).astype(np.int16), scale["time"] / 100)
+    time = m.constant("time", rng.integers(low, -low, (units * rank, steps)).astype(kind), scale["time"] / finer)
     bias = m.constant("bias", rng.integers(-10000, 10000, units).astype(np.int32), 1e-4) if rng.random() < 0.7 else -1
-    memory = m.tensor("memory", (rows, units * rank * steps), "int16", scale["memory"] / 100, variable=True)
+    memory = m.tensor("memory", (rows, units * rank * steps), scale=scale["memory"] / finer, variable=True, **state)
     m.operator("SVDF", [x, w, time, bias, memory], [y], rank=rank, fused_activation_function="RELU")
     m.inputs([x])
     m.outputs([y])
     return [rng.integers(-128, 128, (rows, depth)).astype(np.int8)]
+
+
+@differential("int8", count=30, runs=3)
+def test_integer_svdf(m, rng, kind):
+    return integer_svdf(m, rng, -32768, {"dtype": "int16"})
+
+
+def svdf_of_bytes(inputs, contents):
+    """Three runs of a layer whose state is int8, by the rules of TensorFlow Lite for Microcontrollers."""
+    model = Model(contents)
+    subgraph = model.graph.subgraphs[0]
+    operator = subgraph.operators[0]
+    x, w, time, bias, memory = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
+    y = subgraph.tensors[operator.outputs[0]]
+    (sx, zx), (sw, _), (st, _), (sm, zm), (sy, zy) = [
+        (float(t.quantization.scale[0]), int(t.quantization.zero_point[0])) for t in (x, w, time, memory, y)]
+    weights, steps = (model.constant(t).astype(np.int64) for t in (w, time))
+    rows, rank = x.shape[0], operator.options.rank
+    state, results = np.zeros((rows, *steps.shape), np.int64), []
+    for _ in range(3):
+        newest = mbqm32((inputs[0].astype(np.int64) - zx) @ weights.T, *quantize_multiplier(sx * sw / sm))
+        newest = (np.clip(newest, -128, 127) + zm).astype(np.int8).astype(np.int64) - zm
+        state = np.concatenate([state[:, :, 1:], newest[:, :, None]], 2)
+        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2) + (0 if bias is None else model.constant(bias))
+        got = mbqm32(sums, *quantize_multiplier(sm * st / sy)) + zy
+        results.append(np.clip(got, -128, 127).astype(np.int8))
+    return results
+
+
+@differential("int8", count=20, runs=3, reference=svdf_of_bytes)
+def test_integer_svdf_of_bytes(m, rng, kind):
+    """The peer takes the bytes of time weights and state for int16 and reads and writes beyond them."""
+    return integer_svdf(m, rng, -127, {"dtype": "int8", "zero_point": int(rng.integers(-20, 20))})
 
 
 @pytest.mark.parametrize("test", [test_lstm, test_integer_lstm, test_rnn, test_svdf, test_integer_svdf])

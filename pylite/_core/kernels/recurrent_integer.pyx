@@ -413,12 +413,12 @@ cdef struct Filters:
 
 
 cdef class Svdf(Kernel):
-    """A layer that filters features over time, of int8 with memory of int16.
+    """A layer that filters features over time, of int8 with memory of int16, or with what memory of int8 stands for.
 
     x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, which is read and written; newest
     (int16) and sums (int32): (filters,) scratch, may be None up to LOCAL; features: from matmul.pack_weights; time:
     int16 (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the memory's scale,
-    (m, e) to the output's.
+    (m, e) to the output's; bytes: the features are to fit int8 with the zero point `bytes_zero`.
     """
     cdef const int8_t[:, ::1] x
     cdef int8_t[:, ::1] y
@@ -428,9 +428,13 @@ cdef class Svdf(Kernel):
     cdef const int32_t[::1] bias
     cdef list kept
     cdef Filters state
+    cdef bint bytes
+    cdef int bytes_zero
 
     def __init__(self, const int8_t[:, ::1] x, int8_t[:, ::1] y, int16_t[::1] memory, int16_t[::1] newest,
-                 int32_t[::1] sums, features, const int16_t[:, ::1] time, const int32_t[::1] bias, zeros, multipliers):
+                 int32_t[::1] sums, features, const int16_t[:, ::1] time, const int32_t[::1] bias, zeros, multipliers,
+                 bint bytes=False, int bytes_zero=0):
+        self.bytes, self.bytes_zero = bytes, bytes_zero
         cdef Filters *s = &self.state
         self.x, self.y, self.memory, self.newest, self.sums, self.time, self.bias = (
             x, y, memory, newest, sums, time, bias)
@@ -472,6 +476,10 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
             memset(s.newest + j, 0, n * sizeof(int16_t))
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
             j += n
+        if self.bytes:
+            for j in range(s.filters):      # clamped, and then wrapped with its zero point
+                v = <int8_t>(pl_clamp32(s.newest[j], -128, 127) + self.bytes_zero)
+                s.newest[j] = <int16_t>(v - self.bytes_zero)
         s.slots.filter_s16(<int>s.filters, <int>s.steps, s.newest, s.time, s.memory + r * s.filters * s.steps, s.sums)
         for i in range(s.units):
             v = s.bias[i] if s.bias != NULL else 0
