@@ -32,12 +32,15 @@ class Storage:
             else:
                 root = value.root
                 if root is not value and root.index in self.arrays:
-                    base = self.arrays[root.index]
-                    found = base.reshape(-1).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
+                    dtype, base = NUMPY_DTYPES[value.dtype], self.arrays[root.index].reshape(-1)
+                    if root.nbytes != value.nbytes:
+                        base = base.view(np.uint8)[value.at:value.at + value.nbytes]
+                    found = base.view(dtype).reshape(value.shape)
                 elif self.offsets is None:
                     found = np.empty(value.shape, NUMPY_DTYPES[value.dtype])
                 else:
-                    found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena, self.offsets[root.index])
+                    found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena,
+                                       self.offsets[root.index] + value.at)
             self.arrays[value.index] = found
         return found
 

@@ -279,8 +279,15 @@ class Executor(Calls):
         value = self.parts[-1].lowered.values[index]
         if not value.size:
             return self.parts[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
-        reason = "its shape is known once the model has run" if index in self.parts[-1].lowered.later else \
-            "no operator that runs and no caller of this graph uses it"
+        lowered = self.parts[-1].lowered
+        note = next((lowered.notes.get(o.index, "") for o in lowered.subgraph.operators if index in o.outputs), "")
+        if index in lowered.later:
+            reason = "its shape is known once the model has run"
+        elif note.startswith("folded"):
+            reason = f"the operator that computes it is {note}. Create the interpreter with " \
+                     "experimental_preserve_all_tensors=True to read it; results are the same"
+        else:
+            reason = "no operator that runs and no caller of this graph uses it"
         raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {reason}")
 
     def to_read(self, index):

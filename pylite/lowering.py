@@ -6,7 +6,7 @@ import numpy as np
 from pylite import binding
 from pylite.errors import DataDependentError, OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call, Constant, Node, Value
+from pylite.node import Alias, Call, Constant, Node, Padded, Value
 from pylite.records import replace
 from pylite.resolver import default
 
@@ -20,9 +20,9 @@ class Lowered:
     values: list of Value, by tensor index; calls: list of Call in execution order, each with its Node.
     Where a shape depends on data the calls stop before it, and `pause` is what must be known: a Value whose contents
     decide, or a Node to evaluate; tail is the Subgraph of what is left and later the tensors that it computes.
-    evaluated: the values that are filled in before the first call.
+    evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it}.
     """
-    __slots__ = ("subgraph", "values", "nodes", "calls", "pause", "tail", "later", "evaluated")
+    __slots__ = ("subgraph", "values", "nodes", "calls", "pause", "tail", "later", "evaluated", "notes")
 
     def __init__(self, subgraph, values, nodes, calls, pause=None, tail=None, later=frozenset()):
         self.subgraph = subgraph
@@ -33,6 +33,7 @@ class Lowered:
         self.tail = tail
         self.later = later
         self.evaluated = ()
+        self.notes = {}
 
 
 def check(model, subgraphs, unresolved_only=False, find=default.find):
@@ -141,6 +142,8 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
     strings = "string" in [value.dtype for value in values]
     calls = []
     nodes = []
+    pads = []
+    notes = {}
     for position, operator in enumerate(subgraph.operators):
         node = Node(operator.index, operator, values, host)
         op = find(operator)
@@ -158,6 +161,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             return _paused(subgraph, position, values, nodes, calls, problem.cause)
         nodes.append(node)
         if emitted is None:
+            notes[node.index] = "known" if node.outputs and node.outputs[0].data is not None else "empty"
             continue
         if not isinstance(emitted, list):
             emitted = [emitted]
@@ -165,6 +169,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             emitted = [_by_reference(op, node)]
         if foldable:
             _fold(model, subgraph, node, emitted)
+            notes[node.index] = "constant"
             continue
         for item in emitted:
             if type(item) is Call:
@@ -172,14 +177,25 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                 calls.append(item)
             elif type(item) is Constant:
                 item.y.data = np.asarray(item.data, order="C")
+                notes[node.index] = "known"
+            elif type(item) is Padded:
+                if not preserve:
+                    item.y.padded = item
+                    pads.append((node, item))
             elif preserve or not _may_share(item.y, item.x, outputs):
                 copy = Call("movement.Copy", item.x.view((item.x.nbytes,), dtype="uint8"),
                             item.y.view((item.y.nbytes,), dtype="uint8"))
                 copy.node = node
                 calls.append(copy)
             else:
-                item.y.root = item.x.root
-    return Lowered(subgraph, values, nodes, calls)
+                item.y.root, item.y.at = item.x.root, item.x.at
+                notes[node.index] = "alias"
+    lowered = Lowered(subgraph, values, nodes, calls)
+    lowered.notes = notes
+    if any(padded.folded for _, padded in pads):
+        from pylite import rewriting  # seldom wanted
+        rewriting.drop_pads(lowered, pads)
+    return lowered
 
 
 def _prepared(op, node, foldable):
@@ -289,7 +305,7 @@ def _fold(model, subgraph, node, emitted):
             calls.append(item)
         elif type(item) is Constant:
             item.y.data = np.asarray(item.data, order="C")
-        else:
+        elif type(item) is Alias:
             bits = np.ascontiguousarray(item.x.data).reshape(-1).view(NUMPY_DTYPES[item.y.dtype])
             item.y.data = bits.reshape(item.y.shape)
     for value in node.outputs:

@@ -15,9 +15,10 @@ class Value:
     """A tensor while its graph is lowered: what the file says of it, and what is known of it so far.
 
     shape: tuple of int, current after infer; data: typed read-only array when the contents are known, else None;
-    fixed: the contents come from the file alone and so are the same whatever the input shapes.
+    fixed: the contents come from the file alone and so are the same whatever the input shapes; padded: the Padded that
+    computes it, for those who can do with less.
     """
-    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "kind")
+    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "at", "padded", "kind")
 
     def __init__(self, tensor, data=None):
         self.tensor = tensor
@@ -27,7 +28,9 @@ class Value:
         self.shape = tensor.shape
         self.data = data
         self.fixed = data is not None
-        self.root = self           # the value whose memory this one shares
+        self.root = self           # the value whose memory this one shares,
+        self.at = 0                # from this byte on
+        self.padded = None
         self.kind = "variable" if tensor.is_variable else "temporary"
 
     @property
@@ -181,6 +184,21 @@ class Constant:
         self.data = data
 
 
+class Padded:
+    """y, which the calls before compute, is x with borders of `fill`: who reads y may read x and know of the borders.
+
+    pairs: (before, after) of each axis; fill: a number; folded: the nodes that read x instead.
+    """
+    __slots__ = ("y", "x", "pairs", "fill", "folded")
+
+    def __init__(self, y, x, pairs, fill):
+        self.y = y
+        self.x = x
+        self.pairs = pairs
+        self.fill = fill
+        self.folded = []
+
+
 class Temporary(Value):
     """Arena memory that several calls of one node share; number: which of the node's."""
     __slots__ = ()
@@ -189,7 +207,7 @@ class Temporary(Value):
         self.tensor, self.data, self.fixed = None, None, False
         self.index = -1 - 8 * node.index - number       # no tensor's
         self.name, self.kind = "temporary", "temporary"
-        self.shape, self.dtype, self.root = tuple(shape), dtype, self
+        self.shape, self.dtype, self.root, self.at, self.padded = tuple(shape), dtype, self, 0, None
 
 
 class Node:

@@ -55,10 +55,31 @@ class Plan:
 
 def plan(lowered, preserve=False, guard=False):
     """Plan the arena of `lowered`.  preserve: every tensor keeps its own place; guard: leave bands in between."""
+    lives = lifetimes(lowered, preserve)
+    if lives.copies and not preserve and not guard:
+        from pylite import rewriting  # seldom wanted
+        return rewriting.plan_parts(lowered, lives)
+    return place(lives, guard)
+
+
+class Lifetimes:
+    """Who needs memory, and in which steps.
+
+    first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {either: bytes}; banded: roots that want a band;
+    replaced as in Plan; rewritten: {root: the last step that wrote over what it held before}; copies: steps that only
+    copy.
+    """
+    __slots__ = ("first", "last", "scratch", "sizes", "banded", "replaced", "rewritten", "copies")
+
+
+def lifetimes(lowered, preserve=False):
+    """The Lifetimes of `lowered`; lets outputs take over the memory of inputs."""
     calls, values, subgraph = lowered.calls, lowered.values, lowered.subgraph
-    first, scratch, banded = dict.fromkeys(lowered.evaluated, 0), [], set()
+    first, scratch, banded, copies = dict.fromkeys(lowered.evaluated, 0), [], set(), []
     last = first.copy()
     for step, call in enumerate(calls):
+        if call.kernel == "movement.Copy":
+            copies.append(step)
         for a in call.args:
             kind = type(a)
             if kind is Value:
@@ -92,29 +113,43 @@ def plan(lowered, preserve=False, guard=False):
             root = value.root
             if root.planned and value.index not in lowered.later:
                 first[root], last[root] = 0, end
-        replaced = set()
+        replaced, rewritten = set(), {}
     else:
-        replaced = _share_in_place(lowered, first, last)
-    roots = sorted(first, key=_index)
-    owners = roots + [s for s, _ in scratch]
-    sizes = [owner.nbytes for owner in roots]
-    sizes += [math.prod(s.shape) * NUMPY_DTYPES[s.dtype].itemsize for s, _ in scratch]
-    firsts = [first[owner] for owner in roots] + [step for _, step in scratch]
-    lasts = [last[owner] for owner in roots] + [step for _, step in scratch]
+        replaced, rewritten = _share_in_place(lowered, first, last)
+    lives = Lifetimes()
+    lives.first, lives.last, lives.scratch, lives.banded = first, last, scratch, banded
+    lives.replaced, lives.rewritten, lives.copies = replaced, rewritten, copies
+    lives.sizes = {root: root.nbytes for root in first}
+    for s, _ in scratch:
+        lives.sizes[s] = math.prod(s.shape) * NUMPY_DTYPES[s.dtype].itemsize
+    return lives
+
+
+def place(lives, guard=False):
+    """The Plan that gives each its place."""
+    first, last, scratch, banded = lives.first, lives.last, lives.scratch, lives.banded
+    owners = sorted(first, key=_index)
+    count = len(owners)
+    firsts = [first[owner] for owner in owners] + [step for _, step in scratch]
+    lasts = [last[owner] for owner in owners] + [step for _, step in scratch]
+    owners += [s for s, _ in scratch]
+    sizes = [lives.sizes[owner] for owner in owners]
     room = [n + GUARD for n in sizes] if guard else sizes
     if banded:
         room = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
     offset, total, bound = arena.plan(room, firsts, lasts)
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
-    count = len(roots)
-    offsets = {root.index: at for root, at in zip(roots, offset[:count], strict=True)}
-    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks, replaced)
+    offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}
+    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks, lives.replaced)
 
 
 def _share_in_place(lowered, first, last):
-    """Let an output take over the memory of an input that dies in the same call; returns the values lost by it."""
+    """Let an output take over the memory of an input that dies in the same call.
+
+    Returns (the values lost by it, {root whose memory was taken over: the last step that did}).
+    """
     members = {}        # root -> the values that its memory holds at present
-    replaced = set()
+    replaced, rewritten = set(), {}
     for value in lowered.values:
         members.setdefault(value.root, []).append(value)
     kept = {lowered.values[index].root for index in lowered.subgraph.outputs}
@@ -134,4 +169,5 @@ def _share_in_place(lowered, first, last):
                 value.root = old
             replaced.update(members.get(old, ()))
             members[old] = moved
-    return replaced
+            rewritten[old] = step
+    return replaced, rewritten

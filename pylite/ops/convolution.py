@@ -6,6 +6,7 @@ import numpy as np
 from pylite import shapes
 from pylite.node import Call, Packed
 from pylite.ops import products
+from pylite.ops.moves import alike
 from pylite.registry import register
 
 TYPES = ["float32 float32 float32? -> float32",
@@ -107,10 +108,26 @@ def _window(node, x, w, y):
     return Window(w.shape[1], w.shape[2], stride, dilation, pad)
 
 
+def _unpadded(node, x, window):
+    """What x was padded from, where that is a border that the kernels see around images anyway; else x."""
+    p = x.padded
+    if p is None or p.fill != x.zero_point or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0):
+        return x
+    (top, below), (left, right) = p.pairs[1:3]
+    high, wide = (window.fh - 1) * window.dilation[0], (window.fw - 1) * window.dilation[1]
+    pad = window.pad[0] + top, window.pad[1] + left
+    if pad[0] > high or below > high or pad[1] > wide or right > wide or not alike(p.x, x):
+        return x
+    p.folded.append(node.index)
+    window.pad = pad
+    return p.x
+
+
 def lower_conv(node):
     x, w = node.inputs[:2]
     y = node.outputs[0]
     window = _window(node, x, w, y)
+    x = _unpadded(node, x, window)
     window.groups = x.shape[3] // w.shape[3]
     products.check(node, x, w, node.input(2), y, y.shape[3], axis=0)
     return lower_window(node, x, w, node.input(2), y, y.view(), window)
@@ -121,6 +138,7 @@ def lower_depthwise(node):
     y = node.outputs[0]
     b = node.input(2)
     window = _window(node, x, w, y)
+    x = _unpadded(node, x, window)
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
         return _lower_channels(node, x, w, b, y, window)

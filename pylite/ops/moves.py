@@ -33,11 +33,16 @@ def scalar(node, i, what):
     return int(numbers.reshape(-1)[0])
 
 
+def alike(a, b):
+    """Do stored integers mean the same in both?"""
+    return a.scale == b.scale and a.zero_point == b.zero_point
+
+
 def check_same_parameters(node, values):
     """Stored integers are copied as they are, so all must mean the same: one scale and zero point."""
     first = values[0]
     for value in values:
-        if value.scale != first.scale or value.zero_point != first.zero_point:
+        if not alike(value, first):
             raise node.error(f"its scale {value.scale} and zero point {value.zero_point} differ from the "
                              f"{first.scale} and {first.zero_point} of {first!r}; quantise the model with equal ones",
                              value)

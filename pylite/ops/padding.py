@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias
+from pylite.node import Alias, Padded
 from pylite.ops.moves import check_same_parameters, copy, integers, movable
 from pylite.registry import register
 from pylite.shapes import contiguous_strides
@@ -49,7 +49,9 @@ def lower_pad(node):
         return Alias(y, x)
     if x.size:
         calls.append(copy(x, region(y, [before for before, _ in pairs], x.shape)))
-    return calls + [copy(repeated(fill, shape), region(y, first, shape)) for first, shape in borders(x, y, pairs)]
+    calls += [copy(repeated(fill, shape), region(y, first, shape)) for first, shape in borders(x, y, pairs)]
+    known = fill if isinstance(fill, np.ndarray) else fill.data
+    return calls if known is None else [*calls, Padded(y, x, pairs, known.item())]
 
 
 def repeated(value, shape):

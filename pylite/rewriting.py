@@ -1,0 +1,238 @@
+"""What need not be run: borders that the next node sees by itself, and copies that are parts of another's memory."""
+from itertools import accumulate
+from math import prod
+
+from pylite import planning
+from pylite.graph import NUMPY_DTYPES
+from pylite.node import Value, View
+
+ALIGNMENT = 64          # of the planner's blocks
+# Operators that do nothing but copy each element of an output once.
+JOINING = ("CONCATENATION", "PACK", "PAD", "PADV2")
+CUTTING = ("SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE")
+
+
+def drop_pads(lowered, pads):
+    """Leave out the calls that compute the padded tensors which nobody reads any more.  pads: [(Node, Padded)]"""
+    used = {lowered.values[i].root for i in lowered.subgraph.outputs}
+    makers = {node.index: set() for node, _ in pads}
+    for call in lowered.calls:
+        makers.get(call.node.index, used).update(_roots(call))
+    for node, padded in reversed(pads):
+        if padded.folded and padded.y not in used:
+            lowered.notes[node.index] = f"folded into node {', '.join(map(str, padded.folded))}"
+        else:
+            used.update(makers.pop(node.index))
+    lowered.calls = [call for call in lowered.calls if call.node.index not in makers]
+
+
+def _roots(call):
+    return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) is Value or type(a) is View]
+
+
+def plan_parts(lowered, lives):
+    """The Plan in which parts lie in the memory of the whole that they are copied to or from, where none needs more.
+
+    lives: the Lifetimes with all copies made.
+    """
+    found = []
+    if not (lives.banded or lowered.pause or lowered.later or lowered.evaluated):
+        for step in lives.copies:
+            copy = _part(lowered.calls[step], step)
+            if copy is not None:
+                found.append(copy)
+    # It is for once, and the less to be had the fewer copies there are.
+    worth = len(found) * 8 > len(lowered.calls) or sum(copy[2].nbytes for copy in found) > 1 << 16
+    parts = Parts(lowered, lives, found) if worth else None
+    if not parts or not parts.elided:
+        return planning.place(lives)
+    plan = planning.place(parts.lives(lives))
+    if plan.total > parts.most - ALIGNMENT:     # those that fit together best may yet lie badly
+        whole = planning.place(lives)
+        if whole.total < plan.total:
+            parts.undo()
+            return whole
+    calls = lowered.calls
+    for step, note in parts.elided.items():
+        lowered.notes[calls[step].node.index] = note
+    lowered.calls = [call for step, call in enumerate(calls) if step not in parts.elided]
+    return plan
+
+
+def _part(call, step):
+    """(step, node, part, whole, offset, joins) where `call` copies a run of bytes of another value, else None."""
+    x = _run(call.args[0])
+    y = x and _run(call.args[1])
+    if not y:
+        return None
+    (source, start, size), (target, at, _) = x, y
+    if size == target.nbytes and size < source.nbytes and call.node.name in CUTTING:
+        part, whole, offset, joins = target, source, start, False
+    elif size == source.nbytes and size < target.nbytes and call.node.name in JOINING:
+        part, whole, offset, joins = source, target, at, True
+    else:
+        return None
+    old, new = part.root, whole.root
+    if (old is new or old.kind != "temporary" or old.data is not None or old.nbytes != size or new.data is not None
+            or new.kind == "variable" or (joins and new.kind != "temporary")):
+        return None
+    return step, call.node, part, whole, offset, joins
+
+
+class Parts:
+    """The parts of tensors that can lie in the memory of the whole.
+
+    copies: of _part.  elided: {step of a copy that is not to be made: why}; most: bytes alive at once if all are made.
+    """
+
+    def __init__(self, lowered, lives, copies):
+        self.calls = lowered.calls
+        self.outputs = lowered.subgraph.outputs
+        self.first, self.last, self.rewritten = lives.first.copy(), lives.last.copy(), lives.rewritten.copy()
+        self.read = lives.last          # where no part's readers count
+        self.sizes = {owner: -(-size // ALIGNMENT) * ALIGNMENT for owner, size in lives.sizes.items()}
+        self.shared = {}                # wholes whose parts are written over later: the node whose copies they were
+        self.lost = []                  # values that cannot be read after a run because of that
+        self.moved = []
+        self.elided = {}
+        self.members = {copy[2].root: [] for copy in copies}
+        self.members.update((copy[3].root, []) for copy in copies)
+        temporaries = [call.inplace[0] for call in self.calls if call.inplace and call.inplace[0].tensor is None]
+        for value in (*lowered.values, *temporaries):
+            if value.root in self.members:
+                self.members[value.root].append(value)
+        change = [0] * (len(self.calls) + 2)
+        for owner, first in (*self.first.items(), *lives.scratch):
+            size = self.sizes[owner]
+            change[first] += size
+            change[self.last.get(owner, first) + 1] -= size
+        self.level = list(accumulate(change))
+        self.most = max(self.level)
+        at = 0
+        while at < len(copies):         # the copies of one node
+            end = at + 1
+            while end < len(copies) and copies[end][1] is copies[at][1]:
+                end += 1
+            self._elide(copies[at:end])
+            at = end
+
+    def _elide(self, copies):
+        """Leave out what can be of the copies of one node: all or else some, so that no more are alive at once."""
+        level, count, done = self.level.copy(), len(self.moved), []
+        found = {copy[0]: note for copy in copies if (note := self._place(copy, done))}
+        if not found or max(self.level) <= self.most:
+            self.elided.update(found)
+            return
+        self.level = level
+        for kept, owner, before in reversed(done):
+            if before is None:
+                kept.pop(owner, None)
+            else:
+                kept[owner] = before
+        self.undo(count)
+        if len(copies) > 1:
+            for copy in copies:
+                self._elide((copy,))
+
+    def undo(self, count=0):
+        """Put all but the first `count` values that were moved back to where they were."""
+        for value, root, at in reversed(self.moved[count:]):
+            self.members[value.root].remove(value)
+            value.root, value.at = root, at
+            self.members.setdefault(root, []).append(value)
+        del self.moved[count:]
+
+    def _place(self, copy, done):
+        """Put the part into the memory of the other side, if that may be: a note.  done: what to undo is added."""
+        step, node, part, whole, offset, joins = copy
+        old, new = part.root, whole.root
+        offset += whole.at
+        if old is new or old not in self.members or old.nbytes != part.nbytes:
+            return None
+        if any((offset + value.at) % value.itemsize for value in self.members[old]):
+            return None
+        # The caller of the graph must not see or change one tensor through another.
+        if any(value.index in self.outputs for value in self.members[old]) and (
+                new.kind != "temporary" or any(value.index in self.outputs for value in self.members[new])):
+            return None
+        rewritten = self.rewritten.get(old)
+        if joins:
+            if self.last[old] > step:
+                return None
+            note = f"computed in place, in tensor {whole.index}"
+            if rewritten is not None:
+                self._set(self.rewritten, new, max(rewritten, self.rewritten.get(new, -1)), done)
+            if new in self.rewritten:
+                self.lost += self.members[old]
+        else:
+            if self.rewritten.get(new, -1) >= step or self.shared.get(new, node) is not node:
+                return None
+            if rewritten is not None:
+                if not self._alone(node, new):
+                    return None
+                self._set(self.shared, new, node, done)
+                self.lost += [value for value in self.members[new] if value.nbytes > part.nbytes]
+            note = f"part of tensor {whole.index}"
+        for value in self.members[old]:
+            self.moved.append((value, value.root, value.at))
+            value.root = new
+            value.at += offset
+        self.members[new] += self.members.pop(old)
+        first, last, level = self.first[old], self.last[old], self.level
+        self._set(self.first, old, None, done)
+        self._set(self.last, old, None, done)
+        size = self.sizes[old]
+        for at in range(first, last + 1):
+            level[at] -= size
+        if new in self.first:
+            begin, end, size = self.first[new], self.last[new], self.sizes[new]
+            for at in (*range(first, begin), *range(end + 1, last + 1)):
+                level[at] += size
+            self._set(self.first, new, min(first, begin), done)
+            self._set(self.last, new, max(last, end), done)
+        return note
+
+    @staticmethod
+    def _set(kept, owner, now, done):
+        done.append((kept, owner, kept.get(owner)))
+        if now is None:
+            del kept[owner]
+        else:
+            kept[owner] = now
+
+    def _alone(self, node, whole):
+        """Does nothing but this node's copies read the whole from there on, so that parts may be written over?"""
+        last = self.read.get(whole, len(self.calls))
+        return whole.kind == "temporary" and last < len(self.calls) and self.calls[last].node is node
+
+    def lives(self, before):
+        """The Lifetimes without the copies, whose steps are not counted any more."""
+        lives = planning.Lifetimes()
+        at, count = [], 0               # the steps left before each one
+        for step in range(len(self.calls)):
+            at.append(count)
+            count += step not in self.elided
+        at += count, count
+        lives.first = {root: at[step] for root, step in self.first.items()}
+        lives.last = {root: max(at[step + 1] - (step < len(self.calls)), lives.first[root])
+                      for root, step in self.last.items()}
+        lives.scratch = [(scratch, at[step]) for scratch, step in before.scratch]
+        lives.banded, lives.replaced, lives.sizes = before.banded, before.replaced.union(self.lost), before.sizes
+        return lives
+
+
+def _run(argument):
+    """(value, first byte, bytes) of an argument that is one run of bytes of a value, else None."""
+    kind = type(argument)
+    if kind is Value:
+        return argument, 0, argument.nbytes
+    if kind is not View:
+        return None
+    item = NUMPY_DTYPES[argument.dtype].itemsize
+    if argument.strides is not None:
+        step = 1
+        for n, stride in zip(reversed(argument.shape), reversed(argument.strides), strict=True):
+            if n != 1 and stride != step:
+                return None
+            step *= n
+    return argument.value, argument.offset * item, prod(argument.shape) * item

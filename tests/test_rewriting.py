@@ -1,0 +1,215 @@
+"""What lowering leaves out: the same results to the last bit, no larger arenas, everything readable when asked for."""
+import numpy as np
+import pytest
+
+from pylite import lowering, planning
+from pylite._core import simd
+from pylite.errors import NotAllocatedError
+from pylite.interpreter import Interpreter
+from pylite.model import Model
+from pylite.schema.builder import ModelBuilder
+
+COLUMNS = 3
+
+
+def run(model, inputs, **options):
+    """(interpreter after a run, outputs)"""
+    interpreter = Interpreter(model_content=model, **options)
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return interpreter, [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def lowered(model):
+    model = Model(model)
+    graph = model.graph.subgraphs[0]
+    return lowering.lower(model, graph, [graph.tensors[i].shape for i in graph.inputs])
+
+
+class Rows:
+    """A random graph of matrices of COLUMNS columns whose operators cut, join, pad, slice, reshape and compute."""
+
+    def __init__(self, rng):
+        self.rng, self.m, self.rows, self.shapes = rng, ModelBuilder(), {}, {}
+        self.inputs = [self.tensor(int(rng.integers(1, 6))) for _ in range(rng.integers(1, 3))]
+        for _ in range(rng.integers(3, 25)):
+            getattr(self, rng.choice(["cut", "join", "pad", "slice", "compute", "compute", "add", "reshape"]))()
+        made = [t for t in self.rows if t not in self.inputs]
+        count = min(len(made), int(rng.integers(1, 4)))
+        outputs = list(rng.choice(made, count, replace=False)) if made else self.inputs
+        self.m.inputs(self.inputs)
+        self.m.outputs([int(t) for t in outputs])
+
+    def tensor(self, rows):
+        index = self.m.tensor(f"t{len(self.m._current.tensors)}", (rows, COLUMNS))
+        self.rows[index] = rows
+        return index
+
+    def constant(self, *numbers):
+        return self.m.constant(f"c{len(self.m._current.tensors)}", np.array(numbers, np.int32))
+
+    def any(self, least=1):
+        found = [t for t, n in self.rows.items() if n >= least]
+        return int(self.rng.choice(found)) if found else None
+
+    def cut(self):
+        x = self.any(2)
+        if x is None:
+            return
+        parts = next(n for n in (4, 3, 2, self.rows[x]) if self.rows[x] % n == 0)
+        self.m.operator("SPLIT", [self.m.constant(f"a{x}", np.array(0, np.int32)), x],
+                        [self.tensor(self.rows[x] // parts) for _ in range(parts)], num_splits=parts)
+
+    def join(self):
+        xs = [self.any() for _ in range(self.rng.integers(1, 4))]
+        self.m.operator("CONCATENATION", xs, [self.tensor(sum(self.rows[x] for x in xs))], axis=0,
+                        fused_activation_function="NONE")
+
+    def pad(self):
+        x, (a, b) = self.any(), self.rng.integers(0, 3, 2)
+        widths = self.m.constant(f"p{len(self.rows)}_{x}", np.array([[a, b], [0, 0]], np.int32))
+        self.m.operator("PAD", [x, widths], [self.tensor(self.rows[x] + a + b)])
+
+    def slice(self):
+        x = self.any()
+        begin = int(self.rng.integers(0, self.rows[x]))
+        size = int(self.rng.integers(1, self.rows[x] - begin + 1))
+        self.m.operator("SLICE", [x, self.constant(begin, 0), self.constant(size, COLUMNS)], [self.tensor(size)])
+
+    def compute(self):
+        x = self.any()
+        self.m.operator(str(self.rng.choice(["NEG", "ABS", "SQUARE"])), [x], [self.tensor(self.rows[x])])
+
+    def add(self):
+        x = self.any()
+        y = int(self.rng.choice([t for t, n in self.rows.items() if n == self.rows[x]]))
+        self.m.operator("ADD", [x, y], [self.tensor(self.rows[x])], fused_activation_function="NONE")
+
+    def reshape(self):
+        x = self.any()
+        self.m.operator("RESHAPE", [x, self.constant(self.rows[x], COLUMNS)], [self.tensor(self.rows[x])],
+                        new_shape=[self.rows[x], COLUMNS])
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_parts_in_the_memory_of_the_whole_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    graph = Rows(rng)
+    model = graph.m.build()
+    inputs = [rng.standard_normal((graph.rows[t], COLUMNS)).astype(np.float32) for t in graph.inputs]
+    kept, want = run(model, inputs, experimental_preserve_all_tensors=True)
+    plain, got = run(model, inputs)
+    assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
+    for index in graph.rows:        # what can be read is right
+        try:
+            seen = plain.get_tensor(index)
+        except NotAllocatedError:
+            continue
+        np.testing.assert_array_equal(seen, kept.get_tensor(index), err_msg=f"tensor {index}")
+    apart = lowered(model)
+    assert planning.plan(lowered(model)).total <= planning.place(planning.lifetimes(apart)).total
+
+
+def streams():
+    """A frame behind the frames before, cut in four of which each is computed with: (model, frames)."""
+    m = ModelBuilder()
+    x, last = m.tensor("x", (1, 2, 8)), m.tensor("last", (1, 6, 8))
+    frames, y = m.tensor("frames", (1, 8, 8)), m.tensor("y", (1, 2, 8))
+    fresh = m.tensor("fresh", (1, 2, 8))
+    m.operator("NEG", [x], [fresh])
+    m.operator("CONCATENATION", [last, fresh], [frames], axis=1, fused_activation_function="NONE")
+    parts = [m.tensor(f"part{i}", (1, 2, 8)) for i in range(4)]
+    m.operator("SPLIT", [m.constant("axis", np.array(1, np.int32)), frames], parts, num_splits=4)
+    ends = [m.tensor(f"end{i}", (1, 2, 8)) for i in range(4)]
+    for part, end in zip(parts, ends, strict=True):
+        m.operator("TANH", [part], [end])
+    sums = [m.tensor(f"sum{i}", (1, 2, 8)) for i in range(2)]
+    m.operator("ADD", ends[:2], [sums[0]], fused_activation_function="NONE")
+    m.operator("ADD", ends[2:], [sums[1]], fused_activation_function="NONE")
+    m.operator("MUL", sums, [y], fused_activation_function="NONE")
+    m.inputs([x, last])
+    m.outputs([y])
+    return m.build()
+
+
+def test_copies_of_parts_disappear():
+    found = lowered(streams())
+    planning.plan(found)
+    assert [c.node.name for c in found.calls].count("SPLIT") == 0
+    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of what the caller sets
+    assert found.notes[2] == "part of tensor 2"
+    assert found.notes[1] == "computed in place, in tensor 2"
+    model, rng = streams(), np.random.default_rng(0)
+    frames = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 8), (1, 6, 8))]
+    _, want = run(model, frames, experimental_preserve_all_tensors=True)
+    _, got = run(model, frames)
+    assert got[0].tobytes() == want[0].tobytes()
+
+
+def padded(rng, dtype, depthwise):
+    """PAD and a convolution behind it: (model, x, are its borders what the convolution sees outside anyway?)"""
+    m = ModelBuilder()
+    h, w, c, k = (int(n) for n in rng.integers(1, 9, 4))
+    fh, fw, stride, dilation = (int(n) for n in (rng.integers(1, 6), rng.integers(1, 6), *rng.integers(1, 3, 2)))
+    widths = rng.integers(0, 4, (4, 2))
+    widths[[0, 3]] = 0
+    hp, wp = h + widths[1].sum(), w + widths[2].sum()
+    if hp < (fh - 1) * dilation + 1 or wp < (fw - 1) * dilation + 1:
+        return None
+    kind = "float32" if dtype == "hybrid" else dtype
+    quantized = {} if kind == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
+    k = c * int(rng.integers(1, 3)) if depthwise else k
+    x, p = (m.tensor(n, s, kind, **quantized) for n, s in (("x", (2, h, w, c)), ("p", (2, hp, wp, c))))
+    padding = str(rng.choice(["SAME", "VALID"]))
+    size = [-(-n // stride) if padding == "SAME" else -(-(n - (f - 1) * dilation) // stride)
+            for n, f in ((hp, fh), (wp, fw))]
+    y = m.tensor("y", (2, *size, k), kind, **quantized)
+    shape = (1, fh, fw, k) if depthwise else (k, fh, fw, c)
+    if dtype == "float32":
+        weights = m.constant("w", rng.standard_normal(shape).astype(np.float32))
+    else:
+        weights = m.constant("w", rng.integers(-100, 100, shape).astype(np.int8), [0.05] * k, [0] * k,
+                             axis=3 if depthwise else 0)
+    m.operator("PAD", [x, m.constant("widths", widths.astype(np.int32))], [p])
+    options = {"depth_multiplier": k // c} if depthwise else {}
+    m.operator("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [p, weights, None], [y], padding=padding,
+               stride_h=stride, stride_w=stride, dilation_h_factor=dilation, dilation_w_factor=dilation,
+               fused_activation_function="NONE", **options)
+    m.inputs([x])
+    m.outputs([y])
+    array = rng.standard_normal((2, h, w, c)).astype(np.float32) if kind == "float32" else \
+        rng.integers(-100, 100, (2, h, w, c)).astype(kind)
+    return m.build(), array
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "hybrid", "int8", "int16"])
+def test_borders_folded_into_convolutions_change_nothing(dtype, depthwise):
+    chosen, folded = simd.current, 0
+    try:
+        for case in range(70):
+            drawn = padded(np.random.default_rng(case), dtype, depthwise)
+            if drawn is None:
+                continue
+            model, x = drawn
+            folded += any(note.startswith("folded") for note in lowered(model).notes.values())
+            for rung in simd.available():
+                simd.use(rung)
+                _, want = run(model, [x], experimental_preserve_all_tensors=True)
+                _, got = run(model, [x])
+                assert want[0].tobytes() == got[0].tobytes(), f"case {case}, rung {rung}"
+    finally:
+        simd.use(chosen)
+    assert folded > 8
+
+
+def test_folded_tensors_name_the_remedy():
+    model, x = next(found for seed in range(99) if (found := padded(np.random.default_rng(seed), "float32", False))
+                    and lowered(found[0]).notes)
+    interpreter, _ = run(model, [x])
+    with pytest.raises(NotAllocatedError, match=r"folded into node 1.*experimental_preserve_all_tensors"):
+        interpreter.get_tensor(1)
+    kept, _ = run(model, [x], experimental_preserve_all_tensors=True)
+    kept.get_tensor(1)
