@@ -186,6 +186,8 @@ class Hosted:
             results = list(results) if isinstance(results, list | tuple) else [results]
             if len(results) != len(node.outputs):
                 raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
+            if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
+                raise TypeError("it returned None; evaluate() must return the outputs")
             return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
                     for v, result in zip(node.outputs, results, strict=True)]
         except Exception as error:
@@ -206,7 +208,10 @@ class Hosted:
         """Free the object, once."""
         op, self.op, self._prepared = self.op, None, None
         if op is not None and hasattr(op, "free"):
-            op.free()
+            try:
+                op.free()
+            except Exception as error:
+                raise failure(self.where, "failed to let go", error) from error
 
 
 class _Bound:
@@ -271,8 +276,8 @@ def output_shapes(node, result):
         return [None if v is None else v.shape for v in node.outputs]
     if isinstance(result, tuple) and all(hasattr(n, "__index__") for n in result):
         result = [result]
-    if len(result) != len(node.outputs):
-        raise node.error(f"its prepare() gave {len(result)} shapes for {len(node.outputs)} outputs")
+    if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
+        raise node.error(f"its prepare() gave {result!r}, which are not the shapes of {len(node.outputs)} outputs")
     return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
 
 

@@ -63,7 +63,7 @@ def apply(executors, delegates, greedy=True, fuse=True):
     """
     from pylite.delegation import Delegation
     for delegate in delegates:
-        if not hasattr(delegate, "modify"):
+        if isinstance(delegate, type) or not hasattr(delegate, "modify"):
             raise DelegateError("experimental_delegates must hold what load_delegate() returns, or objects of a "
                                 f"PythonDelegate, not {delegate!r}")
     for executor in executors:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -20,15 +19,6 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture
-def registered():
-    """Forget what is registered meanwhile."""
-    before = {name: list(ops) for name, ops in resolver.registered._entries.items()}
-    yield
-    resolver.registered._entries.clear()
-    resolver.registered._entries.update(before)
 
 
 @pytest.mark.parametrize(("folder", "model"), [

@@ -3,29 +3,24 @@ import ctypes
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 import pylite
 from pylite import pointers, resolver
 from pylite.schema.builder import ModelBuilder
+from tests import custom_models
+from tests.custom_models import interpreter, model
 from tests.schema.sparse_models import sparse_constant
 
 INIT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+OPTIONS = {"size": 4}
 
 
 def run(op):
-    m = ModelBuilder()
-    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
-    m.operator("Mine", [x], [y], custom_options=b"abcd")
-    m.inputs([x])
-    m.outputs([y])
-    known = resolver.MutableOpResolver()
-    known.add_custom("Mine", op)
-    i = pylite.Interpreter(model_content=m.build(), op_resolver=known)
-    i.allocate_tensors()
-    i.set_tensor(0, np.array([1, 2, 3], np.float32))
-    i.invoke()
+    i = interpreter(model("Mine", options=OPTIONS), ("Mine", op))
+    custom_models.run(i, np.ones((2, 3), np.float32))
     return i
 
 
@@ -49,7 +44,7 @@ def test_ctypes():
     op = pylite.from_pointers("Mine", **logging(log))
     i = run(op)
     del i
-    assert log == [("init", b"abcd"), ("prepare",), ("invoke",), ("free", 77)]
+    assert log == [("init", bytes(flexbuffers.Dumps(OPTIONS))), ("prepare",), ("invoke",), ("free", 77)]
 
 
 def test_addresses_and_objects_with_an_address():

@@ -15,6 +15,7 @@ from pylite.schema.builder import ModelBuilder
 
 def build(folder):
     """Compile the op; the path of the library."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libatan.so"
     source = Path(__file__).parent / "atan.c"
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-I", pylite.get_include(), source, "-o", library, "-lm"],

@@ -15,6 +15,7 @@ from pylite.schema.builder import ModelBuilder
 
 def build(folder):
     """Compile the delegate; the path of the library."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libmy_delegate.so"
     source = Path(__file__).parent / "my_delegate.cc"
     subprocess.run(["c++", "-std=c++11", "-O2", "-shared", "-fPIC", "-I", pylite.get_include(), source, "-o", library],

@@ -6,8 +6,9 @@ from pylite.cli._common import UsageError
 
 
 def add_ops(parser):
-    parser.add_argument("--ops", action="append", default=[], metavar="FILE.py",
-                        help="run this first: it registers custom ops with pylite.custom_op")
+    parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
+                        help="FILE.py, which registers custom ops when it is run, LIBRARY.so:FUNCTION, which returns a "
+                             "TfLiteRegistration, or LIBRARY.so, whose functions take a tflite::MutableOpResolver")
 
 
 def add(parser):
@@ -18,8 +19,12 @@ def add(parser):
 
 def register(args):
     """Register the ops that the command line names."""
-    for path in args.ops:
-        _module(path)
+    for text in args.ops:
+        if text.endswith(".py"):
+            _module(text)
+        else:
+            library, _, function = text.partition(":")
+            _library(library, function)
 
 
 def load(args):
@@ -41,6 +46,14 @@ def _module(path):
     except Exception as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
     return module
+
+
+def _library(path, function):
+    from pylite.capi import load_custom_ops
+    try:
+        load_custom_ops(path, function or None)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from error
 
 
 def _delegate(text):

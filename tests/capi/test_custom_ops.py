@@ -209,8 +209,14 @@ def test_what_is_no_plugin(library, tmp_path):
         pylite.load_custom_ops(library, ["Register_NOTHING"])
     with pytest.raises(ValueError, match="kind must be one of"):
         pylite.load_custom_ops(library, ["Register_TEST"], kind="modern")
-    with pytest.raises(OSError):
-        pylite.load_custom_ops(tmp_path / "missing.so", ["f"])
+    for functions in (["f"], None):
+        with pytest.raises(OSError):
+            pylite.load_custom_ops(tmp_path / "missing.so", functions)
+
+
+def test_a_library_in_the_current_folder(library, monkeypatch):
+    monkeypatch.chdir(Path(library).parent)
+    assert pylite.load_custom_ops("ops.so", ["Register_OLD"], register=False)[0].name == "Test"
 
 
 def test_known_to_every_interpreter_when_registered(library):

@@ -8,8 +8,8 @@ import pytest
 import pylite
 from pylite import resolver
 from pylite._core.capi import libraries
+from tests.capi.chains import X, model
 from tests.capi.compiling import build
-from tests.capi.test_opaque import X, model
 
 PLUGINS = Path(__file__).parent / "plugins"
 

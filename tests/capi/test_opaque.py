@@ -11,10 +11,10 @@ import pylite
 from pylite import resolver
 from pylite._core.capi import libraries
 from pylite.schema.builder import ModelBuilder
+from tests.capi.chains import X, interpreter, model, run
 from tests.capi.compiling import build
 
 PLUGINS = Path(__file__).parent / "plugins"
-X = np.array([[-1.5, 0.5, 2, -3]], np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -25,31 +25,6 @@ def opaque(tmp_path_factory):
 @pytest.fixture(scope="module")
 def registerer(tmp_path_factory):
     return build(PLUGINS / "registerer.cc", tmp_path_factory.mktemp("registerer") / "registerer.so")
-
-
-def model(*names, version=1):
-    m = ModelBuilder()
-    t = [m.tensor(f"t{i}", (1, 4)) for i in range(len(names) + 1)]
-    for x, y, name in zip(t, t[1:], names, strict=False):
-        m.operator(name, [x], [y], **({} if name.isupper() else {"custom_options": b"", "version": version}))
-    m.inputs([t[0]])
-    m.outputs([t[-1]])
-    return m.build()
-
-
-def interpreter(content, ops):
-    filled = resolver.BuiltinOpResolver()
-    for op in ops:
-        filled.add_custom(op.name, op)
-    i = pylite.Interpreter(model_content=content, op_resolver=filled)
-    i.allocate_tensors()
-    return i
-
-
-def run(i):
-    i.set_tensor(0, X)
-    i.invoke()
-    return i.get_tensor(i.get_output_details()[0]["index"])
 
 
 @pytest.mark.parametrize(("function", "kind"), [("AtanOperator", "opaque"), ("AtanExternal", "opaque"),

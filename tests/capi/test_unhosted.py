@@ -11,8 +11,8 @@ import pytest
 
 import pylite
 from pylite import resolver
+from tests.capi.chains import model
 from tests.capi.compiling import build
-from tests.capi.test_opaque import model
 
 PLUGINS = Path(__file__).parent / "plugins"
 IMPL = "it uses context->impl_, where TensorFlow Lite has its tflite::Subgraph"

@@ -1,6 +1,7 @@
 """The command line with plug-ins: `pylite resolver`, and inspect and run with custom ops and delegates."""
 import importlib.util
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import pylite
 from pylite import cli, resolver
 from pylite.schema.builder import ModelBuilder
+from tests.capi.compiling import build
 
 OPS = """
 import numpy as np, pylite
@@ -143,7 +145,8 @@ def test_run(folder, capsys):
 
 
 @pytest.mark.parametrize(("arguments", "text"), [
-    (["--ops", "none.py"], "none.py: no such file"), (["--delegate", "{}/mine.py:Nobody"], "has no Nobody"),
+    (["--ops", "none.py"], "none.py: no such file"), (["--ops", "none.so:f"], "none.so: cannot open"),
+    (["--delegate", "{}/mine.py:Nobody"], "has no Nobody"),
     (["--delegate", "none.so?key=value"], "none.so")])
 def test_wrong_plugins(folder, capsys, arguments, text):
     assert run(folder, "inspect", *(a.format(folder) for a in arguments)) != 0
@@ -154,3 +157,12 @@ def test_ops_that_fail(folder, capsys):
     (folder / "ops.py").write_text("1 / 0")
     assert run(folder, "inspect", "--ops", folder / "ops.py") == 2
     assert "ops.py: ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_ops_in_a_library(folder, capsys):
+    library = build(Path(__file__).parents[2] / "examples/custom_op_c/atan.c", folder / "libatan.so", "-lm")
+    assert run(folder, "run", "--input", folder / "x.npy", "--output", folder / "y.npz", "--ops",
+               f"{library}:AtanOpRegistration") == 0
+    np.testing.assert_allclose(np.load(folder / "y.npz")["c"], np.arctan([-1, -2, -3]), rtol=1e-6)
+    assert run(folder, "inspect", "--ops", library) == 2
+    assert "it exports AtanOpRegistration" in capsys.readouterr().err

@@ -58,6 +58,8 @@ def load(path, functions=None, kind="classic"):
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not functions:
+        if not os.path.exists(path):
+            libraries.load(path)        # OSError, unless it is one of the system's
         functions, kind = symbols.registerers(path), "registerer"
     if isinstance(functions, str):
         functions = [functions]

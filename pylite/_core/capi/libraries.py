@@ -1,6 +1,7 @@
 """Shared libraries with plug-ins: loading them, and what their symbols need of the host."""
 import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from pylite.errors import PluginError
@@ -24,25 +25,34 @@ def support_is_loaded(name):
 
 def is_loaded(path):
     """Is the library at `path` in this process already?"""
-    try:
-        ctypes.CDLL(os.fspath(path), os.RTLD_NOLOAD)
-    except OSError:
-        return False
-    return True
+    for name in os.fspath(path), os.path.abspath(path):
+        with suppress(OSError):
+            ctypes.CDLL(name, os.RTLD_NOLOAD)
+            return True
+    return False
 
 
-def load(path, loader=ctypes.PyDLL):
-    """The plug-in at `path`.  When it imports the C API's functions, those are loaded first.  OSError if all fails."""
+def load(path):
+    """The plug-in at `path`.  When it imports the C API's functions, those are loaded first.  OSError if all fails.
+
+    A bare file name is looked for where the system has its libraries, and then in the current folder.
+    """
     path = os.fspath(path)
     try:
-        return loader(path)
+        return _open(path)
+    except OSError as error:
+        if os.path.basename(path) != path or not os.path.exists(path):
+            raise _explained(error) from None
+    return load(os.path.abspath(path))
+
+
+def _open(path):
+    try:
+        return ctypes.PyDLL(path)
     except OSError as error:
         if "undefined symbol: TfLite" not in str(error) or support("opaque") is None:
-            raise _explained(error) from None
-    try:
-        return loader(path)
-    except OSError as error:
-        raise _explained(error) from None
+            raise
+    return ctypes.PyDLL(path)
 
 
 def _explained(error):
