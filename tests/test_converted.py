@@ -1,13 +1,18 @@
-"""Models that TensorFlow's converter made (tests/converted/make.py): control flow, state, strings, recurrent layers."""
+"""Models that TensorFlow's converter made (tests/converted/make.py): control flow, state, strings, recurrent layers.
+
+`python -m tests.test_converted` stores the peer's outputs anew.
+"""
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pylite
+from tests import stored
 from tests.resources import peer
 
 FOLDER = Path(__file__).parent / "converted"
+STORED = FOLDER / "outputs.npz"
 RUNS = 4
 
 
@@ -83,21 +88,33 @@ def other(litert, path):
         return litert.Interpreter(str(path), experimental_op_resolver_type=kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
 
 
-@pytest.mark.parametrize("options", [{}, {"guard_bands": True}, {"num_threads": 2}])
-@pytest.mark.parametrize("name", INPUTS)
-def test_converted(name, options):
-    path, rng = FOLDER / f"{name}.tflite", np.random.default_rng(0)
-    theirs, ours = other(peer(), path), pylite.Interpreter(path, **options)
+def runs(interpreter, name):
+    """The outputs of all runs on drawn inputs, one after the other."""
+    rng, results = np.random.default_rng(0), []
     for _ in range(RUNS):
         drawn = {key: np.asarray(make(rng)) for key, make in INPUTS[name].items()}
-        names = [detail["name"].split(":")[0].split("_") for detail in ours.get_input_details()]
-        values = [next(value for key, value in drawn.items() if key in words) for words in names]
-        for got, want in zip(run(ours, values), run(theirs, values), strict=True):
-            assert got.dtype == want.dtype and got.shape == want.shape
-            if got.dtype.kind == "f":
-                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-            else:
-                np.testing.assert_array_equal(got, want)
+        names = [detail["name"].split(":")[0].split("_") for detail in interpreter.get_input_details()]
+        results += run(interpreter, [next(value for key, value in drawn.items() if key in words) for words in names])
+    return results
+
+
+@pytest.mark.parametrize("source", ["stored", "peer"])
+@pytest.mark.parametrize("options", [{}, {"guard_bands": True}, {"num_threads": 2}])
+@pytest.mark.parametrize("name", INPUTS)
+def test_converted(name, options, source):
+    path = FOLDER / f"{name}.tflite"
+    wanted = stored.load(STORED)[name] if source == "stored" else runs(other(peer(), path), name)
+    for got, want in zip(runs(pylite.Interpreter(path, **options), name), wanted, strict=True):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        if got.dtype.kind == "f":
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+
+def store():
+    """Store what the peer gives."""
+    stored.save(STORED, {name: runs(other(peer(), FOLDER / f"{name}.tflite"), name) for name in INPUTS})
 
 
 def test_every_model_is_run():
@@ -119,3 +136,7 @@ def test_signatures_of_one_variable():
 def test_tables(name, x, found):
     results = pylite.Interpreter(FOLDER / f"{name}.tflite").get_signature_runner("find")(x=x)
     assert results["found"].tolist() == found and results["size"] == 3
+
+
+if __name__ == "__main__":
+    store()

@@ -1,11 +1,19 @@
-"""Random graphs whose shapes depend on data, with branches and loops, run over and over on changing inputs."""
+"""Random graphs whose shapes depend on data, with branches and loops, run over and over on changing inputs.
+
+`python -m tests.test_random_graphs` stores the peer's outputs anew.
+"""
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import pylite
 from pylite.schema.builder import ModelBuilder
+from tests import stored
 from tests.resources import peer
 
+STORED = Path(__file__).with_name("random_graphs.npz")
+SEEDS, TURNS = 40, 3
 OPTIONS = [{}, {"guard_bands": True}, {"num_threads": 2},
            {"experimental_preserve_all_tensors": True,
             "experimental_op_resolver_type": pylite.OpResolverType.BUILTIN_REF}]
@@ -123,17 +131,43 @@ def run(interpreter, x, k):
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_graph(seed):
-    litert, rng = peer(), np.random.default_rng(seed)
+def draw(rng):
+    """A model, and some pairs of inputs."""
     model = Drawn(rng).m.build()
-    inputs = [(rng.integers(-3, 4, (rng.integers(1, 5), 3)).astype(np.float32), rng.integers(1, 3, 1).astype(np.int32))
-              for _ in range(3)]
-    kinds = litert.OpResolverType
-    wanted = [run(litert.Interpreter(model_content=model, experimental_op_resolver_type=kinds.BUILTIN_REF), *given)
-              for given in inputs]
+    return model, [(rng.integers(-3, 4, (rng.integers(1, 5), 3)).astype(np.float32),
+                    rng.integers(1, 3, 1).astype(np.int32)) for _ in range(TURNS)]
+
+
+def theirs(model, inputs):
+    """The peer's outputs for each pair of inputs, each from a new interpreter."""
+    litert = peer()
+    kind = litert.OpResolverType.BUILTIN_REF
+    return [run(litert.Interpreter(model_content=model, experimental_op_resolver_type=kind), *given)
+            for given in inputs]
+
+
+@pytest.mark.parametrize("source", ["stored", "peer"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_graph(seed, source):
+    rng = np.random.default_rng(seed)
+    model, inputs = draw(rng)
+    wanted = theirs(model, inputs) if source == "peer" else [
+        stored.load(STORED)[f"{seed}/{turn}"] for turn in range(TURNS)]
     interpreter = pylite.Interpreter(model_content=model, **OPTIONS[seed % len(OPTIONS)])
-    for turn in rng.integers(0, 3, 8):
+    for turn in rng.integers(0, TURNS, 8):
         for got, want in zip(run(interpreter, *inputs[turn]), wanted[turn], strict=True):
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def store():
+    """Store what the peer gives."""
+    found = {}
+    for seed in range(SEEDS):
+        found |= {f"{seed}/{turn}": outputs for turn, outputs in enumerate(
+            theirs(*draw(np.random.default_rng(seed))))}
+    stored.save(STORED, found)
+
+
+if __name__ == "__main__":
+    store()

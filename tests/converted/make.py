@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np
 import tensorflow as tf
 
 HERE = Path(__file__).parent
@@ -178,6 +179,19 @@ def lstm_dynamic():
             optimizations=[tf.lite.Optimize.DEFAULT])
 
 
+def _integer(name, *layers, activations):
+    """Integers alone, calibrated on noise."""
+    rng = np.random.default_rng(0)
+    _layers(name, *layers, optimizations=[tf.lite.Optimize.DEFAULT], target_spec=tf.lite.TargetSpec([activations]),
+            representative_dataset=lambda: ([rng.standard_normal((1, 7, 4)).astype("f4")] for _ in range(50)),
+            inference_input_type=tf.int8, inference_output_type=tf.int8)
+
+
+def lstm_integer():
+    _integer("lstm_integer", tf.keras.layers.LSTM(5, return_sequences=True), tf.keras.layers.Dense(3),
+             activations=tf.lite.OpsSet.TFLITE_BUILTINS_INT8)
+
+
 def gru():
     _layers("gru", tf.keras.layers.GRU(5, return_sequences=True), tf.keras.layers.Dense(3))
 
@@ -190,7 +204,7 @@ def rnn():
     _layers("rnn", tf.keras.layers.SimpleRNN(5, return_sequences=True))
 
 
-MODELS |= {f.__name__: f for f in (counter, vocabulary, names, lstm, lstm_dynamic, gru, both_ways, rnn)}
+MODELS |= {f.__name__: f for f in (counter, vocabulary, names, lstm, lstm_dynamic, lstm_integer, gru, both_ways, rnn)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or MODELS:
