@@ -41,6 +41,10 @@ def boxes(rng):
     return np.concatenate([corner, corner + rng.random((8, 2))], 1).astype("f4")
 
 
+def integer_sequence(rng):
+    return rng.integers(-128, 128, (1, 7, 4)).astype("i1")
+
+
 def keys(rng):
     return rng.integers(0, 5, int(rng.integers(1, 6)))
 
@@ -59,7 +63,8 @@ INPUTS = {
     "suppressed": {"boxes": boxes, "scores": lambda rng: rng.random(8).astype("f4")},
     "words": {"x": text, "which": integers(0, 2, 2)}, "counter": {"x": floats(3)}, "vocabulary": {"x": text},
     "names": {"x": keys},
-} | {name: {"keras": sequence} for name in ("lstm", "lstm_dynamic", "gru", "both_ways", "rnn")}
+} | {name: {"keras": sequence} for name in ("lstm", "lstm_dynamic", "gru", "both_ways", "rnn")} | {
+    "lstm_integer": {"input": integer_sequence}}
 
 
 def run(interpreter, values):

@@ -87,45 +87,6 @@ def test_gelu(m, rng, dtype):
     return one_op(m, rng, "GELU", dtype, approximate=bool(rng.integers(2)))
 
 
-@differential("float32", "int8", "int16")
-def test_exp(m, rng, dtype):
-    return one_op(m, rng, "EXP", dtype)
-
-
-def _not_negative(rng, dtype, q):
-    """Values whose real number is not negative."""
-    x = values(rng, shape_of(rng), dtype)
-    return np.abs(x) if dtype == "float32" else np.maximum(x, x.dtype.type(q["zero_point"]))
-
-
-@differential("float32", "int8", "int16")
-def test_sqrt(m, rng, dtype):
-    q = mild_quantization(rng, dtype) if dtype != "float32" else None
-    return one_op(m, rng, "SQRT", dtype, x=_not_negative(rng, dtype, q), q=q)
-
-
-@differential("float32", "int8", "int16")
-def test_rsqrt(m, rng, dtype):
-    q = mild_quantization(rng, dtype) if dtype != "float32" else None
-    return one_op(m, rng, "RSQRT", dtype, x=_not_negative(rng, dtype, q), q=q)
-
-
-@differential("float32", "int8", "int16")
-def test_abs(m, rng, dtype):
-    q = mild_quantization(rng, dtype) if dtype != "float32" else None
-    return one_op(m, rng, "ABS", dtype, q=q, y_q=q if rng.random() < 0.4 else None)
-
-
-@differential("float32", "int8", "int16", "int32", "int64")
-def test_neg(m, rng, dtype):
-    x = values(rng, shape_of(rng), dtype)
-    xi, y = m.tensor("x", x.shape, dtype), m.tensor("y", x.shape, dtype)
-    m.operator("NEG", [xi], [y])
-    m.inputs([xi])
-    m.outputs([y])
-    return [x]
-
-
 @differential("float32", "int8", "uint8", count=30)
 def test_prelu(m, rng, dtype):
     x = values(rng, shape_of(rng, 4), dtype)
@@ -149,17 +110,6 @@ def test_prelu_of_int16(m, rng, dtype):
     ai = m.constant("alpha", alpha, **mild_quantization(rng, "int8"))
     y = m.tensor("y", x.shape, "int16", **(mild_quantization(rng, "int16")))
     m.operator("PRELU", [xi, ai], [y])
-    m.inputs([xi])
-    m.outputs([y])
-    return [x]
-
-
-@differential("int16")
-def test_abs_without_scales(m, rng, dtype):
-    x = values(rng, (100,), dtype)
-    x[0] = -32768
-    xi, y = m.tensor("x", x.shape, dtype), m.tensor("y", x.shape, dtype)
-    m.operator("ABS", [xi], [y], version=3)
     m.inputs([xi])
     m.outputs([y])
     return [x]
@@ -201,12 +151,6 @@ def test_float16_is_rounded_once(name):
     np.testing.assert_allclose(run(m, x).astype(np.float64), expected, rtol=2.0**-11 * 1.01, atol=2.0**-25 * 1.01)
 
 
-def test_abs_of_int32():
-    m = ModelBuilder()
-    x, = one_op(m, np.random.default_rng(0), "ABS", "int32", x=np.array([-(2**31), -5, 0, 7], np.int32), version=5)
-    assert run(m, x).tolist() == [-(2**31), 5, 0, 7]
-
-
 # Below -9 the reference takes exp(x) for LOGISTIC.
 EXACT = {"LOGISTIC": lambda x: np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x))), "TANH": np.tanh,
          "EXP": np.exp, "SQRT": np.sqrt}
@@ -232,15 +176,3 @@ def test_infinities_and_nan(name, expected):
     m = ModelBuilder()
     one_op(m, np.random.default_rng(0), name, "float32", x=x)
     np.testing.assert_allclose(run(m, x), np.array(expected, np.float32), rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["SQRT", "RSQRT"])
-@pytest.mark.parametrize("dtype", ["int8", "int16"])
-def test_no_root_of_what_is_negative(name, dtype):
-    if (name, dtype) == ("RSQRT", "int16"):
-        pytest.skip("int16 RSQRT is a table, which gives its largest value there")
-    m = ModelBuilder()
-    x, = one_op(m, np.random.default_rng(0), name, dtype, x=np.array([3, -1], dtype), q={"scale": 0.1},
-                y_q={"scale": 0.1})
-    with pytest.raises(RuntimeError, match=f"{name}.*below zero"):
-        run(m, x)

@@ -1,0 +1,53 @@
+"""What convolutions and matrix products share: checks of scales, multipliers, ranges."""
+import numpy as np
+import pytest
+
+from pylite import Interpreter
+from pylite.ops import products
+from pylite.schema.builder import ModelBuilder
+
+
+def product(w_scale=0.1, axis=0, bias_scale=None, dtype="int8", w_zero=0):
+    """An interpreter of FULLY_CONNECTED with 4 columns of depth 3."""
+    m, b = ModelBuilder(), -1
+    x = m.tensor("x", (2, 3), dtype, 0.5, 0)
+    w = m.constant("w", np.ones((4, 3), dtype), w_scale, w_zero, axis)
+    if bias_scale is not None:
+        b = m.constant("b", np.ones(4, np.int32), bias_scale)
+    y = m.tensor("y", (2, 4), dtype, 1.0, 0)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return Interpreter(model_content=m.build())
+
+
+def test_one_scale_or_one_for_each_column():
+    product().allocate_tensors()
+    product(np.full(4, 0.1)).allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"tensor 'w'.*has 3 scales for 4 output channels"):
+        product(np.full(3, 0.1), axis=1).allocate_tensors()
+
+
+def test_the_bias_counts_in_units_of_the_products():
+    product(bias_scale=0.05).allocate_tensors()
+    with pytest.raises(RuntimeError, match=r"tensor 'b'.*its scale is"):
+        product(bias_scale=0.5).allocate_tensors()
+
+
+def test_scales_that_vary():
+    assert not products.varied(np.array([0.5, 0.5]))
+    assert products.varied(np.array([0.5, 0.25]))
+    assert not products.varied(np.array([0.5]))
+
+
+def test_one_for_each_channel():
+    scales = np.array([0.5], np.float32)
+    assert products.per_channel(scales, 3).tolist() == [0.5] * 3
+    assert products.per_channel(np.arange(3), 3).tolist() == [0, 1, 2]
+    m, e = products.repeated(5, -2, 3)
+    assert m.tolist() == [5] * 3 and e.tolist() == [-2] * 3 and m.dtype == np.int32
+
+
+def test_a_bias_in_64_bits():
+    assert products.wide(None) is None
+    assert products.wide(np.ones(2, np.int32)).dtype == np.int64

@@ -1,0 +1,81 @@
+"""SVDF layers of floats, with integer weights, and of integers."""
+import numpy as np
+import pytest
+
+from pylite.model import Model
+from pylite.quantization import mbqm32, quantize_multiplier
+from tests.oneop import differential
+from tests.ops.layers import FLOAT, Operands, check_reset, sizes
+
+
+@differential(*FLOAT, count=20, runs=3)
+def test_svdf(m, rng, kind):
+    _, rows, depth, units = sizes(rng)
+    rank, steps = int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    add = Operands(m, rng, kind)
+    x, y = m.tensor("x", (rows, depth)), m.tensor("y", (rows, units))
+    bias = add.vector(units) if rng.random() < 0.7 else -1
+    m.operator("SVDF", [x, add.weights(units * rank, depth), add.weights(units * rank, steps), bias,
+                        add.state(rows, units * rank * steps)], [y], rank=rank,
+               fused_activation_function=str(rng.choice(["NONE", "RELU", "TANH"])),
+               asymmetric_quantize_inputs="asymmetric" in kind)
+    m.inputs([x])
+    m.outputs([y])
+    return [rng.standard_normal((rows, depth)).astype(np.float32)]
+
+
+def integer_svdf(m, rng, low, state):
+    """A layer with time weights of at least `low` and a `state` of these fields."""
+    _, rows, depth, units = sizes(rng)
+    rank, steps = int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    scale = {word: float(rng.random() * 0.01 + 1e-3) for word in ("x", "w", "time", "memory", "y")}
+    kind = np.dtype(state["dtype"])
+    finer = 100 if kind.itemsize == 2 else 1
+    x = m.tensor("x", (rows, depth), "int8", scale["x"], int(rng.integers(-128, 128)))
+    y = m.tensor("y", (rows, units), "int8", scale["y"], int(rng.integers(-128, 128)))
+    w = m.constant("w", rng.integers(-127, 128, (units * rank, depth)).astype(np.int8), scale["w"])
+    time = m.constant("time", rng.integers(low, -low, (units * rank, steps)).astype(kind), scale["time"] / finer)
+    bias = m.constant("bias", rng.integers(-10000, 10000, units).astype(np.int32), 1e-4) if rng.random() < 0.7 else -1
+    memory = m.tensor("memory", (rows, units * rank * steps), scale=scale["memory"] / finer, variable=True, **state)
+    m.operator("SVDF", [x, w, time, bias, memory], [y], rank=rank, fused_activation_function="RELU")
+    m.inputs([x])
+    m.outputs([y])
+    return [rng.integers(-128, 128, (rows, depth)).astype(np.int8)]
+
+
+@differential("int8", count=30, runs=3)
+def test_integer_svdf(m, rng, kind):
+    return integer_svdf(m, rng, -32768, {"dtype": "int16"})
+
+
+def svdf_of_bytes(inputs, contents):
+    """Three runs of a layer whose state is int8, by the rules of TensorFlow Lite for Microcontrollers."""
+    model = Model(contents)
+    subgraph = model.graph.subgraphs[0]
+    operator = subgraph.operators[0]
+    x, w, time, bias, memory = [subgraph.tensors[i] if i >= 0 else None for i in operator.inputs]
+    y = subgraph.tensors[operator.outputs[0]]
+    (sx, zx), (sw, _), (st, _), (sm, zm), (sy, zy) = [
+        (float(t.quantization.scale[0]), int(t.quantization.zero_point[0])) for t in (x, w, time, memory, y)]
+    weights, steps = (model.constant(t).astype(np.int64) for t in (w, time))
+    rows, rank = x.shape[0], operator.options.rank
+    state, results = np.zeros((rows, *steps.shape), np.int64), []
+    for _ in range(3):
+        newest = mbqm32((inputs[0].astype(np.int64) - zx) @ weights.T, *quantize_multiplier(sx * sw / sm))
+        newest = (np.clip(newest, -128, 127) + zm).astype(np.int8).astype(np.int64) - zm
+        state = np.concatenate([state[:, :, 1:], newest[:, :, None]], 2)
+        sums = (state * steps).sum(2).reshape(rows, -1, rank).sum(2) + (0 if bias is None else model.constant(bias))
+        got = mbqm32(sums, *quantize_multiplier(sm * st / sy)) + zy
+        results.append(np.clip(got, -128, 127).astype(np.int8))
+    return results
+
+
+@differential("int8", count=20, runs=3, reference=svdf_of_bytes)
+def test_integer_svdf_of_bytes(m, rng, kind):
+    """The peer takes the bytes of time weights and state for int16 and reads and writes beyond them."""
+    return integer_svdf(m, rng, -127, {"dtype": "int8", "zero_point": int(rng.integers(-20, 20))})
+
+
+@pytest.mark.parametrize("test", [test_svdf, test_integer_svdf])
+def test_state_is_reset(test):
+    check_reset(test)

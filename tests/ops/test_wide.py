@@ -1,0 +1,61 @@
+"""Rows that take any type by way of int64 or float64, against numpy."""
+import itertools
+
+import numpy as np
+import pytest
+
+from pylite.binding import kernel_class
+from pylite.graph import NUMPY_DTYPES
+from pylite.ops import wide
+
+UNARY = {"abs": np.abs, "neg": np.negative, "sign": np.sign, "square": np.square, "floor": np.floor, "ceil": np.ceil,
+         "round": np.rint, "sin": np.sin, "cos": np.cos, "tanh": np.tanh}
+BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+          "less": np.less, "less_equal": np.less_equal, "equal": np.equal, "not_equal": np.not_equal,
+          "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "floor_div": np.floor_divide,
+          "floor_mod": np.mod}
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")     # uint64 is not compared or divided
+BITS = ("and", "or", "xor")
+
+
+def drawn(dtype, seed, n=300):
+    rng, kind = np.random.default_rng(seed), NUMPY_DTYPES[dtype]
+    if kind.kind == "f":
+        return (rng.standard_normal(n) * 20).astype(kind)
+    return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, n, kind, endpoint=True)
+
+
+def raw(array):
+    return array.view(np.uint8)
+
+
+@pytest.mark.parametrize(("dtype", "op"), [
+    *itertools.product(("float16", "float32", "float64"), UNARY),
+    *itertools.product(("int8", "int16", "int32", "int64"), ("abs", "neg", "sign", "square"))])
+def test_unary(dtype, op):
+    x = drawn(dtype, 1)
+    y, p = np.zeros_like(x), wide.pack("3i", wide.TYPES[dtype], wide.TYPES[dtype], wide.UNARY[op])
+    kernel_class("elementwise.Unary")("wide_unary", x.size, raw(x), raw(y), p).run()
+    want = UNARY[op](x.astype(np.float64) if x.dtype.kind == "f" else x).astype(x.dtype)
+    np.testing.assert_allclose(y, want, rtol=0 if x.dtype.kind != "f" else 2.0**-10 if dtype == "float16" else 1e-7)
+
+
+@pytest.mark.parametrize(("dtype", "op"), [
+    *itertools.product(INTEGERS, BINARY), *itertools.product(("float32", "float64"), [op for op in BINARY
+                                                                                     if op not in BITS]),
+    *(("uint64", op) for op in ("add", "sub", "mul", "maximum", "minimum", "equal", "not_equal", *BITS))])
+def test_binary(dtype, op):
+    a, b = drawn(dtype, 1), drawn(dtype, 2)
+    b[b == 0] = 1
+    with np.errstate(all="ignore"):
+        want = BINARY[op](a, b)
+    y = np.zeros(len(a), want.dtype)
+    p = wide.binary_parameters(op, dtype, "bool" if want.dtype == bool else dtype)
+    kernel_class("elementwise.Binary")("wide_binary", (len(a),), raw(a), (1,), raw(b), (1,), raw(y), p).run()
+    np.testing.assert_array_equal(y, want)
+
+
+def test_combining_takes_a_row_of_its_own_where_there_is_one():
+    assert wide.combining("add", "int32")[0] == "add_i32"
+    assert wide.combining("maximum", "float32")[0] == "maximum_f32"
+    assert wide.combining("add", "int8")[0] == "wide_binary"
