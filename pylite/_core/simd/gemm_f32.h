@@ -2,7 +2,7 @@
  *
  * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD,
  * STORE, SPLAT, MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which give the value where it is not a
- * number.  Every tile sums in the order of k, so results do not depend on its shape. */
+ * number; and BY_LANES where something does several steps of k at once.  Every tile sums in the order of k, so results do not depend on its shape. */
 #include "simd.h"
 
 /* The first n elements of a vector, which may be all or none. */
@@ -40,7 +40,11 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
-    for (ptrdiff_t k = 0; k < depth; k++, w += V * LANES) {
+    ptrdiff_t k = 0;
+#ifdef BY_LANES
+    BY_LANES
+#endif
+    for (; k < depth; k++, w += V * LANES) {
       VECTOR wv[NV];
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) wv[v] = LOAD(w + v * LANES);

@@ -1,126 +1,118 @@
-/* 8-bit and float matrix products and 8-bit depthwise convolutions for NEON, 32 and 64 bit: products of 16-bit lanes. */
-#include "simd.h"
-#include <arm_neon.h>
-#include <string.h>
+/* 8-bit and float matrix products and 8-bit depthwise convolutions for NEON, 32 and 64 bit.
+ *
+ * Products of bytes: those of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.
+ * Cores with one multiplier for vectors (Cortex-A72) do the additions beside the products, and get twice as much done
+ * as with products of 16-bit lanes; the others (Cortex-A53) as much.  Two products may not be summed in 16 bits: both
+ * can be 2^14. */
+#define NR 8
+enum { WIDE = 2, NARROW = 2 };
+#include "neon.h"
 
-#define FORCED static inline __attribute__((always_inline))
-#if defined(__aarch64__)
-enum { ROWS = 6 };
-#else
-enum { ROWS = 4 }; /* half as many registers */
-#endif
-enum { NR = 8 };
-
-/* Strips are int16. */
+/* ---- strips of bytes, for dotprod and i8mm as well ---- */
+/* Whole vectors are stored: what comes next overwrites what is too much. */
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
                      ptrdiff_t depth) {
-  const uint8x8_t mask = vdup_n_u8((uint8_t)flip);
-  for (int r = 0; r < rows; r++) {
-    int16_t *to = (int16_t *)strip + r * depth;
-    ptrdiff_t k = 0;
-    for (int s = 0; s < segments; s++, k += length) {
+  const uint8x16_t mask = vdupq_n_u8((uint8_t)flip);
+  uint8_t *to = strip;
+  for (int r = 0; r < rows; r++, to += depth) {
+    uint8_t *d = to;
+    for (int s = 0; s < segments; s++, d += length) {
       const uint8_t *from = *src++;
       ptrdiff_t i = 0;
-      for (; i + 8 <= length; i += 8)
-        vst1q_s16(to + k + i, vmovl_s8(vreinterpret_s8_u8(veor_u8(vld1_u8(from + i), mask))));
-      for (; i < length; i++) to[k + i] = (int8_t)(from[i] ^ flip);
+      for (; i + 16 <= length; i += 16) vst1q_u8(d + i, veorq_u8(vld1q_u8(from + i), mask));
+      for (; i + 4 <= length; i += 4) {
+        uint32_t four;
+        memcpy(&four, from + i, 4);
+        four ^= 0x01010101u * (uint32_t)flip;
+        memcpy(d + i, &four, 4);
+      }
+      for (; i < length; i++) d[i] = from[i] ^ (uint8_t)flip;
     }
-    for (; k < depth; k++) to[k] = 0;
+    for (; d < to + depth; d++) *d = 0;
   }
 }
 
-/* MBQM32 of 4 accumulators: the rounding shift rounds halves up, so negatives are lowered by one before. */
-FORCED int32x4_t requantize(int32x4_t acc, const pl_columns *q, ptrdiff_t j) {
-  if (q->left) acc = vshlq_s32(acc, vld1q_s32(q->left + j));
-  int32x4_t v = vqrdmulhq_s32(acc, vld1q_s32(q->mult + j));
-  int32x4_t shift = vnegq_s32(vld1q_s32(q->right + j));
-  return vrshlq_s32(vqaddq_s32(v, vshrq_n_s32(vandq_s32(v, shift), 31)), shift);
-}
-
-FORCED void store8(uint8_t *y, int32x4_t v0, int32x4_t v1, const pl_columns *q, ptrdiff_t n) {
-  int16x8_t v = vcombine_s16(vqmovn_s32(v0), vqmovn_s32(v1));
-  v = vqaddq_s16(v, vdupq_n_s16((int16_t)q->zero_point));
-  int8x8_t b = vmax_s8(vmin_s8(vqmovn_s16(v), vdup_n_s8((int8_t)q->high)), vdup_n_s8((int8_t)q->low));
-  uint8x8_t u = veor_u8(vreinterpret_u8_s8(b), vdup_n_u8((uint8_t)q->flip));
-  if (n >= 8) {
-    vst1_u8(y, u);
-  } else {
-    uint8_t buffer[8];
-    vst1_u8(buffer, u);
-    memcpy(y, buffer, n);
-  }
-}
-
-/* acc[r] += R rows of the strip times 8 columns; depth is a multiple of 4 */
-FORCED void multiply(int R, const pl_rows *shape, const int16_t *a, const int8_t *w, int32x4_t acc[ROWS][2]) {
-  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
-  for (int line = shape->lines; line > 0; line--, a += pitch)
-    for (ptrdiff_t k = 0; k < depth; k += 4, w += 4 * NR) {
-      int16x4_t x[ROWS];
-#pragma GCC unroll 8
-      for (int r = 0; r < R; r++) x[r] = vld1_s16(a + r * step + k);
-#define STEP(i) { \
-      int16x8_t wv = vmovl_s8(vld1_s8(w + i * NR)); \
-      _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) { \
-        acc[r][0] = vmlal_lane_s16(acc[r][0], vget_low_s16(wv), x[r], i); \
-        acc[r][1] = vmlal_lane_s16(acc[r][1], vget_high_s16(wv), x[r], i); \
-      } }
-      STEP(0) STEP(1) STEP(2) STEP(3)
-#undef STEP
+static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+  for (int r = 0; r < rows; r++) {
+    const int8_t *a = (const int8_t *)strip + r * shape->step;
+    int32x4_t total = vdupq_n_s32(0);
+    int32_t sum = 0;
+    for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
+      ptrdiff_t k = 0;
+      for (; k + 16 <= length; k += 16) total = vpadalq_s16(total, vpaddlq_s8(vld1q_s8(a + k)));
+      for (; k < length; k++) sum += a[k];
     }
+    const int64x2_t two = vpaddlq_s32(total);
+    sums[r] = sum + (int32_t)(vgetq_lane_s64(two, 0) + vgetq_lane_s64(two, 1));
+  }
 }
 
-FORCED void tile_q8(int R, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, const int32_t *row,
-                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  int32x4_t acc[ROWS][2];
-  const pl_columns own = *q; /* y may not be taken to overlap it */
-#pragma GCC unroll 8
-  for (int r = 0; r < R; r++) {
-    int32x4_t term = vdupq_n_s32(row ? row[r] : 0);
-    acc[r][0] = vaddq_s32(vld1q_s32(q->bias + j), term);
-    acc[r][1] = vaddq_s32(vld1q_s32(q->bias + j + 4), term);
-  }
-  multiply(R, shape, a, w, acc);
-#pragma GCC unroll 8
+/* ---- 8-bit products ---- */
+FORCED int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+#if defined(__aarch64__)
+  return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
+#else
+#define HALVES(v) vadd_s32(vget_low_s32(v), vget_high_s32(v))
+  return vcombine_s32(vpadd_s32(HALVES(a), HALVES(b)), vpadd_s32(HALVES(c), HALVES(d)));
+#undef HALVES
+#endif
+}
+
+/* Columns c0 .. c0 + C.  In the order in which cores without renaming do it best: sums of a pair of
+ * columns are made beside the products of the next pair, those of the last beside the loads of what follows. */
+FORCED void columns(int R, int c0, int C, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                    int32x4_t acc[NARROW][4]) {
+  int32x4_t lanes[NARROW][8]; /* each column's own, yet to be added */
+  const ptrdiff_t depth = shape->depth, second = rows > 1 ? shape->step : 0;
+  int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) last[i] = vdupq_n_s16(0);
+#pragma GCC unroll 2
   for (int r = 0; r < R; r++)
-    store8(y + r * ldy, requantize(acc[r][0], &own, j), requantize(acc[r][1], &own, j + 4), &own, n);
-}
-
-FORCED void tile_s32(int R, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, int32_t *y, ptrdiff_t ldy) {
-  int32x4_t acc[ROWS][2];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = vdupq_n_s32(0);
-  multiply(R, shape, a, w, acc);
-  for (int r = 0; r < R; r++) {
-    int32_t sums[NR];
-    vst1q_s32(sums, acc[r][0]);
-    vst1q_s32(sums + 4, acc[r][1]);
-    for (int i = 0; i < n; i++) y[r * ldy + i] += sums[i];
+    for (int c = 0; c < C; c++) lanes[r][c] = vdupq_n_s32(0);
+#define ADD(pair, i) \
+  { \
+    int32x4_t *sum = &lanes[(i) % R][2 * (pair) + (i) / R]; \
+    *sum = vpadalq_s16(*sum, product[(pair) % 2][i]); \
   }
+  w += 8 * c0;
+  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
+    for (ptrdiff_t k = 0; k < depth; k += 8, w += 8 * NR) {
+      const int8x8_t x[2] = {vld1_s8(a + k), R == 2 ? vld1_s8(a + second + k) : vld1_s8(a + k)};
+      int8x8_t wv[2] = {vld1_s8(w), vld1_s8(w + 8)};
+#pragma GCC unroll 4
+      for (int i = 0; i < 2 * R; i++) ADD(C / 2 - 1, i)
+#pragma GCC unroll 4
+      for (int pair = 0; pair < C / 2; pair++) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 2 * R; i++) {
+          product[pair % 2][i] = vmull_s8(x[i % R], wv[i / R]);
+          if (i % R == R - 1 && pair < C / 2 - 1) wv[i / R] = vld1_s8(w + 16 * (pair + 1) + 8 * (i / R));
+          if (pair) ADD(pair - 1, i)
+        }
+      }
+    }
+#pragma GCC unroll 4
+  for (int i = 0; i < 2 * R; i++) ADD(C / 2 - 1, i)
+#undef ADD
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int c = 0; c < C; c += 4)
+      acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
-
-#define PARTS(TILE) \
-  for (int r = 0; r < rows;) { \
-    const int left = rows - r; \
-    const int16_t *part = (const int16_t *)strip + r * shape->step; \
-    if (left >= ROWS) { TILE(ROWS); r += ROWS; } \
-    else if (left >= 2) { TILE(2); r += 2; } \
-    else { TILE(1); r++; } \
-  }
-
-static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
-                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-#define TILE(R) tile_q8(R, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
-  PARTS(TILE)
-#undef TILE
+FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                     int32x4_t acc[NARROW][4]) {
+  (void)V;
+#if defined(__aarch64__)
+  columns(R, 0, 8, rows, shape, a, w, acc);
+#else /* half as many registers */
+  columns(R, 0, 4, rows, shape, a, w, acc);
+  columns(R, 4, 4, rows, shape, a, w, acc);
+#endif
 }
-
-static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
-                     ptrdiff_t lda) {
-#define TILE(R) tile_s32(R, n, shape, part, panel, acc + r * lda, lda)
-  PARTS(TILE)
-#undef TILE
-}
+#include "gemm_neon.h"
 
 /* ---- depthwise: blocks of 8 channels, weights of 16 bits (less their zero point) ---- */
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
@@ -128,7 +120,8 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const int taps = g->fh * g->fw;
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
   const uint8x8_t mask = vdup_n_u8((uint8_t)flip);
-  const pl_columns own = *q;
+  const pl_columns own = *q; /* y may not be taken to overlap it */
+  const ends e = ends_of(q);
   uint8_t buffer[8] = {0};
   (void)w_zero;
   for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
@@ -143,7 +136,10 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
         acc0 = vmlal_s16(acc0, vget_low_s16(x), vget_low_s16(wv));
         acc1 = vmlal_s16(acc1, vget_high_s16(x), vget_high_s16(wv));
       }
-      store8(y + c, requantize(acc0, &own, j), requantize(acc1, &own, j + 4), &own, g->c);
+      const scaling c0 = scaling_of(&own, j), c1 = scaling_of(&own, j + 4);
+      acc0 = own.left ? requantize_any(acc0, &c0, own.left + j) : requantize(acc0, &c0);
+      acc1 = own.left ? requantize_any(acc1, &c1, own.left + j + 4) : requantize(acc1, &c1);
+      store(y + c, narrow(acc0, acc1, &e), g->c);
     }
   }
 }
@@ -159,6 +155,21 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #define ADD vaddq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
+/* A vector of each row at a time, whose lanes are taken one after the other. */
+#define LANE(i) \
+  { \
+    const VECTOR w0 = LOAD(w + (i) * V * LANES), w1 = V == 2 ? LOAD(w + ((i) * V + 1) * LANES) : w0; \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) { \
+      acc[r][0] = vfmaq_laneq_f32(acc[r][0], w0, x[r], i); \
+      if (V == 2) acc[r][1] = vfmaq_laneq_f32(acc[r][1], w1, x[r], i); \
+    } \
+  }
+#define BY_LANES \
+  for (; k + LANES <= depth; k += LANES, w += LANES * V * LANES) { \
+    VECTOR x[MR]; \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) x[r] = LOAD(base[r / 3] + r % 3 * step + k); \
+    LANE(0) LANE(1) LANE(2) LANE(3) \
+  }
 #include "gemm_f32.h"
 #include "depthwise_f32.h"
 #endif
@@ -166,10 +177,11 @@ enum { LANES = 4, MR = 8, NV = 2 };
 void pl_fill_gemm_neon(pl_slots *s);
 void pl_fill_gemm_neon(pl_slots *s) {
   s->strip_q8 = strip_q8;
+  s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){ROWS, NR, NR, 1, 4, 2, 0, NULL, 0};
+  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0};
   s->dw8 = (pl_tile){1, NR, NR, 1, 1, 2, 0, NULL, 0};
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;

@@ -30,12 +30,17 @@ static void hand_avx512vnni(pl_slots *s) {
   pl_fill_f32_avx512vnni(s);
 }
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
+#include <sys/auxv.h>
 void pl_fill_gemm_neon(pl_slots *s);
+void pl_fill_gemm_dotprod(pl_slots *s);
+void pl_fill_gemm_i8mm(pl_slots *s);
 void pl_rows_neon(pl_slots *s);
 #if defined(__aarch64__)
 #define has_neon always
+/* HWCAP_ASIMDDP; HWCAP2_I8MM: headers may be older */
+static int has_dotprod(void) { return (getauxval(AT_HWCAP) & (1UL << 20)) != 0; }
+static int has_i8mm(void) { return has_dotprod() && (getauxval(AT_HWCAP2) & (1UL << 13)) != 0; }
 #else
-#include <sys/auxv.h>
 static int has_neon(void) { return (getauxval(AT_HWCAP) & (1UL << 12)) != 0; }
 #endif
 #endif
@@ -47,6 +52,12 @@ const pl_isa pl_ladder[] = {
   {"avx512vnni", has_avx512vnni, pl_rows_avx512vnni, hand_avx512vnni},
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
   {"neon", has_neon, pl_rows_neon, pl_fill_gemm_neon},
+#if defined(PL_HAVE_DOTPROD)
+  {"dotprod", has_dotprod, pl_rows_neon, pl_fill_gemm_dotprod},
+#endif
+#if defined(PL_HAVE_I8MM)
+  {"i8mm", has_i8mm, pl_rows_neon, pl_fill_gemm_i8mm},
+#endif
 #endif
   {NULL, NULL, NULL, NULL}};
 

@@ -1,0 +1,53 @@
+/* 8-bit matrix products for dotprod: four products in each lane of four columns. */
+#define NR 16
+enum { WIDE = 4, NARROW = 8 };
+#include "neon.h"
+
+FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                     int32x4_t acc[NARROW][4]) {
+  const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
+  const int8_t *x[NARROW];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) {
+    x[r] = a + (r < rows ? r : rows - 1) * shape->step;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) acc[r][v] = vdupq_n_s32(0);
+  }
+  for (int line = shape->lines; line > 0; line--) {
+    ptrdiff_t k = 0;
+    for (; k + 16 <= depth; k += 16) {
+      int8x16_t xv[NARROW];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) xv[r] = vld1q_s8(x[r] + k);
+#define STEP(i) \
+  _Pragma("GCC unroll 4") for (int v = 0; v < V; v++, w += 16) { \
+    const int8x16_t wv = vld1q_s8(w); \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) acc[r][v] = vdotq_laneq_s32(acc[r][v], wv, xv[r], i); \
+  }
+      STEP(0) STEP(1) STEP(2) STEP(3)
+#undef STEP
+    }
+    for (; k < depth; k += 4) {
+      int8x16_t xv[NARROW];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) xv[r] = vreinterpretq_s8_s32(vld1q_dup_s32((const int32_t *)(x[r] + k)));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++, w += 16) {
+        const int8x16_t wv = vld1q_s8(w);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) acc[r][v] = vdotq_s32(acc[r][v], wv, xv[r]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) x[r] += pitch;
+  }
+}
+
+#include "gemm_neon.h"
+
+void pl_fill_gemm_dotprod(pl_slots *s);
+void pl_fill_gemm_dotprod(pl_slots *s) {
+  s->gemm_q8 = gemm_q8;
+  s->gemm_s32 = gemm_s32;
+  s->q8 = (pl_tile){NARROW, NR, 8, 4, 4, 1, 0, NULL, 0};
+}

@@ -1,0 +1,83 @@
+/* 8-bit matrix products for i8mm: two rows by two columns, eight deep, at once. */
+#define NR 16
+enum { WIDE = 4, NARROW = 8 };
+#include "neon.h"
+
+/* A single row has nothing to be paired with: lanes of a vector are halves of two columns' sums. */
+FORCED void product_row(int V, const pl_rows *shape, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
+  int32x4_t half[8];
+#pragma GCC unroll 8
+  for (int c = 0; c < 2 * V; c++) half[c] = vdupq_n_s32(0);
+  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
+    for (ptrdiff_t k = 0; k < shape->depth; k += 8) {
+      const int8x16_t x = vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(a + k)));
+#pragma GCC unroll 8
+      for (int c = 0; c < 2 * V; c++, w += 16) half[c] = vdotq_s32(half[c], vld1q_s8(w), x);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) acc[v] = vpaddq_s32(half[2 * v], half[2 * v + 1]);
+}
+
+/* gcc 12 copies a register for some uses of the intrinsic. */
+#define DOT2(acc, x, w) __asm__("smmla %0.4s, %1.16b, %2.16b" : "+w"(acc) : "w"(x), "w"(w))
+#define MULTIPLY(x, w) \
+  _Pragma("GCC unroll 8") for (int c = 0; c < 2 * V; c++, w += 16) { \
+    const int8x16_t wv = vld1q_s8(w); \
+    _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
+  }
+FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                     int32x4_t acc[NARROW][4]) {
+  const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
+  const int8_t *x[NARROW];
+  int32x4_t block[NARROW / 2][8]; /* two rows by two columns each */
+  if (R == 1) {
+    product_row(V, shape, a, w, acc[0]);
+    return;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) x[r] = a + (r < rows ? r : rows - 1) * shape->step;
+#pragma GCC unroll 4
+  for (int p = 0; p < R / 2; p++)
+#pragma GCC unroll 8
+    for (int c = 0; c < 2 * V; c++) block[p][c] = vdupq_n_s32(0);
+  for (int line = shape->lines; line > 0; line--) {
+    ptrdiff_t k = 0;
+    for (; k + 16 <= depth; k += 16) {
+      int8x16_t first[NARROW / 2], second[NARROW / 2];
+#pragma GCC unroll 4
+      for (int p = 0; p < R / 2; p++) {
+        const int64x2_t x0 = vreinterpretq_s64_s8(vld1q_s8(x[2 * p] + k));
+        const int64x2_t x1 = vreinterpretq_s64_s8(vld1q_s8(x[2 * p + 1] + k));
+        first[p] = vreinterpretq_s8_s64(vzip1q_s64(x0, x1));
+        second[p] = vreinterpretq_s8_s64(vzip2q_s64(x0, x1));
+      }
+      MULTIPLY(first, w)
+      MULTIPLY(second, w)
+    }
+    if (k < depth) {
+      int8x16_t last[NARROW / 2];
+#pragma GCC unroll 4
+      for (int p = 0; p < R / 2; p++) last[p] = vcombine_s8(vld1_s8(x[2 * p] + k), vld1_s8(x[2 * p + 1] + k));
+      MULTIPLY(last, w)
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) x[r] += pitch;
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < R / 2; p++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) {
+      const int64x2_t left = vreinterpretq_s64_s32(block[p][2 * v]), right = vreinterpretq_s64_s32(block[p][2 * v + 1]);
+      acc[2 * p][v] = vreinterpretq_s32_s64(vzip1q_s64(left, right));
+      acc[2 * p + 1][v] = vreinterpretq_s32_s64(vzip2q_s64(left, right));
+    }
+}
+
+#include "gemm_neon.h"
+
+void pl_fill_gemm_i8mm(pl_slots *s);
+void pl_fill_gemm_i8mm(pl_slots *s) {
+  s->gemm_q8 = gemm_q8;
+  s->gemm_s32 = gemm_s32;
+  s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0};
+}

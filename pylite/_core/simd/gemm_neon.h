@@ -1,0 +1,94 @@
+/* The slots of 8-bit matrix products for NEON, dotprod and i8mm, whose strips are int8.
+ *
+ * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with 16 columns and with
+ * 8) and
+ *   products(R, V, rows, shape, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
+ *   vector v of V columns. */
+FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  int32x4_t acc[NARROW][4];
+  products(R, V, rows, shape, a, w, acc);
+  if (row)
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      const int32x4_t term = vdupq_n_s32(row[r < rows ? r : 0]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], term);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const scaling c = scaling_of(q, j + 4 * v);
+    const int32x4_t bias = vld1q_s32(q->bias + j + 4 * v);
+    if (__builtin_expect(q->left != NULL, 0)) {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) acc[r][v] = requantize_any(vaddq_s32(acc[r][v], bias), &c, q->left + j + 4 * v);
+    } else {
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) acc[r][v] = requantize(vaddq_s32(acc[r][v], bias), &c);
+    }
+  }
+  const ends e = ends_of(q);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+    if (r < rows) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; v += 2) store(y + r * ldy + 4 * v, narrow(acc[r][v], acc[r][v + 1], &e), n - 4 * v);
+    }
+}
+
+FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w, int32_t *y,
+                     ptrdiff_t ldy) {
+  int32x4_t acc[NARROW][4];
+  products(R, V, rows, shape, a, w, acc);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+    if (r < rows) {
+      if (n == 4 * V) {
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) {
+          int32_t *to = y + r * ldy + 4 * v;
+          vst1q_s32(to, vaddq_s32(vld1q_s32(to), acc[r][v]));
+        }
+      } else {
+        int32_t sums[16] = {0};
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) vst1q_s32(sums + 4 * v, acc[r][v]);
+        for (int i = 0; i < n && i < 4 * V; i++) y[r * ldy + i] += sums[i];
+      }
+    }
+}
+
+#define PARTS(TILE, most, V) \
+  for (int r = 0; r < rows;) { \
+    const int left = rows - r; \
+    const int8_t *part = (const int8_t *)strip + r * shape->step; \
+    if (left == 1) { TILE(1, V); r++; } \
+    else { TILE(most, V); r += most; } \
+  }
+#define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
+
+#define Q8_ARGUMENTS \
+  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
+    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
+#define S32_ARGUMENTS \
+  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda
+#if NR == 16 /* a function for each width: gcc keeps the accumulators in registers */
+static __attribute__((noinline)) void q8_wide(Q8_ARGUMENTS) { PARTS(Q8, WIDE, 4) }
+static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
+#define IF_WIDE(call) \
+  if (n > 8) { \
+    call; \
+    return; \
+  }
+#else
+#define IF_WIDE(call)
+#endif
+static void gemm_q8(Q8_ARGUMENTS) {
+  IF_WIDE(q8_wide(rows, n, shape, strip, panel, row, q, j, y, ldy))
+  PARTS(Q8, NARROW, 2)
+}
+static void gemm_s32(S32_ARGUMENTS) {
+  IF_WIDE(s32_wide(rows, n, shape, strip, panel, acc, lda))
+  PARTS(S32, NARROW, 2)
+}
