@@ -1,0 +1,230 @@
+"""How checks are made, run and timed; see the package."""
+import time
+
+import numpy as np
+
+from tests.checkasm.slots import RUNGS, SLOTS
+
+GUARD = 64
+CHECKS = {}
+
+
+def check(*slots, rounds=12):
+    """Register a check for these slots; `rounds`: how often it is asked for calls."""
+    def register(function):
+        for slot in slots:
+            assert slot in SLOTS and slot not in CHECKS, slot
+            CHECKS[slot] = function, rounds
+        return function
+    return register
+
+
+class In:
+    def __init__(self, array):
+        self.array = np.ascontiguousarray(array)
+
+
+class InOut(In):
+    pass
+
+
+class Out(In):
+    def __init__(self, shape, dtype):
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.array = np.full(size, 0x5A, np.uint8).view(dtype).reshape(shape)
+
+
+class At:
+    """`offset` bytes into another argument."""
+
+    def __init__(self, argument, offset=0):
+        self.argument, self.offset = argument, offset
+
+
+class Pointers:
+    """An array of pointers to arrays, or to nothing where one is None."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+
+
+class Struct:
+    """A structure of the headers; arrays and Pointers among its members lie between guard bytes, too."""
+
+    def __init__(self, kind, **members):
+        self.kind, self.members = kind, members
+
+
+class Call:
+    """arguments: numbers, In, Out, InOut, At, Pointers, Struct, or None (NULL)."""
+
+    def __init__(self, *arguments, expect=None, front=False, close=None, work=0, unit="elements"):
+        self.arguments, self.expect, self.front, self.close = arguments, expect, front, close
+        self.work, self.unit = work, unit
+
+
+class Draw:
+    """Random sizes and values; `slot` is what is checked, `rung` where."""
+
+    def __init__(self, slot, rung, rng, bench=False):
+        self.slot, self.rung, self.rng, self.bench = slot, rung, rng, bench
+
+    def size(self, most=300, bench=4096, least=0):
+        """Often small, often just beside a multiple of a vector."""
+        if self.bench:
+            return bench
+        kind = self.rng.integers(3)
+        n = self.rng.integers(least, 20) if kind == 0 else self.rng.integers(least, most + 1)
+        if kind == 1:
+            n = 16 * self.rng.integers(0, most // 16 + 1) + self.rng.integers(-1, 2)
+        return int(min(max(n, least), most))
+
+    def integer(self, low, high):
+        """low <= result <= high"""
+        return int(self.rng.integers(low, high + 1))
+
+    def choice(self, *values):
+        return values[self.rng.integers(len(values))]
+
+    def array(self, dtype, shape, low=None, high=None):
+        """Everything, or the two ends, or one of them alone."""
+        dtype = np.dtype(dtype)
+        if dtype.kind == "f":
+            return self.floats(dtype, shape)
+        info = np.iinfo(dtype)
+        low, high = info.min if low is None else low, info.max if high is None else high
+        kind = 3 if self.bench else self.rng.integers(6)
+        if kind < 2:
+            return np.full(shape, (low, high)[kind], dtype)
+        if kind == 2:
+            return self.rng.choice(np.array([low, high], dtype), shape)
+        return self.rng.integers(low, high, shape, dtype, endpoint=True)
+
+    def floats(self, dtype, shape):
+        """Numbers around one; sometimes also large ones, infinities and what is none."""
+        x = (self.rng.standard_normal(shape) * self.choice(1, 1, 10, 1000)).astype(dtype)
+        if not self.bench and self.rng.random() < 0.3:
+            odd = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e4, -1e4, 0.5, 1.5, 2.5, -0.5], dtype)
+            x = np.where(self.rng.random(shape) < 0.3, self.rng.choice(odd, shape), x).astype(dtype)
+        return x
+
+    def whole(self, shape, most=9):
+        """Floats whose sums are exact."""
+        return self.rng.integers(-most, most, shape, endpoint=True).astype(np.float32)
+
+    def multiplier(self):
+        return self.choice(2**30, 2**31 - 1, self.integer(2**30, 2**31 - 1), self.integer(2**30, 2**31 - 1))
+
+
+class Memory:
+    """A copy of an array between guard bytes, not aligned to anything but its elements."""
+
+    def __init__(self, array, fill, shift):
+        item = array.dtype.itemsize
+        raw = np.full(array.nbytes + 2 * GUARD + 64, fill, np.uint8)
+        start = GUARD + shift * item - raw.ctypes.data % item
+        self.raw, self.fill, self.start, self.end = raw, fill, start, start + array.nbytes
+        self.array = raw[start:self.end].view(array.dtype).reshape(array.shape)
+        self.array[...] = array
+        self.before = array
+
+    def check(self, name, read_only):
+        intact = (self.raw[:self.start] == self.fill).all() and (self.raw[self.end:] == self.fill).all()
+        assert intact, f"argument {name}: wrote out of bounds"
+        assert not read_only or self.array.tobytes() == self.before.tobytes(), f"argument {name}: wrote to an input"
+
+
+class Frame:
+    """The arguments of one call in memory: `values` for ctypes, `outputs` as they are now."""
+
+    def __init__(self, call, names, fill=0xA5, shift=0):
+        self.fill, self.shift, self.alive, self.outputs, memories = fill, shift, [], [], {}
+        self.values = []
+        for i, (a, name) in enumerate(zip(call.arguments, names, strict=True)):
+            if isinstance(a, In):
+                memories[i] = self.place(a.array, name, type(a) is In)
+                self.values.append(memories[i].array.ctypes.data)
+                if type(a) is not In:
+                    self.outputs.append(memories[i].array)
+            elif isinstance(a, At):
+                self.values.append(memories[a.argument].array.ctypes.data + a.offset)
+            else:
+                self.values.append(self.value(a, name))
+
+    def place(self, array, name, read_only=True):
+        memory = Memory(array, self.fill, self.shift)
+        self.alive.append((memory, name, read_only))
+        return memory
+
+    def value(self, a, name):
+        if isinstance(a, np.ndarray):
+            return self.place(a, name).array.ctypes.data
+        if isinstance(a, Pointers):
+            addresses = [0 if array is None else self.value(array, name) for array in a.arrays]
+            return self.value(np.array(addresses or [0], np.uintp), name)
+        if isinstance(a, Struct):
+            members = {key: self.value(member, f"{name}.{key}") for key, member in a.members.items()}
+            return self.place(np.frombuffer(bytes(a.kind(**members)), np.uintp), name).array.ctypes.data
+        return a
+
+    def check(self):
+        for memory, name, read_only in self.alive:
+            memory.check(name, read_only)
+
+
+def run(call, rung, slot, fill=0xA5, shift=0):
+    """What a rung's function writes."""
+    frame = Frame(call, SLOTS[slot].split(","), fill, shift)
+    getattr(RUNGS[rung], slot)(*frame.values)
+    frame.check()
+    return frame.outputs
+
+
+def compare(got, want, close):
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want)
+    elif got.dtype == np.float16 or close is not None:
+        scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0) if close == "scale" else 0
+        np.testing.assert_allclose(got, want, rtol=2e-3 if got.dtype == np.float16 else 2e-5,
+                                   atol=1e-5 * scale + 1e-30)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def examine(slot, rung, seed=0):
+    """Check one slot of one rung; AssertionError says what is wrong."""
+    made, rounds = CHECKS[slot]
+    for number in range(rounds):
+        draw = Draw(slot, RUNGS[rung], np.random.default_rng((seed, number)))
+        with np.errstate(all="ignore"):
+            for call in made(draw):
+                want = call.expect if call.expect is not None else run(call, "base", slot)
+                # what lies around the arguments must not matter, nor how they are aligned
+                for fill, shift in ((0xA5, 0), (0x7F, draw.integer(1, 3))):
+                    got = run(call, rung, slot, fill, shift)
+                    for g, w in zip(got, want, strict=True):
+                        compare(g[:w.size] if call.front else g, w, call.close)
+
+
+def best_time(function, values):
+    """Nanoseconds of a call, the smallest of many."""
+    best, times = float("inf"), 1
+    until = time.perf_counter() + 0.1
+    while time.perf_counter() < until:
+        start = time.perf_counter_ns()
+        for _ in range(times):
+            function(*values)
+        spent = time.perf_counter_ns() - start
+        best = min(best, spent / times)
+        if spent < 200_000:
+            times *= 2
+    return best
+
+
+def measure(slot, rung):
+    """(nanoseconds of a call of the size for timing, work, unit)"""
+    draw = Draw(slot, RUNGS[rung], np.random.default_rng(0), bench=True)
+    call = next(iter(CHECKS[slot][0](draw)))
+    frame = Frame(call, SLOTS[slot].split(","))
+    calling = best_time(RUNGS[rung].copy_runs, (0, 8, None, 0, None, 0))     # from Python
+    return max(best_time(getattr(RUNGS[rung], slot), frame.values) - calling, 1), call.work, call.unit

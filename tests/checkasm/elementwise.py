@@ -1,0 +1,216 @@
+"""Checks of the rows of one and of two operands."""
+import struct
+
+import numpy as np
+
+from pylite import quantization
+from pylite.ops.arithmetic import _estimate
+from tests.checkasm.core import At, Call, In, InOut, Out, check
+from tests.checkasm.slots import SLOTS
+
+F, H, B, S, I, L = np.float32, np.float16, np.uint8, np.int16, np.int32, np.int64
+
+
+def bytes_of(format, *values):
+    return np.frombuffer(struct.pack("=" + format, *values), np.uint8)
+
+
+def nothing(draw):
+    return bytes_of("i", 0)
+
+
+def float_range(draw):
+    return bytes_of("2f", *sorted(draw.rng.standard_normal(2) * 10))
+
+
+def int_range(draw):
+    low, high = draw.choice((-2**31, 2**31 - 1), (-100, 20000), (0, 6))
+    return bytes_of("2i", low, high)
+
+
+def long_range(draw):
+    low, high = draw.choice((-2**63, 2**63 - 1), (-100, 20000))
+    return bytes_of("2q", low, high)
+
+
+def ends(draw, bits):
+    return sorted((draw.integer(-2**(bits - 1), 2**(bits - 1) - 1), draw.integer(-2**(bits - 1), 2**(bits - 1) - 1)))
+
+
+def rescale(bits):
+    def make(draw):
+        return bytes_of("6i", draw.integer(-200, 200), draw.multiplier(), draw.integer(-31, 12),
+                        draw.integer(-128, 127), *ends(draw, bits))
+    return make
+
+
+def leaky(draw):
+    return bytes_of("7i", draw.integer(-300, 300), draw.multiplier(), draw.integer(-20, 3), draw.multiplier(),
+                    draw.integer(-20, 3), draw.choice(0, -1), draw.integer(-300, 300))
+
+
+def table(dtype, size, low=None, high=None):
+    return lambda draw: draw.rng.integers(np.iinfo(dtype).min if low is None else low,
+                                          (np.iinfo(dtype).max if high is None else high) + 1, size).astype(dtype)
+
+
+def sigmoid(draw):
+    head = np.array([draw.integer(1, 2**15), draw.integer(0, 15)], I)
+    return np.concatenate([head, np.sort(draw.rng.integers(0, 65536, 256)).astype(I)])
+
+
+def quantize(bits):
+    return lambda draw: bytes_of("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(-100, 100), *ends(draw, bits))
+
+
+def dequantize(draw):
+    return bytes_of("fi", draw.rng.random(), draw.integer(-128, 128))
+
+
+def wide(draw):
+    return bytes_of("3i", 2, 6, 0)      # CAST of int16 to int64
+
+
+FLOATS = ["leaky_relu", "logistic", "tanh", "exp", "elu", "hard_swish", "gelu", "gelu_tanh", "sqrt", "rsqrt", "abs",
+          "neg", "square", "floor", "ceil", "round", "log", "sin", "clamp"]
+HALVES = ["logistic", "tanh", "gelu", "gelu_tanh", "neg"]
+# name: x, y, parameters
+UNARY = {
+    **{f"{name}_f32": (F, F, nothing) for name in FLOATS},
+    "clamp_f32": (F, F, float_range),
+    "leaky_relu_f32": (F, F, lambda draw: bytes_of("f", 0.1)),
+    "sin_f32": (F, F, lambda draw: bytes_of("i", draw.integer(0, 1))),
+    **{f"{name}_f16": (H, H, nothing) for name in HALVES},
+    **{f"{name}_{suffix}": (dtype, dtype, nothing) for name in ("abs", "neg")
+       for suffix, dtype in (("i16", S), ("i32", I), ("i64", L)) if (name, suffix) != ("abs", "i64")},
+    "lut8": (B, B, table(B, 256)), "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)),
+    "logistic_i16": (S, S, sigmoid), "tanh_i16": (S, S, sigmoid),
+    "rescale_i16_i8": (S, B, rescale(8)), "rescale_i16_i16": (S, S, rescale(16)),
+    "rescale_i16_i32": (S, I, rescale(32)), "rescale_i32_i8": (I, B, rescale(8)),
+    "rescale_i32_i16": (I, S, rescale(16)), "rescale_abs_i16": (S, S, rescale(16)),
+    "leaky_relu_i16": (S, S, leaky),
+    "sqrt_i16": (S, S, lambda draw: bytes_of("2f2i", draw.rng.random() + 0.1, draw.rng.random() + 0.1, -32768, -99)),
+    "quantize_f32_i8": (F, B, quantize(8)), "quantize_f32_i16": (F, S, quantize(16)),
+    "dequantize_i8": (np.int8, F, dequantize), "dequantize_u8": (B, F, dequantize),
+    "dequantize_i16": (S, F, dequantize),
+    "cast_f32_u8": (F, B, nothing), "cast_f32_i8": (F, np.int8, nothing), "cast_f32_i32": (F, I, nothing),
+    "cast_i32_f32": (I, F, nothing), "cast_i32_i64": (I, L, nothing), "cast_i64_i32": (L, I, nothing),
+    "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
+    "wide_unary": (S, L, wide),
+    "finish_product_q": (L, np.int8, lambda draw: bytes_of("6i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5),
+                                                           draw.integer(-128, 127), *ends(draw, 8), 0)),
+    "fake_quant": (F, F, lambda draw: bytes_of("4f", -1, 1, 1 / 128, 128)),
+    "bucketize": (F, I, lambda draw: bytes_of("2i5f", 10, 5, -2, -1, 0, 0.5, 7)),
+}
+EXACT = {"abs", "neg", "floor", "ceil", "round", "square", "clamp", "sqrt", "leaky", "dequantize", "cast", "half",
+         "float"}
+
+
+def one_operand(name):
+    x_type, y_type, parameters = UNARY[name]
+    close = None if name.split("_")[0] in EXACT and "f16" not in name else "relative"
+
+    def calls(draw):
+        n = draw.size(700)
+        x, p = draw.array(x_type, n), parameters(draw)
+        yield Call(n, In(x), Out(n, y_type), In(p), close=close, work=n)
+        if x_type == y_type:
+            yield Call(n, None, InOut(x), In(p), close=close)
+    return calls
+
+
+def product(draw):
+    return bytes_of("8i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
+                    draw.multiplier(), draw.integer(-20, 3))
+
+
+def quantized_sum(bits):
+    def make(draw):
+        a, b, y = (float(np.float32(v)) for v in draw.rng.random(3) + 0.01)
+        left, a_scaling, b_scaling, y_scaling = quantization.add_parameters(a, b, y, f"int{bits}")
+        sign = draw.choice(0, -1)
+        zeros = [draw.integer(-128, 127) for _ in range(3)] if bits == 8 else [0] * 3
+        estimate = _estimate(a, b, y, sign, y_scaling[1]) if bits == 8 else (0, 0, 0)
+        flip = draw.choice(0, 0x80) if bits == 8 else 0
+        return bytes_of("14i3f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
+                        *estimate)
+    return make
+
+
+def shifts(draw):
+    return bytes_of("4i", draw.integer(0, 15), draw.integer(0, 15), *ends(draw, 16))
+
+
+def prelu(draw):
+    return bytes_of("10i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
+                    draw.multiplier(), draw.integer(-15, 2), draw.multiplier(), draw.integer(-15, 2))
+
+
+def values(count, head):
+    return lambda draw: np.concatenate([np.array(head(draw), I), draw.rng.integers(-9000, 9000, 2 * count).astype(I)])
+
+
+PLAIN = [("i16", S, int_range), ("i32", I, int_range), ("i64", L, long_range)]
+# name: a, b, y, parameters
+BINARY = {
+    **{f"{name}_f32": (F, F, F, float_range) for name in ("add", "sub", "mul", "div")},
+    **{f"{name}_f32": (F, F, F, nothing) for name in ("maximum", "minimum", "prelu", "squared_difference")},
+    **{f"{name}_f16": (H, H, H, float_range) for name in ("add", "mul", "maximum", "minimum")},
+    **{f"{name}_{suffix}": (t, t, t, p) for name in ("add", "sub", "mul") for suffix, t, p in PLAIN},
+    "mul_u32": (np.uint32, np.uint32, np.uint32, nothing), "div_i32": (I, I, I, int_range),
+    **{f"{name}_{suffix}": (t, t, t, nothing) for name in ("maximum", "minimum")
+       for suffix, t in (("i8", np.int8), ("u8", B), ("i16", S), ("i32", I), ("i64", L))},
+    "sum_q8": (B, B, B, quantized_sum(8)), "sum_q16": (S, S, S, quantized_sum(16)),
+    "add_pot16": (S, S, S, shifts), "sub_pot16": (S, S, S, shifts),
+    "mul_q8": (B, B, B, product), "mul_q16": (S, S, S, product), "mul_q16_q8": (S, S, B, product),
+    "div_q8": (B, B, B, product), "div_q16": (S, S, S, product),
+    "prelu_q8": (B, B, B, prelu), "prelu_q16": (S, np.int8, S, prelu),
+    "wide_binary": (S, S, S, lambda draw: bytes_of("3i", 2, 2, draw.integer(0, 13))),
+    "mul_c64": (np.int64, np.int64, np.int64, nothing),     # pairs of float32; integers, so that they are moved as bits
+    "compare_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 3)])),
+    "compare_q16": (S, S, B, lambda draw: bytes_of("7i", draw.integer(0, 3), 0, draw.multiplier(), -draw.integer(0, 9),
+                                                   0, draw.multiplier(), -draw.integer(0, 9))),
+    "squared_difference_q8": (B, B, np.int8, values(256, lambda draw: [draw.multiplier(), -draw.integer(0, 20), 5])),
+    "product_q": (L, np.int8, L, lambda draw: bytes_of("4i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9),
+                                                       0)),
+}
+
+
+def two_operands(name):
+    a_type, b_type, y_type, parameters = BINARY[name]
+
+    def calls(draw):
+        n, p = draw.size(700), parameters(draw)
+        a_step, b_step = (1, 1) if draw.bench else draw.choice((1, 1), (1, 0), (0, 1))
+        a, b = draw.array(a_type, n if a_step else 1), draw.array(b_type, n if b_step else 1)
+        if name.startswith("div_"):     # b differs from its zero
+            zero = np.frombuffer(p.tobytes(), I)
+            zero = 0 if name == "div_i32" else zero[1]
+            if name == "div_q8":
+                zero = (zero & 0xFF) ^ int(np.frombuffer(p.tobytes(), I)[5])
+            b = np.where(b == np.array(zero).astype(b_type), b_type(1 + int(zero) % 100), b).astype(b_type)
+        if name == "mul_c64":
+            a, b = (draw.whole(2 * len(v)).view(L) for v in (a, b))
+        yield Call(n, In(a), a_step, In(b), b_step, Out(n, y_type), In(p), work=n)
+        if y_type == a_type and a_step:
+            yield Call(n, None, 1, In(b), b_step, InOut(a), In(p))
+    return calls
+
+
+def in_place(calls, argument, output):
+    """NULL stands for the output's own memory."""
+    def made(draw):
+        for call in calls(draw):
+            if call.arguments[argument] is None:
+                arguments = list(call.arguments)
+                arguments[argument], arguments[output] = arguments[output], At(argument)
+                call.arguments = tuple(arguments)
+            yield call
+    return made
+
+
+for slot in SLOTS:
+    if slot in UNARY:
+        check(slot)(in_place(one_operand(slot), 1, 2))
+    elif slot in BINARY:
+        check(slot)(in_place(two_operands(slot), 1, 5))

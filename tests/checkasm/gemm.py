@@ -1,0 +1,310 @@
+"""Checks of matrix products and depthwise convolutions.
+
+Tiles differ between rungs, so what must come out is made in plain C from the same matrices, packed for it."""
+import numpy as np
+
+from pylite._core import simd
+from pylite._core.kernels import conv, conv_float, matmul
+from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
+from tests.checkasm.slots import RUNGS, Columns, DepthwiseWindow, Rows, Tile
+
+F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
+SLACK = 64
+MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign"]      # of pl_columns, as packing makes them
+
+
+def padded(n, to):
+    return -(-n // to) * to
+
+
+def using(rung, make, *arguments):
+    before = simd.current
+    simd.use(rung.name)
+    try:
+        return make(*arguments)
+    finally:
+        simd.use(before)
+
+
+def strip_of(tile, x):
+    """Rows x of int8 as the tile wants them, from what its fields say."""
+    rows, depth = x.shape
+    strip = np.zeros((rows, padded(depth, tile.ka)), S if tile.bytes == 2 else B)
+    strip[:, :depth] = x if tile.bytes == 2 else x.astype(L) + tile.offset & 0xFF
+    return strip
+
+
+def behind(strip):
+    """The same with the room behind it that strips have."""
+    return np.concatenate([strip.reshape(-1), np.zeros(SLACK, strip.dtype)])
+
+
+@check("pack_q8", rounds=40)
+def pack_q8(draw):
+    tile = draw.rung.q8
+    columns, depth, flip = draw.size(150, 256, least=1), draw.size(200, 256), draw.choice(0, 0x80)
+    room = padded(columns, tile.nv) * padded(depth, tile.ka)
+    members = {name: getattr(tile, name) for name, _ in Tile._fields_ if name != "order"}
+    yield Call(Struct(Tile, **members), columns, depth, In(draw.array(B, columns * depth)), flip,
+               InOut(np.zeros(room, B)), Out(columns, I), work=columns * depth, unit="bytes")
+
+
+@check("strip_q8", rounds=60)
+def strip_q8(draw):
+    tile, flip = draw.rung.q8, draw.choice(0, 0x80)
+    rows, segments = (tile.mr, 3) if draw.bench else (draw.integer(1, tile.mr), draw.integer(1, 4))
+    length = draw.size(150, 192)
+    x = [draw.array(B, length) for _ in range(rows * segments)]
+    depth = padded(segments * length, tile.ka)
+    values = (np.concatenate(x).reshape(rows, -1) ^ flip).astype(B).view(np.int8)
+    want = strip_of(tile, values)
+    yield Call(rows, segments, length, Pointers(x), flip, Out(rows * depth + SLACK, want.dtype), depth,
+               expect=[want.reshape(-1)], front=True, work=rows * segments * length, unit="bytes")
+
+
+def shape_of(step, depth, lines=1, pitch=0):
+    return Struct(Rows, lines=lines, depth=depth, step=step, pitch=pitch)
+
+
+@check("sums_q8", rounds=40)
+def sums_q8(draw):
+    tile = draw.rung.q8
+    rows, length, lines = draw.integer(1, 20), draw.size(200, 256), draw.integer(1, 3)
+    pitch = padded(length, tile.ka) * rows
+    x = draw.array(np.int8, (lines, rows, padded(length, tile.ka)))
+    strip = behind(strip_of(tile, x.reshape(lines * rows, -1)))
+    offset = tile.offset if tile.bytes == 1 else 0
+    want = (x[:, :, :length].astype(L) + offset).sum((0, 2)).astype(I)
+    yield Call(rows, shape_of(padded(length, tile.ka), padded(length, tile.ka), lines, pitch), length, In(strip),
+               Out(rows, I), expect=[want], work=rows * lines * length)
+
+
+def product(draw):
+    """(rows, columns, depth, x, w, strip of this rung, shape): x as rows of int8, or as lines that overlap."""
+    tile = draw.rung.q8
+    rows = 48 if draw.bench else draw.integer(1, 40)
+    columns = tile.nr if draw.bench else draw.integer(1, tile.nr)
+    depth = 256 if draw.bench else draw.choice(draw.size(300, least=1), tile.ka, 2 * tile.ka)
+    x, w = draw.array(np.int8, (rows, depth)), draw.array(np.int8, (columns, depth))
+    strip = strip_of(tile, x)
+    return rows, columns, depth, x, w, behind(strip), shape_of(strip.shape[1], strip.shape[1])
+
+
+def parameters(draw, columns):
+    bias = draw.rng.integers(-10**5, 10**5, columns).astype(I)
+    shift = draw.rng.integers(-20, 8, columns) if draw.rng.random() < 0.3 and not draw.bench else -draw.rng.integers(
+        0, 20, columns)
+    mult = np.array([draw.multiplier() for _ in range(columns)], I)
+    mult[draw.rng.random(columns) < 0.1] = 0
+    return bias, mult, shift.astype(I)
+
+
+def columns_of(draw, rows, depth):
+    """pl_columns over the parameters (7, n) that packing makes, as set_columns in conv.pyx has them."""
+    limit = (1 << 30) - 2 * depth * 255 * 128
+    large = (rows[3] != 0) | (rows[1] < 0) | (rows[0] <= -limit) | (rows[0] >= limit)
+    low, high = (-128, 127) if draw.bench else sorted((draw.integer(-128, 127), draw.integer(-128, 127)))
+    zero = draw.integer(-128, 127)
+    arrays = dict(zip(MEMBERS, rows, strict=True))
+    return {**arrays, "left": arrays["left"] if large.any() else 0, "zero_point": zero, "low": low, "high": high,
+            "flip": draw.choice(0, 0x80)}
+
+
+def output(draw, rows, columns, dtype):
+    """Lines of it are further apart than they are long."""
+    return np.full((rows, columns + draw.integer(0, 5)), 0x5A, dtype)
+
+
+@check("gemm_q8", rounds=120)
+def gemm_q8(draw):
+    rows, columns, depth, x, w, strip, shape = product(draw)
+    bias, mult, shift = parameters(draw, columns)
+    panels, numbers = using(draw.rung, matmul.pack_q8, w, bias, mult, shift, 0, 0)
+    term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 and not draw.bench else None
+    members, to = columns_of(draw, numbers, depth), output(draw, rows, columns, B)
+    want = to.copy()
+    acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
+    _, plain = using(RUNGS["base"], matmul.pack_q8, w, bias, mult, shift, 0, 0)
+    for r in range(rows):
+        finish = Struct(Columns, **{**members, **dict(zip(MEMBERS, plain, strict=True))})
+        want[r, :columns] = run(Call(columns, In(acc[r]), finish, 0, Out(columns, B)), "base", "requantize_q8")[0]
+    yield Call(rows, columns, shape, In(strip), In(panels), None if term is None else In(term),
+               Struct(Columns, **members), 0, InOut(to), to.shape[1], expect=[want], work=rows * columns * depth,
+               unit="MAC")
+
+
+@check("gemm_s32", rounds=80)
+def gemm_s32(draw):
+    rows, columns, depth, x, w, strip, shape = product(draw)
+    panels, sums = using(draw.rung, matmul.pack_weights, w)
+    acc = np.zeros((rows, columns + draw.integer(0, 5)), I)
+    acc[...] = draw.rng.integers(-999, 999, acc.shape)
+    want = acc.copy()
+    offset = draw.rung.q8.offset if draw.rung.q8.bytes == 1 else 0
+    want[:, :columns] += x.astype(I) @ w.T.astype(I) + offset * sums
+    yield Call(rows, columns, shape, In(strip), In(panels), InOut(acc), acc.shape[1], expect=[want],
+               work=rows * columns * depth, unit="MAC")
+
+
+@check("requantize_q8", rounds=40)
+def requantize_q8(draw):
+    n = draw.size(60, 64, least=1)
+    _, numbers = using(draw.rung, matmul.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
+    yield Call(n, In(draw.array(I, n)), Struct(Columns, **columns_of(draw, numbers, 1)), 0, Out(n, B), work=n)
+
+
+@check("gemm_f32", rounds=80)
+def gemm_f32(draw):
+    tile = draw.rung.f32
+    rows = 48 if draw.bench else draw.integer(1, 30)
+    columns = tile.nr if draw.bench else draw.integer(1, tile.nr)
+    depth = draw.size(150, 256, least=1)
+    x, w, bias = draw.whole((rows, depth)), draw.whole((columns, depth)), draw.whole(columns)
+    panels = using(draw.rung, conv_float.pack_f32, w.reshape(columns, 1, 1, depth), 1)
+    first, last = draw.integer(0, 1), draw.integer(0, 1)
+    to = np.full((rows, columns + draw.integer(0, 5)), 3, F)
+    want = to.copy()
+    acc = x @ w.T + (0 if first else 3)
+    want[:, :columns] = np.clip(acc + bias, -99, 200) if last else acc
+    yield Call(rows, columns, shape_of(depth, depth), In(x), In(panels), first, last, In(bias), -99.0, 200.0, InOut(to),
+               to.shape[1], expect=[want], work=rows * columns * depth, unit="MAC")
+
+
+@check("gemm_s64", rounds=40)
+def gemm_s64(draw):
+    rows, n, depth = draw.integer(1, 6), draw.integer(1, 9), draw.size(200, 256)
+    if draw.bench:
+        rows, n = 4, 8
+    chunk = draw.choice(1, 16, 256)
+    most = min(32767, 2**15 // chunk)
+    w = draw.array(S, (n, depth), -most, most)
+    yield Call(rows, n, depth, In(draw.array(S, (rows, depth))), In(w), depth, chunk,
+               InOut(draw.rng.integers(-999, 999, (rows, n))), n, work=rows * n * depth, unit="MAC")
+
+
+@check("finish_mbqm64", "finish_mbqm32")
+def finish_16(draw):
+    n = draw.size(100, 256)
+    acc, bias = (draw.array(L, n, -2**40, 2**40) for _ in range(2))
+    mult = np.array([draw.multiplier() for _ in range(n)], I)
+    shift = draw.rng.integers(-31, 8, n).astype(I)
+    yield Call(n, In(acc), draw.choice(In(bias), None), In(mult), In(shift), -32768, draw.integer(0, 32767), Out(n, S),
+               work=n)
+
+
+@check("finish_f64")
+def finish_f64(draw):
+    n = draw.size(100, 256)
+    acc, bias = (draw.array(L, n, -2**40, 2**40) for _ in range(2))
+    yield Call(n, In(acc), draw.choice(In(bias), None), draw.integer(0, 1), In(draw.rng.random(n) * 2.0**-10),
+               draw.integer(-99, 99), -32768, 32767, Out(n, S), work=n)
+
+
+@check("finish_f64_q8", rounds=40)
+def finish_f64_q8(draw):
+    n = draw.size(100, 256)
+    scale = draw.rng.random(n) * 2.0 ** -draw.integer(0, 25)
+    yield Call(n, In(draw.array(I, n)), In(draw.array(I, n)), draw.integer(-999, 999), In(scale), draw.integer(-99, 99),
+               -128, draw.integer(-127, 127), draw.choice(0, 0x80), Out(n, B), work=n)
+
+
+@check("range_f32")
+def range_f32(draw):
+    n = draw.size(300)
+    yield Call(n, In(draw.whole(n, 1000)), Out(1, F), Out(1, F), work=n)
+
+
+@check("quantize_s8")
+def quantize_s8(draw):
+    n = draw.size(300)
+    x = (draw.rng.standard_normal(n) * 30).astype(F)
+    yield Call(n, In(x), 1.7, draw.integer(-128, 127), -128, 127, Out(n, np.int8), work=n)
+
+
+@check("finish_hybrid", rounds=40)
+def finish_hybrid(draw):
+    n = draw.size(100, 256)
+    acc, sums = draw.array(I, n, -2**20, 2**20), draw.array(I, n, -2**12, 2**12)
+    yield Call(n, In(acc), draw.integer(-128, 127), In(sums), In(draw.rng.random(n).astype(F)), 0.013,
+               draw.integer(0, 1), draw.choice(In(draw.whole(n)), None), -1e6, 1e6, Out(n, F), work=n)
+
+
+@check("scaled_sums", rounds=40)
+def scaled_sums(draw):
+    n, depth = (64, 256) if draw.bench else (draw.integer(1, 70), draw.size(100))
+    wide = padded(n, 32)
+    last, bias = draw.integer(0, 1), draw.choice(In(draw.whole(n)), None)
+    yield Call(n, depth, In(draw.whole(depth, 255)), In(draw.whole((depth, wide), 127)), wide,
+               In(draw.rng.random(wide).astype(F)), 0.013, draw.integer(0, 1), InOut(draw.whole(wide)), bias, -1e6, 1e6,
+               Out(n, F) if last else None, close="scale", work=n * depth, unit="MAC")
+
+
+@check("blockwise_sums")
+def blockwise_sums(draw):
+    n, blocks, size = draw.integer(1, 20), draw.integer(1, 5), 32
+    if draw.bench:
+        n, blocks = 64, 8
+    a, w = draw.array(S, blocks * size, -255, 255), draw.array(np.int8, (n, blocks, size))
+    yield Call(n, blocks, size, In(a), In(w), In(draw.rng.random((n, blocks)).astype(F)), 0.013,
+               draw.choice(In(draw.whole(n)), None), -1e6, 1e6, Out(n, F), close="scale", work=n * blocks * size,
+               unit="MAC")
+
+
+def window(draw, pixels_of):
+    """(members of pl_dw_window, image lines as one array, c): some lines of the filter lie outside."""
+    fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
+    stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 3), draw.integer(1, 2))
+    pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
+    c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
+    width = 28 if draw.bench else draw.integer(1, 40)
+    reach = width + 2 * pad - (fw - 1) * dilation
+    if reach < 1:
+        width, reach = width + 1 - reach, 1
+    pixels = (reach - 1) // stride + 1
+    lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c) for _ in range(fh)]
+    zero = draw.integer(-128, 127)
+    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c"]
+    return dict(zip(names, (fh, fw, stride, dilation, pad, width, pixels, c), strict=True)), lines, zero
+
+
+@check("depthwise_q8", rounds=120)
+def depthwise_q8(draw):
+    g, lines, zero = window(draw, lambda n: draw.array(B, n))
+    c, flip = g["c"], draw.choice(0, 0x80)
+    w_zero = draw.integer(-128, 127) if flip and not draw.bench else 0
+    weights = draw.array(np.int8, (1, g["fh"], g["fw"], c))
+    bias, mult, shift = parameters(draw, c)
+    stored = (weights.view(B) ^ 0x80) if flip else weights
+    filter = g["fh"], g["fw"], 1, g["stride"], 1, g["dilation"], 0, g["pad"]
+    arguments = stored, bias, mult, shift, zero, w_zero, filter
+    packed, numbers = using(draw.rung, conv.pack_depthwise_q8, *arguments)
+    members = columns_of(draw, numbers, g["fh"] * g["fw"])
+    padding = np.full(c, (zero & 0xFF) ^ flip, B)
+    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
+    plain_packed, plain = using(RUNGS["base"], conv.pack_depthwise_q8, *arguments)
+    rest = {**members, **dict(zip(MEMBERS, plain, strict=True))}
+    want = run(Call(line, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B)), "base",
+               "depthwise_q8")
+    yield Call(line, flip, w_zero, In(packed), Struct(Columns, **members), Out(g["pixels"] * c, B), expect=want,
+               work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
+
+
+@check("depthwise_f32", rounds=80)
+def depthwise_f32(draw):
+    g, lines, _ = window(draw, draw.whole)
+    c = g["c"]
+    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=np.zeros(c, F), **g)
+    bias = draw.choice(In(draw.whole(c)), None)
+    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(g["pixels"] * c, F),
+               work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
+
+
+@check("depthwise_s64", rounds=40)
+def depthwise_s64(draw):
+    g, lines, _ = window(draw, lambda n: draw.array(S, n))
+    c = g["c"]
+    begin = draw.integer(0, c - 1) if not draw.bench else 0
+    n = c if draw.bench else draw.integer(1, c - begin)
+    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=np.zeros(c, S), **g)
+    yield Call(line, draw.integer(0, g["pixels"] - 1), begin, n, In(draw.array(S, (g["fh"] * g["fw"], c), -255, 255)),
+               Out(n, L), work=n * g["fh"] * g["fw"], unit="MAC")

@@ -1,0 +1,131 @@
+"""Checks of pooling, reductions, softmax, normalization and resizing."""
+import numpy as np
+
+from tests.checkasm.core import Call, In, Out, Struct, check
+from tests.checkasm.slots import Reduction, Softmax8, Softmax16, Window
+
+F, B, S, I = np.float32, np.uint8, np.int16, np.int32
+
+
+@check("pool_row", rounds=120)
+def pool_row(draw):
+    kind = 5 if draw.bench else draw.integer(0, 8)
+    dtype = [F, np.int8, B, S][kind % 4]
+    c = draw.choice(1, 3, 8, 16, 64, 70) if not draw.bench else 64
+    stride, cols, rows = draw.integer(1, 3), draw.integer(1, 5), draw.integer(1, 4)
+    if draw.bench:
+        stride, cols, rows = 2, 3, 3
+    left = draw.integer(0, cols - 1)
+    width, n = draw.integer(1, 40), 0
+    while n * stride - left < width and n < 30:        # each window sees a column at least
+        n += 1
+    row = width * c + draw.integer(0, 9)
+    low, high = (0, 255) if dtype == B else (-128, 127)
+    w = Struct(Window, channels=c, width=width, rows=rows, row_stride=row, cols=cols, stride=stride,
+               low=low + draw.integer(0, 99), high=high - draw.integer(0, 99), low_f=-5, high_f=50)
+    x = draw.whole(rows * row) if dtype == F else draw.array(dtype, rows * row)
+    yield Call(kind, w, In(x), left, n, Out(n * c, dtype), close="relative", work=n * c * rows * cols)
+
+
+@check("reduce", rounds=120)
+def reduce(draw):
+    kind = 1 if draw.bench else draw.integer(0, 5)
+    dtype = [F, B, S][kind % 3]
+    n = [draw.integer(1, 4), draw.integer(1, 4), draw.integer(1, 20)]
+    if draw.bench or draw.rng.random() < 0.5:      # neighbouring outputs
+        c, run, step = draw.size(300, 256, least=1), 0, 1
+        inner = c
+    else:
+        c, run = draw.integer(1, 9), draw.integer(1, 300)
+        step = inner = run + draw.integer(0, 2)
+        inner *= c
+    stride = [0, 0, inner + draw.choice(0, 0, 3)]
+    stride[1] = stride[2] * n[2]
+    stride[0] = stride[1] * n[1]
+    low, high = (-128, 127) if kind % 3 == 1 else (-32768, 32767)
+    g = Struct(Reduction, n=(Reduction._fields_[0][1])(*n), stride=(Reduction._fields_[1][1])(*stride), run=run,
+               step=step, divisor=draw.choice(1, 7), sign=draw.choice(1, -1), whole=0,
+               flip=draw.choice(0, 0x80, 0x7F) if kind % 3 == 1 else draw.choice(0, 0xFFFF) if kind == 5 else 0,
+               x_zero_sum=draw.integer(-999, 999), multiplier=draw.multiplier(), exponent=draw.integer(-12, 0),
+               y_zero=draw.integer(-99, 99), low=low, high=high)
+    size = stride[0] * n[0] + inner
+    x = draw.whole(size) if dtype == F else draw.array(dtype, size)
+    yield Call(kind, g, In(x), c, Out(c, dtype), close="relative", work=n[0] * n[1] * n[2] * max(run, 1) * c)
+
+
+def shape(draw):
+    return draw.integer(1, 40), draw.choice(1, 2, 5, 17, 64, 65, 255, 256, 300)
+
+
+@check("softmax_f32")
+def softmax_f32(draw):
+    rows, n = (16, 1000) if draw.bench else shape(draw)
+    x = (draw.rng.standard_normal((rows, n)) * draw.choice(1, 10, 100)).astype(F)
+    yield Call(rows, n, draw.choice(1.0, 0.5), In(x), Out((rows, n), F), close="scale", work=rows * n)
+
+
+@check("log_softmax_f32", "l2_normalize_f32")
+def row_f32(draw):
+    n = draw.size(400, 1000, least=1)
+    x = (draw.rng.standard_normal(n) * draw.choice(1, 10)).astype(F)
+    yield Call(n, In(x), Out(n, F), close="scale", work=n)
+
+
+def tables(draw, logarithm):
+    scale = draw.rng.random() * 0.3 + 0.01
+    below = np.exp(-scale * np.arange(256))
+    value = np.rint(-scale * np.arange(256) * 2**26) if logarithm else below * (2**31 - 1)
+    value, scaled = (v.clip(-2**31, 2**31 - 1).astype(I) for v in (value, below * 2**19))
+    numbers = Softmax8._fields_[0][1]
+    return Struct(Softmax8, value=numbers(*value), scaled=numbers(*scaled), multiplier=draw.multiplier(),
+                  exponent=draw.integer(-20, -8), least=-draw.integer(1, 256), flip=draw.choice(0, 0x80))
+
+
+@check("softmax_8", "softmax_8_to_16")
+def softmax_8(draw):
+    rows, n = (32, 1000) if draw.bench else shape(draw)
+    yield Call(rows, n, tables(draw, False), In(draw.array(B, (rows, n))),
+               Out((rows, n), B if draw.slot == "softmax_8" else S), work=rows * n)
+
+
+@check("log_softmax_8")
+def log_softmax_8(draw):
+    n = draw.size(400, 1000, least=1)
+    yield Call(n, tables(draw, True), In(draw.array(B, n)), Out(n, B), work=n)
+
+
+@check("softmax_s16")
+def softmax_s16(draw):
+    n = draw.size(400, 1000, least=1)
+    exp = np.rint(np.exp(np.linspace(-10, 0, 513)) * 32767).astype(S)
+    reciprocal = np.rint(32767 / np.linspace(1, 2, 513)).astype(S)
+    s = Struct(Softmax16, exp=exp, reciprocal=reciprocal, multiplier=draw.multiplier(), exponent=draw.integer(-4, 1))
+    yield Call(n, s, In(draw.array(S, n)), Out(n, S), work=n)
+
+
+@check("l2_normalize_8")
+def l2_normalize_8(draw):
+    n, flip = draw.size(400, 1000, least=1), draw.choice(0, 0x80)
+    yield Call(n, draw.integer(0, 255), flip, In(draw.array(B, n)), Out(n, B), work=n)
+
+
+@check("bilinear", rounds=60)
+def bilinear(draw):
+    type = 2 if draw.bench else draw.integer(0, 3)
+    dtype = [F, B, np.int8, S][type]
+    gather, n, width = draw.integer(0, 1), draw.size(70, 256, least=1), draw.integer(1, 50)
+    c = 16 if draw.bench else draw.integer(1, 12) if gather else draw.size(80, 64, least=1)
+    low = draw.rng.integers(0, width, n).astype(I)
+    high = np.minimum(low + 1, width - 1).astype(I)
+    parts = n * c if gather else n
+    fraction = draw.rng.random(parts).astype(F) if type < 2 else draw.rng.integers(0, 1025, parts).astype(I)
+    image = (lambda: draw.whole(width * c)) if type == 0 else (lambda: draw.array(dtype, width * c))
+    yield Call(type, n, c, gather, In(image()), In(image()), In(low), In(high), In(fraction), In(fraction[:1]),
+               Out(n * c, dtype), work=n * c)
+
+
+@check("gather_pixels", rounds=40)
+def gather_pixels(draw):
+    n, size, width = draw.size(70, 256), draw.choice(1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 70), draw.integer(1, 50)
+    yield Call(n, size, In(draw.rng.integers(0, width, n).astype(I)), In(draw.array(B, width * size)), Out(n * size, B),
+               work=n * size, unit="bytes")

@@ -1,0 +1,92 @@
+"""The table of micro-kernels as its headers declare it: names, prototypes, structs, and each rung's functions."""
+import ctypes
+import re
+from pathlib import Path
+
+from pylite._core import simd
+
+HEADERS = Path(__file__).resolve().parent.parent.parent / "pylite" / "_core" / "simd"
+TYPES = {"size_t": ctypes.c_size_t, "ptrdiff_t": ctypes.c_ssize_t, "int": ctypes.c_int, "float": ctypes.c_float,
+         "double": ctypes.c_double, "uint8_t": ctypes.c_uint8, "int8_t": ctypes.c_int8, "int16_t": ctypes.c_int16,
+         "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64}
+
+
+def _source(name):
+    text = re.sub(r"/\*.*?\*/", "", (HEADERS / name).read_text(), flags=re.S).replace("\\\n", " ")
+    return text if name == "simd.h" else re.sub(r"^#include.*$", "", text, flags=re.M)
+
+
+def _headers():
+    """simd.h with the headers of slots that it includes in their places."""
+    return re.sub(r'#include "(\w+\.h)"', lambda m: _source(m[1]), _source("simd.h"))
+
+
+def _slots(text):
+    """{name: arguments} in the order of the table."""
+    macros = dict(re.findall(r"^#define (\w+)(?:\(X\))? (.*)$", text, re.M))
+    found = {}
+
+    def walk(body):
+        for word, name, arguments in re.findall(r"\b(?:(PL_\w*SLOTS\w*)\(X\)|X\((\w+), (\([^()]*\)|\w+)\))", body):
+            if word:
+                walk(macros[word])
+            else:
+                found[name] = macros.get(arguments, arguments).strip()[1:-1]
+    walk(macros["PL_SLOTS"])
+    return found
+
+
+def _argument(text):
+    return ctypes.c_void_p if "*" in text else TYPES[text.split()[-2]]
+
+
+def _struct(text, name):
+    """The ctypes.Structure of `typedef struct name {...}`, whose members are numbers, arrays of them and pointers."""
+    body = re.search(rf"typedef struct {name} {{(.*?)}} {name};", text, re.S)[1]
+    fields = []
+    for declaration in filter(None, (part.strip() for part in body.split(";"))):
+        kind, rest = re.fullmatch(r"(?:const )?(\w+) (.*)", declaration, re.S).groups()
+        for member in rest.split(","):
+            pointer, word, count = re.fullmatch(r"\s*((?:\*|const|\s)*)(\w+)(?:\[(\w+)\])?\s*", member).groups()
+            ctype = ctypes.c_void_p if "*" in pointer else TYPES[kind]
+            fields.append((word, ctype * int(count) if count else ctype))
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
+
+
+TEXT = _headers()
+SLOTS = _slots(TEXT)
+PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))) for name, arguments in SLOTS.items()}
+Tile, Rows, Columns, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
+    _struct(TEXT, name) for name in ("pl_tile", "pl_rows", "pl_columns", "pl_dw_window", "pl_window", "pl_reduction",
+                                     "pl_softmax8", "pl_softmax16"))
+
+
+class Table(ctypes.Structure):
+    _fields_ = [*((name, ctypes.c_void_p) for name in SLOTS), ("q8", Tile), ("f32", Tile), ("dw8", Tile)]
+
+
+def _table():
+    """Where the table in use lies: Cython exports the pointer that other modules reach it by."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.c_void_p.from_address(get(simd.__pyx_capi__["slots"], b"pl_slots const *")).value
+
+
+class Rung:
+    """One rung's table: `rung.gemm_q8(...)` calls its function, rung.q8 is its tile."""
+
+    def __init__(self, name):
+        self.name = name
+        before = simd.current
+        simd.use(name)
+        self.table = Table.from_buffer_copy(Table.from_address(_table()))
+        simd.use(before)
+        self.q8, self.f32, self.dw8 = self.table.q8, self.table.f32, self.table.dw8
+
+    def __getattr__(self, slot):
+        function = PROTOTYPES[slot](getattr(self.table, slot))
+        setattr(self, slot, function)
+        return function
+
+
+RUNGS = {name: Rung(name) for name in simd.available()}
