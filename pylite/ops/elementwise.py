@@ -5,7 +5,7 @@ import numpy as np
 from numpy import ndarray
 
 from pylite import shapes, tables
-from pylite.node import Call, Value
+from pylite.node import Call, Packed, Value
 
 SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
 
@@ -45,9 +45,9 @@ def raw(value):
     return value.view((value.nbytes,), dtype="uint8")
 
 
-def unary(node, row, p=b""):
-    """y = f(x) by the row of that name, over x itself where that is possible."""
-    x, y = node.inputs[0], node.outputs[0]
+def unary(node, row, p=b"", x=None):
+    """y = f(x) by the row of that name, over x itself where that is possible; x: by default the first input."""
+    x, y = x or node.inputs[0], node.outputs[0]
     return Call("elementwise.Unary", row, x.size, raw(x), raw(y), p, inplace=(y, x) if x.nbytes == y.nbytes else None)
 
 
@@ -60,6 +60,10 @@ def binary(node, row, p=b"", operands=None):
     """y = f(a, b) by the row of that name, with broadcasting; a, b: the `operands`, by default the first two inputs."""
     a, b = operands or node.inputs[:2]
     y = node.outputs[0]
+    if y.itemsize == 1:
+        for x, c in ((a, b), (b, a)):
+            if c.data is not None and c.size == 1 and x.data is None and x.nbytes == y.nbytes and x.size == y.size:
+                return unary(node, "lut8", Packed("elementwise.tabulate", c, row, p, c is a), x)
     if a.shape == b.shape:
         shape, a_strides, b_strides = (y.size,), (1,), (1,)
     else:

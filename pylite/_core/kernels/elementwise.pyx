@@ -1,5 +1,6 @@
 """Element-wise kernels: one for any function of one operand, one for any of two with broadcasting."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_unary_fn, unary_row
@@ -13,6 +14,8 @@ ctypedef fused integer:
 
 cdef enum:
     MAX_OUTER = 7      # the outer dimensions of a broadcast: of eight at most, the last is the row
+    SHORT = 64         # bytes of rows that are better laid side by side, in blocks of
+    BLOCK = 8192
 cdef uint8_t nothing = 0
 
 
@@ -153,38 +156,100 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.job.rows * self.job.n, 16384, binary_range, &self.job)
+    cdef BinaryJob *job = &self.job
+    parallel_for(pool, job.rows * job.n, 16384,
+                 binary_blocks if job.rows > 1 and job.n * job.y_size < SHORT else binary_range, job)
     return 0
+
+
+cdef struct Place:          # of an element of y
+    ptrdiff_t index[MAX_OUTER]
+    ptrdiff_t column
+    const uint8_t *a        # the operands' rows
+    const uint8_t *b
+
+
+cdef void find_place(const BinaryJob *job, ptrdiff_t element, Place *at) noexcept nogil:
+    cdef ptrdiff_t row = element // job.n
+    cdef int i
+    at.column, at.a, at.b = element % job.n, job.a, job.b
+    for i in range(job.outer - 1, -1, -1):
+        at.index[i] = row % job.shape[i]
+        row = row // job.shape[i]
+        at.a += at.index[i] * job.a_strides[i]
+        at.b += at.index[i] * job.b_strides[i]
+
+
+cdef void next_row(const BinaryJob *job, Place *at) noexcept nogil:
+    cdef int i
+    at.column = 0
+    for i in range(job.outer - 1, -1, -1):
+        at.a += job.a_strides[i]
+        at.b += job.b_strides[i]
+        at.index[i] += 1
+        if at.index[i] < job.shape[i]:
+            break
+        at.a -= at.index[i] * job.a_strides[i]
+        at.b -= at.index[i] * job.b_strides[i]
+        at.index[i] = 0
 
 
 cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Elements begin..end-1 of y, which may start and stop inside a row."""
     cdef BinaryJob *job = <BinaryJob *>ctx
-    cdef ptrdiff_t index[MAX_OUTER]
-    cdef ptrdiff_t row = begin // job.n, column = begin % job.n, count
-    cdef const uint8_t *a = job.a
-    cdef const uint8_t *b = job.b
-    cdef int i
-    for i in range(job.outer - 1, -1, -1):
-        index[i] = row % job.shape[i]
-        row = row // job.shape[i]
-        a += index[i] * job.a_strides[i]
-        b += index[i] * job.b_strides[i]
+    cdef ptrdiff_t count
+    cdef Place at
+    find_place(job, begin, &at)
     while begin < end:
-        count = min(job.n - column, end - begin)
-        job.row(count, a + column * job.a_step * job.a_size, job.a_step, b + column * job.b_step * job.b_size,
-                job.b_step, job.y + begin * job.y_size, job.p)
+        count = min(job.n - at.column, end - begin)
+        job.row(count, at.a + at.column * job.a_step * job.a_size, job.a_step,
+                at.b + at.column * job.b_step * job.b_size, job.b_step, job.y + begin * job.y_size, job.p)
         begin += count
-        column = 0
-        for i in range(job.outer - 1, -1, -1):
-            a += job.a_strides[i]
-            b += job.b_strides[i]
-            index[i] += 1
-            if index[i] < job.shape[i]:
-                break
-            a -= index[i] * job.a_strides[i]
-            b -= index[i] * job.b_strides[i]
-            index[i] = 0
+        next_row(job, &at)
+
+
+cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t column, ptrdiff_t n) noexcept nogil:
+    """n elements of `size` bytes of a row, from `column` on."""
+    cdef ptrdiff_t i
+    if step:
+        memcpy(to, x + column * size, n * size)
+    elif size == 1:
+        memset(to, x[0], n)
+    else:
+        for i in range(n):
+            memcpy(to + i * size, x, size)
+
+
+cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """The same for short rows: the row function gets many of them side by side."""
+    cdef BinaryJob *job = <BinaryJob *>ctx
+    cdef uint8_t left[BLOCK]
+    cdef uint8_t right[BLOCK]
+    cdef ptrdiff_t most = BLOCK // max(job.a_size, job.b_size), filled, count
+    cdef Place at
+    find_place(job, begin, &at)
+    while begin < end:
+        filled = 0
+        while filled < most and begin + filled < end:
+            if at.column == job.n:
+                next_row(job, &at)
+            count = min(job.n - at.column, min(most - filled, end - begin - filled))
+            lay(left + filled * job.a_size, at.a, job.a_step, job.a_size, at.column, count)
+            lay(right + filled * job.b_size, at.b, job.b_step, job.b_size, at.column, count)
+            filled += count
+            at.column += count
+        job.row(filled, left, 1, right, 1, job.y + begin * job.y_size, job.p)
+        begin += filled
+
+
+def tabulate(c, str row, const uint8_t[::1] p, bint first):
+    """What `row` makes of each byte and the single element of the array c, its first operand or else its second."""
+    every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
+    if first:
+        Binary(row, (256,), one, (0,), every, (1,), table, p).run()
+    else:
+        Binary(row, (256,), every, (1,), one, (0,), table, p).run()
+    return table
 
 
 # ---- conditions on a run's data ----------------------------------------------------------------------------
