@@ -84,7 +84,7 @@ def _estimate(a_scale, b_scale, y_scale, sign, y_e):
     """
     a_ratio, b_ratio = a_scale / y_scale, b_scale / y_scale
     rule = 3 * 2 * max(a_ratio, b_ratio) * 2.0**-20 + 2.0 ** (y_e - 1)
-    single = 255 * (a_ratio + b_ratio) * 2.0**-21
+    single = 255 * (a_ratio + b_ratio) * 5 * 2.0**-24
     sure = 0.5 - rule - single
     if not 0 < sure < 0.5 or 255 * (a_ratio + b_ratio) > 2.0**20:
         sure = -1.0

@@ -139,7 +139,7 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 
 cdef struct Lines:
     pl_rows shape
-    ptrdiff_t line          # elements of a filter's line
+    ptrdiff_t line          # elements of a run of the filter
     int chunk               # output pixels of a task
 
 
@@ -148,24 +148,28 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 
     item: bytes of an element of the image.
     """
-    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, room
+    cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
-    if groups > 1 or line * g.fh == 0 or (g.fw > 1 and g.dilation_w > 1):
+    cdef bint apart = extent != g.fw    # taps of a line are runs of their own then
+    if groups > 1 or line * g.fh == 0 or (apart and (g.fh > 1 or c % t.ka)):
         return False
     # Output lines of a few pixels fill no tile, which is better than gathering their taps by the byte.
     if not g.direct and not packed:
         if (g.ow < 16 and g.length * g.fw > 16) or g.fh == g.fw == 1 or (g.fh > 1 and line % t.ka):
             return False
     # The longest chunk that fits, and then as many of a kind.
-    most = CHUNK_BYTES // t.bytes // (g.fh * c) - g.fw
+    most = CHUNK_BYTES // t.bytes // (g.fh * c) - extent
     most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>MAX_CHUNK)
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
-    l.shape.lines, l.shape.depth = g.fh, padded(line, t.ka)
-    l.shape.step, l.shape.pitch = g.stride_w * c, ((most - 1) * g.stride_w + g.fw) * c
-    if l.shape.pitch * g.fh * t.bytes > STRIP:
-        return False
+    room = ((most - 1) * g.stride_w + extent) * c
+    l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
     l.line, l.chunk = line, <int>most
+    if apart:
+        l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
+    if room * g.fh * t.bytes > STRIP:
+        return False
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
@@ -184,8 +188,8 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, const pl_tile 
     Lines begin[0].. up to fh behind the result are still to be laid; they count from what laid.row sees first.
     """
     cdef ptrdiff_t first = (row - laid.row) * g.stride_h
-    if (laid.lines == 0 or row < laid.row or row // g.oh != laid.row // g.oh or g.dilation_h > 1 or pixels != g.ow
-            or (first + g.fh) * l.shape.pitch * t.bytes > STRIP):
+    if (g.fh == 1 or laid.lines == 0 or row < laid.row or row // g.oh != laid.row // g.oh or g.dilation_h > 1
+            or pixels != g.ow or (first + g.fh) * l.shape.pitch * t.bytes > STRIP):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
     laid.lines = first + g.fh

@@ -93,7 +93,7 @@ cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t oy, ptrdiff_t 
     """Line y of the filter as it moves over `pixels` output pixels of line oy of image n, from ox on."""
     cdef ptrdiff_t iy = oy * g.stride_h - g.pad_h + y * g.dilation_h
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
-    cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + g.fw
+    cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
     cdef Line line
     if not 0 <= iy < g.h or first >= last:

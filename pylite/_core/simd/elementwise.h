@@ -1,6 +1,7 @@
 /* The element-wise slots: rows of one and of two operands, each kind with one signature. */
 #ifndef PYLITE_ELEMENTWISE_H
 #define PYLITE_ELEMENTWISE_H
+#include <stdint.h>
 
 #define PL_SLOTS_ELEMENTWISE(X) \
   PL_UNARY_SLOTS(X) \
@@ -55,4 +56,10 @@
   X(wide_binary, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) X(compare_q16, PL_BINARY) \
   X(squared_difference_q8, PL_BINARY) X(product_q, PL_BINARY)
 
+
+typedef struct { /* the parameters of sum_q8 and sum_q16 */
+  int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
+  int32_t a_m, a_e, b_m, b_e, y_m, y_e;
+  float a_ratio, b_ratio, sure; /* 8 bits only, see sum_block */
+} sum_q_p;
 #endif

@@ -94,11 +94,6 @@ EXTREMES(i64, int64_t)
 /* ---- quantized (section 5); flip: 0x80 takes uint8 for int8 with its zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
 
-typedef struct {
-  int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
-  int32_t a_m, a_e, b_m, b_e, y_m, y_e;
-  float a_ratio, b_ratio, sure; /* 8 bits only, see sum_block */
-} sum_q_p;
 PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
   b = pl_mbqm_small(pl_shl32(b - p.b_zero, p.left), p.b_m, p.b_e);
