@@ -1,6 +1,7 @@
 """Custom ops in C: the life of a node, what it may do, and what it may not."""
 import ctypes
 import gc
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -212,6 +213,19 @@ def test_what_is_no_plugin(library, tmp_path):
     for functions in (["f"], None):
         with pytest.raises(OSError):
             pylite.load_custom_ops(tmp_path / "missing.so", functions)
+
+
+def test_a_library_that_was_built_again(tmp_path):
+    path = tmp_path / "ops.so"
+    for _ in range(2):
+        shutil.copy(build(PLUGINS / "types.c", tmp_path / "new.so"), path)
+        assert pylite.load_custom_ops(path, ["Register_SAME"], register=False)
+        assert pylite.load_custom_ops(path, ["Register_SAME"], register=False)
+        path = tmp_path / "other.so"
+    path.unlink()
+    build(PLUGINS / "types.c", path)
+    with pytest.raises(OSError, match="another file than the one that this process has loaded"):
+        pylite.load_custom_ops(path, ["Register_SAME"])
 
 
 def test_a_library_in_the_current_folder(library, monkeypatch):

@@ -8,6 +8,7 @@ from pylite.errors import PluginError
 
 HERE = Path(__file__).parent
 _loaded = {}        # libraries of pylite by name; never closed, as no plug-in ever is
+_files = {}         # path of a plug-in -> which file that was
 
 
 def support(name):
@@ -47,12 +48,21 @@ def load(path):
 
 
 def _open(path):
+    file = None
+    with suppress(OSError):
+        status = os.stat(path)
+        file = status.st_dev, status.st_ino, status.st_mtime_ns
+    if _files.get(path, file) != file:
+        raise OSError(f"{path} is another file than the one that this process has loaded under that name and cannot "
+                      "let go: load it under another name, or in a new process")
     try:
-        return ctypes.PyDLL(path)
+        library = ctypes.PyDLL(path)
     except OSError as error:
         if "undefined symbol: TfLite" not in str(error) or support("opaque") is None:
             raise
-    return ctypes.PyDLL(path)
+        library = ctypes.PyDLL(path)
+    _files[path] = file
+    return library
 
 
 def _explained(error):

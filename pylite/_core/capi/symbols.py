@@ -7,6 +7,7 @@ import struct
 from pylite.errors import PluginError
 
 _REGISTERER = re.compile(r"_Z\w+PN6tflite17MutableOpResolverE")
+_LIKELY = re.compile("[Rr]egist(er|ration)|^Add[A-Z]")
 _DYNSYM, _GLOBAL, _FUNCTION = 11, (1, 2), 2      # of ELF
 
 
@@ -16,8 +17,8 @@ def registerers(path):
     found = [name for name in names if _REGISTERER.fullmatch(name)]
     if found:
         return found
-    likely = [word for name in names if re.search("regist", word := _plain(name), re.I)]
-    hint = (f"it exports {', '.join(likely[:10])}{', ...' if len(likely) > 10 else ''}" if likely else
+    likely = sorted(word for name in names if _LIKELY.search(word := _plain(name)) and not word.startswith("_Z"))
+    hint = (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
             "it exports none that has such a name" if names else "its exports cannot be read")
     raise PluginError(f"{os.fspath(path)}: name the functions that give the registrations, and their kind; {hint}")
 
