@@ -72,7 +72,7 @@ def wide(draw):
 
 
 FLOATS = ["leaky_relu", "logistic", "tanh", "exp", "elu", "hard_swish", "gelu", "gelu_tanh", "sqrt", "rsqrt", "abs",
-          "neg", "square", "floor", "ceil", "round", "log", "sin", "clamp"]
+          "neg", "square", "floor", "ceil", "round", "log", "sin", "clamp", "sign"]
 HALVES = ["logistic", "tanh", "gelu", "gelu_tanh", "neg"]
 # name: x, y, parameters
 UNARY = {
@@ -95,7 +95,8 @@ UNARY = {
     "dequantize_i16": (S, F, dequantize),
     "cast_f32_u8": (F, B, nothing), "cast_f32_i8": (F, np.int8, nothing), "cast_f32_i32": (F, I, nothing),
     "cast_i32_f32": (I, F, nothing), "cast_i32_i64": (I, L, nothing), "cast_i64_i32": (L, I, nothing),
-    "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
+    "sign_i32": (I, I, nothing), "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
+    "cast_bool_f32": (B, F, nothing), "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
     "wide_unary": (S, L, wide),
     "finish_product_q": (L, np.int8, lambda draw: bytes_of("6i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5),
                                                            draw.integer(-128, 127), *ends(draw, 8), 0)),
@@ -103,7 +104,7 @@ UNARY = {
     "bucketize": (F, I, lambda draw: bytes_of("2i5f", 10, 5, -2, -1, 0, 0.5, 7)),
 }
 EXACT = {"abs", "neg", "floor", "ceil", "round", "square", "clamp", "sqrt", "leaky", "dequantize", "cast", "half",
-         "float"}
+         "float", "sign"}
 
 
 def one_operand(name):
@@ -158,6 +159,7 @@ BINARY = {
     **{f"{name}_f16": (H, H, H, float_range) for name in ("add", "mul", "maximum", "minimum")},
     **{f"{name}_{suffix}": (t, t, t, p) for name in ("add", "sub", "mul") for suffix, t, p in PLAIN},
     "mul_u32": (np.uint32, np.uint32, np.uint32, nothing), "div_i32": (I, I, I, int_range),
+    "floor_div_f32": (F, F, F, nothing), "floor_div_i32": (I, I, I, nothing), "floor_mod_i32": (I, I, I, nothing),
     **{f"{name}_{suffix}": (t, t, t, nothing) for name in ("maximum", "minimum")
        for suffix, t in (("i8", np.int8), ("u8", B), ("i16", S), ("i32", I), ("i64", L))},
     "sum_q8": (B, B, B, quantized_sum(8)), "sum_q16": (S, S, S, quantized_sum(16)),
@@ -183,9 +185,8 @@ def two_operands(name):
         n, p = draw.size(700), parameters(draw)
         a_step, b_step = (1, 1) if draw.bench else draw.choice((1, 1), (1, 0), (0, 1))
         a, b = draw.array(a_type, n if a_step else 1), draw.array(b_type, n if b_step else 1)
-        if name.startswith("div_"):     # b differs from its zero
-            zero = np.frombuffer(p.tobytes(), I)
-            zero = 0 if name == "div_i32" else zero[1]
+        if name in ("div_q8", "div_q16", "div_i32", "floor_div_i32", "floor_mod_i32"):      # b differs from its zero
+            zero = 0 if name.endswith("i32") else np.frombuffer(p.tobytes(), I)[1]
             if name == "div_q8":
                 zero = (zero & 0xFF) ^ int(np.frombuffer(p.tobytes(), I)[5])
             b = np.where(b == np.array(zero).astype(b_type), b_type(1 + int(zero) % 100), b).astype(b_type)

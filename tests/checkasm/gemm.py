@@ -3,6 +3,7 @@
 Tiles differ between rungs, so what must come out is made in plain C from the same matrices, packed for it."""
 import numpy as np
 
+from pylite import quantization
 from pylite._core import simd
 from pylite._core.kernels import conv, conv_float, matmul
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
@@ -10,7 +11,8 @@ from tests.checkasm.slots import RUNGS, Columns, DepthwiseWindow, Rows, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
-MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign"]      # of pl_columns, as packing makes them
+# Of pl_columns, as packing makes them.
+MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign", "scale", "rest", "start"]
 
 
 def padded(n, to):
@@ -99,15 +101,24 @@ def parameters(draw, columns):
     return bias, mult, shift.astype(I)
 
 
-def columns_of(draw, rows, depth):
-    """pl_columns over the parameters (7, n) that packing makes, as set_columns in conv.pyx has them."""
+def members_of(rows):
+    """The arrays of pl_columns, and whether float32 may be used."""
+    return {**dict(zip(MEMBERS, rows, strict=True)), "fit": int(rows.shape[1] > 0 and rows[-1, 0] != -1)}
+
+
+def ends_of(draw):
+    """(zero point, low, high)"""
+    low, high = (-128, 127) if draw.bench else sorted((draw.integer(-128, 127), draw.integer(-128, 127)))
+    return draw.integer(-128, 127), low, high
+
+
+def columns_of(draw, rows, depth, ends):
+    """pl_columns over the parameters that packing makes, as set_columns in conv.pyx has them."""
     limit = (1 << 30) - 2 * depth * 255 * 128
     large = (rows[3] != 0) | (rows[1] < 0) | (rows[0] <= -limit) | (rows[0] >= limit)
-    low, high = (-128, 127) if draw.bench else sorted((draw.integer(-128, 127), draw.integer(-128, 127)))
-    zero = draw.integer(-128, 127)
-    arrays = dict(zip(MEMBERS, rows, strict=True))
-    return {**arrays, "left": arrays["left"] if large.any() else 0, "zero_point": zero, "low": low, "high": high,
-            "flip": draw.choice(0, 0x80)}
+    arrays = members_of(rows)
+    return {**arrays, "left": arrays["left"] if large.any() else 0, "flip": draw.choice(0, 0x80),
+            **dict(zip(("zero_point", "low", "high"), ends, strict=True))}
 
 
 def output(draw, rows, columns, dtype):
@@ -119,14 +130,17 @@ def output(draw, rows, columns, dtype):
 def gemm_q8(draw):
     rows, columns, depth, x, w, strip, shape = product(draw)
     bias, mult, shift = parameters(draw, columns)
-    panels, numbers = using(draw.rung, matmul.pack_q8, w, bias, mult, shift, 0, 0)
+    ends = ends_of(draw)
+    # float32 is only for accumulators that come from the products alone
     term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 and not draw.bench else None
-    members, to = columns_of(draw, numbers, depth), output(draw, rows, columns, B)
+    asked = (ends[1] - ends[0], ends[2] - ends[0]) if term is None else None
+    panels, numbers = using(draw.rung, matmul.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, asked)
+    members, to = columns_of(draw, numbers, depth, ends), output(draw, rows, columns, B)
     want = to.copy()
     acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
     _, plain = using(RUNGS["base"], matmul.pack_q8, w, bias, mult, shift, 0, 0)
     for r in range(rows):
-        finish = Struct(Columns, **{**members, **dict(zip(MEMBERS, plain, strict=True))})
+        finish = Struct(Columns, **{**members, **members_of(plain)})
         want[r, :columns] = run(Call(columns, In(acc[r]), finish, 0, Out(columns, B)), "base", "requantize_q8")[0]
     yield Call(rows, columns, shape, In(strip), In(panels), None if term is None else In(term),
                Struct(Columns, **members), 0, InOut(to), to.shape[1], expect=[want], work=rows * columns * depth,
@@ -146,11 +160,33 @@ def gemm_s32(draw):
                work=rows * columns * depth, unit="MAC")
 
 
+@check("fit_q8", rounds=40)
+def fit_q8(draw):
+    """Where it says that float32 does, it must: for accumulators within reach, drawn at random."""
+    n, reach = draw.size(20, 64), float(draw.choice(9, 64, 300) * 255 * 128)
+    bias, mult, shift = parameters(draw, n)
+    shift = -draw.rng.integers(4, 14, n).astype(I)
+    ends = ends_of(draw)
+    low, high = ends[1] - ends[0], ends[2] - ends[0]
+
+    def same(scale, rest, start, unfit):
+        for j in range(0 if unfit[0] else n):
+            acc = draw.rng.integers(int(bias[j] - reach), int(bias[j] + reach) + 1, 500).astype(I)
+            x = acc.astype(F).astype(np.float64)
+            inner = (x * rest[j] + np.where(acc < 0, -start[j], start[j])).astype(F)
+            got = np.clip(np.trunc(x * scale[j] + inner), low, high)
+            want = quantization.mbqm32(acc.astype(L), int(mult[j]), int(shift[j]))
+            np.testing.assert_array_equal(got, np.clip(want, low, high))
+    yield Call(n, In(bias), In(mult), In(np.zeros(n, I)), In(-shift), None, reach, low, high, InOut(np.zeros(n, F)),
+               InOut(np.zeros(n, F)), InOut(np.zeros(n, F)), InOut(np.zeros(1, I)), expect=same, work=n)
+
+
 @check("requantize_q8", rounds=40)
 def requantize_q8(draw):
     n = draw.size(60, 64, least=1)
     _, numbers = using(draw.rung, matmul.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
-    yield Call(n, In(draw.array(I, n)), Struct(Columns, **columns_of(draw, numbers, 1)), 0, Out(n, B), work=n)
+    yield Call(n, In(draw.array(I, n)), Struct(Columns, **columns_of(draw, numbers, 1, ends_of(draw))), 0,
+               Out(n, B), work=n)
 
 
 @check("gemm_f32", rounds=80)
@@ -276,13 +312,14 @@ def depthwise_q8(draw):
     bias, mult, shift = parameters(draw, c)
     stored = (weights.view(B) ^ 0x80) if flip else weights
     filter = g["fh"], g["fw"], 1, g["stride"], 1, g["dilation"], 0, g["pad"]
-    arguments = stored, bias, mult, shift, zero, w_zero, filter
+    ends = ends_of(draw)
+    arguments = stored, bias, mult, shift, zero, w_zero, filter, (ends[1] - ends[0], ends[2] - ends[0])
     packed, numbers = using(draw.rung, conv.pack_depthwise_q8, *arguments)
-    members = columns_of(draw, numbers, g["fh"] * g["fw"])
+    members = columns_of(draw, numbers, g["fh"] * g["fw"], ends)
     padding = np.full(c, (zero & 0xFF) ^ flip, B)
     line = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
     plain_packed, plain = using(RUNGS["base"], conv.pack_depthwise_q8, *arguments)
-    rest = {**members, **dict(zip(MEMBERS, plain, strict=True))}
+    rest = {**members, **members_of(plain)}
     want = run(Call(line, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B)), "base",
                "depthwise_q8")
     yield Call(line, flip, w_zero, In(packed), Struct(Columns, **members), Out(g["pixels"] * c, B), expect=want,

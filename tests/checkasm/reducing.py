@@ -1,7 +1,7 @@
 """Checks of pooling, reductions, softmax, normalization and resizing."""
 import numpy as np
 
-from tests.checkasm.core import Call, In, Out, Struct, check
+from tests.checkasm.core import Call, In, InOut, Out, Struct, check
 from tests.checkasm.slots import Reduction, Softmax8, Softmax16, Window
 
 F, B, S, I = np.float32, np.uint8, np.int16, np.int32
@@ -51,6 +51,16 @@ def reduce(draw):
     size = stride[0] * n[0] + inner
     x = draw.whole(size) if dtype == F else draw.array(dtype, size)
     yield Call(kind, g, In(x), c, Out(c, dtype), close="relative", work=n[0] * n[1] * n[2] * max(run, 1) * c)
+
+
+@check("join_line", rounds=60)
+def join_line(draw):
+    type, operation = draw.choice((4, 0), (4, 1), (4, 2), (4, 3), (5, 0), (5, 1), (5, 2), (5, 3), (0, 3))
+    n, stride = draw.size(300), draw.choice(1, 1, 2, 7)
+    dtype = {0: F, 4: I, 5: np.int64}[type]
+    x = (draw.rng.random(n * stride + 1) + 0.5).astype(F) if type == 0 else draw.array(dtype, n * stride + 1)
+    acc = np.ones(1, F) if type == 0 else draw.array(np.int64, 1)
+    yield Call(type, operation, n, stride, In(x), InOut(acc), close="relative", work=n)
 
 
 def shape(draw):
@@ -115,7 +125,7 @@ def bilinear(draw):
     dtype = [F, B, np.int8, S][type]
     gather, n, width = draw.integer(0, 1), draw.size(70, 256, least=1), draw.integer(1, 50)
     c = 16 if draw.bench else draw.integer(1, 12) if gather else draw.size(80, 64, least=1)
-    low = draw.rng.integers(0, width, n).astype(I)
+    low = (np.arange(n) * width // n).astype(I)
     high = np.minimum(low + 1, width - 1).astype(I)
     parts = n * c if gather else n
     fraction = draw.rng.random(parts).astype(F) if type < 2 else draw.rng.integers(0, 1025, parts).astype(I)
