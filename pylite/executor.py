@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite import binding, lowering, planning
-from pylite._core.memory import aligned
+from pylite._core.memory import aligned, most
 from pylite._core.program import Program
 from pylite.allocation import Allocation
 from pylite.calls import KEPT, Calls
@@ -13,6 +13,7 @@ from pylite.resolver import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
 PAUSING = 64        # the same of a graph whose shapes depend on data, too: what follows is lost with them
+LARGE_ARENA = 1 << 28   # bytes from which on it is compared with what the machine has
 LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
 
 
@@ -121,15 +122,20 @@ class Executor(Calls):
     def allocate(self):
         """Lower, plan and bind for the present input shapes, or take up what was bound for them before.
 
-        Variables start anew, as in tf.lite, unless there was nothing to do.
+        Variables and generators of random numbers start anew, as in tf.lite, unless there was nothing to do.
         """
         if self.given:
             self.prepared(self.shapes, {})
         if not self.ready:
             self._renew()
             self.reset_variables()
+            indices = {self.subgraph.index}
             for other in self.callees:
                 other.reset_variables()
+                indices.add(other.subgraph.index)
+            for (index, _), (state, start) in self.shared.get("generators", {}).items():
+                if index in indices and start is not None:
+                    state[...] = start
 
     def _renew(self):
         if self.delegation is not None:
@@ -209,10 +215,17 @@ class Executor(Calls):
             raise MemoryLimitError(
                 f"the arena needs {plan.total + beside} bytes and max_memory is {self.max_memory}; the peak is at "
                 f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
+        if plan.total > LARGE_ARENA and plan.total + beside > most():
+            raise MemoryLimitError(
+                f"the arena needs {plan.total + beside} bytes and this machine has {most()}. Make the inputs smaller")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
             self._drop([part for part in self._kept if part.arena is arena])
-            arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
+            try:
+                arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
+            except (MemoryError, OSError, ValueError):      # ValueError: of sizes that are no array's
+                raise MemoryLimitError(f"there is no memory for an arena of {plan.total} bytes. Make the inputs "
+                                       "smaller") from None
             self._arenas[depth:depth + 1] = [arena]
         arrays = {}
         for value in lowered.values:

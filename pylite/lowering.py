@@ -4,13 +4,14 @@ from math import prod
 import numpy as np
 
 from pylite import binding
+from pylite._core.memory import most
 from pylite.errors import DataDependentError, OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Alias, Call, Constant, Node, Padded, Value
 from pylite.records import replace
 from pylite.resolver import default
 
-_MOST_ELEMENTS = 2**40
+_MANY = 2**26           # elements from which on their bytes are compared with what the machine has
 UNRESOLVED = "Didn't find op for builtin opcode"
 
 
@@ -213,8 +214,9 @@ def _prepared(op, node, foldable):
             value.shape = shape
             if 0 not in shape:
                 empty = False
-                if prod(shape) > _MOST_ELEMENTS:
-                    raise node.error(f"its shape would be {list(shape)}, which no memory holds", value)
+                if prod(shape) > _MANY and value.nbytes > most():
+                    raise node.error(f"its shape would be {list(shape)}, which takes {value.nbytes} bytes; this "
+                                     f"machine has {most()}. Make the inputs smaller", value)
     if empty and node.outputs and not op.stateful:
         return None
     try:

@@ -39,8 +39,7 @@ class Op:
         key = (inputs, outputs)
         known = self._matches.get(key)
         if known is None:
-            known = self._matches[key] = any(
-                _fits(takes, inputs) and _fits(gives, outputs) for takes, gives in map(_parse, self.types))
+            known = self._matches[key] = any(matches(signature, inputs, outputs) for signature in self.types)
         return known
 
 
@@ -63,6 +62,12 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate)
+
+
+def matches(signature, inputs, outputs):
+    """Do these data types fit the signature?"""
+    takes, gives = _parse(signature)
+    return _fits(takes, inputs) and _fits(gives, outputs)
 
 
 def same(dtypes, inputs=1, outputs=1):

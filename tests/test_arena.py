@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from pylite import Interpreter, binding, registry
 from pylite._core import arena
+from pylite._core.memory import most
 from pylite.node import Call
 from pylite.schema.builder import ModelBuilder
 from tests import oneop
@@ -128,6 +129,27 @@ def test_max_memory_names_the_node_at_the_peak(chain):
     with pytest.raises(MemoryError, match=r"needs \d+ bytes and max_memory is 8000; the peak is at node 2 RELU with"):
         Interpreter(model_content=model, max_memory=8000).allocate_tensors()
     Interpreter(model_content=model, max_memory=8200).allocate_tensors()
+
+
+def test_an_arena_that_the_machine_does_not_hold():
+    """Nothing is allocated, whether one tensor is too large or all of them together."""
+    shape = (4096, int(most() // 4096 // 4 * 0.9))
+    m = ModelBuilder()
+    tensors = [m.tensor(f"t{i}", shape, "uint8") for i in range(5)]
+    y = m.tensor("y", (5, *shape), "uint8")
+    m.operator("PACK", tensors, [y], axis=0, values_count=5)
+    m.inputs(tensors)
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=r"node 0 PACK.*this machine has \d+. Make the inputs smaller"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+    m = ModelBuilder()
+    tensors = [m.tensor(f"t{i}", shape, "float32") for i in range(2)]
+    z = m.tensor("z", shape, "float32")
+    m.operator("ADD", tensors, [z])
+    m.inputs(tensors)
+    m.outputs([z])
+    with pytest.raises(MemoryError, match=r"the arena needs \d+ bytes and this machine has \d+"):
+        Interpreter(model_content=m.build()).allocate_tensors()
 
 
 def benchmark(name):

@@ -4,8 +4,10 @@ The kernel makes memory page by page, when it is first touched, and for a model 
 the first run; a huge page costs what a few small ones do.
 """
 import mmap
+import os
 from _thread import allocate_lock
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 
@@ -16,6 +18,15 @@ _MODEST = HUGE // 8         # what models may take before they get whole huge pa
 _lock = allocate_lock()
 _block = np.empty(0, np.uint8)      # what kept() cuts from, and how much of it is used
 _used = 0
+
+
+@cache
+def most():
+    """Bytes of memory that this machine has, or this process may have at most."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+        found = min(found, int(file.read()))        # ValueError: "max"
+    return found
 
 
 def aligned(nbytes):

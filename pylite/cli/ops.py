@@ -5,7 +5,8 @@ import sys
 EPILOG = """
 Each op is followed by its versions, and by a line for each signature that was compared: T and U stand for the types
 that are listed.  "+" marks what only pylite takes, "-" what only LiteRT takes.  LiteRT's side was found out by running
-small models (tests/probe_ops.py).
+small models (tests/probe_ops.py).  "*" marks signatures that were not compared: those of ops that need more than one
+node, and types that are met together only there; "a?" may be absent, "a*" is any number of operands, "a|b" one of both.
 
 examples:
   pylite ops
@@ -33,13 +34,16 @@ def run(args):
 
 
 class Row:
-    """One op: its versions here and in LiteRT (None: not there); {signature: [(types of T and U, ours, theirs)]}."""
+    """One op: its versions here and in LiteRT (None: not there); {signature: [(types of T and U, ours, theirs)]}; the
+    registry's signatures that were not compared, [(signature, types of T or "")].
+    """
 
     def __init__(self, name, ours, theirs):
         self.name = name
         self.ours = ours
         self.theirs = theirs
         self.signatures = {}
+        self.uncompared = []
 
     @property
     def missing(self):
@@ -73,9 +77,23 @@ def rows():
             row.signatures[signature] = [(case, case in ours, case in theirs)
                                          for case in sorted({*ours, *theirs}, key=lambda c: order.get(c, 0))]
     for name in registry.names():
-        if name not in table:
-            table[name] = Row(name, registry.find(name).versions, None)
+        op = registry.find(name)
+        row = table.setdefault(name, Row(name, op.versions, None))
+        compared = [_types(s, case) for s, cells in row.signatures.items() for case, ours, _ in cells if ours]
+        row.uncompared = _joined([s for s in op.types if not (compared and "resource" in s) and not any(
+            registry.matches(s, *types) for types in compared)])
     return table
+
+
+def _joined(signatures):
+    """[(signature, types)]: those that differ in one type become one with a T in its place."""
+    words = [signature.split() for signature in dict.fromkeys(signatures)]
+    if len({len(each) for each in words}) == 1 and len(words) > 1:
+        varied = [i for i, column in enumerate(zip(*words, strict=True)) if len(set(column)) > 1]
+        if all(len({each[i] for i in varied}) == 1 for each in words):
+            template = " ".join("T" if i in varied else word for i, word in enumerate(words[0]))
+            return [(template, " ".join(each[varied[0]] for each in words))]
+    return [(" ".join(each), "") for each in words]
 
 
 def _cases(signature):
@@ -112,15 +130,22 @@ def _text(table):
     for row in table.values():
         lines.append(f"{row.name}  versions {_span(row.ours)}, LiteRT {_span(row.theirs)}")
         lines += [f"    {signature}:  {_cells(cells)}" for signature, cells in row.signatures.items()]
+        lines += [f"  * {signature}" + (f":  {types}" if types else "") for signature, types in row.uncompared]
     return "\n".join([*lines, ""])
 
 
 def _markdown(table):
     lines = ["# Ops", "",
              "Written by `pylite ops --markdown` from the registry, beside what LiteRT takes, found out by running",
-             "small models (`python -m tests.probe_ops`).  `+`: only pylite takes the type; `-`: only LiteRT does.", "",
+             "small models (`python -m tests.probe_ops`).  `+`: only pylite takes the type; `-`: only LiteRT does.",
+             "Signatures in _slanted_ type were not compared: those of ops that need more than one node, and types",
+             "that are met together only there.  `a?` may be absent, `a*` is any number of operands, `a|b` either.",
+             "",
              "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
     for row in table.values():
-        signatures = "<br>".join(f"`{s}`: {_cells(cells)}" for s, cells in row.signatures.items())
-        lines.append(f"| {row.name} | {_span(row.ours)} | {_span(row.theirs)} | {signatures} |")
+        signatures = [f"`{s}`: {_cells(cells)}" for s, cells in row.signatures.items()]
+        for signature, types in row.uncompared:
+            shown = signature.replace("|", "\\|").replace("*", "\\*")
+            signatures.append(f"_{shown}_" + (f": {types}" if types else ""))
+        lines.append(f"| {row.name} | {_span(row.ours)} | {_span(row.theirs)} | {'<br>'.join(signatures)} |")
     return "\n".join([*lines, ""])

@@ -137,6 +137,8 @@ for _name, _op, _dtypes, _reference in (
 def infer_add_n(node):
     x = node.inputs[0]
     for value in node.inputs:
+        if value is None:
+            raise node.error("an input is missing; leave it out of the sum")
         if value.shape != x.shape:
             raise node.error(f"of shape {list(value.shape)} cannot be added to {list(x.shape)}", value)
     return [x.shape]

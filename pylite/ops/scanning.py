@@ -65,17 +65,20 @@ register("LOCAL_RESPONSE_NORMALIZATION", types=["float32 -> float32"], infer=inf
 def generator(node):
     """The state of the node's generator, which outlives a lowering: uint32, key and counter.
 
-    The two seeds give them, of which the low 32 bits count; where both are 0, they are different each time.
+    The two seeds give them, of which the low 32 bits count; where both are 0, they are different each time.  It is kept
+    with its start, if the seeds tell one, to which allocate() takes it back after a change of shapes.
     """
     kept = node.host.shared.setdefault("generators", {}) if node.host is not None else {}
     key = node.host.subgraph.index if node.host is not None else 0, node.index
     if key not in kept:
         o = node.options
         seeds = np.array([wrap32(o.seed), wrap32(o.seed2)], np.int64)
-        if not seeds.any():
+        given = seeds.any()
+        if not given:
             seeds = np.frombuffer(os.urandom(16), np.int64)
-        kept[key] = np.array([*seeds[:1].view(np.uint32), 0, 0, *seeds[1:].view(np.uint32)], np.uint32)
-    return kept[key]
+        start = np.array([*seeds[:1].view(np.uint32), 0, 0, *seeds[1:].view(np.uint32)], np.uint32)
+        kept[key] = start.copy(), start if given else None
+    return kept[key][0]
 
 
 def lower_random(node):

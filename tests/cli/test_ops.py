@@ -59,6 +59,14 @@ def run(model):
     interpreter.invoke()
 
 
+def test_ops_of_several_nodes_have_types():
+    rows = table()
+    assert all(row.signatures or row.uncompared for row in rows.values())
+    assert rows["IF"].uncompared == [("bool any* -> any*", "")]
+    assert rows["DENSIFY"].uncompared == [("T -> T", "float32 float16 int8")]
+    assert rows["TRANSPOSE"].uncompared == []
+
+
 def test_text(capsys):
     assert cli.main(["ops", "ADD", "CAST"]) == 0
     text = capsys.readouterr().out

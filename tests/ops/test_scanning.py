@@ -7,6 +7,7 @@ from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential, run_peer, run_pylite
 from tests.ops.draw import values
 from tests.ops.moving import one_op, random_array, random_shape
+from tests.resources import peer
 
 
 @differential("float32", "int32", "int64", count=16)
@@ -96,6 +97,32 @@ def test_the_generator_goes_on_where_shapes_depend_on_data():
             results.append(interpreter.get_tensor(1))
     for got, want in zip(results[:3], results[3:], strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def drawn_over_resizes(interpreter):
+    """The results of two runs for each of three shapes of an input that has nothing to do with them."""
+    x, y, results = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"], []
+    for n in (2, 4, 2):
+        interpreter.resize_tensor_input(x, (n,))
+        interpreter.allocate_tensors()
+        for _ in range(2):
+            interpreter.invoke()
+            results.append(interpreter.get_tensor(y).tolist())
+    return results
+
+
+@pytest.mark.parametrize("name", ["RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"])
+def test_a_change_of_shapes_takes_the_generator_back_to_its_start(name):
+    m = ModelBuilder()
+    x, double, y = m.tensor("x", (2,)), m.tensor("double", (2,)), m.tensor("y", (3,))
+    m.operator(name, [m.constant("shape", np.array([3], np.int32))], [y], seed=7, seed2=9)
+    m.operator("ADD", [x, x], [double])
+    m.inputs([x])
+    m.outputs([y, double])
+    model = m.build()
+    results = drawn_over_resizes(Interpreter(model_content=model))
+    assert results[0] != results[1] and results[:2] == results[2:4] == results[4:]
+    np.testing.assert_allclose(results, drawn_over_resizes(peer().Interpreter(model_content=model)), rtol=1e-5)
 
 
 def test_without_seeds_every_interpreter_draws_its_own():
