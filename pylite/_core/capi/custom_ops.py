@@ -3,7 +3,7 @@ import ctypes
 import os
 
 from pylite._core.capi import libraries, symbols
-from pylite._core.capi.host import install_guards, registration_facts
+from pylite._core.capi.hosting import install_guards, registration_facts
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError

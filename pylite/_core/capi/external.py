@@ -4,7 +4,7 @@ import os
 
 from pylite._core.capi import libraries
 from pylite._core.capi.custom_ops import guard_exceptions
-from pylite._core.capi.host import STATUS, Handle, delegate_flags, delegate_is_plausible
+from pylite._core.capi.hosting import STATUS, Handle, delegate_flags, delegate_is_plausible
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import DYNAMIC, tables_of
 from pylite.errors import DelegateError, DelegationError, PluginError

@@ -2,7 +2,7 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-from pylite._core.capi.host cimport (
+from pylite._core.capi.hosting cimport (
     PL_BAND,
     PL_FAILED,
     PL_MOVED,

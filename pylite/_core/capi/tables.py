@@ -3,7 +3,7 @@ import functools
 
 import numpy as np
 
-from pylite._core.capi.host import Externals, Host
+from pylite._core.capi.hosting import Externals, Host
 from pylite._core.capi.kernels import Plugin, ReadBack
 from pylite._core.capi.layouts import TYPE_CODES, builtin_data
 from pylite.graph import DTYPE_BITS
