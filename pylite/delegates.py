@@ -33,6 +33,9 @@ class Delegate:
         self._handle = external.create(loaded, library, self._options)      # ends the delegate when nothing uses it
         self.name = os.path.basename(os.fspath(library))
 
+    def __repr__(self):
+        return f"<delegate {self.name}>"
+
     @property
     def flags(self):
         """Its DelegateFlags, as a number."""

@@ -55,7 +55,7 @@ FACTS = {
 @pytest.mark.parametrize("language", ["c", "cc"])
 def test_headers_compile_alone_under_every_name(tmp_path, language):
     headers = C_HEADERS if language == "c" else CPP_HEADERS
-    flags = ["-std=c11"] if language == "c" else ["-std=c++11"]
+    flags = ["-std=c99", "-pedantic"] if language == "c" else ["-std=c++11"]
     for number, name in enumerate(f"{prefix}/{header}" for prefix in PREFIXES for header in headers):
         source = tmp_path / f"one{number}.{language}"
         source.write_text(f'#include "{name}"\n')

@@ -383,7 +383,7 @@ typedef enum TfLiteDelegateFlags {
   kTfLiteDelegateFlagsHintFullyDelegatedToSingleDelegate = 8
 } TfLiteDelegateFlags;
 
-typedef struct TfLiteDelegate {
+struct TfLiteDelegate {
   void* data_;                       // the delegate's own
   // Once per graph: look at it, and claim nodes with ReplaceNodeSubsetsWithDelegateKernels.
   TfLiteStatus (*Prepare)(TfLiteContext* context, struct TfLiteDelegate* delegate);
@@ -395,7 +395,7 @@ typedef struct TfLiteDelegate {
   void (*FreeBufferHandle)(TfLiteContext* context, struct TfLiteDelegate* delegate, TfLiteBufferHandle* handle);
   int64_t flags;
   struct TfLiteOpaqueDelegateBuilder* opaque_delegate_builder;  // read only where Prepare is null
-} TfLiteDelegate;
+};
 
 typedef struct TfLiteOpaqueDelegateBuilder {
   void* data;
