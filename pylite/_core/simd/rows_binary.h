@@ -43,11 +43,24 @@ ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 
-/* ---- float16, computed in float32 ---- */
-ARITHMETIC(add_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) + pl_from_half(b), p.low, p.high)))
-ARITHMETIC(mul_f16, uint16_t, range_f_p, pl_to_half(pl_clampf(pl_from_half(a) * pl_from_half(b), p.low, p.high)))
-ARITHMETIC(maximum_f16, uint16_t, none_p, pl_from_half(a) > pl_from_half(b) ? a : b)
-ARITHMETIC(minimum_f16, uint16_t, none_p, pl_from_half(a) < pl_from_half(b) ? a : b)
+/* ---- float16, computed in float32, a block at a time ---- */
+#define BINARY_HALF(name, row) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
+    const uint16_t *a = va, *b = vb; \
+    uint16_t *y = vy; \
+    float fa[HALF_BLOCK], fb[HALF_BLOCK]; \
+    for (size_t m; n; n -= m, a += m * (size_t)a_step, b += m * (size_t)b_step, y += m) { \
+      m = n < HALF_BLOCK ? n : HALF_BLOCK; \
+      half_to_float(a_step ? m : 1, a, fa, p); \
+      half_to_float(b_step ? m : 1, b, fb, p); \
+      row(m, fa, a_step, fb, b_step, a_step ? fa : fb, p); \
+      float_to_half(m, a_step ? fa : fb, y, p); \
+    } \
+  }
+BINARY_HALF(add_f16, add_f32)
+BINARY_HALF(mul_f16, mul_f32)
+BINARY_HALF(maximum_f16, maximum_f32)
+BINARY_HALF(minimum_f16, minimum_f32)
 
 /* ---- plain integers; they wrap, and are clamped to the fused activation ---- */
 typedef struct { int32_t low, high; } range_i32_p;
