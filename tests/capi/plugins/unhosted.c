@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ typedef struct Context {
   Tensor *(*get_tensor)(struct Context *, int);       // of microcontrollers
 } Context;
 
-static const char *option = "";
+static char option[64];
 
 // Calls what the runtime's own subgraph would have, after a look at one of its vectors.
 static int use_impl(Context *c) {
@@ -99,7 +100,7 @@ EXPORT const Registration *Register_OLD(void) {
   return &r;
 }
 EXPORT const char *NoRegistration(void) { return "text, and long enough to be read as functions"; }
-EXPORT void set_option(const char *text) { option = text; }
+EXPORT void set_option(const char *text) { snprintf(option, sizeof(option), "%s", text); }
 
 typedef struct Delegate {
   void *data;
@@ -114,7 +115,7 @@ static int DelegatePrepare(Context *c, Delegate *d) { return at(c, "delegate"); 
 EXPORT Delegate *tflite_plugin_create_delegate(const char **keys, const char **values, size_t n, void *report) {
   static Delegate d, bad = {.Prepare = (int (*)(Context *, Delegate *))0x1234};
   d.Prepare = DelegatePrepare;
-  option = n > 0 ? strdup(values[0]) : "";
+  set_option(n > 0 ? values[0] : "");
   return strcmp(option, "bad") == 0 ? &bad : &d;
 }
 EXPORT void tflite_plugin_destroy_delegate(Delegate *d) {}
