@@ -162,7 +162,8 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             return _paused(subgraph, position, values, nodes, calls, problem.cause)
         nodes.append(node)
         if emitted is None:
-            notes[node.index] = "known" if node.outputs and node.outputs[0].data is not None else "empty"
+            notes[node.index] = (
+                "known beforehand" if node.outputs and node.outputs[0].data is not None else "its outputs are empty")
             continue
         if not isinstance(emitted, list):
             emitted = [emitted]
@@ -170,7 +171,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             emitted = [_by_reference(op, node)]
         if foldable:
             _fold(model, subgraph, node, emitted)
-            notes[node.index] = "constant"
+            notes[node.index] = "computed once, from constants"
             continue
         for item in emitted:
             if type(item) is Call:
@@ -178,7 +179,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                 calls.append(item)
             elif type(item) is Constant:
                 item.y.data = np.asarray(item.data, order="C")
-                notes[node.index] = "known"
+                notes[node.index] = "known beforehand"
             elif type(item) is Padded:
                 if not preserve:
                     item.y.padded = item
@@ -190,7 +191,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                 calls.append(copy)
             else:
                 item.y.root, item.y.at = item.x.root, item.x.at
-                notes[node.index] = "alias"
+                notes[node.index] = f"alias of tensor {item.x.index}"
     lowered = Lowered(subgraph, values, nodes, calls)
     lowered.notes = notes
     if any(padded.folded for _, padded in pads):

@@ -155,14 +155,15 @@ class Packed:
 class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
 
-    inplace: (y, x) when the kernel may write y over x, should x be needed no more.
+    inplace: (y, x) when the kernel may write y over x, should x be needed no more; note: why this one, in a few words.
     """
-    __slots__ = ("kernel", "args", "inplace", "node")
+    __slots__ = ("kernel", "args", "inplace", "node", "note")
 
-    def __init__(self, kernel, *args, inplace=None):
+    def __init__(self, kernel, *args, inplace=None, note=None):
         self.kernel = kernel
         self.args = args
         self.inplace = inplace
+        self.note = note
         self.node = None
 
 

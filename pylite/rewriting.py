@@ -43,20 +43,24 @@ def plan_parts(lowered, lives):
                 found.append(copy)
     # It is for once, and the less to be had the fewer copies there are.
     worth = len(found) * 8 > len(lowered.calls) or sum(copy[2].nbytes for copy in found) > 1 << 16
-    parts = Parts(lowered, lives, found) if worth else None
-    if not parts or not parts.elided:
-        return planning.place(lives)
-    plan = planning.place(parts.lives(lives))
-    if plan.total > parts.most - ALIGNMENT:     # those that fit together best may yet lie badly
-        whole = planning.place(lives)
-        if whole.total < plan.total:
-            parts.undo()
-            return whole
-    calls = lowered.calls
-    for step, note in parts.elided.items():
-        lowered.notes[calls[step].node.index] = note
-    lowered.calls = [call for step, call in enumerate(calls) if step not in parts.elided]
-    return plan
+    whole = None
+    while worth and found:
+        parts = Parts(lowered, lives, found)
+        if not parts.elided:
+            break
+        plan = planning.place(parts.lives(lives))
+        if plan.total > parts.most - ALIGNMENT:     # blocks that fit together best may yet lie badly
+            whole = whole or planning.place(lives)
+        if whole is None or plan.total <= whole.total:
+            calls = lowered.calls
+            for step, note in parts.elided.items():
+                lowered.notes[calls[step].node.index] = note
+            lowered.calls = [call for step, call in enumerate(calls) if step not in parts.elided]
+            return plan
+        parts.undo()
+        joined = [copy for copy in found if copy[5]]
+        found = [copy for copy in found if not copy[5]] if joined else []
+    return whole or planning.place(lives)
 
 
 def _part(call, step):
@@ -92,6 +96,7 @@ class Parts:
         self.read = lives.last          # where no part's readers count
         self.sizes = {owner: -(-size // ALIGNMENT) * ALIGNMENT for owner, size in lives.sizes.items()}
         self.shared = {}                # wholes whose parts are written over later: the node whose copies they were
+        self.owner = {}                 # wholes that parts were cut from: the node that did, False where several
         self.lost = []                  # values that cannot be read after a run because of that
         self.moved = []
         self.elided = {}
@@ -167,11 +172,15 @@ class Parts:
         else:
             if self.rewritten.get(new, -1) >= step or self.shared.get(new, node) is not node:
                 return None
+            owner = self.owner.get(new, node)
             if rewritten is not None:
-                if not self._alone(node, new):
+                if owner is not node or not self._alone(node, new):
                     return None
                 self._set(self.shared, new, node, done)
-                self.lost += [value for value in self.members[new] if value.nbytes > part.nbytes]
+                self.lost += [value for value in self.members[new]
+                              if value.at < offset + part.nbytes and value.at + value.nbytes > offset]
+            done.append((self.owner, new, self.owner.get(new)))
+            self.owner[new] = owner if owner is node else False
             note = f"part of tensor {whole.index}"
         for value in self.members[old]:
             self.moved.append((value, value.root, value.at))

@@ -3,6 +3,7 @@ import os
 from collections import Counter
 
 from pylite import lowering
+from pylite._core import simd
 from pylite.cli import _cost
 from pylite.errors import PyliteError
 from pylite.graph import DTYPE_BITS
@@ -62,24 +63,26 @@ def subgraph_facts(model, subgraph, delegates=()):
             allocation = executor.current
         except PyliteError as problem:
             error = str(problem)
-    kernels = _kernels(allocation)
-    nodes = [_node_facts(node, reason, kernels.get(node.index, []) if allocation else None, parts, replaced)
+    kernels, chosen = _kernels(allocation)
+    nodes = [_node_facts(node, reason, kernels.get(node.index, []) if allocation else None, chosen.get(node.index, []),
+                         parts, replaced)
              for node, reason in zip(_nodes(subgraph, operators, allocation), reasons, strict=True)]
     facts = {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
              "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
              "operators": nodes, "counts": _counts(nodes), "macs": sum(o["macs"] for o in nodes),
              "missing": [{"reason": reason, "nodes": at} for reason, at in missing.items()], "error": error,
-             "arena": _arena(allocation)}
+             "instruction_set": simd.current, "arena": _arena(allocation)}
     if executor is not None:
         executor.close()
     return facts
 
 
-def _node_facts(node, reason, kernels, parts, replaced):
-    """One operator; of delegates also what replaces it, or whose it is and what it replaces."""
+def _node_facts(node, reason, kernels, chosen, parts, replaced):
+    """One operator, its kernels and why those; of delegates also what replaces it, or whose it is and what it replaces.
+    """
     facts = {"index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
              "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node), "kernels": kernels,
-             "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
+             "chosen": chosen, "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
     if node.index in replaced:
         facts["replaced_by"] = replaced[node.index]
     if node.index in parts:
@@ -144,11 +147,17 @@ def _nodes(subgraph, operators, allocation):
 
 
 def _kernels(allocation):
-    found = {}
+    """({node index: its kernels}, {node index: what was chosen for it, in the words of those who chose})"""
+    found, chosen = {}, {}
     if allocation is not None:
-        for call in allocation.lowered.calls:
+        chosen = {index: [note] for index, note in allocation.lowered.notes.items()}
+        for call, kernel in zip(allocation.lowered.calls, allocation.program.kernels, strict=True):
             found.setdefault(call.node.index, []).append(kernel_name(call))
-    return found
+            y, x = call.inplace or (None, None)
+            over = f"written over tensor {x.index}" if y is not None and y.root is x.root else None
+            texts = chosen.setdefault(call.node.index, [])
+            texts += [text for text in (call.note, kernel.path, over) if text and text not in texts]
+    return found, chosen
 
 
 def kernel_name(call):

@@ -18,7 +18,7 @@ examples:
 def configure(parser):
     _common.add_model(parser)
     parser.add_argument("--subgraph", type=int, metavar="N", help="this subgraph only (default: all)")
-    parser.add_argument("--tensors", action="store_true", help="list every tensor, and every operator with its kernels")
+    parser.add_argument("--tensors", action="store_true", help="list every tensor, and what operators take and give")
     parser.add_argument("--compat", action="store_true", help="say only whether the model runs; exit code 1 if not")
     parser.add_argument("--json", action="store_true", help="print JSON, everything included")
     _plugins.add(parser)
@@ -87,6 +87,7 @@ def _subgraph(facts, everything):
     if arena:
         lines.append(f"  arena   {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
                      f"fullest at {arena['peak_node']}")
+        lines.append(f"  kernels for {facts['instruction_set']}")
     rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
              "" if c["supported"] else "missing") for c in facts["counts"]]
     headers = ("operator", "count", "version", "types", "MAC", "")
@@ -96,8 +97,9 @@ def _subgraph(facts, everything):
     lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
     problems = _problems(facts)
     lines += ["", *problems] if problems else []
+    lines += ["", *_operators(facts, everything)]
     if everything:
-        lines += ["", *_operators(facts), "", *_tensors(facts)]
+        lines += ["", *_tensors(facts)]
     return lines
 
 
@@ -119,18 +121,27 @@ def _quantization(t):
         f"{_format.number(q['scale'][0])} * (q + {-zero_point})")
 
 
-def _operators(facts):
+def _operators(facts, everything):
+    """What runs for each operator, and why or how; everything: with its types and operands."""
     rows = []
     for o in facts["operators"]:
         kernels = "missing" if not o["supported"] else "" if o["kernels"] is None else (
-            ", ".join(o["kernels"]) or "no work at run time")
+            _repeated(o["kernels"]) or "no work at run time")
         if "replaced_by" in o:
             kernels = f"replaced by {o['replaced_by']}"
         elif "replaces" in o:
             kernels = f"{o['delegate']} for {_operands(o['replaces'])}"
-        rows.append((o["index"], o["name"], o["dtype"], _operands(o["inputs"]), _operands(o["outputs"]),
-                     _format.scaled(o["macs"]) if o["macs"] else "", kernels))
-    return _format.table(("node", "operator", "types", "inputs", "outputs", "MAC", "kernels"), rows, ("node", "MAC"))
+        operands = (o["dtype"], _operands(o["inputs"]), _operands(o["outputs"])) if everything else ()
+        rows.append((o["index"], o["name"], *operands, _format.scaled(o["macs"]) if o["macs"] else "", kernels,
+                     "; ".join(o["chosen"])))
+    operands = ("types", "inputs", "outputs") if everything else ()
+    return _format.table(("node", "operator", *operands, "MAC", "kernels", "chosen"), rows, ("node", "MAC"))
+
+
+def _repeated(names):
+    """a, b, b -> "a, 2 x b" """
+    counts = {name: names.count(name) for name in names}
+    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
 
 
 def _operands(indices):

@@ -19,7 +19,7 @@ MAX_TAPS = 1024             # of the filters that the depthwise kernels take
 
 class Window:
     """Where a convolution's filter goes: fh, fw and (vertical, horizontal) strides, dilations and padding before."""
-    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout")
+    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note")
 
     def __init__(self, fh, fw, stride=(1, 1), dilation=(1, 1), pad=(0, 0), groups=1, layout=None):
         self.fh = fh
@@ -29,6 +29,7 @@ class Window:
         self.pad = pad
         self.groups = groups
         self.layout = layout    # how the kernels find the filters in the weights: see matmul.arranged
+        self.note = None
 
     @property
     def filter(self):
@@ -120,6 +121,7 @@ def _unpadded(node, x, window):
         return x
     p.folded.append(node.index)
     window.pad = pad
+    window.note = f"sees the border around tensor {p.x.index} by itself"
     return p.x
 
 
@@ -130,7 +132,12 @@ def lower_conv(node):
     x = _unpadded(node, x, window)
     window.groups = x.shape[3] // w.shape[3]
     products.check(node, x, w, node.input(2), y, y.shape[3], axis=0)
-    return lower_window(node, x, w, node.input(2), y, y.view(), window)
+    return _noted(lower_window(node, x, w, node.input(2), y, y.view(), window), window.note)
+
+
+def _noted(call, *notes):
+    call.note = "; ".join(filter(None, notes)) or None
+    return call
 
 
 def lower_depthwise(node):
@@ -141,9 +148,10 @@ def lower_depthwise(node):
     x = _unpadded(node, x, window)
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
-        return _lower_channels(node, x, w, b, y, window)
+        return _noted(_lower_channels(node, x, w, b, y, window), "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], "depthwise"
-    return lower_window(node, x, w, b, y, y.view(), window)
+    return _noted(lower_window(node, x, w, b, y, y.view(), window),
+                  "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
 
 
 def lower_transpose(node):

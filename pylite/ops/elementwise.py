@@ -63,7 +63,9 @@ def binary(node, row, p=b"", operands=None):
     if y.itemsize == 1:
         for x, c in ((a, b), (b, a)):
             if c.data is not None and c.size == 1 and x.data is None and x.nbytes == y.nbytes and x.size == y.size:
-                return unary(node, "lut8", Packed("elementwise.tabulate", c, row, p, c is a), x)
+                call = unary(node, "lut8", Packed("elementwise.tabulate", c, row, p, c is a), x)
+                call.note = "a table, since one operand is a known number"
+                return call
     if a.shape == b.shape:
         shape, a_strides, b_strides = (y.size,), (1,), (1,)
     else:

@@ -115,10 +115,11 @@ cdef class ConvQ8(Kernel):
         self.state.shape = pl_gathered(p.deep)
         if use_lines(&self.state):
             self.fn = <kernel_fn>conv_q8_lines
+            self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
         elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
-            self.fn = <kernel_fn>conv_q8_deep
+            self.fn, self.path = <kernel_fn>conv_q8_deep, "gathered in pieces, too long for a strip"
         else:
-            self.fn = <kernel_fn>conv_q8
+            self.fn, self.path = <kernel_fn>conv_q8, "taps gathered into strips"
 
 
 cdef bint use_lines(Conv *s):

@@ -129,12 +129,15 @@ cdef class ConvF32(Kernel):
         s.direct = g.sw // 4 if g.direct else 0
         s.tile = s.slots.f32
         self.fn = <kernel_fn>conv_f32
+        self.path = "rows as they lie in memory" if s.direct else "taps gathered into strips"
         if s.depth <= DEPTH or not s.direct:
             if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups):
                 s.tile.mr = s.lines.chunk
                 if s.direct:
                     s.lines.shape.step = s.direct
                 self.fn = <kernel_fn>conv_f32_lines
+                if not s.direct:
+                    self.path = "lines, each laid down once"
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:

@@ -144,6 +144,8 @@ cdef class Binary(Kernel):
             job.a_strides[i] = job.a_size * <ptrdiff_t>a_strides[i]
             job.b_strides[i] = job.b_size * <ptrdiff_t>b_strides[i]
         self.fn = <kernel_fn>run_binary
+        self.path = "all in one row" if job.rows == 1 else (
+            "short rows laid side by side" if job.n * job.y_size < SHORT else "row by row")
 
 
 cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) except -1:

@@ -45,6 +45,8 @@ cdef class Copy(Kernel):
             raise ValueError(f"{self.x_buffer.ndim} dimensions; at most {MAX_DIMS} can be copied")
         order(self)
         choose(self)
+        self.path = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
+            else "element by element"
         self.total = 1
         for i in range(self.n - 1):
             self.total *= self.shape[i]
