@@ -34,8 +34,9 @@ ATAN = [(r"\(r, (Prepare|Eval)\)", r"(r, Atan\1)")]
 TEMPLATE = [(r"\(r, Eval\)", "(r, Invoke)"), ("MyCustomOpEval", "MyCustomOpInvoke")]
 CPP = [(r"\(\)\[\]", "[]()"), (r"return r; \};", "return r; }();"), ("NOTHING", "{}"),
        (r"(TfLiteRegistration\* \w+\(\) .*return )", r"\1&")]
-C = [(r"static_cast<float\*>", "(float*)"), (r"static (TfLiteRegistrationExternal\* (\w+)) =", r"static \1; \2 ="),
-     (r"static const (TfLiteRegistration \w+) \{", r"const \1 = {"), ("NOTHING", "0")]
+C = [(r"static_cast<float\*>", "(float*)"), ("NOTHING", "0"),
+     (r"static (TfLiteRegistrationExternal\*) (\w+) =", r"static \1 volatile \2; \2 ="),
+     (r"static const (TfLiteRegistration \w+) \{", r"const \1 = {")]
 
 # The guide to delegates leaves its class empty, and has three slips.
 DELEGATE = [(r"bool Init\(\) \{\}", "bool Init(TfLiteContext*, const TfLiteDelegateParams*) { return true; }"),

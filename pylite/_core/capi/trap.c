@@ -29,7 +29,10 @@ enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int users;           // threads with a trap
 static struct sigaction before[SIGNALS];
-static _Thread_local pl_trap *current __attribute__((tls_model("initial-exec")));
+#if defined(__GLIBC__)      // where reading it may allocate memory, which a handler must not
+__attribute__((tls_model("initial-exec")))
+#endif
+static _Thread_local pl_trap *current;
 
 void *pl_forbidden_new(void) {
   void *memory = mmap(NULL, PL_FORBIDDEN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
