@@ -11,6 +11,7 @@ from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
     PARAMETERS,
+    UNFIT,
     Output,
     Product8,
     Task,
@@ -28,7 +29,7 @@ from pylite._core.kernels.gemm cimport (
     worth,
 )
 from pylite._core.kernels.window cimport STRIP, set_window
-from pylite._core.simd cimport PL_SLACK, parallel_for, pl_gathered, pl_pool, pl_rows, pl_slots, slots
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_columns, pl_gathered, pl_pool, pl_rows, pl_slots, slots
 
 from pylite._core.memory import kept
 
@@ -127,6 +128,7 @@ cdef struct FullyConnected:
     pl_rows shape
     bint as_is                      # rows of x are used where they are
     ptrdiff_t rows, size
+    pl_columns columns              # where they are fit
     int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
 
 
@@ -144,6 +146,7 @@ cdef class FullyConnectedQ8(Kernel):
     cdef const int32_t[::1] sums, bias, start
     cdef const double[::1] scales
     cdef int32_t[::1] late          # scratch for what is only known at run time
+    cdef int32_t[:, ::1] parameters
     cdef FullyConnected state
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
@@ -177,12 +180,31 @@ cdef class FullyConnectedQ8(Kernel):
             self.start = start
             starts(s, &self.sums[0], w_zero, x_zero, start)
             s.start = &self.start[0]
+            if itemsize == 1:
+                self.fit(low - zero_point, high - zero_point)
         s.shape = pl_gathered(p.deep)
         s.as_is = p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and p.deep == p.depth
         s.scales = &scales[0]
         s.w_flip, s.x_zero, s.w_zero = w_flip, x_zero, w_zero
         s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
+        s.columns.zero_point, s.columns.low, s.columns.high, s.columns.flip = zero_point, low, high, y_flip
         self.fn = <kernel_fn>fully_connected_q8
+
+
+    cdef void fit(self, int low, int high):
+        """Try to finish sums in float32, in the tiles."""
+        cdef FullyConnected *s = &self.state
+        cdef ptrdiff_t n = s.product.columns, wide = s.product.wide
+        cdef pl_columns *q = &s.columns
+        cdef double[::1] scales = np.zeros(wide)
+        cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
+        scales[:n] = self.scales
+        rows[0, :n] = self.start
+        fit_columns(rows, &scales[0], s.product.depth, low, high)
+        self.parameters = rows
+        q.fit = rows[9, 0] != UNFIT
+        q.bias, q.scale, q.rest, q.start = (
+            &rows[0, 0], <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0])
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -235,16 +257,25 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
                 rows = strip
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, p.depth, rows, sums)
+                for r in range(task.rows):
+                    sums[r] *= -s.w_zero
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
             if deep:
                 accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
+                for r in range(task.rows):
+                    sums[r] *= -s.w_zero
+            elif s.columns.fit:
+                p.slots.gemm_q8(task.rows, n, &s.shape, rows, p.panels + j * p.deep, sums if s.w_zero else NULL,
+                                &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
+                j += p.tile.nr
+                continue
             else:
                 memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
                 p.slots.gemm_s32(task.rows, n, &s.shape, rows, p.panels + j * p.deep, acc, MAX_NR)
             for r in range(task.rows):
-                finish(s, n, &acc[r * MAX_NR], -s.w_zero * sums[r], j, task.y + r * s.output.sw)
+                finish(s, n, &acc[r * MAX_NR], sums[r], j, task.y + r * s.output.sw)
             j += p.tile.nr
 
 
