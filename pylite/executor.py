@@ -50,6 +50,7 @@ class Executor(Calls):
         self.current = None
         self.parts = []         # of the last run: `current`, and what followed on shapes that depend on data
         self.ready = False
+        self.steady = None      # the Program that invoke() runs, where that is all that it does
         self.readable = {}
         self.writable = {}
         self.variables = {}
@@ -174,6 +175,7 @@ class Executor(Calls):
 
     def _suspend(self):
         self.ready = False
+        self.steady = None
         self.readable = {}
         self.writable = {}
 
@@ -201,6 +203,7 @@ class Executor(Calls):
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
+        self.steady = known.program if known.pause is None and not self.guard else None
 
     def _bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""

@@ -12,6 +12,7 @@ from _thread import RLock  # threading.RLock, without importing threading
 import numpy as np
 
 from pylite import arguments, lowering
+from pylite._core.program import Lock, Steady
 from pylite._core.simd import Pool
 from pylite.errors import ResizeError, TensorError, ViewError
 from pylite.executor import Executor
@@ -52,7 +53,7 @@ class Interpreter:
                  experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
                  experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None,
                  op_resolver=None):
-        self._lock = RLock()
+        self._lock = Lock()
         self._executors = {}
         self._shared = {"executors": self._executors}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
@@ -82,6 +83,7 @@ class Interpreter:
         if self._resolver.plugs():
             self._executors_of_all()
         self._main = self._executor(0)
+        self._steady = Steady(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
             from pylite import delegates
@@ -100,25 +102,29 @@ class Interpreter:
         """
         with self._lock:
             self._ensure_safe()
+            self._steady.forget()
             self._main.allocate()
 
     def invoke(self):
         """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
-        with self._lock:
-            if self._views:
+        if not self._steady.run():
+            with self._lock:
                 self._ensure_safe()
-            self._main.invoke()
+                self._main.invoke()
 
     def set_tensor(self, tensor_index, value):
         """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
-        with self._lock:
-            self._set(self._main, tensor_index, value)
+        if not self._steady.set(tensor_index, value):
+            with self._lock:
+                self._set(self._main, tensor_index, value)
 
     def get_tensor(self, tensor_index, subgraph_index=0):
         """A copy of a tensor: an input, an output, a constant, or an intermediate one that is still true.
 
         ValueError when it has no memory (call allocate_tensors() first), or its memory has been used again.
         """
+        if subgraph_index == 0 and (copy := self._steady.get(tensor_index)) is not None:
+            return copy
         with self._lock:
             return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
 
@@ -138,6 +144,7 @@ class Interpreter:
         """
         with self._lock:
             self._ensure_safe()
+            self._steady.forget()
             self._resize(self._main, input_index, tensor_size, strict)
 
     def reset_all_variables(self):
@@ -361,7 +368,7 @@ def _restore(cls, model, options, shapes, ready):
 def _after_fork():
     """Another thread may have held a lock while the process forked; in the child that thread is gone."""
     for interpreter in list(_living):
-        interpreter._lock = RLock()
+        interpreter._lock.reset()
         interpreter._model._lock = RLock()
 
 

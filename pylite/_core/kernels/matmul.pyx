@@ -190,7 +190,6 @@ cdef class FullyConnectedQ8(Kernel):
         s.columns.zero_point, s.columns.low, s.columns.high, s.columns.flip = zero_point, low, high, y_flip
         self.fn = <kernel_fn>fully_connected_q8
 
-
     cdef void fit(self, int low, int high):
         """Try to finish sums in float32, in the tiles."""
         cdef FullyConnected *s = &self.state
