@@ -28,14 +28,17 @@ typedef struct { float alpha; } alpha_f_p;
 /* ---- float32 ---- */
 UNARY_ROW(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
 UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
+#if defined(__FMA__) && defined(__AVX2__)
+#include "functions_avx.h"
+#else
 UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
-UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
+UNARY_FLOAT(gelu_f32, 0.5f * x * pl_erfc(x * -0.70710678f))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
-#define GELU(x) (0.5f * x * pl_erfc(x * -0.70710678f))
+#endif
+UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
 #define GELU_TANH(x) (0.5f * x * (1.0f + pl_tanh(0.7978845608f * (x + 0.044715f * x * x * x))))
-UNARY_FLOAT(gelu_f32, GELU(x))
 UNARY_FLOAT(gelu_tanh_f32, GELU_TANH(x))
 UNARY_FLOAT(sqrt_f32, sqrtf(x))
 UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
