@@ -81,27 +81,87 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
   }
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
-PL_TILE(transpose_tile_32, pl_v32, PL_ZIP32, 4, 2)
+
+/* 4-byte elements: without arrays, which gcc keeps in memory where vectors are longer than a row */
+static inline void transpose_tile_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
+                                     size_t cols) {
+  pl_v32 a, b, c, d, even, odd;
+  memcpy(&a, x, 16);
+  memcpy(&b, x + (cols > 1 ? xcol : 0), 16);
+  memcpy(&c, x + (cols > 2 ? 2 * xcol : 0), 16);
+  memcpy(&d, x + (cols > 3 ? 3 * xcol : 0), 16);
+  even = PL_ZIP32(a, c, 0), odd = PL_ZIP32(b, d, 0);
+  c = PL_ZIP32(a, c, 2), d = PL_ZIP32(b, d, 2);
+  a = PL_ZIP32(even, odd, 0), b = PL_ZIP32(even, odd, 2);
+  memcpy(y, &a, 16);
+  if (rows > 1) memcpy(y + yrow, &b, 16);
+  a = PL_ZIP32(c, d, 0), b = PL_ZIP32(c, d, 2);
+  if (rows > 2) memcpy(y + 2 * yrow, &a, 16);
+  if (rows > 3) memcpy(y + 3 * yrow, &b, 16);
+}
+#ifdef __AVX__
+typedef uint32_t pl_w32 __attribute__((vector_size(32)));
+#define PL_WIDE(name, ...) \
+  static inline pl_w32 name(pl_w32 a, pl_w32 b) { return PL_SHUFFLE(pl_w32, a, b, __VA_ARGS__); }
+PL_WIDE(wide_low_32, 0, 8, 1, 9, 4, 12, 5, 13)
+PL_WIDE(wide_high_32, 2, 10, 3, 11, 6, 14, 7, 15)
+PL_WIDE(wide_low_64, 0, 1, 8, 9, 4, 5, 12, 13)
+PL_WIDE(wide_high_64, 2, 3, 10, 11, 6, 7, 14, 15)
+PL_WIDE(wide_low_half, 0, 1, 2, 3, 8, 9, 10, 11)
+PL_WIDE(wide_high_half, 4, 5, 6, 7, 12, 13, 14, 15)
+static inline pl_w32 wide_at(const uint8_t *x) {
+  pl_w32 v;
+  memcpy(&v, x, 32);
+  return v;
+}
+static inline void two_rows(pl_w32 a, pl_w32 b, uint8_t *y, ptrdiff_t four) {
+  pl_w32 low = wide_low_half(a, b), high = wide_high_half(a, b);
+  memcpy(y, &low, 32);
+  memcpy(y + four, &high, 32);
+}
+/* 8 x 8 elements of 4 bytes */
+static inline void transpose_wide_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
+                                     size_t cols) {
+  (void)rows, (void)cols;
+  const uint8_t *x4 = x + 4 * xcol;
+  pl_w32 a = wide_at(x), b = wide_at(x + xcol), c = wide_at(x + 2 * xcol), d = wide_at(x + 3 * xcol);
+  pl_w32 e = wide_at(x4), f = wide_at(x4 + xcol), g = wide_at(x4 + 2 * xcol), h = wide_at(x4 + 3 * xcol);
+  pl_w32 ab = wide_low_32(a, b), cd = wide_low_32(c, d), ef = wide_low_32(e, f), gh = wide_low_32(g, h);
+  two_rows(wide_low_64(ab, cd), wide_low_64(ef, gh), y, 4 * yrow);
+  two_rows(wide_high_64(ab, cd), wide_high_64(ef, gh), y + yrow, 4 * yrow);
+  ab = wide_high_32(a, b), cd = wide_high_32(c, d), ef = wide_high_32(e, f), gh = wide_high_32(g, h);
+  two_rows(wide_low_64(ab, cd), wide_low_64(ef, gh), y + 2 * yrow, 4 * yrow);
+  two_rows(wide_high_64(ab, cd), wide_high_64(ef, gh), y + 3 * yrow, 4 * yrow);
+}
+#endif
 static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
   for (size_t r = 0; r < rows; r++)
     for (size_t c = 0; c < cols; c++) memcpy(y + (ptrdiff_t)r * yrow + c * 8, x + (ptrdiff_t)c * xcol + r * 8, 8);
 }
 
-/* Tiles of n x n in bands of rows that fill a cache line of x.  The last ones overlap those before.  Where there are
- * fewer rows (as in RGB pixels to planes) tiles read on into the next pixel, but not beyond x; where there are fewer
- * columns (planes to pixels) they write on into the next pixel, which is yet to be written, but not beyond y. */
-#define PL_TRANSPOSE(tile, n)                                                                                  \
+/* Tiles of n x n, in squares that fill cache lines of both sides; lines of the side where they lie farther apart are done
+ * with one after the other.  The last tiles overlap those before.  Where there are fewer rows (as in RGB pixels to
+ * planes) tiles read on into the next pixel, but not beyond x; where there are fewer columns (planes to pixels) they
+ * write on into the next pixel, which is yet to be written, but not beyond y. */
+#define PL_TRANSPOSE_ALL(tile, n)                                                                              \
   if (rows >= n && cols >= n) {                                                                                \
-    for (size_t top = 0; top < rows; top += 64 / item)                                                         \
-      for (size_t left = 0; left < cols; left += n)                                                            \
-        for (size_t r = top; r < top + 64 / item && r < rows; r += n) {                                        \
-          size_t row = r + n <= rows ? r : rows - n, col = left + n <= cols ? left : cols - n;                 \
-          tile(x + row * item + (ptrdiff_t)col * xcol, xcol, y + (ptrdiff_t)row * yrow + col * item, yrow, n,  \
-               n);                                                                                             \
-        }                                                                                                      \
+    const size_t line = yrow >= 16384 ? n : 64 / item; /* far apart, lines push each other out of the cache */  \
+    const int down = yrow >= xcol;                                                                             \
+    for (size_t top = 0; top < rows; top += line)                                                              \
+      for (size_t left = 0; left < cols; left += line) {                                                       \
+        const size_t bottom = top + line < rows ? top + line : rows, right = left + line < cols ? left + line : cols; \
+        for (size_t i = down ? top : left; i < (down ? bottom : right); i += n)                                \
+          for (size_t j = down ? left : top; j < (down ? right : bottom); j += n) {                            \
+            const size_t r = down ? i : j, c = down ? j : i;                                                   \
+            const size_t row = r + n <= rows ? r : rows - n, col = c + n <= cols ? c : cols - n;               \
+            tile(x + row * item + (ptrdiff_t)col * xcol, xcol, y + (ptrdiff_t)row * yrow + col * item, yrow, n, n); \
+          }                                                                                                    \
+      }                                                                                                        \
     return;                                                                                                    \
-  }                                                                                                            \
+  }
+#define PL_TRANSPOSE(tile, n)                                                                                  \
+  PL_TRANSPOSE_ALL(tile, n)                                                                                    \
   if (rows < n && xcol > 0) {                                                                                  \
     size_t readable = (cols - 1) * xcol + rows * item, c = 0;                                                  \
     for (; c + n <= cols && (c + n - 1) * xcol + n * item <= readable; c += n)                                 \
@@ -119,7 +179,11 @@ static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t
   switch (item) {
     case 1: PL_TRANSPOSE(transpose_tile_8, 16) break;
     case 2: PL_TRANSPOSE(transpose_tile_16, 8) break;
-    case 4: PL_TRANSPOSE(transpose_tile_32, 4) break;
+    case 4:
+#ifdef __AVX__
+      PL_TRANSPOSE_ALL(transpose_wide_32, 8)
+#endif
+      PL_TRANSPOSE(transpose_tile_32, 4) break;
     case 8: PL_TRANSPOSE(transpose_tile_64, 8)
   }
   if (rows < cols)
