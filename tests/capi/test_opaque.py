@@ -29,7 +29,8 @@ def registerer(tmp_path_factory):
 
 @pytest.mark.parametrize(("function", "kind"), [("AtanOperator", "opaque"), ("AtanExternal", "opaque"),
                                                 ("AtanWithData", "opaque"), ("AtanOpRegistration", "classic"),
-                                                ("AtanByValue", "value")])
+                                                ("AtanByValue", "value"), ("AtanOperator", None),
+                                                ("AtanExternal", None), ("AtanOpRegistration", None)])
 def test_ops_behind_opaque_types(opaque, function, kind):
     ops = pylite.load_custom_ops(opaque, [function], kind, register=False)
     assert [op.name for op in ops] == ["Atan"]
@@ -113,10 +114,16 @@ def test_a_subgraph_to_skip_that_is_not_there(opaque):
 
 
 @pytest.mark.parametrize("function", ["RegisterOps", "mine::Register"])
-def test_functions_that_register_ops(registerer, function):
-    ops = pylite.load_custom_ops(registerer, function, "registerer", register=False)
+@pytest.mark.parametrize("kind", ["registerer", None])
+def test_functions_that_register_ops(registerer, function, kind):
+    ops = pylite.load_custom_ops(registerer, function, kind, register=False)
     assert [(op.name, op.versions) for op in ops] == [("Double", (1, 1)), ("Throw", (1, 3))]
     np.testing.assert_array_equal(run(interpreter(model("Double"), ops)), 2 * X)
+
+
+def test_functions_whose_kind_is_open(registerer):
+    with pytest.raises(pylite.PluginError, match=r"take_trace of .* pass its kind"):
+        pylite.load_custom_ops(registerer, "take_trace", register=False)
 
 
 def test_functions_that_register_ops_are_found(registerer):

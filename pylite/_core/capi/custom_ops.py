@@ -9,7 +9,10 @@ from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
 
 KINDS = ("classic", "value", "opaque", "registerer")
-RETURNED = {"classic": "TfLiteRegistration", "value": "TfLiteRegistration", "opaque": "TfLiteOperator"}
+TYPES = {"registration": "TfLiteRegistration", "operator": "TfLiteOperator"}
+WHERE = {"classic": ("registration",), "value": ("registration",), "opaque": ("operator",),
+         None: ("operator", "registration")}        # what functions of each kind give
+RESOLVER = "PN6tflite17MutableOpResolverE"          # tflite::MutableOpResolver *, as C++ writes it into names
 MAGIC = 0x70796c697465          # tells pylite's resolvers from other runtimes' in resolver.c
 
 
@@ -53,9 +56,9 @@ def guard_exceptions():
         install_guards(ctypes.addressof(ctypes.c_char.in_dll(library, "pl_cxx_guards")))
 
 
-def load(path, functions=None, kind="classic"):
+def load(path, functions=None, kind=None):
     """The NativeOps of a shared library; see pylite.load_custom_ops."""
-    if kind not in KINDS:
+    if kind not in (None, *KINDS):
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not functions:
         if not os.path.exists(path):
@@ -63,13 +66,28 @@ def load(path, functions=None, kind="classic"):
         functions, kind = symbols.registerers(path), "registerer"
     if isinstance(functions, str):
         functions = [functions]
-    if kind == "registerer":
+    if kind == "registerer" or (kind is None and _take_a_resolver(path, functions)):
         return _registered(path, functions)
     if kind == "opaque":
         libraries.support("opaque")
     library = libraries.load(path)
     pairs = functions.items() if isinstance(functions, dict) else [(None, name) for name in functions]
     return [_from_function(library, path, name, symbol, kind) for name, symbol in pairs]
+
+
+def _take_a_resolver(path, functions):
+    """Do these functions take a tflite::MutableOpResolver *?  PluginError where their names leave it open."""
+    if not symbols.mentions(path, b"_ZN6tflite17MutableOpResolver9AddCustom"):
+        return False
+    exported = symbols.exported(path)
+    for name in functions.values() if isinstance(functions, dict) else functions:
+        if mangled(name, "v") in exported and not name.startswith("_Z"):
+            return False
+        symbol = mangled(name, RESOLVER)
+        if symbol not in exported or not symbol.endswith(RESOLVER):
+            raise PluginError(f"{name} of {os.fspath(path)} may take a tflite::MutableOpResolver, or return a "
+                              f"registration: pass its kind, one of {', '.join(KINDS)}")
+    return True
 
 
 def _from_function(library, path, name, symbol, kind):
@@ -82,15 +100,17 @@ def _from_function(library, path, name, symbol, kind):
         address = libraries.call(function, ctypes.addressof(room))      # some return the struct itself there
     if not address:
         raise PluginError(f"{symbol} of {path} returned null")
-    where = {"operator": address} if kind == "opaque" else {"registration": address}
-    facts = registration_facts(where.get("registration", 0), where.get("operator", 0))
-    if facts is None:
-        raise PluginError(f"what {symbol} of {path} returned is no {RETURNED[kind]}; is the function of another kind "
-                          f"than {kind!r}?")
+    for where in WHERE[kind]:
+        facts = registration_facts(*(address if what == where else 0 for what in ("registration", "operator")))
+        if facts is not None:
+            break
+    else:
+        raise PluginError(f"what {symbol} of {path} returned is no {' or '.join(map(TYPES.get, WHERE[kind]))}; is the "
+                          f"function of another kind{'' if kind is None else f' than {kind!r}'}?")
     own_name, version = facts
     if not (name or own_name):
         raise PluginError(f"the registration that {symbol} of {path} returned has no name; pass {{name: {symbol!r}}}")
-    return NativeOp(name or own_name, version, kept=(library, room), **where)
+    return NativeOp(name or own_name, version, kept=(library, room), **{where: address})
 
 
 class _Value(ctypes.Structure):
@@ -127,16 +147,22 @@ def _registered(path, functions):
 
     ours = _Resolver(MAGIC, _add_t(add))
     for symbol in functions:
-        function = _function(library, symbol, "PN6tflite17MutableOpResolverE", path)
-        libraries.call(function, ctypes.addressof(ours))
+        libraries.call(_function(library, symbol, RESOLVER, path), ctypes.addressof(ours))
     return list(found.values())
 
 
 def _function(library, name, parameters, path):
-    """The function `name`, or what C++ compilers make of that name and these (mangled) types of parameters."""
-    parts = name.split("::")
-    inner = "".join(f"{len(part)}{part}" for part in parts)
-    for symbol in (name, f"_Z{inner if len(parts) == 1 else f'N{inner}E'}{parameters}"):
+    """The function `name` of C, or of C++ with these parameters."""
+    for symbol in (name, mangled(name, parameters)):
         if hasattr(library, symbol):
             return getattr(library, symbol)
     return libraries.function(library, name, path)
+
+
+def mangled(name, parameters):
+    """What C++ compilers make of "f" or "space::f" with such parameters; a name that is mangled stays."""
+    if name.startswith("_Z"):
+        return name
+    parts = name.split("::")
+    inner = "".join(f"{len(part)}{part}" for part in parts)
+    return f"_Z{inner if len(parts) == 1 else f'N{inner}E'}{parameters}"

@@ -32,6 +32,15 @@ def exported(path):
         return []
 
 
+def mentions(path, name):
+    """Are these bytes anywhere in the file?"""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(name) >= 0
+    except (OSError, ValueError):
+        return False
+
+
 def _functions(content):
     if content[:4] != b"\x7fELF":
         return
