@@ -1,4 +1,4 @@
-/* 8-bit and float matrix products and 8-bit depthwise convolutions for NEON, 32 and 64 bit.
+/* 8-bit and float matrix products and float depthwise convolutions for NEON, 32 and 64 bit.
  *
  * Products of bytes: those of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.
  * Cores with one multiplier for vectors (Cortex-A72) do the additions beside the products, and get twice as much done
@@ -114,36 +114,6 @@ FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t 
 }
 #include "gemm_neon.h"
 
-/* ---- depthwise: blocks of 8 channels, weights of 16 bits (less their zero point) ---- */
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const uint8_t *p[PL_MAX_TAPS];
-  const int taps = g->fh * g->fw;
-  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
-  const uint8x8_t mask = vdup_n_u8((uint8_t)flip);
-  const pl_columns own = *q; /* y may not be taken to overlap it */
-  const ends e = ends_of(q);
-  uint8_t buffer[8] = {0};
-  (void)w_zero;
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    pl_taps(g, at, 1, p);
-    for (ptrdiff_t b = 0; b < blocks; b++) {
-      const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
-      const int16_t *wb = (const int16_t *)w + b * taps * NR;
-      int32x4_t acc0 = vld1q_s32(own.bias + j), acc1 = vld1q_s32(own.bias + j + 4);
-      for (int t = 0; t < taps; t++, wb += NR) {
-        const uint8_t *from = g->c < NR ? memcpy(buffer, p[t], g->c) : p[t] + c;
-        int16x8_t x = vmovl_s8(vreinterpret_s8_u8(veor_u8(vld1_u8(from), mask))), wv = vld1q_s16(wb);
-        acc0 = vmlal_s16(acc0, vget_low_s16(x), vget_low_s16(wv));
-        acc1 = vmlal_s16(acc1, vget_high_s16(x), vget_high_s16(wv));
-      }
-      const scaling c0 = scaling_of(&own, j), c1 = scaling_of(&own, j + 4);
-      acc0 = own.left ? requantize_any(acc0, &c0, own.left + j) : requantize(acc0, &c0);
-      acc1 = own.left ? requantize_any(acc1, &c1, own.left + j + 4) : requantize(acc1, &c1);
-      store(y + c, narrow(acc0, acc1, &e), g->c);
-    }
-  }
-}
-
 /* ---- float ---- */
 #if defined(__aarch64__)
 #define VECTOR float32x4_t
@@ -180,9 +150,7 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->depthwise_q8 = depthwise_q8;
   s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0};
-  s->dw8 = (pl_tile){1, NR, NR, 1, 1, 2, 0, NULL, 0};
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;

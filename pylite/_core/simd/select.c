@@ -34,12 +34,24 @@ static void hand_avx512vnni(pl_slots *s) {
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
 #include <sys/auxv.h>
 void pl_fill_gemm_neon(pl_slots *s);
+void pl_fill_depthwise_neon(pl_slots *s);
+void pl_fill_depthwise_dotprod(pl_slots *s);
 void pl_fill_gemm_dotprod(pl_slots *s);
 void pl_fill_gemm_i8mm(pl_slots *s);
 void pl_rows_neon(pl_slots *s);
+static void hand_neon(pl_slots *s) {
+  pl_fill_gemm_neon(s);
+  pl_fill_depthwise_neon(s);
+}
 #if defined(__aarch64__)
 #define has_neon always
 /* HWCAP_ASIMDDP; HWCAP2_I8MM: headers may be older */
+#if defined(PL_HAVE_DOTPROD)
+static void hand_dotprod(pl_slots *s) {
+  pl_fill_gemm_dotprod(s);
+  pl_fill_depthwise_dotprod(s);
+}
+#endif
 static int has_dotprod(void) { return (getauxval(AT_HWCAP) & (1UL << 20)) != 0; }
 static int has_i8mm(void) { return has_dotprod() && (getauxval(AT_HWCAP2) & (1UL << 13)) != 0; }
 #else
@@ -53,9 +65,9 @@ const pl_isa pl_ladder[] = {
   {"avx2", has_avx2, pl_rows_avx2, hand_avx2},
   {"avx512vnni", has_avx512vnni, pl_rows_avx512vnni, hand_avx512vnni},
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
-  {"neon", has_neon, pl_rows_neon, pl_fill_gemm_neon},
+  {"neon", has_neon, pl_rows_neon, hand_neon},
 #if defined(PL_HAVE_DOTPROD)
-  {"dotprod", has_dotprod, pl_rows_neon, pl_fill_gemm_dotprod},
+  {"dotprod", has_dotprod, pl_rows_neon, hand_dotprod},
 #endif
 #if defined(PL_HAVE_I8MM)
   {"i8mm", has_i8mm, pl_rows_neon, pl_fill_gemm_i8mm},
