@@ -1,6 +1,7 @@
 """Plug-ins that cannot be hosted: an error tells why, and the process lives on."""
 import ctypes
 import faulthandler
+import os
 import re
 import subprocess
 import sys
@@ -121,11 +122,11 @@ def test_libraries_whose_functions_are_not_named(built):
         pylite.load_custom_ops(built())
 
 
-@pytest.mark.parametrize(("option", "code"), [
-    ("prepare-wild", ""), ("invoke-wild", ""), ("prepare-impl", "ctypes.string_at(0)"),
-    ("prepare-impl", "os.kill(os.getpid(), signal.SIGSEGV)")])
-def test_other_faults_are_left_alone(built, option, code):
-    """Those at other places, and those of others than plug-ins."""
+@pytest.mark.parametrize(("option", "code", "traps"), [
+    ("prepare-wild", "", ""), ("invoke-wild", "", ""), ("prepare-impl", "ctypes.string_at(0)", ""),
+    ("prepare-impl", "os.kill(os.getpid(), signal.SIGSEGV)", ""), ("prepare-impl", "", "0")])
+def test_other_faults_are_left_alone(built, option, code, traps):
+    """Those at other places, those of others than plug-ins, and all where the environment says so."""
     script = f"""
 import ctypes, os, signal, sys
 sys.path[:0] = {sys.path!r}
@@ -138,5 +139,6 @@ except RuntimeError:
     {code or "pass"}
 print("survived")
 """
-    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "PYLITE_TRAP": traps})
     assert done.stdout.split() == ["ready"] and done.returncode

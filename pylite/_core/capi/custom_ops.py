@@ -40,7 +40,7 @@ class NativeOp:
 
     def attach(self, executor, operator):
         """The Op of one node: calls init()."""
-        guard_exceptions()
+        guard()
         tables = tables_of(executor)
         tables.host.plug(operator.index, self.registration, self.operator, self.library)
         if tables.host.init(operator.index):
@@ -49,11 +49,11 @@ class NativeOp:
         return NativeNode(tables, operator.index, operator.name)
 
 
-def guard_exceptions():
-    """Stop C++ exceptions at the border, where pylite was built with a C++ compiler."""
+def guard():
+    """Stop C++ exceptions at the border, where pylite was built with a C++ compiler, and faults, if these shall be."""
     library = libraries.support("guard")
-    if library is not None:
-        install_guards(ctypes.addressof(ctypes.c_char.in_dll(library, "pl_cxx_guards")))
+    address = 0 if library is None else ctypes.addressof(ctypes.c_char.in_dll(library, "pl_cxx_guards"))
+    install_guards(address, os.environ.get("PYLITE_TRAP") != "0")
 
 
 def load(path, functions=None, kind=None):

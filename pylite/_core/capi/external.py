@@ -3,7 +3,7 @@ import ctypes
 import os
 
 from pylite._core.capi import libraries
-from pylite._core.capi.custom_ops import guard_exceptions
+from pylite._core.capi.custom_ops import guard
 from pylite._core.capi.hosting import STATUS, Handle, delegate_flags, delegate_is_plausible
 from pylite._core.capi.nodes import NativeNode
 from pylite._core.capi.tables import DYNAMIC, tables_of
@@ -39,7 +39,7 @@ def flags(address):
 
 def modify(delegate, delegation):
     """Let `delegate`, a pylite.Delegate, look at the graph of a Delegation and take nodes of it."""
-    guard_exceptions()
+    guard()
     executor = delegation.executor
     tables = tables_of(executor)
     host = tables.host

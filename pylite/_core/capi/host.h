@@ -147,6 +147,7 @@ void *pl_forbidden_new(void);               // memory that nobody may read or wr
 void pl_forbidden_free(void *);
 
 // Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
+extern bool pl_traps;                       // false: such faults end the process, as others do
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
 void *pl_trap_suspend(void);                // while Python runs inside of such a call
 void pl_trap_resume(void *);

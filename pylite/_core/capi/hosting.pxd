@@ -85,6 +85,7 @@ cdef extern from "host.h" nogil:
     ctypedef struct pl_guards:
         pass
     pl_guards pl_guard
+    bint pl_traps
     int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
     TfLiteIntArray *TfLiteIntArrayCreate(int)
     pl_host *pl_host_new(size_t, const pl_callbacks *, void *, TfLiteExternalContext **)

@@ -405,6 +405,9 @@ def registration_facts(uintptr_t registration, uintptr_t operator):
     return None if name == NULL else (<bytes>name).decode("utf-8", "replace"), max(1, version)
 
 
-def install_guards(uintptr_t address):
-    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions."""
-    memcpy(&pl_guard, <const void *>address, sizeof(pl_guards))
+def install_guards(uintptr_t address, bint traps):
+    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions.  traps: see trap.c."""
+    global pl_traps
+    if address:
+        memcpy(&pl_guard, <const void *>address, sizeof(pl_guards))
+    pl_traps = traps

@@ -34,6 +34,8 @@ __attribute__((tls_model("initial-exec")))
 #endif
 static _Thread_local pl_trap *current;
 
+bool pl_traps = true;
+
 void *pl_forbidden_new(void) {
   void *memory = mmap(NULL, PL_FORBIDDEN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory != MAP_FAILED ? memory : NULL;
@@ -97,6 +99,7 @@ void *pl_trap_suspend(void) {
 void pl_trap_resume(void *outer) { current = outer; }
 
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
+  if (!pl_traps) return pl_guard.any(fn, arguments, context);
   pl_trap trap = {.forbidden = (uintptr_t)context->impl_}, *outer = current;
   volatile TfLiteStatus status = kTfLiteError;
   install();
