@@ -118,6 +118,8 @@ cdef extern from "simd.h" nogil:
                            int zero_point, int low, int high, int16_t *y) noexcept nogil
         void (*finish_f64_q8)(int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale,
                               int zero_point, int low, int high, int flip, uint8_t *y) noexcept nogil
+        void (*dots_f32)(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch,
+                         float *y) noexcept nogil
         void (*range_f32)(ptrdiff_t n, const float *x, float *low, float *high) noexcept nogil
         void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high,
                             int8_t *y) noexcept nogil

@@ -244,6 +244,14 @@ def finish_f64_q8(draw):
                -128, draw.integer(-127, 127), draw.choice(0, 0x80), Out(n, B), work=n)
 
 
+@check("dots_f32", rounds=40)
+def dots_f32(draw):
+    n, depth = (32, 256) if draw.bench else (draw.integer(1, 9), draw.size(300))
+    pitch = depth + draw.choice(0, 3)
+    yield Call(n, depth, In(draw.whole(depth, 15)), In(draw.whole((n, pitch), 15)), pitch, Out(n, F), work=n * depth,
+               unit="MAC")
+
+
 @check("range_f32")
 def range_f32(draw):
     n = draw.size(300)

@@ -33,6 +33,8 @@ cdef enum Kind:
 cdef enum:
     DEPTH = 1024            # elements of a row that are gathered at a time
     ROUND = 4               # matrices that are packed before they are used
+    FEW = 2                 # rows that are not worth packing late columns for
+    LINES = 32              # of such columns that a thread takes
     LOCAL = 4096            # bytes of panels that a kernel has room for; ops/batch_matmul.py counts on these two
     LOCAL_SUMS = 256
     ROWS16 = 8              # the tile of WORDS
@@ -182,6 +184,10 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     s.strips, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
         parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)
+    if s.kind == FLOAT and s.room != NULL and s.m <= FEW and s.w.k == 1 and s.x.k == 1:
+        s.splits = (s.n + LINES - 1) // LINES
+        parallel_for(pool, s.products * s.splits, 1 + 16384 // (LINES * max(s.k, <ptrdiff_t>1)), multiply_lines, s)
+        return 0
     s.first = 0
     while s.first < s.products:
         s.base = 0
@@ -199,6 +205,19 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         parallel_for(pool, (end - s.first) * s.strips * s.splits, 1, multiply, s)
         s.first = end
     return 0
+
+
+cdef void multiply_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Few rows of x times late columns of w that lie in lines: not worth packing."""
+    cdef Batch *s = <Batch *>ctx
+    cdef ptrdiff_t i, j, row, product
+    for i in range(begin, end):
+        product, j = i // s.splits, i % s.splits * LINES
+        for row in range(s.m):
+            s.slots.dots_f32(min(<ptrdiff_t>LINES, s.n - j), s.k,
+                             <const float *>s.x.at + s.x.which[product] * s.x.size + row * s.x.row,
+                             <const float *>s.w.at + s.w.which[product] * s.w.size + j * s.w.row, s.w.row,
+                             <float *>s.y + (s.y_which[product] * s.m + row) * s.n + j)
 
 
 cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -146,6 +146,8 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
   X(finish_f64_q8, (int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale, \
                     int zero_point, int low, int high, int flip, uint8_t *y)) \
   /* smallest and largest of x and 0 */ \
+  /* y[j] = the product of a and line j of w, lines `pitch` elements apart */ \
+  X(dots_f32, (ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y)) \
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
   /* y = clamp(zero + x * inverse, rounded as hybrid operators do) */ \
   X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y)) \

@@ -269,3 +269,19 @@ static void depthwise_s64(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int 
 static const pl_tile tile_q8 = {GEMM_MR, GEMM_NR, GEMM_NR, 1, 1, 2, 0, NULL, 0};
 static const pl_tile tile_f32 = {F32_MR, F32_NR, F32_NR, 1, 1, 4, 0, NULL, 0};
 static const pl_tile tile_dw8 = {1, DW_NR, DW_NR, 1, 1, 2, 0, NULL, 0};
+
+/* Sums of 64 neighbours side by side, joined at the end, so that lines are read at their full speed. */
+static void dots_f32(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y) {
+  for (ptrdiff_t j = 0; j < n; j++, w += pitch) {
+    float part[64] = {0}, total = 0;
+    ptrdiff_t i = 0;
+    for (; i + 64 <= depth; i += 64)
+      for (int k = 0; k < 64; k++) part[k] = PL_FMA(a[i + k], w[i + k], part[k]);
+    for (; i + 16 <= depth; i += 16)
+      for (int k = 0; k < 16; k++) part[k] = PL_FMA(a[i + k], w[i + k], part[k]);
+    for (int half = 32; half >= 4; half /= 2)
+      for (int k = 0; k < half; k++) part[k] += part[k + half];
+    for (; i < depth; i++) total += a[i] * w[i];
+    y[j] = total + (part[0] + part[1]) + (part[2] + part[3]);
+  }
+}
