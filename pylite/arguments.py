@@ -56,6 +56,10 @@ def resolver(op_resolver):
     return op_resolver
 
 
+_IN_A_LIBRARY = ("Functions of C++ are given by name to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
+                 "here stand functions in Python that add ops to a pylite.MutableOpResolver")
+
+
 def resolver_from(registerers, op_resolver):
     """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
     filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
@@ -63,10 +67,14 @@ def resolver_from(registerers, op_resolver):
         filled.add_all(resolver(op_resolver))
     for registerer in registerers:
         if not callable(registerer):
-            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function: the C++ resolver of "
-                             "tf.lite, that functions found by name fill, is missing here. Pass functions in Python "
-                             "that take a pylite.MutableOpResolver")
-        registerer(filled)
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+        try:
+            registerer(filled)
+        except TypeError as error:
+            if hasattr(registerer, "__code__"):
+                raise
+            raise ValueError(f"{registerer!r} in custom_op_registerers does not take a pylite.MutableOpResolver. "
+                             f"{_IN_A_LIBRARY}") from error
     return filled
 
 

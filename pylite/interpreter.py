@@ -325,8 +325,8 @@ class Interpreter:
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    custom_op_registerers: functions that each take a MutableOpResolver and add ops to it.  ValueError for names of
-    C++ functions, which tf.lite takes: pylite has no C++ resolver that they could fill.
+    custom_op_registerers: functions that each take a MutableOpResolver and add ops to it.  ValueError for functions of
+    C++ and their names, which tf.lite takes: load_custom_ops() is for these.
     """
 
     def __init__(self, custom_op_registerers=None, **kwargs):

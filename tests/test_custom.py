@@ -1,5 +1,6 @@
 """Custom ops in Python: their life, what they may do, and how their failures reach the caller."""
 import gc
+import math
 import pickle
 import time
 import weakref
@@ -209,6 +210,8 @@ def test_registerers():
     np.testing.assert_array_equal(run(i, X), np.arctan(X))
     with pytest.raises(ValueError, match="'TF_Register'"):
         pylite.InterpreterWithCustomOps(["TF_Register"], model_content=model())
+    with pytest.raises(ValueError, match="load_custom_ops"):
+        pylite.InterpreterWithCustomOps([math.sin], model_content=model())
 
 
 def test_cost():
