@@ -14,12 +14,13 @@ TYPES = ["float32 float32 float32? -> float32",
          "uint8 uint8 int32? -> uint8",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
+NARROW = 4                  # pixels of a line that may be taken for one
 MAX_TAPS = 1024             # of the filters that the depthwise kernels take
 
 
 class Window:
     """Where a convolution's filter goes: fh, fw and (vertical, horizontal) strides, dilations and padding before."""
-    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note")
+    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note", "shapes", "out")
 
     def __init__(self, fh, fw, stride=(1, 1), dilation=(1, 1), pad=(0, 0), groups=1, layout=None):
         self.fh = fh
@@ -30,6 +31,8 @@ class Window:
         self.groups = groups
         self.layout = layout    # how the kernels find the filters in the weights: see matmul.arranged
         self.note = None
+        self.shapes = None      # that x and y are taken to have, and
+        self.out = 1            # how many output pixels count as one then: see _over_lines
 
     @property
     def filter(self):
@@ -99,6 +102,24 @@ def infer_transpose(node):
     return [shape]
 
 
+def _over_lines(x, w, y, window):
+    """The Window in which whole lines of x and y are pixels of one line, or the same where that does not pay.
+
+    Lines of a few pixels fill no tile; together they do, at the price of products with zeros.
+    """
+    n, h, width, c = x.shape
+    _, oh, out, columns = y.shape
+    if (not 0 < width <= min(NARROW, 2 * window.fw) or window.fh == 1 or oh < 8 or window.groups > 1
+            or x.dtype not in ("float32", "int8") or (x.dtype == "float32") != (w.dtype == "float32")
+            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))):
+        return window
+    layout = "lines", window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1]
+    lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
+    lines.note, lines.out = window.note, out
+    lines.shapes = (n, 1, h, width * c), (n, 1, oh, out * columns)
+    return lines
+
+
 def _window(node, x, w, y):
     """The Window of CONV_2D and DEPTHWISE_CONV_2D, for one group."""
     o = node.options
@@ -132,7 +153,12 @@ def lower_conv(node):
     x = _unpadded(node, x, window)
     window.groups = x.shape[3] // w.shape[3]
     products.check(node, x, w, node.input(2), y, y.shape[3], axis=0)
-    return _noted(lower_window(node, x, w, node.input(2), y, y.view(), window), window.note)
+    return _noted(_lower_images(node, x, w, node.input(2), y, window), window.note)
+
+
+def _lower_images(node, x, w, b, y, window):
+    window = _over_lines(x, w, y, window)
+    return lower_window(node, x, w, b, y, y.view(window.shapes and window.shapes[1]), window)
 
 
 def _noted(call, *notes):
@@ -150,7 +176,7 @@ def lower_depthwise(node):
     if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
         return _noted(_lower_channels(node, x, w, b, y, window), "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], "depthwise"
-    return _noted(lower_window(node, x, w, b, y, y.view(), window),
+    return _noted(_lower_images(node, x, w, b, y, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
 
 
@@ -198,13 +224,16 @@ def _zeros(x, n):
 
 def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     """A convolution into `part`, a View of y; shared: by the phases of a transposed one, of which one is the first."""
-    channels = x.shape[3] // window.groups
+    image = x.view(window.shapes and window.shapes[0])
+    channels = image.shape[3] // window.groups
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "filter")
+    if bias is not None and window.out > 1:
+        bias = np.tile(bias, window.out)
     if x.dtype == "float32":
         low, high = products.float_range(node)
         if w.dtype == "float32":
-            return Call("conv_float.ConvF32", x, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
+            return Call("conv_float.ConvF32", image, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
                         bias, window.filter, window.groups, low, high)
         if shared:
             return products.hybrid_transpose(x.view(), part, shared, w, y.shape[3], bias, window, first, low, high)
@@ -219,9 +248,12 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
         rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
         return Call("conv16.Conv16", x, part, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
                     window.groups, rule, products.wide(bias), (multipliers, shifts), low, high)
+    if window.out > 1:
+        multipliers, shifts = np.tile(multipliers, window.out), np.tile(shifts, window.out)
     flip, lift = products.signs(x)
+    image.dtype = "uint8"
     w_zero = w.zero_point - lift if flip else 0
-    return Call("conv.ConvQ8", x.view(dtype="uint8"), _bytes(part),
+    return Call("conv.ConvQ8", image, _bytes(part),
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        window.layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 window.filter, window.groups, _zeros(x, window.fw * channels), w_zero, y.zero_point - lift,

@@ -39,7 +39,8 @@ def arranged(w, layout):
 
     layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
     channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
-    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output.
+    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("lines",
+    layout, width, out, stride, dilation, pad) where a line of so many pixels is one pixel, as is one of the output.
     """
     if layout is None:
         return w
@@ -48,8 +49,21 @@ def arranged(w, layout):
     if layout in ("rows", "columns"):
         w = w if layout == "rows" else w.swapaxes(-1, -2)
         return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
+    if layout[0] == "lines":
+        return over_lines(arranged(w, layout[1]), *layout[2:])
     y, step_y, x, step_x = layout
     return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
+
+
+def over_lines(w, width, out, stride, dilation, pad):
+    """Filters (out * columns, 1, fh, width * c) for whole lines at once; w: (columns, fh, fw, c), zeros elsewhere."""
+    columns, fh, fw, c = w.shape
+    wide = np.zeros((out, columns, fh, width, c), w.dtype)
+    for x in range(out):
+        for tap in range(fw):
+            if 0 <= x * stride - pad + tap * dilation < width:
+                wide[x, :, :, x * stride - pad + tap * dilation] = w[:, :, tap]
+    return wide.reshape(out * columns, 1, fh, width * c)
 
 
 def pack_weights(w, Py_ssize_t groups=1, layout=None):

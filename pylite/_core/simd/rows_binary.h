@@ -117,6 +117,10 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
 /* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
  * the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
  * farthest from an integer that is certain), and a block that has such an element is computed again by the rule. */
+#if defined(__AVX512VNNI__) /* whole blocks are for sums_avx512vnni.c */
+ARITHMETIC(sum_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#else
+ARITHMETIC(sum_q8_by_rule, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
 enum { SUM_BLOCK = 64 };
 PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *pb, int b_step, uint8_t *y, sum_q_p p) {
   int unsure = 0;
@@ -130,7 +134,6 @@ PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *
   }
   return unsure;
 }
-ARITHMETIC(sum_q8_by_rule, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
 static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
   uint8_t *y = vy, block[SUM_BLOCK]; /* y may be a or b, which the rule may still need */
@@ -148,6 +151,7 @@ static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_s
     else memcpy(y + i, block, SUM_BLOCK);
   }
 }
+#endif
 ARITHMETIC(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 
 typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;

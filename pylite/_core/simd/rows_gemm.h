@@ -13,7 +13,11 @@ static uint8_t requantize(int32_t acc, const pl_columns *q, ptrdiff_t j) {
 /* ---- results in float32, where they are the same ---- */
 typedef struct { int real, left, right; int32_t mult; double s, half; } rule; /* real: that of float64 */
 PL_INLINE int32_t by_rule(rule q, int32_t x) {
-  return q.real ? pl_scale_f64(x, q.s) : pl_rdbpot(pl_mul_high(pl_shl32(x, q.left), q.mult), q.right);
+  if (q.real) {
+    __asm__("" : "+r"(x)); /* one at a time: few columns ever need it */
+    return pl_scale_f64(x, q.s);
+  }
+  return pl_rdbpot(pl_mul_high(pl_shl32(x, q.left), q.mult), q.right);
 }
 
 /* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter: half
