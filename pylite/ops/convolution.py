@@ -233,8 +233,8 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     if x.dtype == "float32":
         low, high = products.float_range(node)
         if w.dtype == "float32":
-            return Call("conv_float.ConvF32", image, part, Packed("conv_float.pack_f32", w, window.groups, window.layout),
-                        bias, window.filter, window.groups, low, high)
+            packed = Packed("conv_float.pack_f32", w, window.groups, window.layout)
+            return Call("conv_float.ConvF32", image, part, packed, bias, window.filter, window.groups, low, high)
         if shared:
             return products.hybrid_transpose(x.view(), part, shared, w, y.shape[3], bias, window, first, low, high)
         varied = products.varied(w.scales)
