@@ -150,13 +150,16 @@ static TfLiteStatus run_invoke(void *arguments) {
   return c->node->reg.invoke(&c->host->context, &c->node->node);
 }
 
-TfLiteStatus pl_node_invoke(pl_host *host, pl_node *node) {
-  if (node->reg.invoke == NULL) return kTfLiteError;
-  if (node->tried) return pl_guard.node(node->reg.invoke, &host->context, &node->node);
+static __attribute__((noinline)) TfLiteStatus first_invoke(pl_host *host, pl_node *node) {
   node_call c = {.host = host, .node = node};
   TfLiteStatus status = call(node, run_invoke, &c, host);
   node->tried = status == kTfLiteOk;
   return status;
+}
+
+static TfLiteStatus invoke(pl_host *host, pl_node *node) {
+  if (node->reg.invoke == NULL) return kTfLiteError;
+  return node->tried ? pl_guard.node(node->reg.invoke, &host->context, &node->node) : first_invoke(host, node);
 }
 
 static TfLiteStatus run_free(void *arguments) {
@@ -195,7 +198,7 @@ int pl_run(pl_host *host, pl_node *node, const pl_place *places, int count) {
     if (places[i].band) memcpy(places[i].data + places[i].bytes, band, PL_BAND);
   }
   host->invoking = true;
-  TfLiteStatus status = pl_node_invoke(host, node);
+  TfLiteStatus status = invoke(host, node);
   host->invoking = false;
   if (status != kTfLiteOk) return PL_FAILED;
   int found = 0;
