@@ -401,7 +401,7 @@ cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
     while j < j1:
         n = <int>min(<ptrdiff_t>s.tile.nr, j1 - j)
         width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
-        memset(acc, 0, sizeof(acc))
+        memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
         if j == j0 or s.k > DEPTH:
             memset(terms, 0, sizeof(terms))
         k = 0

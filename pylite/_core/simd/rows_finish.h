@@ -55,9 +55,20 @@ static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32
   }
 }
 
+/* NaN is passed over */
 static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
+#if defined(V_ALL)
+  vf l0 = V_ALL(0.0f), l1 = l0, h0 = l0, h1 = l0;
+  for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) {
+    const vf a = V(loadu_ps)(x + i), b = V(loadu_ps)(x + i + V_WIDTH);
+    l0 = V(min_ps)(a, l0), l1 = V(min_ps)(b, l1);
+    h0 = V(max_ps)(a, h0), h1 = V(max_ps)(b, h1);
+  }
+  V(storeu_ps)(least, V(min_ps)(l0, l1));
+  V(storeu_ps)(most, V(max_ps)(h0, h1));
+#endif
   for (; i + 16 <= n; i += 16)
     for (int j = 0; j < 16; j++) {
       least[j] = x[i + j] < least[j] ? x[i + j] : least[j];
@@ -67,20 +78,27 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
     least[0] = x[i] < least[0] ? x[i] : least[0];
     most[0] = x[i] > most[0] ? x[i] : most[0];
   }
+  for (int half = 8; half; half /= 2)
+    for (int j = 0; j < half; j++) {
+      least[j] = least[j + half] < least[j] ? least[j + half] : least[j];
+      most[j] = most[j + half] > most[j] ? most[j + half] : most[j];
+    }
   *low = least[0];
   *high = most[0];
-  for (int j = 1; j < 16; j++) {
-    *low = least[j] < *low ? least[j] : *low;
-    *high = most[j] > *high ? most[j] : *high;
-  }
 }
 
 static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y) {
   for (ptrdiff_t i = 0; i < n; i++) y[i] = (int8_t)pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, high);
 }
 
-static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
-                          int column_first, const float *bias, float low, float high, float *y) {
+static void finish_hybrid(int n, const int32_t *restrict acc, int32_t term, const int32_t *restrict sums,
+                          const float *restrict scale, float row, int column_first, const float *restrict bias, float low,
+                          float high, float *restrict y) {
+  if (!bias && !column_first && low == -INFINITY && high == INFINITY) { /* nothing else to do */
+    for (int j = 0; j < n; j++)
+      y[j] = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (row * scale[j]);
+    return;
+  }
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]);
     v = column_first ? v * scale[j] * row : v * (row * scale[j]);
