@@ -105,6 +105,13 @@ def test_tensors_of_another_size(built, stride):
         run(interpreter(library, "", ("RELU", "Old")))
 
 
+@pytest.mark.parametrize(("stride", "words"), [(96, NOWHERE), (104, NOWHERE), (112, None)])
+def test_delegates_with_tensors_of_another_size(built, stride, words):
+    delegate = pylite.load_delegate(built(f"-DSTRIDE={stride}"), {"option": "shapes"})
+    with pytest.raises(RuntimeError, match=words) if words else nullcontext():
+        pylite.Interpreter(model_content=model("RELU"), experimental_delegates=[delegate])
+
+
 def test_nodes_of_another_layout(built):
     with pytest.raises(RuntimeError, match="it wrote to node->intermediates"):
         run(interpreter(built("-DOLD_NODE"), "temporaries"))

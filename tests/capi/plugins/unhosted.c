@@ -110,7 +110,10 @@ typedef struct Delegate {
   void *builder;
 } Delegate;
 
-static int DelegatePrepare(Context *c, Delegate *d) { return at(c, "delegate"); }
+static int DelegatePrepare(Context *c, Delegate *d) {
+  if (strcmp(option, "shapes") == 0) return c->tensors[1].dims->size != 2;
+  return at(c, "delegate");
+}
 
 EXPORT Delegate *tflite_plugin_create_delegate(const char **keys, const char **values, size_t n, void *report) {
   static Delegate d, bad = {.Prepare = (int (*)(Context *, Delegate *))0x1234};
