@@ -2,6 +2,7 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -26,6 +27,7 @@ from pylite._core.kernels.gemm cimport (
     set_column,
     set_constant,
     set_output,
+    share,
     take,
     worth,
 )
@@ -165,25 +167,30 @@ cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixel
     cdef const Product8 *p = &s.product
     cdef Line line
     cdef uint8_t *to = strip
-    cdef ptrdiff_t row, ox, n, first, y
+    cdef ptrdiff_t row, ox, n, first, y, c = p.window.length
+    cdef int border = p.window.zero[0] ^ p.flip ^ p.tile.offset     # a byte of what lies outside
     if s.as_is:
         return p.window.x + position * p.window.sw
     if p.window.direct:
         lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
         return strip
-    row = position // p.window.ow
+    row = share(position, p.window.ow)
     ox = position - row * p.window.ow
     first = lay_behind(&s.lines, &p.window, &p.tile, row, pixels, laid, &y)
-    n = laid.row // p.window.oh
+    n = share(laid.row, p.window.oh)
     while y < laid.lines:
         line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
         to = strip + y * s.shape.pitch * p.tile.bytes
-        if line.before:
+        if p.tile.bytes > 1:
             to = lay_pixels(p, p.window.zero, 0, line.before, to)
-        if line.inside:
             to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-        if line.after:
             lay_pixels(p, p.window.zero, 0, line.after, to)
+        else:
+            memset(to, border, line.before * c)
+            to += line.before * c
+            if line.inside:
+                to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
+            memset(to, border, line.after * c)
         y += 1
     return strip + first * s.shape.pitch * p.tile.bytes
 

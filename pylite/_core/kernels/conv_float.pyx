@@ -17,6 +17,7 @@ from pylite._core.kernels.gemm cimport (
     padded,
     plan_lines,
     set_output,
+    share,
     take,
 )
 from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, see_line, set_window
@@ -166,9 +167,9 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     cdef ptrdiff_t size = s.window.length, i
     cdef Line line
     cdef char *to
-    cdef ptrdiff_t row = position // s.window.ow, ox = position - row * s.window.ow, n, y
+    cdef ptrdiff_t row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
     cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, &s.tile, row, pixels, laid, &y)
-    n = laid.row // s.window.oh
+    n = share(laid.row, s.window.oh)
     while y < laid.lines:
         line = see_line(&s.window, n, laid.row - n * s.window.oh, ox, pixels, y)
         to = strip + y * s.lines.shape.pitch * 4

@@ -15,6 +15,11 @@ cdef enum:
     CHUNK_BYTES = 24576     # and what they may see
 
 
+cdef inline ptrdiff_t share(ptrdiff_t a, ptrdiff_t b) noexcept nogil:
+    """a // b, at once where it is 0 or a, as it mostly is where work is handed out."""
+    return 0 if a < b else a if b == 1 else a // b
+
+
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
     return (n + to - 1) // to * to
 
@@ -119,17 +124,17 @@ cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
     """Task number i."""
-    cdef ptrdiff_t split = i % t.splits
-    cdef ptrdiff_t strip = i // t.splits
-    cdef ptrdiff_t line, at
-    task.group = strip // (t.strips * o.lines)
-    line = strip // t.strips % o.lines
-    at = strip % t.strips * t.mr
+    cdef ptrdiff_t strip = share(i, t.splits)
+    cdef ptrdiff_t split = i - strip * t.splits
+    cdef ptrdiff_t line = share(strip, t.strips), at = (strip - line * t.strips) * t.mr, image
+    task.group = share(line, o.lines)
+    line -= task.group * o.lines
+    image = share(line, o.oh)
     task.position = line * o.span + at
     task.rows = <int>min(t.mr, o.span - at)
-    task.begin = split * t.panels // t.splits * t.nr
-    task.end = min(columns, (split + 1) * t.panels // t.splits * t.nr)
-    task.y = o.y + line // o.oh * o.sn + line % o.oh * o.sh + at * o.sw
+    task.begin = share(split * t.panels, t.splits) * t.nr
+    task.end = min(columns, share((split + 1) * t.panels, t.splits) * t.nr)
+    task.y = o.y + image * o.sn + (line - image * o.oh) * o.sh + at * o.sw
 
 
 cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
@@ -156,7 +161,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         return False
     # Output lines of a few pixels fill no tile, which is better than gathering their taps by the byte.
     if not g.direct and not packed:
-        if (g.ow < 16 and g.length * g.fw > 16) or g.fh == g.fw == 1 or (g.fh > 1 and line % t.ka):
+        if (g.ow < 8 and g.length * g.fw > 16) or (g.fh > 1 and line % t.ka):
+            return False
+        if g.fh == g.fw == 1 and (g.stride_w > 2 or c > 64):
             return False
     # The longest chunk that fits, and then as many of a kind.
     most = CHUNK_BYTES // t.bytes // (g.fh * c) - extent
@@ -188,7 +195,7 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, const pl_tile 
     Lines begin[0].. up to fh behind the result are still to be laid; they count from what laid.row sees first.
     """
     cdef ptrdiff_t first = (row - laid.row) * g.stride_h
-    if (g.fh == 1 or laid.lines == 0 or row < laid.row or row // g.oh != laid.row // g.oh or g.dilation_h > 1
+    if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh) or g.dilation_h > 1
             or pixels != g.ow or (first + g.fh) * l.shape.pitch * t.bytes > STRIP):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
