@@ -2,7 +2,6 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -21,17 +20,16 @@ from pylite._core.kernels.gemm cimport (
     cut,
     finish_columns,
     fit_columns,
-    lay_behind,
+    lay_lines,
     padded,
     plan_lines,
     set_column,
     set_constant,
     set_output,
-    share,
     take,
     worth,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, Line, gather, see_line, set_window
+from pylite._core.kernels.window cimport POINTERS, STRIP, gather, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
@@ -145,56 +143,6 @@ cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n, uint8_t *to) noexcept nogil:
-    """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
-    cdef ptrdiff_t c = p.window.length, i
-    cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
-    if p.tile.bytes == 1 and c == 1 and n <= 16:
-        for i in range(n):
-            to[i] = x[i * step] ^ mask
-    elif step == c:
-        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
-    else:
-        for i in range(n):
-            p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
-            x += step
-    return to + n * c * p.tile.bytes
-
-
-cdef const uint8_t *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, uint8_t *strip,
-                              Laid *laid) noexcept nogil:
-    """The lines that `pixels` output pixels see, where gemm_q8 can read them."""
-    cdef const Product8 *p = &s.product
-    cdef Line line
-    cdef uint8_t *to = strip
-    cdef ptrdiff_t row, ox, n, first, y, c = p.window.length
-    cdef int border = p.window.zero[0] ^ p.flip ^ p.tile.offset     # a byte of what lies outside
-    if s.as_is:
-        return p.window.x + position * p.window.sw
-    if p.window.direct:
-        lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
-        return strip
-    row = share(position, p.window.ow)
-    ox = position - row * p.window.ow
-    first = lay_behind(&s.lines, &p.window, &p.tile, row, pixels, laid, &y)
-    n = share(laid.row, p.window.oh)
-    while y < laid.lines:
-        line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
-        to = strip + y * s.shape.pitch * p.tile.bytes
-        if p.tile.bytes > 1:
-            to = lay_pixels(p, p.window.zero, 0, line.before, to)
-            to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-            lay_pixels(p, p.window.zero, 0, line.after, to)
-        else:
-            memset(to, border, line.before * c)
-            to += line.before * c
-            if line.inside:
-                to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-            memset(to, border, line.after * c)
-        y += 1
-    return strip + first * s.shape.pitch * p.tile.bytes
-
-
 cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
@@ -211,7 +159,7 @@ cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
         take(&s.tasks, &s.output, p.columns, i, &task)
         if i // s.tasks.splits != seen:
             seen = i // s.tasks.splits
-            rows = lay_lines(s, task.position, task.rows, strip, &laid)
+            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
                 for r in range(task.rows):

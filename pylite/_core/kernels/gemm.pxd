@@ -1,7 +1,8 @@
 # Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
-from pylite._core.kernels.window cimport CHUNK, STRIP, Window, copy_row
+from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, see_line
 from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads, slots
 
 cdef extern from "rounding.h" nogil:
@@ -251,3 +252,56 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
             for r in range(rows):
                 sums[r] += part[r]
         k += piece
+
+
+cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
+                                uint8_t *to) noexcept nogil:
+    """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
+    cdef ptrdiff_t c = p.window.length, i
+    cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
+    if p.tile.bytes == 1 and c == 1 and n <= 16:
+        for i in range(n):
+            to[i] = x[i * step] ^ mask
+    elif step == c:
+        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
+    else:
+        for i in range(n):
+            p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
+            x += step
+    return to + n * c * p.tile.bytes
+
+
+cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
+                                     ptrdiff_t pixels, uint8_t *strip, Laid *laid) noexcept nogil:
+    """The lines that `pixels` output pixels see, where products can read them; as_is: in the image itself."""
+    cdef Line line
+    cdef uint8_t *to = strip
+    cdef const uint8_t *zero
+    cdef ptrdiff_t row, ox, n, first, y, c = p.window.length
+    cdef int border         # a byte of what lies outside
+    if as_is:
+        return p.window.x + position * p.window.sw
+    if p.window.direct:
+        lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
+        return strip
+    row = share(position, p.window.ow)
+    ox = position - row * p.window.ow
+    first = lay_behind(l, &p.window, &p.tile, row, pixels, laid, &y)
+    n = share(laid.row, p.window.oh)
+    zero = p.window.zero + n * p.window.zero_step
+    border = zero[0] ^ p.flip ^ p.tile.offset
+    while y < laid.lines:
+        line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
+        to = strip + y * l.shape.pitch * p.tile.bytes
+        if p.tile.bytes > 1:
+            to = lay_pixels(p, zero, 0, line.before, to)
+            to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
+            lay_pixels(p, zero, 0, line.after, to)
+        else:
+            memset(to, border, line.before * c)
+            to += line.before * c
+            if line.inside:
+                to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
+            memset(to, border, line.after * c)
+        y += 1
+    return strip + first * l.shape.pitch * p.tile.bytes

@@ -8,13 +8,17 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
+    Laid,
+    Lines,
     Output,
     Product8,
     Task,
     Tasks,
     accumulate,
     cut,
+    lay_lines,
     padded,
+    plan_lines,
     set_output,
     take,
 )
@@ -47,6 +51,9 @@ cdef struct Hybrid:
     Output output
     Tasks tasks
     pl_slots slots
+    Lines lines
+    bint as_is              # images are used where they are
+    int turn                # rows whose sums are finished at once
     const float *x
     int8_t *q
     float *row_scales
@@ -100,7 +107,7 @@ cdef class ConvHybrid(Kernel):
         p.tile, p.slots = s.slots.q8, &s.slots
         p.groups = groups
         p.columns = y.shape[3] // p.groups
-        p.panels = &self.panels[0]
+        p.panels = &self.panels[0] if self.panels.shape[0] else NULL
         set_window(&p.window, <const uint8_t *>&q[0, 0, 0, 0], q.strides[0], q.strides[1], q.strides[2], x.shape[1],
                    x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups, &padding[0, 0], filter)
         p.window.zero_step = padding.shape[1]
@@ -114,7 +121,15 @@ cdef class ConvHybrid(Kernel):
         s.bias = &bias[0] if bias is not None else NULL
         s.images, s.size = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
         s.asymmetric, s.column_first, s.low, s.high = asymmetric, column_first, low, high
-        self.fn = <kernel_fn>conv_hybrid
+        self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into strips"
+        if self.panels.shape[0] and (p.window.direct or p.window.fw * p.window.length % p.tile.ka == 0):
+            if plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
+                s.turn = MAX_MR // p.tile.mr * p.tile.mr
+                p.tile.mr = s.lines.chunk
+                s.as_is = (p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
+                           and s.lines.line % p.tile.ka == 0)
+                self.fn = <kernel_fn>conv_hybrid
+                self.path = "rows as they lie in memory" if s.as_is else "lines, each laid down once"
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -125,7 +140,8 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Hybrid *s = &self.state
     cdef Product8 *p = &s.product
     parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
-    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1, conv_hybrid_tasks, s)
+    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1,
+                 conv_hybrid_lines if s.turn else conv_hybrid_tasks, s)
     return 0
 
 
@@ -144,6 +160,51 @@ cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
         memset(s.padding + i * s.line, zero, s.line)
 
 
+cdef void finish_rows(const Hybrid *s, ptrdiff_t position, int rows, int n, const int32_t *acc, ptrdiff_t channel,
+                      char *y) noexcept nogil:
+    """The sums of `rows` rows, MAX_NR apart, to the channels of the output from `channel` on."""
+    cdef const Product8 *p = &s.product
+    cdef ptrdiff_t image = 0
+    cdef int r
+    for r in range(rows):
+        if s.images > 1:
+            image = (position + r) // (p.window.oh * p.window.ow)
+        s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[image] + p.tile.offset, s.sums + channel,
+                              s.scales + channel, s.row_scales[image], s.column_first,
+                              s.bias + channel if s.bias != NULL else NULL, s.low, s.high,
+                              <float *>(y + r * s.output.sw) + channel)
+
+
+cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef const Product8 *p = &s.product
+    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef const uint8_t *rows = NULL
+    cdef Task task
+    cdef Laid laid
+    cdef ptrdiff_t i, j, seen = -1
+    cdef int n, r, turn
+    laid.lines = 0
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, p.columns, i, &task)
+        if i // s.tasks.splits != seen:
+            seen = i // s.tasks.splits
+            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            r = 0
+            while r < task.rows:
+                turn = min(s.turn, task.rows - r)
+                memset(acc, 0, turn * MAX_NR * sizeof(int32_t))
+                p.slots.gemm_s32(turn, n, &s.lines.shape, rows + r * s.lines.shape.step * p.tile.bytes,
+                                 p.panels + j * p.deep, acc, MAX_NR)
+                finish_rows(s, task.position + r, turn, n, acc, j, task.y + r * s.output.sw)
+                r += turn
+            j += p.tile.nr
+
+
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
@@ -152,9 +213,9 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef pl_rows shape = pl_gathered(p.deep)
     cdef Task task
-    cdef ptrdiff_t i, j, image, channel, length = 0, seen = -1
+    cdef ptrdiff_t i, j, length = 0, seen = -1
     cdef bint whole = p.deep * p.tile.bytes * p.tile.mr <= STRIP and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
-    cdef int n, r, segments
+    cdef int n, segments
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
         if whole and i // s.tasks.splits != seen:
@@ -170,13 +231,7 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                                  MAX_NR)
             else:
                 accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
-            channel = task.group * p.columns + j
-            for r in range(task.rows):
-                image = (task.position + r) // (p.window.oh * p.window.ow)
-                s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[image] + p.tile.offset, s.sums + channel,
-                                      s.scales + channel, s.row_scales[image], s.column_first,
-                                      s.bias + channel if s.bias != NULL else NULL, s.low, s.high,
-                                      <float *>(task.y + r * s.output.sw) + channel)
+            finish_rows(s, task.position, task.rows, n, acc, task.group * p.columns + j, task.y)
             j += p.tile.nr
 
 
@@ -217,7 +272,7 @@ cdef class TransposeHybrid(ConvHybrid):
             self.fn = <kernel_fn>transpose_hybrid
 
 
-_NO_PANEL = np.zeros(1, np.uint8)
+_NO_PANEL = np.zeros(0, np.uint8)
 _NO_SUM = np.zeros(1, np.int32)
 
 
