@@ -1,61 +1,32 @@
 """Recurrent layers of floats, with float or integer weights: LSTM, RNN and SVDF, a whole sequence at a time."""
 import numpy as np
 
-from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.kernels.quantizing cimport quantization
-from pylite._core.simd cimport (
-    PL_SLACK,
-    parallel_for,
-    pl_gathered,
-    pl_pool,
-    pl_rows,
-    pl_slots,
-    pl_tile,
-    slots,
+from pylite._core.kernels.gemm cimport padded
+from pylite._core.kernels.recurring cimport (
+    CLAMP,
+    SIGN_BIT,
+    TANH,
+    Activation,
+    Engine,
+    Matrix,
+    Operand,
+    activate,
+    add_product,
+    normalize,
+    quantize,
 )
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 from pylite._core.kernels import conv_float, matmul
 
-cdef extern from "<math.h>" nogil:
-    int signbit(float x)
-
-
 cdef enum:
-    DEPTH = 1024            # elements of a row of bytes that are multiplied at a time
     WORK = 1 << 16          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch that the stack has room for; ops/recurrent.py counts on it
-
-cdef enum Activation:
-    CLAMP
-    TANH
-    SIGN_BIT
-
-
-cdef struct Matrix:         # weights (columns, depth), or a diagonal
-    const char *panels      # NULL: there are none
-    const int32_t *sums     # of integer weights, with the scales that they are multiplied by; else NULL
-    const float *scales
-    const float *diagonal
-    ptrdiff_t columns, depth, deep, wide
-
-
-cdef struct Operand:        # the rows that they are multiplied by
-    const float *x
-    ptrdiff_t step, depth   # floats from row to row; of a row
-    int8_t *q               # where they are quantized to, contiguously
-    float *scales
-    int32_t *zeros
-
-
-cdef struct Engine:
-    pl_slots slots
-    int asymmetric
 
 
 def pack(w, scales=None):
@@ -91,97 +62,6 @@ cdef list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
     m.sums, m.scales = &sums[0], &scales[0]
     m.deep, m.wide = padded(depth, slots.q8.ka), padded(columns, slots.q8.nv)
     return [panels, sums, scales]
-
-
-cdef void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
-    """docs/numerics.md section 11."""
-    cdef ptrdiff_t r
-    cdef float inverse
-    if x.q == NULL or x.x == NULL:
-        return
-    for r in range(rows):
-        x.zeros[r] = quantization(&e.slots, x.x + r * x.step, x.depth, e.asymmetric, x.scales + r, &inverse)
-        e.slots.quantize_s8(x.depth, x.x + r * x.step, inverse, x.zeros[r], -128 if e.asymmetric else -127, 127,
-                            x.q + r * x.depth)
-
-
-cdef void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t rows, ptrdiff_t j, ptrdiff_t nr,
-                      float *y, ptrdiff_t step) noexcept nogil:
-    """y[r][j .. j + nr] += x[r] times those columns of w; y is the first row's first column."""
-    cdef ptrdiff_t r = 0, some, i
-    cdef int n = <int>min(nr, w.columns - j)
-    cdef pl_rows shape
-    if w.diagonal != NULL:
-        for r in range(rows):
-            for i in range(j, j + n):
-                y[r * step + i] += x.x[r * x.step + i] * w.diagonal[i]
-        return
-    if w.panels == NULL or x.x == NULL:
-        return
-    if w.sums == NULL:
-        shape.lines, shape.depth, shape.step, shape.pitch = 1, w.depth, x.step, 0
-        while r < rows:
-            some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.depth, 0, 0,
-                             NULL, -INFINITY, INFINITY, y + r * step + j, step)
-            r += some
-        return
-    while r < rows:
-        some = min(<ptrdiff_t>e.slots.q8.mr, rows - r)
-        add_bytes(e, w, x, r, <int>some, j, n, y, step)
-        r += some
-
-
-cdef void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j, int n,
-                    float *y, ptrdiff_t step) noexcept nogil:
-    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_rows shape
-    cdef const uint8_t *src[MAX_MR]
-    cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef const pl_tile *t = &e.slots.q8
-    cdef ptrdiff_t k = 0, piece, size, width = min(<ptrdiff_t>t.nr, w.wide - j)
-    cdef const char *panel = w.panels + j * w.deep
-    cdef int r
-    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
-    while k < w.depth:
-        piece = min(<ptrdiff_t>DEPTH, w.depth - k)
-        size = padded(piece, t.ka)
-        for r in range(rows):
-            src[r] = <const uint8_t *>x.q + (row + r) * x.depth + k
-        e.slots.strip_q8(rows, 1, piece, src, 0, strip, size)
-        shape = pl_gathered(size)
-        e.slots.gemm_s32(rows, n, &shape, strip, panel + k * width, acc, MAX_NR)
-        k += piece
-    for r in range(rows):
-        e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + t.offset, w.sums + j, w.scales + j,
-                              x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY, INFINITY,
-                              y + (row + r) * step + j)
-
-
-cdef void activate(const pl_slots *rung, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
-                   float *y) noexcept nogil:
-    cdef ptrdiff_t i
-    if kind == TANH:
-        rung.tanh_f32(n, x, y, bounds)
-    elif kind == CLAMP:
-        rung.clamp_f32(n, x, y, bounds)
-    else:
-        for i in range(n):
-            y[i] = 1 if signbit(x[i]) else 0
-
-
-cdef void normalize(ptrdiff_t n, const float *scale, const float *bias, float *x) noexcept nogil:
-    """Layer normalization of a row, in place."""
-    cdef ptrdiff_t i
-    cdef float mean = 0, variance = 0, inverse
-    for i in range(n):
-        mean += x[i]
-    mean /= n
-    for i in range(n):
-        variance += (x[i] - mean) * (x[i] - mean)
-    inverse = 1 / sqrtf(variance / n + <float>1e-8)
-    for i in range(n):
-        x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
 
 
 cdef struct Gate:

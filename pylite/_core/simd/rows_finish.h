@@ -91,14 +91,15 @@ static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, in
   for (ptrdiff_t i = 0; i < n; i++) y[i] = (int8_t)pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, high);
 }
 
-static void finish_hybrid(int n, const int32_t *restrict acc, int32_t term, const int32_t *restrict sums,
-                          const float *restrict scale, float row, int column_first, const float *restrict bias, float low,
-                          float high, float *restrict y) {
+static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
+                          int column_first, const float *bias, float low, float high, float *y) {
   if (!bias && !column_first && low == -INFINITY && high == INFINITY) { /* nothing else to do */
+    PL_INDEPENDENT
     for (int j = 0; j < n; j++)
       y[j] = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (row * scale[j]);
     return;
   }
+  PL_INDEPENDENT /* y may be the bias */
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]);
     v = column_first ? v * scale[j] * row : v * (row * scale[j]);
