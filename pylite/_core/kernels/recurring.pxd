@@ -107,7 +107,7 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
 
 
 cdef inline void activate(const pl_slots *rung, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
-                            float *y) noexcept nogil:
+                          float *y) noexcept nogil:
     cdef ptrdiff_t i
     if kind == TANH:
         rung.tanh_f32(n, x, y, bounds)
