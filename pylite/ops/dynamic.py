@@ -38,13 +38,15 @@ def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
     if node.kept is None:
         slots = 1 << len(x).bit_length() + 1
-        places, index, count = np.empty(len(x), np.int32), np.empty(len(x), np.int64), np.empty(1, np.int64)
-        task = kernel_class("scanning.Task")("unique", 1, 0, (len(x), slots, KEYS.index(x.dtype.name)), (), *map(
-            raw, (x, np.empty(slots, np.int32), places, index, count)))
-        node.kept = task, places, index, count
-    task, places, index, count = node.kept
-    task.run()
-    return [x[places[:count.item()]], index]
+        places, index = np.empty(len(x), np.int32), np.empty(len(x), node.outputs[1].dtype)
+        found, count = np.empty_like(x), np.empty(1, np.int64)
+        numbers = len(x), slots, KEYS.index(x.dtype.name), x.itemsize, index.itemsize
+        run = kernel_class("scanning.Task")("unique", 1, 0, numbers, (), *map(
+            raw, (x, np.empty(slots, np.int32), places, index, count, found))).run
+        node.kept = run, found, index, count
+    run, found, index, count = node.kept
+    run()
+    return [found[:count.item()], index]
 
 
 register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int64"],

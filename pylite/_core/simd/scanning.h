@@ -298,12 +298,13 @@ TASK(random_bits) {
   later[2] = counter[0];
   later[3] = counter[1];
 }
-/* Which of n[0] elements of type n[2] (PL_KEY_*) are different ones.  p: x; slots, int32, n[1] of them, a power of two
- * above n[0]; the places of the different ones, int32, in order; for each element which of them it is, int64; how many
- * there are, int64.  No NaN equals another. */
+/* Which of n[0] elements of type n[2] (PL_KEY_*) and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them, a
+ * power of two above n[0]; the places of the different ones, int32, in order; for each element which of them it is, int32
+ * or int64 (n[4] bytes); how many there are, int64; the different ones.  No NaN equals another. */
 TASK(unique) {
   const int64_t n = t->n[0], last = t->n[1] - 1;
   const int type = (int)t->n[2];
+  const size_t size = (size_t)t->n[3];
   int32_t *slots = P(int32_t, 1), *places = P(int32_t, 2), count = 0;
   (void)begin, (void)end;
   memset(slots, 0xFF, (size_t)t->n[1] * 4);
@@ -314,9 +315,11 @@ TASK(unique) {
     while (slots[at] >= 0 && (nan || pl_key(type, t->p[0], (size_t)places[slots[at]]) != key)) at = (at + 1) & last;
     if (slots[at] < 0) {
       slots[at] = count;
+      memcpy(P(char, 5) + (size_t)count * size, P(char, 0) + (size_t)i * size, size);
       places[count++] = (int32_t)i;
     }
-    P(int64_t, 3)[i] = slots[at];
+    if (t->n[4] == 8) P(int64_t, 3)[i] = slots[at];
+    else P(int32_t, 3)[i] = slots[at];
   }
   P(int64_t, 4)[0] = count;
 }
