@@ -1,4 +1,5 @@
 """Tensors of every type through ops in C: plug-ins see integers below a byte packed, and resources as their numbers."""
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,12 @@ NUMBERS = [name for name in DTYPE_BITS if name not in ("string", "variant", "res
 
 
 @pytest.fixture(scope="module")
-def ops(tmp_path_factory):
-    library = build(Path(__file__).parent / "plugins" / "types.c", tmp_path_factory.mktemp("types") / "types.so")
+def library(tmp_path_factory):
+    return build(Path(__file__).parent / "plugins" / "types.c", tmp_path_factory.mktemp("types") / "types.so")
+
+
+@pytest.fixture(scope="module")
+def ops(library):
     known = resolver.BuiltinOpResolver()
     for op in pylite.load_custom_ops(library, ["Register_INVERT", "Register_SAME"], register=False):
         known.add_custom(op.name, op)
@@ -67,6 +72,25 @@ def test_constants(ops, dtype):
     i.allocate_tensors()
     i.invoke()
     np.testing.assert_array_equal(i.get_tensor(z), x)
+
+
+@pytest.mark.parametrize("dtype", [*LIMITS, "int8", "resource"])
+@pytest.mark.parametrize("flags", [0, 1, 3])
+def test_delegates(library, dtype, flags):
+    m = ModelBuilder()
+    t = [m.tensor(f"t{i}", (3, 5), dtype) for i in range(3)]
+    for x, y in itertools.pairwise(t):
+        m.operator("RESHAPE", [x], [y], new_shape=[3, 5])
+    m.inputs([t[0]])
+    m.outputs([t[2]])
+    i = pylite.Interpreter(model_content=m.build(),
+                           experimental_delegates=[pylite.load_delegate(library, {"flags": flags})])
+    i.allocate_tensors()
+    x = numbers(dtype, (3, 5))
+    i.set_tensor(0, x)
+    for _ in range(2):
+        i.invoke()
+    np.testing.assert_array_equal(i.get_tensor(t[2]), inverted(x, dtype))
 
 
 @pytest.mark.parametrize("where", [b"a", b"d"])

@@ -1,5 +1,8 @@
 // Ops on tensors of any type, which know nothing but bytes.  The option is a letter: where the output lies.
-#include "tensorflow/lite/c/common.h"
+#include <stdlib.h>
+
+#include "tensorflow/lite/builtin_ops.h"
+#include "tensorflow/lite/delegates/external/external_delegate_interface.h"
 
 static void* Init(TfLiteContext* context, const char* buffer, size_t length) { return (void*)(size_t)buffer[0]; }
 
@@ -55,3 +58,30 @@ TFL_CAPI_EXPORT const TfLiteRegistration* Register_SAME(void) {
       .init = Init, .prepare = Prepare, .invoke = Same, .custom_name = "Same", .version = 1};
   return &r;
 }
+
+// A delegate that takes the first node, whatever it is, for Invert; its flags are the first option.
+static TfLiteStatus Known(TfLiteContext* context, TfLiteNode* node) { return kTfLiteOk; }
+
+static TfLiteStatus InvertAll(TfLiteContext* context, TfLiteNode* node) {
+  const TfLiteTensor* x = &context->tensors[node->inputs->data[0]];
+  TfLiteTensor* y = &context->tensors[node->outputs->data[0]];
+  TF_LITE_ENSURE_EQ(context, x->bytes, y->bytes);
+  for (size_t i = 0; i < x->bytes; i++) y->data.uint8[i] = ~x->data.uint8[i];
+  return kTfLiteOk;
+}
+
+static TfLiteStatus DelegatePrepare(TfLiteContext* context, TfLiteDelegate* delegate) {
+  const int first[] = {1, 0};
+  TfLiteRegistration r = {.prepare = Known, .invoke = InvertAll, .builtin_code = kTfLiteBuiltinDelegate};
+  return context->ReplaceNodeSubsetsWithDelegateKernels(context, r, (const TfLiteIntArray*)first, delegate);
+}
+
+TfLiteDelegate* tflite_plugin_create_delegate(const char* const* keys, const char* const* values, size_t count,
+                                              void (*report)(const char*)) {
+  TfLiteDelegate* delegate = calloc(1, sizeof(TfLiteDelegate));
+  delegate->Prepare = DelegatePrepare;
+  delegate->flags = atoi(values[0]);
+  return delegate;
+}
+
+void tflite_plugin_destroy_delegate(TfLiteDelegate* delegate) { free(delegate); }
