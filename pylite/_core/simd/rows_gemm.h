@@ -56,6 +56,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
                    int *unfit) {
   enum { TRIES = 45 };
 #if defined(__AVX512F__) /* where such columns are used */
+  double sure = 0; /* what fitted surely last: often all columns have one scale */
   for (ptrdiff_t j = 0; j < n; j++) {
     rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
     q.s = real ? real[j] : __builtin_ldexp(mult[j], left[j] - right[j] - 31);
@@ -75,7 +76,8 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
     }
     if (!found) {
       scale[j] = (float)q.s, rest[j] = (float)(q.s - (double)scale[j]), start[j] = (float)q.half;
-      found = fits_surely(q.s, q.half, high > -low ? high : -low);
+      found = q.s == sure || fits_surely(q.s, q.half, high > -low ? high : -low);
+      if (found) sure = q.s;
     }
     for (int i = 0; i < TRIES && !found; i++) { /* steps a little earlier or later than the rule's are easier to take */
       const double tilted = q.s * (1 + ((i * 2 + 2) % 5 - 2) * 0x1p-30);
