@@ -129,9 +129,6 @@ cdef extern from "simd.h" nogil:
         void (*scaled_sums)(int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale,
                             float row, int first, float *acc, const float *bias, float low, float high,
                             float *y) noexcept nogil
-        void (*blockwise_sums)(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
-                               const float *scale, float row, const float *bias, float low, float high,
-                               float *y) noexcept nogil
         void (*gate_s16)(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) noexcept nogil
         void (*peephole_s16)(int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g) noexcept nogil
         void (*norm_s16)(int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard,

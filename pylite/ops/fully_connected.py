@@ -104,8 +104,9 @@ def _lower_blockwise(node, x, w, y, bias, rows, low, high):
     if depth % w.block_size or len(w.scales) != columns * (depth // w.block_size):
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
     return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Scratch((rows, depth), "int16"), Scratch((rows,), "float32"), w, w.scales.reshape(columns, -1), bias,
-                True, low, high)
+                Scratch((rows, depth), "int8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
+                Packed("hybrid.pack_blocks", w, depth // w.block_size),
+                np.ascontiguousarray(w.scales.reshape(columns, -1).T), bias, True, low, high)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):

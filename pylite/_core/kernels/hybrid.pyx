@@ -2,6 +2,7 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -28,18 +29,21 @@ from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SCALED,
     PL_SLACK,
+    binary_row,
     parallel_for,
+    pl_binary_fn,
     pl_dw_window,
     pl_gathered,
     pl_pool,
     pl_rows,
     pl_slots,
+    pl_tile,
     pl_unary_fn,
     slots,
     unary_row,
 )
 
-from pylite._core.kernels.matmul import arranged
+from pylite._core.kernels.matmul import arranged, pack_weights
 
 
 cdef enum:
@@ -440,63 +444,127 @@ cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
                 c += n
 
 
+def pack_blocks(w, Py_ssize_t blocks):
+    """Panels and sums of weights (n, k) as of so many matrices of k / blocks rows, one behind another."""
+    n, k = w.shape
+    return pack_weights(w.reshape(n, blocks, k // blocks).transpose(1, 0, 2).reshape(n * blocks, k // blocks), blocks)
+
+
+cdef struct Range:          # of mul_f32 and add_f32
+    float low, high
+
+
 cdef struct Blockwise:
     pl_slots slots
+    pl_tile tile
+    pl_binary_fn add, multiply
     const float *x
-    int16_t *q
+    int8_t *q
     float *row_scales
-    const int8_t *w
+    int32_t *row_zeros
+    const uint8_t *panels
+    const int32_t *sums
     const float *scales
     const float *bias
     float *y
-    ptrdiff_t rows, columns, depth, blocks
+    ptrdiff_t rows, columns, depth, blocks, size, wide, splits
     int asymmetric
-    float low, high
+    Range whole, clamp
 
 
 cdef class BlockwiseHybrid(Kernel):
     """Rows of float32, each quantized to int8 first, times weights with a scale for each block of the depth.
 
-    x: (m, k) and y: (m, n) float32; q: (m, k) int16 and row_scales: (m,) float32 of scratch; w: (n, k) int8; scales:
-    (n, blocks) float32; bias: (n,) float32 or None; asymmetric: quantize with a zero point.
+    x: (m, k) and y: (m, n) float32; q: (m, k) int8, row_scales: (m,) float32 and row_zeros: (m,) int32 of scratch;
+    panels, sums: from pack_blocks; scales: (blocks, n) float32; bias: (n,) float32 or None; asymmetric: quantize with a
+    zero point.
     """
     cdef const float[:, ::1] x, scales
     cdef float[:, ::1] y
-    cdef int16_t[:, ::1] q
+    cdef int8_t[:, ::1] q
     cdef float[::1] row_scales
-    cdef const int8_t[:, ::1] w
+    cdef int32_t[::1] row_zeros
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums
     cdef const float[::1] bias
     cdef Blockwise state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, int16_t[:, ::1] q, float[::1] row_scales,
-                 const int8_t[:, ::1] w, const float[:, ::1] scales, const float[::1] bias, bint asymmetric, float low,
-                 float high):
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, int8_t[:, ::1] q, float[::1] row_scales,
+                 int32_t[::1] row_zeros, tuple packed, const float[:, ::1] scales, const float[::1] bias,
+                 bint asymmetric, float low, float high):
         cdef Blockwise *s = &self.state
-        self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
+        self.x, self.y, self.q, self.row_scales, self.row_zeros, self.scales, self.bias = (
+            x, y, q, row_scales, row_zeros, scales, bias)
+        self.panels, self.sums = packed
         if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.asymmetric, s.low, s.high = slots[0], asymmetric, low, high
-        s.x, s.q, s.row_scales, s.w = &x[0, 0], &q[0, 0], &row_scales[0], &w[0, 0]
-        s.scales, s.y, s.bias = &scales[0, 0], &y[0, 0], &bias[0] if bias is not None else NULL
-        s.rows, s.columns, s.depth, s.blocks = x.shape[0], w.shape[0], x.shape[1], scales.shape[1]
+        s.slots, s.asymmetric = slots[0], asymmetric
+        s.tile, s.add, s.multiply = s.slots.q8, binary_row("add_f32"), binary_row("mul_f32")
+        s.whole.low, s.whole.high, s.clamp.low, s.clamp.high = -INFINITY, INFINITY, low, high
+        s.x, s.q, s.row_scales, s.row_zeros = &x[0, 0], &q[0, 0], &row_scales[0], &row_zeros[0]
+        s.panels, s.sums, s.scales, s.y = &self.panels[0], &self.sums[0], &scales[0, 0], &y[0, 0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.rows, s.columns, s.depth, s.blocks = x.shape[0], y.shape[1], x.shape[1], scales.shape[0]
+        s.size, s.wide = s.depth // s.blocks, padded(s.columns, s.tile.nv)
+        s.splits = (s.columns + s.tile.nr - 1) // s.tile.nr
         self.fn = <kernel_fn>blockwise_hybrid
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef Blockwise *s = &self.state
-    cdef ptrdiff_t r
-    for r in range(s.rows):
-        s.row_scales[r] = center(&s.slots, s.x + r * s.depth, s.depth, s.asymmetric, s.q + r * s.depth)
-    parallel_for(pool, s.columns, 16, blockwise_columns, s)
+    parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // s.depth), quantize_rows, s)
+    parallel_for(pool, (s.rows + s.tile.mr - 1) // s.tile.mr * s.splits, 1, blockwise_tasks, s)
     return 0
 
 
-cdef void blockwise_columns(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Blockwise *s = <Blockwise *>ctx
     cdef ptrdiff_t r
-    for r in range(s.rows):
-        s.slots.blockwise_sums(end - begin, s.blocks, s.depth // s.blocks, s.q + r * s.depth, s.w + begin * s.depth,
-                               s.scales + begin * s.blocks, s.row_scales[r],
-                               s.bias + begin if s.bias != NULL else NULL, s.low, s.high,
-                               s.y + r * s.columns + begin)
+    cdef float inverse
+    for r in range(begin, end):
+        s.row_zeros[r] = quantization(&s.slots, s.x + r * s.depth, s.depth, s.asymmetric, s.row_scales + r, &inverse)
+        s.slots.quantize_s8(s.depth, s.x + r * s.depth, inverse, s.row_zeros[r], -128 if s.asymmetric else -127, 127,
+                            s.q + r * s.depth)
+
+
+cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Some rows times a panel: each block's sums are scaled and added to y, which is scaled by the row at the end."""
+    cdef Blockwise *s = <Blockwise *>ctx
+    cdef const pl_tile *t = &s.tile
+    cdef uint8_t strip[2 * MAX_MR * PIECE + 2 * PL_SLACK]
+    cdef const uint8_t *src[MAX_MR]
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef float zeros[MAX_NR]
+    cdef const float *so_far
+    cdef float *y
+    cdef pl_rows shape
+    cdef ptrdiff_t i, j, b, k, piece, row, at, deep = padded(s.size, t.ka), width
+    cdef int n, r, rows
+    memset(zeros, 0, sizeof(zeros))
+    for i in range(begin, end):
+        row, j = i // s.splits * t.mr, i % s.splits * t.nr
+        rows, n = <int>min(<ptrdiff_t>t.mr, s.rows - row), <int>min(<ptrdiff_t>t.nr, s.columns - j)
+        width = min(<ptrdiff_t>t.nr, s.wide - j)
+        for b in range(s.blocks):
+            memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
+            k = 0
+            while k < s.size:
+                piece = min(<ptrdiff_t>PIECE, s.size - k)
+                for r in range(rows):
+                    src[r] = <const uint8_t *>s.q + (row + r) * s.depth + b * s.size + k
+                shape = pl_gathered(padded(piece, t.ka))
+                s.slots.strip_q8(rows, 1, piece, src, 0, strip, shape.depth)
+                s.slots.gemm_s32(rows, n, &shape, strip, s.panels + (b * s.wide + j) * deep + k * width, acc, MAX_NR)
+                k += piece
+            at = b * s.columns + j
+            for r in range(rows):
+                y = s.y + (row + r) * s.columns + j
+                so_far = y if b else zeros
+                s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[row + r] + t.offset, s.sums + at, s.scales + at,
+                                      1, False, so_far, s.whole.low, s.whole.high, y)
+        for r in range(rows):
+            y = s.y + (row + r) * s.columns + j
+            s.multiply(n, y, 1, s.row_scales + row + r, 0, y, &s.clamp if s.bias == NULL else &s.whole)
+            if s.bias != NULL:
+                s.add(n, y, 1, s.bias + j, 1, y, &s.clamp)

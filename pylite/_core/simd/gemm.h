@@ -159,9 +159,6 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
    * clamp(acc + bias).  n columns of wide, of which multiples of PL_SCALED are read; bias may be NULL */ \
   X(scaled_sums, (int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale, \
                   float row, int first, float *acc, const float *bias, float low, float high, float *y)) \
-  /* y[j] = clamp(sum over blocks of (a . w[j]) scale[j][block], times row, + bias[j]); w: [n][blocks][size] */ \
-  X(blockwise_sums, (ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w, \
-                     const float *scale, float row, const float *bias, float low, float high, float *y)) \
   /* one line of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \

@@ -134,19 +134,3 @@ static void scaled_sums(int n, ptrdiff_t depth, const float *a, const float *w, 
     y[j] = v > high ? high : v;
   }
 }
-
-static void blockwise_sums(ptrdiff_t n, ptrdiff_t blocks, ptrdiff_t size, const int16_t *a, const int8_t *w,
-                           const float *scale, float row, const float *bias, float low, float high, float *y) {
-  for (ptrdiff_t j = 0; j < n; j++) {
-    float v = 0;
-    for (ptrdiff_t b = 0; b < blocks; b++, w += size) {
-      int32_t sum = 0;
-      for (ptrdiff_t k = 0; k < size; k++) sum += a[b * size + k] * w[k];
-      v += (float)sum * *scale++;
-    }
-    v *= row;
-    if (bias) v += bias[j];
-    v = v < low ? low : v;
-    y[j] = v > high ? high : v;
-  }
-}

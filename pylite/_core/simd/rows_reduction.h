@@ -142,7 +142,8 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
     {max_16_rows, max_16_run, max_16_fold, finish_max_16, 2, 2, {.s = INT16_MIN}}};
   const reducer *r = &table[kind];
   const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
-  const ptrdiff_t abreast = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
+  ptrdiff_t abreast = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
+  if (g->n[2] < abreast) abreast = 1;
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
   for (ptrdiff_t i = 0; i < (ptrdiff_t)c * abreast; i++) memcpy(a + i * r->acc_item, &r->start, (size_t)r->acc_item);
