@@ -12,7 +12,8 @@ cdef extern from "rounding.h" nogil:
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
     MAX_NR = 64
-    MAX_CHUNK = 120         # output pixels that are done with at once where images are used line by line,
+    MAX_CHUNK = 256         # output pixels that are done with at once where images are used line by line,
+    MOST_DIRECT = 120       # as they are,
     CHUNK_BYTES = 24576     # and what they may see
 
 
@@ -168,7 +169,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
             return False
     # The longest chunk that fits, and then as many of a kind.
     most = CHUNK_BYTES // t.bytes // (g.fh * c) - extent
-    most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>MAX_CHUNK)
+    most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c

@@ -77,6 +77,16 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   }
 }
 
+/* Every other pixel of c bytes, c being 8, 16 or 32: n vectors of them. */
+static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i mask, uint8_t *to) {
+  const __m512i i = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), pixel = _mm512_srl_epi64(i, _mm_cvtsi64_si128(c / 16));
+  const __m512i which = _mm512_add_epi64(i, _mm512_mullo_epi64(pixel, _mm512_set1_epi64(c / 8)));
+  for (; n > 0; n--, from += 128, to += 64) {
+    __m512i v = _mm512_permutex2var_epi64(_mm512_loadu_si512(from), which, _mm512_loadu_si512(from + 64));
+    _mm512_storeu_si512(to, _mm512_xor_si512(v, mask));
+  }
+}
+
 /* The taps of an output line in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
  * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on. */
 static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, ptrdiff_t c0, ptrdiff_t cc, int flip,
@@ -84,6 +94,7 @@ static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, 
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
   const int joined = g->stride == 1 && cc == g->c;
+  const int skip = g->stride == 2 && cc == g->c && (cc == 8 || cc == 16 || cc == 32);
   for (int y = 0; y < g->fh; y++)
     for (int phase = 0; phase < g->stride; phase++, to += pixels * cc) {
       const ptrdiff_t x = first + phase, s = g->stride;
@@ -93,9 +104,15 @@ static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, 
       if (!g->row[y] || begin >= end) begin = end = pixels;
       for (ptrdiff_t b = 0; b < begin * cc; b += 64) _mm512_storeu_si512(to + b, zero);
       uint8_t *d = to + begin * cc;
-      const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * cc : cc;
+      ptrdiff_t runs = joined ? begin < end : end - begin;
+      const ptrdiff_t bytes = joined ? (end - begin) * cc : cc;
       const __mmask64 rest = first_bytes(bytes % 64);
       const uint8_t *from = runs ? g->row[y] + (x + begin * s) * g->c + c0 : NULL;
+      if (skip && runs) {
+        const ptrdiff_t pairs = (g->width - x) / 2 - begin, n = (runs < pairs ? runs : pairs) * cc / 64;
+        skip_pixels(cc, n, from, mask, d);
+        from += n * 128, d += n * 64, runs -= n * 64 / cc;
+      }
       for (ptrdiff_t run = 0; run < runs; run++, from += s * g->c, d += bytes) {
         ptrdiff_t b = 0;
         for (; b + 64 <= bytes; b += 64)
@@ -238,7 +255,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && g->c % NR == 0) {
     if (w_zero) slide3x3(g, flip, w_zero, w, q, y);
     else slide3x3(g, flip, 0, w, q, y);
-  } else if (pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
+  } else if ((g->pixels > 2 || g->c % NR) && pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
   } else {
     any_filter(g, flip, w_zero, w, q, y);
