@@ -169,7 +169,8 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
             return False
     # The longest chunk that fits, and then as many of a kind.
     most = CHUNK_BYTES // t.bytes // (g.fh * c) - extent
-    most = min(max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
+    most = max(most // g.stride_w // t.mr, <ptrdiff_t>1) * t.mr
+    most = min(most, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c

@@ -255,7 +255,8 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && g->c % NR == 0) {
     if (w_zero) slide3x3(g, flip, w_zero, w, q, y);
     else slide3x3(g, flip, 0, w, q, y);
-  } else if ((g->pixels > 2 || g->c % NR) && pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
+  } else if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else they are packed alike */
+             pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
   } else {
     any_filter(g, flip, w_zero, w, q, y);
