@@ -163,7 +163,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         return False
     # Output lines of a few pixels fill no tile, which is better than gathering their taps by the byte.
     if not g.direct and not packed:
-        if (g.ow < 8 and g.length * g.fw > 16) or (g.fh > 1 and line % t.ka):
+        if (g.ow < 5 and g.length * g.fw > 16) or (g.fh > 1 and line % t.ka):
             return False
         if g.fh == g.fw == 1 and (g.stride_w > 2 or c > 64):
             return False

@@ -113,6 +113,10 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
       __m512i x0 = _mm512_set1_epi32(*(const int32_t *)(a + k)), x1 = _mm512_set1_epi32(*(const int32_t *)(a + k + 4));
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) {
+        if (V == 4) { /* panels may come from the second-level cache */
+          _mm_prefetch((const char *)w + 2048 + 128 * v, _MM_HINT_T0);
+          _mm_prefetch((const char *)w + 2112 + 128 * v, _MM_HINT_T0);
+        }
         DOT(acc[v], x0, _mm512_loadu_si512(w + 64 * v));
         DOT(other[v], x1, _mm512_loadu_si512(w + 64 * (V + v)));
       }

@@ -26,17 +26,32 @@ static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v,
   else STORE_FIRST(p, v, n);
 }
 
+/* Which lanes of a vector a part of n elements has.  Where vectors have masks, whole ones need no code of their own. */
+#ifndef MASK
+#define MASK ptrdiff_t
+#define FIRST(n) (n)
+#define LOAD_MASKED LOAD_FIRST
+#define STORE_MASKED STORE_FIRST
+#define WHOLE 1
+#else
+#define WHOLE 0
+#endif
+
 static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_rows *shape,
                                                            const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
   VECTOR acc[MR][NV], shift[NV];
+  MASK part[NV];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) part[v] = FIRST(n - v * LANES);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++)
-      acc[r][v] = first ? SPLAT(0.0f) : load_upto(y + r * ldy + v * LANES, whole ? LANES : n - v * LANES);
+      if (first) acc[r][v] = SPLAT(0.0f);
+      else acc[r][v] = whole ? LOAD(y + r * ldy + v * LANES) : LOAD_MASKED(y + r * ldy + v * LANES, part[v]);
   }
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
@@ -59,14 +74,15 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   __asm__("" : "+m"(low), "+m"(high)); /* in memory until here: the loop needs the registers */
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++)
-    shift[v] = bias ? load_upto(bias + v * LANES, whole ? LANES : n - v * LANES) : SPLAT(0.0f);
+    shift[v] = !bias ? SPLAT(0.0f) : whole ? LOAD(bias + v * LANES) : LOAD_MASKED(bias + v * LANES, part[v]);
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) {
       VECTOR x = acc[r][v];
       if (last) x = MIN(SPLAT(high), MAX(SPLAT(low), ADD(x, shift[v])));
-      store_upto(y + r * ldy + v * LANES, x, whole ? LANES : n - v * LANES);
+      if (whole) STORE(y + r * ldy + v * LANES, x);
+      else STORE_MASKED(y + r * ldy + v * LANES, x, part[v]);
     }
   }
 }
@@ -80,19 +96,28 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
                                              float high, float *y, ptrdiff_t ldy) { \
     for (int r = 0; r < rows;) { \
       if (rows - r >= MR) TILE_F32(MR, V, whole); \
+      else if (MR > 8 && (rows - r == 5 || rows - r == 10)) TILE_F32(5, V, whole); \
+      else if (MR > 8 && rows - r >= 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
       else if (rows - r >= 2) TILE_F32(2, V, whole); \
       else TILE_F32(1, V, whole); \
     } \
   }
+#if WHOLE
 ROWS_F32(rows_wide, NV, 1)
-ROWS_F32(rows_wide_part, NV, 0)
 ROWS_F32(rows_narrow, 1, 1)
+#endif
+ROWS_F32(rows_wide_part, NV, 0)
 ROWS_F32(rows_narrow_part, 1, 0)
 
 static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  const int narrow = NV > 1 && n <= LANES, whole = n == (narrow ? LANES : NV * LANES);
-  (narrow ? whole ? rows_narrow : rows_narrow_part : whole ? rows_wide : rows_wide_part)(
-    rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
+  const int narrow = NV > 1 && n <= LANES;
+#if WHOLE
+  if (n == (narrow ? LANES : NV * LANES)) {
+    (narrow ? rows_narrow : rows_wide)(rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
+    return;
+  }
+#endif
+  (narrow ? rows_narrow_part : rows_wide_part)(rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
 }

@@ -17,6 +17,10 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #define FIRST_LANES(n) (__mmask16)((n) >= LANES ? 0xffff : (n) > 0 ? (1u << (n)) - 1 : 0)
 #define LOAD_FIRST(p, n) _mm512_maskz_loadu_ps(FIRST_LANES(n), p)
 #define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, FIRST_LANES(n), v)
+#define MASK __mmask16
+#define FIRST FIRST_LANES
+#define LOAD_MASKED(p, m) _mm512_maskz_loadu_ps(m, p)
+#define STORE_MASKED(p, v, m) _mm512_mask_storeu_ps(p, m, v)
 #endif
 #define STORE OF(storeu_ps)
 #define SPLAT OF(set1_ps)
