@@ -348,15 +348,17 @@ def test_pool_shared_by_threads():
 def test_blockwise(rung, seed):
     """Weights with a scale for each block of the depth; x is such that it is quantized without loss."""
     rng = np.random.default_rng(seed)
-    m, n, blocks, size = int(rng.integers(1, 4)), int(rng.integers(1, 70)), int(rng.integers(1, 6)), 32
+    m, n, blocks = int(rng.integers(1, 20)), int(rng.integers(1, 150)), int(rng.integers(1, 6))
+    size = int(rng.choice([32, 32, 64, 1100]))      # the last in pieces
     x = rng.integers(-128, 128, (m, blocks * size)).astype(np.float32)
     x[:, :2] = -128, 127
     w = rng.integers(-8, 8, (n, blocks * size)).astype(np.int8)
     scales = rng.random((n, blocks)).astype(np.float32)
     dense = (w.reshape(n, blocks, size) * scales[:, :, None].astype(np.float64)).reshape(n, -1)
     y = Guarded((m, n), np.float32)
-    kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.int16), np.zeros(m, np.float32), w, scales, None,
-                                    True, -1e9, 1e9)
+    kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.int8), np.zeros(m, np.float32),
+                                    np.zeros(m, np.int32), hybrid.pack_blocks(w, blocks),
+                                    np.ascontiguousarray(scales.T), None, True, -1e9, 1e9)
     assert kernel.run(simd.Pool(2)) == 0
     y.check()
     want = x @ dense.T
