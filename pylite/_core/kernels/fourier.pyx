@@ -89,7 +89,7 @@ cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, f
 
 cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const float *halves, float *y) noexcept nogil:
     """n real numbers, taken for n / 2 complex ones whose transform is then sorted out."""
-    cdef ptrdiff_t k, half = n // 2
+    cdef ptrdiff_t k, here, there, half = n // 2
     cdef float ar, ai, br, bi, sr, si, dr, di
     cdef float *z = x
     if n == 1:
@@ -98,8 +98,9 @@ cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const 
     transform(half, 1, turn, x, room, y)
     memcpy(z, y, n * sizeof(float))
     for k in range(half + 1):
-        ar, ai = z[2 * (k % half)], z[2 * (k % half) + 1]
-        br, bi = z[2 * ((half - k) % half)], -z[2 * ((half - k) % half) + 1]
+        here, there = 2 * k if k < half else 0, 2 * (half - k) if k else 0
+        ar, ai = z[here], z[here + 1]
+        br, bi = z[there], -z[there + 1]
         sr, si, dr, di = (ar + br) / 2, (ai + bi) / 2, (ar - br) / 2, (ai - bi) / 2
         if k == half:
             br, bi = -1, 0

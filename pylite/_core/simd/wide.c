@@ -182,6 +182,11 @@ VECTORISED static void both_or_either(int op, size_t n, const uint8_t *va, const
     default: EACH_PAIR((a != 0) | (b != 0));
   }
 }
+/* XOR of any integers, which knows only bytes; y may be an operand */
+VECTORISED static void exclusive(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y) {
+#pragma GCC ivdep
+  for (size_t i = 0; i < n; i++) y[i] = a[i] ^ b[i];
+}
 void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   binary_p p;
   memcpy(&p, vp, sizeof p);
@@ -194,6 +199,7 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
     const int compares = p.op >= LESS && p.op <= NOT_EQUAL;
     if (compares && p.x_type == TYPE_INT32) return compare_int32(p.op, n, va, vb, bs, vy);
     if (compares && p.x_type == TYPE_FLOAT32) return compare_float32(p.op, n, va, vb, bs, vy);
+    if (bs && p.op == XOR) return exclusive(n * size, va, vb, vy);
     if (p.x_type == TYPE_BOOL && (p.op == AND || p.op == OR)) return both_or_either(p.op, n, va, vb, bs, vy);
   }
   if (!as) from->load(1, a, &ba);
