@@ -283,17 +283,6 @@ def scaled_sums(draw):
                Out(n, F) if last else None, close="scale", work=n * depth, unit="MAC")
 
 
-@check("blockwise_sums")
-def blockwise_sums(draw):
-    n, blocks, size = draw.integer(1, 20), draw.integer(1, 5), 32
-    if draw.bench:
-        n, blocks = 64, 8
-    a, w = draw.array(S, blocks * size, -255, 255), draw.array(np.int8, (n, blocks, size))
-    yield Call(n, blocks, size, In(a), In(w), In(draw.rng.random((n, blocks)).astype(F)), 0.013,
-               draw.choice(In(draw.whole(n)), None), -1e6, 1e6, Out(n, F), close="scale", work=n * blocks * size,
-               unit="MAC")
-
-
 def window(draw, pixels_of):
     """(members of pl_dw_window, image lines as one array, c): some lines of the filter lie outside."""
     fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
