@@ -94,29 +94,25 @@ register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower
 
 # ---- hash tables ---------------------------------------------------------------------------------------------
 class Table:
-    """A hash table, which is filled once."""
+    """A hash table, which is filled once.  number: a Variable with the number of its entries, for kernels."""
 
     def __init__(self):
         self.entries = None
+        self.number = kernel_class("control.Variable")()
 
     def fill(self, keys, values):
         if self.entries is None:
             pairs = zip(keys.reshape(-1).tolist(), values.reshape(-1).tolist(), strict=True)
             self.entries = dict(reversed(list(pairs)))      # of equal keys the first one counts
+            self.number.assign(np.array([len(self.entries)], np.int64))
 
     def find(self, keys, default, y):
-        entries, otherwise = self.filled(), default.item()
-        if keys.ndim != 1:
-            keys, y = keys.reshape(-1), y.reshape(-1)
-        y[:] = [entries.get(key, otherwise) for key in keys.tolist()]
-
-    def count(self, y):
-        y.fill(len(self.filled()))
-
-    def filled(self):
         if self.entries is None:
             raise ValueError("the table is used before anything was imported into it")
-        return self.entries
+        get, otherwise = self.entries.get, default.item()
+        if keys.ndim != 1:
+            keys, y = keys.reshape(-1), y.reshape(-1)
+        y[:] = [get(key, otherwise) for key in keys.tolist()]
 
 
 def table_of(node):
@@ -147,7 +143,7 @@ def lower_import(node):
 
 
 def lower_size(node):
-    return Call("python_op.PythonOp", table_of(node).count, 0, 1, node.outputs[0])
+    return Call("control.Read", table_of(node).number, node.outputs[0])
 
 
 PAIRS = (("int64", "string"), ("string", "int64"))
