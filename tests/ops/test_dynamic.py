@@ -278,6 +278,43 @@ def test_gather_of_where(m, rng, dtype):
     return [rng.standard_normal((n, 3)).astype(np.float32), kept]
 
 
+def test_unique_of_zeros_and_nan():
+    """-0 is 0, and no NaN is another."""
+    m = ModelBuilder()
+    x, y, i = m.tensor("x", (6,)), m.tensor("y", (1,)), m.tensor("i", (6,), "int64")
+    m.operator("UNIQUE", [x], [y, i], idx_out_type="int64")
+    m.inputs([x])
+    m.outputs([y, i])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for _ in range(2):
+        interpreter.set_tensor(x, np.array([0, np.nan, -0.0, np.nan, 1, 0], np.float32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(i).tolist() == [0, 1, 0, 2, 3, 0]
+        np.testing.assert_array_equal(interpreter.get_tensor(y), np.array([0, np.nan, np.nan, 1], np.float32))
+
+
+def test_a_known_value_is_known_under_other_shapes():
+    """The sizes are waited for once, though two operators ask for them under different shapes."""
+    m = ModelBuilder()
+    n, flat = m.tensor("n", (), "int32"), m.tensor("flat", (1,), "int32")
+    y, z = m.tensor("y", (1,)), m.tensor("z", (1,))
+    m.operator("RESHAPE", [n, m.constant("s", np.array([1], np.int32))], [flat])
+    m.operator("TILE", [m.constant("one", np.ones(1, np.float32)), flat], [y])
+    both = m.tensor("both", (1,), "int32")
+    m.operator("PACK", [n], [both], axis=0, values_count=1)
+    m.operator("FILL", [both, m.constant("value", np.array(2, np.float32))], [z])
+    m.inputs([n])
+    m.outputs([y, z])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    for size in (3, 1, 3, 0):
+        interpreter.set_tensor(n, np.array(size, np.int32))
+        interpreter.invoke()
+        assert interpreter.get_tensor(y).tolist() == [1] * size and interpreter.get_tensor(z).tolist() == [2] * size
+        assert len(interpreter._main.parts) == 2
+
+
 def test_nothing_found():
     """Sizes of zero go through the rest of the graph."""
     m = ModelBuilder()

@@ -88,6 +88,26 @@ def plain(m, rng, name, dtype, **options):
     return one_op(m, name, dtype, [a, np.where(b == 0, b.dtype.type(3), b)], **options)
 
 
+@pytest.mark.parametrize(("name", "exact"), [("FLOOR_DIV", lambda a, b: a // b), ("FLOOR_MOD", lambda a, b: a % b)])
+def test_floor_of_extreme_integers(name, exact):
+    """Quotients next to whole numbers, and -2^31 / -1, which wraps."""
+    edges = [-(2**31), -(2**31) + 1, -7, -1, 1, 7, 2**30 - 1, 2**31 - 2, 2**31 - 1]
+    a, b = (v.astype(np.int32) for v in map(np.ravel, np.meshgrid([*edges, 0], edges)))
+    m = ModelBuilder()
+    inputs = one_op(m, name, "int32", [a, b])
+    got, = run_pylite(m.build(), inputs)
+    want = [exact(int(p), int(q)) for p, q in zip(a, b, strict=True)]
+    assert got.tolist() == [(v + 2**31) % 2**32 - 2**31 for v in want]
+
+
+@differential("float32", tolerance=1e-6)
+def test_square_by_pow(m, rng, dtype):
+    """A constant exponent of 2, which may broadcast."""
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    two = np.full([(), (1,), (1, 1), (1, 1, 1)][int(rng.integers(4))], 2, np.float32)
+    return one_op(m, "POW", dtype, [x], [two])
+
+
 @differential("float32", tolerance=1e-6)
 def test_pow(m, rng, dtype):
     shape = shape_of(rng)
