@@ -64,7 +64,7 @@ def nodes(interpreter, seconds):
     try:
         end = time.perf_counter() + seconds
         while len(times[0].runs) < LEAST_RUNS or time.perf_counter() < end:
-            interpreter.invoke()
+            main.invoke()       # by way of the parts, which the interpreter goes around
     finally:
         for part, timed in evaluated.items():
             part.evaluate = timed.evaluate
