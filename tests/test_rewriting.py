@@ -205,6 +205,50 @@ def test_borders_folded_into_convolutions_change_nothing(dtype, depthwise):
     assert folded > 8
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16"])
+def test_borders_of_the_least_number_folded_into_maxima_change_nothing(dtype):
+    folded = 0
+    for case in range(40):
+        rng, m = np.random.default_rng(case), ModelBuilder()
+        h, w, fh, fw, stride = (int(n) for n in (*rng.integers(1, 9, 2), *rng.integers(1, 5, 2), rng.integers(1, 4)))
+        widths = rng.integers(0, 4, (4, 2)).astype(np.int32)
+        widths[[0, 3]] = 0
+        hp, wp = h + widths[1].sum(), w + widths[2].sum()
+        if hp < fh or wp < fw:
+            continue
+        quantized = {} if dtype == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
+        least = -np.inf if dtype == "float32" else np.iinfo(dtype).min
+        x, p = (m.tensor(n, s, dtype, **quantized) for n, s in (("x", (2, h, w, 3)), ("p", (2, hp, wp, 3))))
+        y = m.tensor("y", (2, (hp - fh) // stride + 1, (wp - fw) // stride + 1, 3), dtype, **quantized)
+        fill = m.constant("least", np.array(least + (case % 5 == 4), dtype), **quantized)
+        m.operator("PADV2", [x, m.constant("widths", widths), fill], [p])
+        m.operator("MAX_POOL_2D", [p], [y], padding="VALID", stride_h=stride, stride_w=stride, filter_height=fh,
+                   filter_width=fw)
+        m.inputs([x])
+        m.outputs([y])
+        array = (rng.standard_normal((2, h, w, 3)) * 50).astype(dtype)
+        folded += any(note.startswith("folded") for note in lowered(m.build()).notes.values())
+        _, want = run(m.build(), [array], experimental_preserve_all_tensors=True)
+        _, got = run(m.build(), [array])
+        assert want[0].tobytes() == got[0].tobytes(), f"case {case}"
+    assert folded > 3
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+def test_borders_around_nothing(depthwise):
+    m = ModelBuilder()
+    x, p, y = m.tensor("x", (1, 0, 4, 2)), m.tensor("p", (1, 2, 4, 2)), m.tensor("y", (1, 1, 3, 2))
+    weights = m.constant("w", np.ones((1, 2, 2, 2) if depthwise else (2, 2, 2, 2), np.float32))
+    m.operator("PAD", [x, m.constant("widths", np.array([[0, 0], [1, 1], [0, 0], [0, 0]], np.int32))], [p])
+    bias = m.constant("b", np.array([3, 4], np.float32))
+    m.operator("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [p, weights, bias], [y], padding="VALID", stride_h=1,
+               stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    _, got = run(m.build(), [np.zeros((1, 0, 4, 2), np.float32)])
+    np.testing.assert_array_equal(got[0], np.broadcast_to(np.float32([3, 4]), (1, 1, 3, 2)))
+
+
 def test_folded_tensors_name_the_remedy():
     model, x = next(found for seed in range(99) if (found := padded(np.random.default_rng(seed), "float32", False))
                     and lowered(found[0]).notes)

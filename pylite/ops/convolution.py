@@ -6,7 +6,7 @@ import numpy as np
 from pylite import shapes
 from pylite.node import Call, Packed
 from pylite.ops import products
-from pylite.ops.moves import alike
+from pylite.ops.moves import unpadded
 from pylite.registry import register
 
 TYPES = ["float32 float32 float32? -> float32",
@@ -132,18 +132,11 @@ def _window(node, x, w, y):
 
 def _unpadded(node, x, window):
     """What x was padded from, where that is a border that the kernels see around images anyway; else x."""
-    p = x.padded
-    if p is None or p.fill != x.zero_point or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0):
-        return x
-    (top, below), (left, right) = p.pairs[1:3]
-    high, wide = (window.fh - 1) * window.dilation[0], (window.fw - 1) * window.dilation[1]
-    pad = window.pad[0] + top, window.pad[1] + left
-    if pad[0] > high or below > high or pad[1] > wide or right > wide or not alike(p.x, x):
-        return x
-    p.folded.append(node.index)
-    window.pad = pad
-    window.note = f"sees the border around tensor {p.x.index} by itself"
-    return p.x
+    reach = (window.fh - 1) * window.dilation[0], (window.fw - 1) * window.dilation[1]
+    source, window.pad = unpadded(node, x, x.zero_point, reach, window.pad)
+    if source is not x:
+        window.note = f"sees the border around tensor {source.index} by itself"
+    return source
 
 
 def lower_conv(node):

@@ -38,6 +38,22 @@ def alike(a, b):
     return a.scale == b.scale and a.zero_point == b.zero_point
 
 
+def unpadded(node, x, outside, reach, pad):
+    """(what windows over x can look at instead of x, padding before): where x is padded with what they see outside.
+
+    outside: the number that does not count, or counts as 0; reach: how far a window extends (down, right) from its
+    first tap; pad: what x is padded with by the op itself.
+    """
+    p = x.padded
+    if p is None or p.fill != outside or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0) or not alike(p.x, x):
+        return x, pad
+    (top, below), (left, right) = p.pairs[1:3]
+    if max(pad[0] + top, below) > reach[0] or max(pad[1] + left, right) > reach[1]:
+        return x, pad
+    p.folded.append(node.index)
+    return p.x, (pad[0] + top, pad[1] + left)
+
+
 def check_same_parameters(node, values):
     """Stored integers are copied as they are, so all must mean the same: one scale and zero point."""
     first = values[0]

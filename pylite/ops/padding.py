@@ -51,7 +51,7 @@ def lower_pad(node):
         calls.append(copy(x, region(y, [before for before, _ in pairs], x.shape)))
     calls += [copy(repeated(fill, shape), region(y, first, shape)) for first, shape in borders(x, y, pairs)]
     known = fill if isinstance(fill, np.ndarray) else fill.data
-    return calls if known is None else [*calls, Padded(y, x, pairs, known.item())]
+    return calls if known is None or not x.size else [*calls, Padded(y, x, pairs, known.item())]
 
 
 def repeated(value, shape):

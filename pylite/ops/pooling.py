@@ -1,8 +1,11 @@
 """Pooling over the windows of an NHWC image."""
+import math
+
 import numpy as np
 
 from pylite import quantization, shapes
 from pylite.node import Call
+from pylite.ops.moves import unpadded
 from pylite.registry import register, same
 
 
@@ -39,8 +42,12 @@ def lower_pool(operation):
         top, _ = shapes.window_padding(h, o.filter_height, o.stride_h, 1, rows)
         left, _ = shapes.window_padding(w, o.filter_width, o.stride_w, 1, cols)
         low, high = clamp(node)
+        pad = top, left
+        if operation == "max":      # the least number is as good as none
+            least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
+            x, pad = unpadded(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad)
         return Call("pooling.Pool", x.bytes, y.bytes, operation, x.dtype, x.shape, y.shape,
-                    (o.filter_height, o.filter_width), (o.stride_h, o.stride_w), (top, left), low, high)
+                    (o.filter_height, o.filter_width), (o.stride_h, o.stride_w), pad, low, high)
     return lower
 
 
