@@ -11,26 +11,26 @@ from tests.checkasm.slots import SLOTS
 F, H, B, S, I, L = np.float32, np.float16, np.uint8, np.int16, np.int32, np.int64
 
 
-def bytes_of(format, *values):
-    return np.frombuffer(struct.pack("=" + format, *values), np.uint8)
+def packed(format, *values):
+    return np.frombuffer(struct.pack("=" + format, *values), np.int32)
 
 
 def nothing(draw):
-    return bytes_of("i", 0)
+    return packed("i", 0)
 
 
 def float_range(draw):
-    return bytes_of("2f", *sorted(draw.rng.standard_normal(2) * 10))
+    return packed("2f", *sorted(draw.rng.standard_normal(2) * 10))
 
 
 def int_range(draw):
     low, high = draw.choice((-2**31, 2**31 - 1), (-100, 20000), (0, 6))
-    return bytes_of("2i", low, high)
+    return packed("2i", low, high)
 
 
 def long_range(draw):
     low, high = draw.choice((-2**63, 2**63 - 1), (-100, 20000))
-    return bytes_of("2q", low, high)
+    return packed("2q", low, high)
 
 
 def ends(draw, bits):
@@ -39,13 +39,13 @@ def ends(draw, bits):
 
 def rescale(bits):
     def make(draw):
-        return bytes_of("6i", draw.integer(-200, 200), draw.multiplier(), draw.integer(-31, 12),
+        return packed("6i", draw.integer(-200, 200), draw.multiplier(), draw.integer(-31, 12),
                         draw.integer(-128, 127), *ends(draw, bits))
     return make
 
 
 def leaky(draw):
-    return bytes_of("7i", draw.integer(-300, 300), draw.multiplier(), draw.integer(-20, 3), draw.multiplier(),
+    return packed("7i", draw.integer(-300, 300), draw.multiplier(), draw.integer(-20, 3), draw.multiplier(),
                     draw.integer(-20, 3), draw.choice(0, -1), draw.integer(-300, 300))
 
 
@@ -60,15 +60,15 @@ def sigmoid(draw):
 
 
 def quantize(bits):
-    return lambda draw: bytes_of("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(-100, 100), *ends(draw, bits))
+    return lambda draw: packed("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(-100, 100), *ends(draw, bits))
 
 
 def dequantize(draw):
-    return bytes_of("fi", draw.rng.random(), draw.integer(-128, 128))
+    return packed("fi", draw.rng.random(), draw.integer(-128, 128))
 
 
 def wide(draw):
-    return bytes_of("3i", 2, 6, 0)      # CAST of int16 to int64
+    return packed("3i", 2, 6, 0)      # CAST of int16 to int64
 
 
 FLOATS = ["leaky_relu", "logistic", "tanh", "exp", "elu", "hard_swish", "gelu", "gelu_tanh", "sqrt", "rsqrt", "abs",
@@ -78,8 +78,8 @@ HALVES = ["logistic", "tanh", "gelu", "gelu_tanh", "neg"]
 UNARY = {
     **{f"{name}_f32": (F, F, nothing) for name in FLOATS},
     "clamp_f32": (F, F, float_range),
-    "leaky_relu_f32": (F, F, lambda draw: bytes_of("f", 0.1)),
-    "sin_f32": (F, F, lambda draw: bytes_of("i", draw.integer(0, 1))),
+    "leaky_relu_f32": (F, F, lambda draw: packed("f", 0.1)),
+    "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
     **{f"{name}_f16": (H, H, nothing) for name in HALVES},
     **{f"{name}_{suffix}": (dtype, dtype, nothing) for name in ("abs", "neg")
        for suffix, dtype in (("i16", S), ("i32", I), ("i64", L)) if (name, suffix) != ("abs", "i64")},
@@ -89,7 +89,7 @@ UNARY = {
     "rescale_i16_i32": (S, I, rescale(32)), "rescale_i32_i8": (I, B, rescale(8)),
     "rescale_i32_i16": (I, S, rescale(16)), "rescale_abs_i16": (S, S, rescale(16)),
     "leaky_relu_i16": (S, S, leaky),
-    "sqrt_i16": (S, S, lambda draw: bytes_of("2f2i", draw.rng.random() + 0.1, draw.rng.random() + 0.1, -32768, -99)),
+    "sqrt_i16": (S, S, lambda draw: packed("2f2i", draw.rng.random() + 0.1, draw.rng.random() + 0.1, -32768, -99)),
     "quantize_f32_i8": (F, B, quantize(8)), "quantize_f32_i16": (F, S, quantize(16)),
     "dequantize_i8": (np.int8, F, dequantize), "dequantize_u8": (B, F, dequantize),
     "dequantize_i16": (S, F, dequantize),
@@ -98,10 +98,10 @@ UNARY = {
     "sign_i32": (I, I, nothing), "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
     "cast_bool_f32": (B, F, nothing), "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
     "wide_unary": (S, L, wide),
-    "finish_product_q": (L, np.int8, lambda draw: bytes_of("6i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5),
+    "finish_product_q": (L, np.int8, lambda draw: packed("6i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5),
                                                            draw.integer(-128, 127), *ends(draw, 8), 0)),
-    "fake_quant": (F, F, lambda draw: bytes_of("4f", -1, 1, 1 / 128, 128)),
-    "bucketize": (F, I, lambda draw: bytes_of("2i5f", 10, 5, -2, -1, 0, 0.5, 7)),
+    "fake_quant": (F, F, lambda draw: packed("4f", -1, 1, 1 / 128, 128)),
+    "bucketize": (F, I, lambda draw: packed("2i5f", 10, 5, -2, -1, 0, 0.5, 7)),
 }
 EXACT = {"abs", "neg", "floor", "ceil", "round", "square", "clamp", "sqrt", "leaky", "dequantize", "cast", "half",
          "float", "sign"}
@@ -121,7 +121,7 @@ def one_operand(name):
 
 
 def product(draw):
-    return bytes_of("8i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
+    return packed("8i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
                     draw.multiplier(), draw.integer(-20, 3))
 
 
@@ -133,17 +133,17 @@ def quantized_sum(bits):
         zeros = [draw.integer(-128, 127) for _ in range(3)] if bits == 8 else [0] * 3
         estimate = _estimate(a, b, y, sign, y_scaling[1]) if bits == 8 else (0, 0, 0)
         flip = draw.choice(0, 0x80) if bits == 8 else 0
-        return bytes_of("14i3f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
+        return packed("14i3f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
                         *estimate)
     return make
 
 
 def shifts(draw):
-    return bytes_of("4i", draw.integer(0, 15), draw.integer(0, 15), *ends(draw, 16))
+    return packed("4i", draw.integer(0, 15), draw.integer(0, 15), *ends(draw, 16))
 
 
 def prelu(draw):
-    return bytes_of("10i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
+    return packed("10i", *(draw.integer(-128, 127) for _ in range(3)), *ends(draw, 8), draw.choice(0, 0x80),
                     draw.multiplier(), draw.integer(-15, 2), draw.multiplier(), draw.integer(-15, 2))
 
 
@@ -167,13 +167,13 @@ BINARY = {
     "mul_q8": (B, B, B, product), "mul_q16": (S, S, S, product), "mul_q16_q8": (S, S, B, product),
     "div_q8": (B, B, B, product), "div_q16": (S, S, S, product),
     "prelu_q8": (B, B, B, prelu), "prelu_q16": (S, np.int8, S, prelu),
-    "wide_binary": (S, S, S, lambda draw: bytes_of("3i", 2, 2, draw.integer(0, 13))),
+    "wide_binary": (S, S, S, lambda draw: packed("3i", 2, 2, draw.integer(0, 13))),
     "mul_c64": (np.int64, np.int64, np.int64, nothing),     # pairs of float32; integers, so that they are moved as bits
     "compare_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 3)])),
-    "compare_q16": (S, S, B, lambda draw: bytes_of("7i", draw.integer(0, 3), 0, draw.multiplier(), -draw.integer(0, 9),
+    "compare_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 3), 0, draw.multiplier(), -draw.integer(0, 9),
                                                    0, draw.multiplier(), -draw.integer(0, 9))),
     "squared_difference_q8": (B, B, np.int8, values(256, lambda draw: [draw.multiplier(), -draw.integer(0, 20), 5])),
-    "product_q": (L, np.int8, L, lambda draw: bytes_of("4i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9),
+    "product_q": (L, np.int8, L, lambda draw: packed("4i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9),
                                                        0)),
 }
 
@@ -186,9 +186,9 @@ def two_operands(name):
         a_step, b_step = (1, 1) if draw.bench else draw.choice((1, 1), (1, 0), (0, 1))
         a, b = draw.array(a_type, n if a_step else 1), draw.array(b_type, n if b_step else 1)
         if name in ("div_q8", "div_q16", "div_i32", "floor_div_i32", "floor_mod_i32"):      # b differs from its zero
-            zero = 0 if name.endswith("i32") else np.frombuffer(p.tobytes(), I)[1]
+            zero = 0 if name.endswith("i32") else p[1]
             if name == "div_q8":
-                zero = (zero & 0xFF) ^ int(np.frombuffer(p.tobytes(), I)[5])
+                zero = (zero & 0xFF) ^ int(p[5])
             b = np.where(b == np.array(zero).astype(b_type), b_type(1 + int(zero) % 100), b).astype(b_type)
         if name == "mul_c64":
             a, b = (draw.whole(2 * len(v)).view(L) for v in (a, b))
