@@ -39,6 +39,20 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
   }
+#ifdef FOUR_SUMS
+  for (; kept && i + 4 <= n; i += 4, y += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
+    VECTOR acc[4] = {bias, bias, bias, bias}, x[4];
+#pragma GCC unroll 16
+    for (int t = 0; t < kept; t++) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
+  }
+#endif
   for (; i < n; i++, y += c) {
     VECTOR acc = bias;
 #pragma GCC unroll 16

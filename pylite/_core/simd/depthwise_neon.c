@@ -19,15 +19,21 @@ typedef struct { int32x4_t low, high; } sums;
 FORCED sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
 
 /* How input bytes are read, and what a block of channels needs in the end. */
-typedef struct { int flip, w_zero; scaling low, high; const int32_t *bias, *left; ends ends; } way;
+typedef struct { int flip, w_zero; scaling scaling[2]; const int32_t *bias, *left; ends ends; } way;
 FORCED way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
-  return (way){flip, w_zero, scaling_of(q, j), scaling_of(q, j + 4), q->bias + j, q->left ? q->left + j : NULL,
+  return (way){flip, w_zero, {scaling_of(q, j), scaling_of(q, j + 4)}, q->bias + j, q->left ? q->left + j : NULL,
                ends_of(q)};
 }
-FORCED uint8x8_t bytes_of(int any, sums acc, const way *f) {
-  if (any)
-    return narrow(requantize_any(acc.low, &f->low, f->left), requantize_any(acc.high, &f->high, f->left + 4), &f->ends);
-  return narrow(requantize(acc.low, &f->low), requantize(acc.high, &f->high), &f->ends);
+/* N pixels, `step` apart. */
+FORCED void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
+  int32x4_t acc[TOGETHER][4];
+  uint8x8_t bytes[TOGETHER][2];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
+  requantize(N, 2, acc, f->scaling, left);
+  narrow(N, 2, acc, &f->ends, bytes);
+#pragma GCC unroll 4
+  for (int i = 0; i < N; i++) vst1_u8(y + i * step, bytes[i][0]);
 }
 
 #if defined(__ARM_FEATURE_DOTPROD)
@@ -113,16 +119,8 @@ FORCED void pixels(int N, int plain, int taps, const uint8_t *const *p, const pt
     }
   }
 #endif
-  uint8x8_t bytes[TOGETHER];
-  if (f->left) {
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) bytes[i] = bytes_of(1, acc[i], f);
-  } else {
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) bytes[i] = bytes_of(0, acc[i], f);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) vst1_u8(y + i * c, bytes[i]);
+  if (f->left) finish(N, acc, f, f->left, y, c);
+  else finish(N, acc, f, NULL, y, c);
 }
 
 /* Where taps are seen from an output pixel, in the order of packing, and one tap more. */
@@ -230,7 +228,7 @@ FORCED void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, con
           acc[i] = (sums){vsubq_s32(acc[i].low, sum.low), vsubq_s32(acc[i].high, sum.high)}; \
       } \
       if (x >= 0) { \
-        vst1_u8(to, bytes_of(0, acc[one], &f)); \
+        finish(1, &acc[one], &f, NULL, to, 0); \
         to += channels; \
       } \
       acc[one] = bias; \

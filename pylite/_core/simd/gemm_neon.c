@@ -140,6 +140,7 @@ enum { LANES = 4, MR = 8, NV = 2 };
     _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) x[r] = LOAD(base[r / 3] + r % 3 * step + k); \
     LANE(0) LANE(1) LANE(2) LANE(3) \
   }
+#define FOUR_SUMS
 #include "gemm_f32.h"
 #include "depthwise_f32.h"
 #endif

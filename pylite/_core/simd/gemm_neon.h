@@ -15,25 +15,29 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const i
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], term);
     }
+  scaling c[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
-    const scaling c = scaling_of(q, j + 4 * v);
     const int32x4_t bias = vld1q_s32(q->bias + j + 4 * v);
-    if (__builtin_expect(q->left != NULL, 0)) {
+    c[v] = scaling_of(q, j + 4 * v);
 #pragma GCC unroll 8
-      for (int r = 0; r < R; r++) acc[r][v] = requantize_any(vaddq_s32(acc[r][v], bias), &c, q->left + j + 4 * v);
-    } else {
-#pragma GCC unroll 8
-      for (int r = 0; r < R; r++) acc[r][v] = requantize(vaddq_s32(acc[r][v], bias), &c);
-    }
+    for (int r = 0; r < R; r++) acc[r][v] = vaddq_s32(acc[r][v], bias);
   }
   const ends e = ends_of(q);
+  const int together = R < 8 / V ? R : 8 / V;
 #pragma GCC unroll 8
-  for (int r = 0; r < R; r++)
-    if (r < rows) {
+  for (int r = 0; r < R; r += together) {
+    uint8x8_t bytes[4][2];
+    if (__builtin_expect(q->left != NULL, 0)) requantize(together, V, acc + r, c, q->left + j);
+    else requantize(together, V, acc + r, c, NULL);
+    narrow(together, V, acc + r, &e, bytes);
+#pragma GCC unroll 4
+    for (int i = r; i < r + together; i++)
+      if (i < rows) {
 #pragma GCC unroll 2
-      for (int v = 0; v < V; v += 2) store(y + r * ldy + 4 * v, narrow(acc[r][v], acc[r][v + 1], &e), n - 4 * v);
-    }
+        for (int v = 0; v < V; v += 2) store(y + i * ldy + 4 * v, bytes[i - r][v / 2], n - 4 * v);
+      }
+  }
 }
 
 FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w, int32_t *y,

@@ -14,16 +14,22 @@ typedef struct { int32x4_t mult, shift; } scaling;
 FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
-/* MBQM32 of 4 accumulators below 2^30 in size: the rounding shift rounds halves up, so negatives are lowered by one
- * before. */
-FORCED int32x4_t requantize(int32x4_t acc, const scaling *c) {
-  int32x4_t v = vqrdmulhq_s32(acc, c->mult);
-  return vrshlq_s32(vsraq_n_s32(v, vandq_s32(v, c->shift), 31), c->shift);
-}
-/* The same for any, which may be shifted left. */
-FORCED int32x4_t requantize_any(int32x4_t acc, const scaling *c, const int32_t *left) {
-  int32x4_t v = vqrdmulhq_s32(vshlq_s32(acc, vld1q_s32(left)), c->mult);
-  return vrshlq_s32(vqaddq_s32(v, vshrq_n_s32(vandq_s32(v, c->shift), 31)), c->shift);
+/* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negatives are lowered by one
+ * before; which cannot overflow where accumulators are below 2^30 in size (left is NULL).  A step for all of them at a
+ * time: there are cores that wait where they stand. */
+FORCED void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
+  int32x4_t lower[4][4];
+#define EACH \
+  _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
+    _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
+  if (left)
+    EACH acc[r][v] = vshlq_s32(acc[r][v], vld1q_s32(left + 4 * v));
+  EACH acc[r][v] = vqrdmulhq_s32(acc[r][v], c[v].mult);
+  EACH lower[r][v] = vandq_s32(acc[r][v], c[v].shift);
+  if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(lower[r][v], 31));
+  else EACH acc[r][v] = vsraq_n_s32(acc[r][v], lower[r][v], 31);
+  EACH acc[r][v] = vrshlq_s32(acc[r][v], c[v].shift);
+#undef EACH
 }
 
 typedef struct { int16x8_t zero_point; int8x8_t low, high; uint8x8_t flip; } ends;
@@ -31,10 +37,18 @@ FORCED ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdup_n_s8((int8_t)q->low), vdup_n_s8((int8_t)q->high),
                 vdup_n_u8((uint8_t)q->flip)};
 }
-/* Two vectors of results to 8 bytes. */
-FORCED uint8x8_t narrow(int32x4_t v0, int32x4_t v1, const ends *e) {
-  int16x8_t v = vqaddq_s16(vcombine_s16(vqmovn_s32(v0), vqmovn_s32(v1)), e->zero_point);
-  return veor_u8(vreinterpret_u8_s8(vmax_s8(vmin_s8(vqmovn_s16(v), e->high), e->low)), e->flip);
+/* R rows by V vectors of results to bytes. */
+FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[][2]) {
+  int16x8_t half[4][2];
+#define EACH \
+  _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
+    _Pragma("GCC unroll 2") for (int v = 0; v < V / 2; v++)
+  EACH half[r][v] = vcombine_s16(vqmovn_s32(acc[r][2 * v]), vqmovn_s32(acc[r][2 * v + 1]));
+  EACH half[r][v] = vqaddq_s16(half[r][v], e->zero_point);
+  EACH bytes[r][v] = vreinterpret_u8_s8(vmin_s8(vqmovn_s16(half[r][v]), e->high));
+  EACH bytes[r][v] = vreinterpret_u8_s8(vmax_s8(vreinterpret_s8_u8(bytes[r][v]), e->low));
+  EACH bytes[r][v] = veor_u8(bytes[r][v], e->flip);
+#undef EACH
 }
 
 /* The first n <= 8 bytes. */

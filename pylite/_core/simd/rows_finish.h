@@ -1,23 +1,32 @@
 /* Products of int16, and what becomes of sums other than requantized bytes; included by rows.c alone. */
 #include "rounding.h"
 
+/* COLUMNS neighbouring columns of a row: their sums grow side by side. */
+#define PRODUCT_S64(COLUMNS) \
+  for (; j + COLUMNS <= n; j += COLUMNS) \
+    for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) { \
+      const ptrdiff_t m = chunk < depth - k0 ? chunk : depth - k0; \
+      const int16_t *x = a + k0, *c = w + j * ldw + k0; \
+      int32_t part[COLUMNS] = {0}; \
+      for (ptrdiff_t k = 0; k < m; k++) \
+        PL_UNROLL for (int i = 0; i < COLUMNS; i++) part[i] += x[k] * c[i * ldw + k]; \
+      for (int i = 0; i < COLUMNS; i++) acc[r * lda + j + i] += part[i]; \
+    }
 static void gemm_s64(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
                      ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) {
-  for (int r = 0; r < rows; r++, a += depth)
-    for (int j = 0; j < n; j++) {
+  for (int r = 0; r < rows; r++, a += depth) {
+    int j = 0;
+    if (chunk > 1) {
+      PRODUCT_S64(4)
+      PRODUCT_S64(1)
+    }
+    for (; j < n; j++) {
       const int16_t *column = w + j * ldw;
       int64_t sum = 0;
-      if (chunk == 1)
-        for (ptrdiff_t k = 0; k < depth; k++) sum += (int64_t)a[k] * column[k];
-      else
-        for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) {
-          ptrdiff_t k1 = k0 + chunk < depth ? k0 + chunk : depth;
-          int32_t part = 0;
-          for (ptrdiff_t k = k0; k < k1; k++) part += a[k] * column[k];
-          sum += part;
-        }
+      for (ptrdiff_t k = 0; k < depth; k++) sum += (int64_t)a[k] * column[k];
       acc[r * lda + j] += sum;
     }
+  }
 }
 
 static void finish_mbqm64(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult, const int32_t *shift,
