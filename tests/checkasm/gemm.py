@@ -139,9 +139,9 @@ def gemm_q8(draw):
     want = to.copy()
     acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
     _, plain = using(RUNGS["base"], matmul.pack_q8, w, bias, mult, shift, 0, 0)
-    for r in range(rows):
-        finish = Struct(Columns, **{**members, **members_of(plain)})
-        want[r, :columns] = run(Call(columns, In(acc[r]), finish, 0, Out(columns, B)), "base", "requantize_q8")[0]
+    finish = {name: np.tile(array[:columns], rows) for name, array in zip(MEMBERS, plain, strict=True)}
+    lines = Call(rows * columns, In(acc), Struct(Columns, **{**members, **finish}), 0, Out((rows, columns), B))
+    want[:, :columns] = run(lines, "base", "requantize_q8")[0]
     yield Call(rows, columns, shape, In(strip), In(panels), None if term is None else In(term),
                Struct(Columns, **members), 0, InOut(to), to.shape[1], expect=[want], work=rows * columns * depth,
                unit="MAC")
