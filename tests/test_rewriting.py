@@ -10,6 +10,7 @@ from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 
 COLUMNS = 3
+pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
 
 
 def run(model, inputs, **options):
