@@ -136,7 +136,7 @@ def test_other_faults_are_left_alone(built, option, code, traps):
     """Those at other places, those of others than plug-ins, and all where the environment says so."""
     script = f"""
 import ctypes, os, signal, sys
-sys.path[:0] = {sys.path!r}
+sys.path += {[*sys.path, str(Path(__file__).parents[2])]!r}
 from tests.capi import test_unhosted as t
 i = t.interpreter({built()!r}, {option!r})
 print("ready", flush=True)

@@ -20,8 +20,11 @@ def check(*slots, rounds=12):
 
 
 class In:
-    def __init__(self, array):
-        self.array = np.ascontiguousarray(array)
+    """An array that is read; `start`: the byte in it that the pointer is to."""
+    start = 0
+
+    def __init__(self, array, start=0):
+        self.array, self.start = np.ascontiguousarray(array), start
 
 
 class InOut(In):
@@ -147,7 +150,7 @@ class Frame:
         for i, (a, name) in enumerate(zip(call.arguments, names, strict=True)):
             if isinstance(a, In):
                 memories[i] = self.place(a.array, name, type(a) is In)
-                self.values.append(memories[i].array.ctypes.data)
+                self.values.append(memories[i].array.ctypes.data + a.start)
                 if type(a) is not In:
                     self.outputs.append(memories[i].array)
             elif isinstance(a, At):

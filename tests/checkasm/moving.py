@@ -19,9 +19,10 @@ def copy_runs(draw):
 @check("copy_strided", rounds=40)
 def copy_strided(draw):
     item, rows, cols = draw.choice(1, 2, 4, 8, 16), draw.size(20, 64), draw.size(40, 64)
-    x_col, y_col = item * draw.integer(0, 3), item * draw.integer(1, 3)
-    x_row, y_row = x_col * cols + item * draw.integer(0, 2), y_col * cols + item * draw.integer(0, 2)
-    yield Call(item, rows, cols, In(draw.array(np.uint8, rows * x_row + item)), x_row, x_col,
+    x_col, y_col = item * draw.integer(-2, 3), item * draw.integer(1, 3)
+    x_row, y_row = abs(x_col) * cols + item * draw.integer(0, 2), y_col * cols + item * draw.integer(0, 2)
+    start = max(0, -x_col) * max(0, cols - 1)
+    yield Call(item, rows, cols, In(draw.array(np.uint8, rows * x_row + item), start), x_row, x_col,
                overlaid(rows * y_row + item), y_row, y_col, work=rows * cols)
 
 

@@ -34,6 +34,9 @@ static void copy_runs(size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xro
       T value;                                                                                                 \
       memcpy(&value, x, sizeof(T));                                                                            \
       for (size_t c = 0; c < cols; c++) memcpy(y + c * sizeof(T), &value, sizeof(T));                          \
+    } else if (ycol == (ptrdiff_t)sizeof(T) && xcol == -ycol) { /* backwards */                                \
+      const uint8_t *first = x - (cols - 1) * sizeof(T);                                                       \
+      for (size_t c = 0; c < cols; c++) memcpy(y + c * sizeof(T), first + (cols - 1 - c) * sizeof(T), sizeof(T)); \
     } else {                                                                                                   \
       const uint8_t *from = x;                                                                                 \
       uint8_t *to = y;                                                                                         \
@@ -77,7 +80,7 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
       }                                                                                                        \
       memcpy(a, b, sizeof a);                                                                                  \
     }                                                                                                          \
-    PL_UNROLL for (size_t i = 0; i < n && i < rows; i++) memcpy(y + (ptrdiff_t)i * yrow, &a[i], 16);                    \
+    PL_UNROLL for (size_t i = 0; i < n && i < rows; i++) memcpy(y + (ptrdiff_t)i * yrow, &a[i], 16);          \
   }
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
