@@ -46,13 +46,14 @@ def run(args):
         open(args.trace, "a").close()       # a wrong path is better told before measuring than after
     before = _board.state()
     interpreter, start = _timing.started(path, args.threads, _shapes(args.shape), args.seed, _plugins.load(args))
+    memory = _timing.memory(interpreter)        # before millions of times are kept
     times = _timing.latency(interpreter, args.seconds)
     nodes = _timing.nodes(interpreter, args.seconds / 4)
     doubts = _board.doubts(before, _board.state(), args.threads)
     if times["spread"] > NOISE:
         doubts.append(f"the times vary by {times['spread']:.0%}: something else runs, or the clock changes")
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
-              "memory": _timing.memory(interpreter), "nodes": nodes, "doubts": doubts}
+              "memory": memory, "nodes": nodes, "doubts": doubts}
     if args.trace:
         with open(args.trace, "w") as file:
             json.dump(_timing.trace(report), file)
