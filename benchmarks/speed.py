@@ -35,6 +35,9 @@ CLASSES = {
         "pypi/mediapipe*/**/hand_landmark_lite.tflite", "tflite-micro/_history/**/magic_wand.tflite"),
 }
 
+TURN = 0.02         # seconds
+REST = 0.01
+
 
 def ready(interpreter):
     """The interpreter with random contents in its inputs."""
@@ -50,17 +53,21 @@ def ready(interpreter):
     return interpreter
 
 
-def by_turns(functions, seconds, summary=statistics.median):
-    """Summary of the seconds that each takes; they take turns so that a busy moment meets all of them."""
+def by_turns(functions, seconds, summary=statistics.median, rest=0):
+    """Summary of the seconds that each takes; they take turns, so that a busy moment meets all of them.
+
+    rest: seconds before each turn, for the other one's workers to stop looking out for work, which is in the way.
+    """
     times = [[] for _ in functions]
-    for function in functions:
-        function()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
         for function, into in zip(functions, times, strict=True):
-            start = time.perf_counter()
+            time.sleep(rest)
             function()
-            into.append(time.perf_counter() - start)
+            stop = time.perf_counter() + TURN
+            while (start := time.perf_counter()) < stop:
+                function()
+                into.append(time.perf_counter() - start)
     return [summary(t) for t in times]
 
 
@@ -100,7 +107,8 @@ def main():
         if with_peer:
             interpreters.append(ready(_common.peer_interpreter(path, threads)))
         functions = [whole_call(i) if args.calls else i.invoke for i in interpreters]
-        times = by_turns(functions, args.seconds, min if args.least else statistics.median)
+        times = by_turns(functions, args.seconds, min if args.least else statistics.median,
+                         REST if threads > 1 else 0)
         ratio = times[1] / times[0] if with_peer else math.nan
         ratios.setdefault((kind, threads), []).append(ratio)
         rows.append((_common.short(path), kind, threads, *(f"{t * 1e3:.3f}" for t in times), f"{ratio:.2f}"))
