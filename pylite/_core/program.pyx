@@ -156,7 +156,7 @@ cdef class Lock:
     """What threading.RLock is, in a fifth of the time where nobody waits."""
     cdef int state          # 0: free; 1: held; 2: held, and others may wait at the gate
     cdef PyThread_type_lock gate
-    cdef long owner
+    cdef unsigned long owner    # 0, which is no thread, while it is free: no thread can take an old value for itself
     cdef int count
 
     def __cinit__(self):
@@ -169,8 +169,8 @@ cdef class Lock:
         PyThread_free_lock(self.gate)
 
     cdef void acquire(self) noexcept:
-        cdef long thread = PyThread_get_thread_ident()
-        if self.count == 0 or self.owner != thread:
+        cdef unsigned long thread = <unsigned long>PyThread_get_thread_ident()
+        if self.owner != thread:
             if not pl_take(&self.state):
                 while pl_swap(&self.state, 2) != 0:
                     with nogil:
@@ -180,12 +180,14 @@ cdef class Lock:
 
     cdef void release(self) noexcept:
         self.count -= 1
-        if self.count == 0 and pl_swap(&self.state, 0) == 2:
-            PyThread_release_lock(self.gate)
+        if self.count == 0:
+            self.owner = 0
+            if pl_swap(&self.state, 0) == 2:
+                PyThread_release_lock(self.gate)
 
     def reset(self):
         """Free it in the child of a fork, whoever held it."""
-        self.state = self.count = 0
+        self.state = self.count = self.owner = 0
 
     def __enter__(self):
         self.acquire()
@@ -213,45 +215,37 @@ cdef class Steady:
         """Let go of memory that was set and got before."""
         self.targets, self.sources = {}, {}
 
+    cdef Memory known(self, dict arrays, dict kept, index):
+        """The Memory of the array that `arrays` has for a tensor; None where there is none, or it holds strings."""
+        cdef Memory memory
+        try:
+            array = arrays.get(index)
+        except TypeError:       # not an index at all
+            return None
+        if array is None or array.dtype.hasobject:
+            return None
+        memory = kept.get(index)
+        if memory is None or memory.array is not array:
+            kept[index] = memory = Memory(array)
+        return memory
+
     def set(self, index, value):
         """Copy an array to a tensor that was set before."""
         cdef Memory target
-        cdef dict arrays
         self.lock.acquire()
         try:
-            arrays = self.executor.writable
-            array = arrays.get(index)
-            if array is None:
-                return False
-            target = self.targets.get(index)
-            if target is None or target.array is not array:
-                if array.dtype.hasobject:
-                    return False
-                self.targets[index] = target = Memory(array)
-            return target.take(value)
-        except TypeError:       # not an index at all
-            return False
+            target = self.known(self.executor.writable, self.targets, index)
+            return target is not None and target.take(value)
         finally:
             self.lock.release()
 
     def get(self, index):
         """A copy of a tensor that was got before, or None."""
         cdef Memory source
-        cdef dict arrays
         self.lock.acquire()
         try:
-            arrays = self.executor.readable
-            array = arrays.get(index)
-            if array is None:
-                return None
-            source = self.sources.get(index)
-            if source is None or source.array is not array:
-                if array.dtype.hasobject:
-                    return None
-                self.sources[index] = source = Memory(array)
-            return source.copy()
-        except TypeError:
-            return None
+            source = self.known(self.executor.readable, self.sources, index)
+            return None if source is None else source.copy()
         finally:
             self.lock.release()
 
