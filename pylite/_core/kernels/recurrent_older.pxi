@@ -1,0 +1,174 @@
+# The rest of recurrent.pyx: SVDF, and the older LSTM cell, of floats.
+cdef struct Filters:
+    Engine engine
+    Matrix features
+    Operand x
+    Activation activation
+    float bounds[2]
+    const float *time
+    const float *bias
+    float *memory
+    float *room
+    float *y
+    ptrdiff_t rows, filters, steps, units, rank
+
+
+cdef class Svdf(Kernel):
+    """A layer that filters features over time.
+
+    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), which is read and written; room:
+    (rows * filters,) float32 scratch; q, row_scales, row_zeros: scratch for x and its scales where the features are
+    integers; each may be None up to LOCAL elements; features: from pack(); time: (filters, steps); bias: (units,) or
+    None; options: (asymmetric, activation), as in Recurrent.
+    """
+    cdef const float[:, ::1] x, time
+    cdef float[:, ::1] y
+    cdef float[::1] memory, room, row_scales
+    cdef int8_t[::1] q
+    cdef int32_t[::1] row_zeros
+    cdef const float[::1] bias
+    cdef list kept
+    cdef Filters state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, float[::1] room, int8_t[::1] q,
+                 float[::1] row_scales, int32_t[::1] row_zeros, features, const float[:, ::1] time,
+                 const float[::1] bias, options):
+        cdef Filters *s = &self.state
+        self.x, self.y, self.memory, self.room, self.q = x, y, memory, room, q
+        self.row_scales, self.row_zeros, self.time, self.bias = row_scales, row_zeros, time, bias
+        s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
+        if 0 in y.shape[:2] or s.filters == 0 or s.steps == 0:
+            self.fn = <kernel_fn>nothing
+            return
+        s.rank = s.filters // s.units
+        s.engine.slots = slots[0]
+        s.engine.asymmetric, activation = options
+        if activation == "TANH" or activation == "SIGN_BIT":
+            s.activation = TANH if activation == "TANH" else SIGN_BIT
+        else:
+            s.activation = CLAMP
+            s.bounds[0], s.bounds[1] = activation
+        self.kept = set_matrix(&s.features, features, s.filters, x.shape[1])
+        s.x.x, s.x.step, s.x.depth = &x[0, 0] if x.shape[1] else NULL, x.shape[1], x.shape[1]
+        check_room(room, s.rows * s.filters)
+        check_room(q, s.rows * x.shape[1] if s.features.sums != NULL else 0)
+        check_room(row_scales, s.rows)
+        s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
+        s.memory, s.y = &memory[0], &y[0, 0]
+        self.fn = <kernel_fn>svdf
+
+
+cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
+    cdef float room[LOCAL]
+    cdef int8_t q[LOCAL]
+    cdef float scales[LOCAL]
+    cdef int32_t zeros[LOCAL]
+    cdef Filters *s = &self.state
+    cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr
+    cdef float *past
+    cdef float v
+    s.room = room
+    if self.room is not None:
+        s.room = &self.room[0]
+    if s.features.sums != NULL:
+        nr = s.engine.slots.q8.nr
+        s.x.q, s.x.scales, s.x.zeros = q, scales, zeros
+        if self.q is not None:
+            s.x.q = &self.q[0]
+        if self.row_scales is not None:
+            s.x.scales, s.x.zeros = &self.row_scales[0], &self.row_zeros[0]
+    memset(s.room, 0, s.rows * s.filters * sizeof(float))
+    quantize(&s.engine, &s.x, s.rows)
+    while j < s.filters:
+        add_product(&s.engine, &s.features, &s.x, s.rows, j, nr, s.room, s.filters)
+        j += nr
+    memmove(s.memory, s.memory + 1, (s.rows * s.filters * s.steps - 1) * sizeof(float))
+    for r in range(s.rows):
+        for i in range(s.units):
+            v = 0
+            for j in range(s.rank):
+                at = r * s.filters + i * s.rank + j
+                past = s.memory + at * s.steps
+                past[s.steps - 1] = s.room[at]
+                for k in range(s.steps):
+                    v += past[k] * s.time[(i * s.rank + j) * s.steps + k]
+            s.y[r * s.units + i] = v + s.bias[i] if s.bias != NULL else v
+    activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.units, s.y, s.y)
+    return 0
+
+
+cdef struct Basic:
+    Engine engine
+    Matrix w
+    Operand both
+    const float *bias
+    const float *x
+    float *h
+    float *c
+    float *y
+    float *c_out
+    float *gates
+    ptrdiff_t rows, x_depth, cells
+
+
+cdef class BasicLstm(Kernel):
+    """One step of the older LSTM cell, whose weights are one matrix.
+
+    x (rows, depth), h (rows, cells), c (rows, cells): the state, which becomes the output's; y, c_out: the outputs;
+    both: (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation,
+    in the order input, cell, forget, output; w: from pack(); bias: (4 * cells,).  All float32.
+    """
+    cdef const float[:, ::1] x
+    cdef float[:, ::1] h, c, y, c_out, both, gates
+    cdef const float[::1] bias
+    cdef list kept
+    cdef Basic state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] h, float[:, ::1] c, float[:, ::1] y, float[:, ::1] c_out,
+                 float[:, ::1] both, float[:, ::1] gates, w, const float[::1] bias):
+        cdef Basic *s = &self.state
+        self.x, self.h, self.c, self.y, self.c_out, self.both, self.gates, self.bias = (
+            x, h, c, y, c_out, both, gates, bias)
+        s.rows, s.cells, s.x_depth = y.shape[0], y.shape[1], x.shape[1]
+        if 0 in y.shape[:2]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.engine.slots = slots[0]
+        self.kept = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])
+        s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
+        s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
+        s.gates, s.bias = &gates[0, 0], &bias[0]
+        self.fn = <kernel_fn>basic_lstm
+
+
+cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
+    cdef Basic *s = &self.state
+    cdef const pl_slots *rung = &s.engine.slots
+    cdef ptrdiff_t r, j, n = s.cells
+    cdef float *g
+    for r in range(s.rows):
+        memcpy(&self.both[r, 0], s.x + r * s.x_depth, s.x_depth * sizeof(float))
+        memcpy(&self.both[r, s.x_depth], s.h + r * n, n * sizeof(float))
+        memcpy(s.gates + r * 4 * n, s.bias, 4 * n * sizeof(float))
+    j = 0
+    while j < 4 * n:
+        add_product(&s.engine, &s.w, &s.both, s.rows, j, rung.f32.nr, s.gates, 4 * n)
+        j += rung.f32.nr
+    for r in range(s.rows):
+        g = s.y + r * n
+        for j in range(n):
+            g[j] = basic_cell(rung, s.gates + r * 4 * n + j, n, s.c + r * n + j)
+    memcpy(s.h, s.y, s.rows * n * sizeof(float))
+    memcpy(s.c_out, s.c, s.rows * n * sizeof(float))
+    return 0
+
+
+cdef float basic_cell(const pl_slots *rung, const float *g, ptrdiff_t step, float *c) noexcept nogil:
+    cdef float v[3]
+    cdef float t
+    v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]
+    rung.logistic_f32(3, v, v, v)
+    rung.tanh_f32(1, g + step, &t, v)
+    c[0] = v[0] * t + v[1] * c[0]
+    rung.tanh_f32(1, c, &t, v)
+    return v[2] * t
