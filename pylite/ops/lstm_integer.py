@@ -11,15 +11,15 @@ def lower_layer(node, layer, x, y):
     """The Call for int8 x and y, Views of (steps, rows, depth)."""
     o = node.options
     middle = node.intermediates
+    if len(middle) == 12 and node.name == "LSTM":
+        return _lower_narrow(node, layer, x, y)
     if len(middle) != 5:
-        raise node.error(f"an LSTM of int8 needs 5 intermediate tensors, which tell scales; it has {len(middle)}. "
-                         "Convert the model with int8 activations and a cell state of int16, as the converter does by "
-                         "itself")
+        raise node.error("an LSTM of int8 needs 5 intermediate tensors, which tell scales"
+                         f"{', or 12 of them' if node.name == 'LSTM' else ''}; it has {len(middle)}. Convert the model "
+                         "with int8 activations and a cell state of int16, as the converter does by itself")
     x_value, y_value = node.inputs[0], node.outputs[0]
     h, c, hidden = layer.h, layer.c, middle[4]
-    for value in (x_value, h, c, hidden, y_value):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer LSTM needs", value)
+    _check_scales(node, x_value, h, c, hidden, y_value)
     cell_log2 = power_of_two(c.scale)
     if cell_log2 is None or not -15 <= cell_log2 <= -9:
         raise node.error(f"its scale {c.scale} must be a power of two from 2^-15 to 2^-9", c)
@@ -44,21 +44,80 @@ def lower_layer(node, layer, x, y):
         contents = products.contents(node, bias, "bias")
         operands += [_packed(node, w), None if normal else contents, _packed(node, r), _words(node, p),
                      _words(node, norm), contents if normal else None, multipliers]
+    w = layer.projection[0]
+    operands += _projection(node, layer, None if w is None else w.scale * hidden.scale / h.scale)
+    clips = _clip(o.cell_clip, c.scale, 32767), _clip(o.proj_clip, y_value.scale, 127)
+    return _call(layer, x, y, 0 if w is None else 1, (x_value.zero_point, h.zero_point, hidden.zero_point),
+                 quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)), cell_log2, clips,
+                 getattr(o, "time_major", True), None, operands)
+
+
+def _lower_narrow(node, layer, x, y):
+    """The Call where gates are kept in 8 bits: intermediate tensors are sum, x's part and h's part for every gate.
+
+    As the reference has it, peepholes and an input gate are passed over (the input is what is not forgotten), and the
+    state's part of the output gate has the zero point of the cell's input and a multiplier that leaves nothing of it.
+    """
+    for missing, what in ((layer.gates[3][5], "layer normalization"), (layer.projection[0], "a projection")):
+        if missing is None:
+            raise node.error("has 12 intermediate tensors, so its gates are kept in 8 bits, for which arithmetic is "
+                             f"defined only with {what}. Convert the model so that the layer has 5 of them")
+    o, middle = node.options, node.intermediates
+    x_value, y_value, h, c, w = node.inputs[0], node.outputs[0], layer.h, layer.c, layer.projection[0]
+    _check_scales(node, x_value, h, c, y_value, w, *middle[3:])
+    operands, narrow, log2 = [None] * 7, [None], []
+    for k, (w_x, _, w_h, _, bias, norm) in enumerate(layer.gates[1:], 1):
+        _check_scales(node, w_x, w_h, norm)
+        whole, part_x, part_h = middle[3 * k:3 * k + 3]
+        m_h, e_h = quantize_multiplier(part_h.scale / whole.scale)
+        log2.append(e_h)
+        zero_h = part_h.zero_point
+        if k == 3:
+            zero_h, m_h = middle[7].zero_point, log2[0]
+        m, e = quantize_multiplier(norm.scale)
+        narrow.append(((_int8(part_x.zero_point), *quantize_multiplier(part_x.scale / whole.scale)),
+                       (_int8(zero_h), m_h, e_h), m * 2.0**(e - 31)))
+        operands += [_packed(node, w_x), None, _packed(node, w_h), None, _words(node, norm),
+                     products.contents(node, bias, "bias"),
+                     [quantize_multiplier(w_x.scale * x_value.scale / part_x.scale),
+                      quantize_multiplier(w_h.scale * h.scale / part_h.scale), _NONE, _NONE, 1]]
+    operands += _projection(node, layer, f32(float(w.scale) * 2.0**-15 / float(h.scale)))
+    if operands[-1][1] > 14:
+        raise node.error("its scale is too large for that of the output", w)
+    clips = 0, 0
+    if c.scale == 2.0**-15:                 # with another scale, which nothing else depends on, nothing is clipped
+        clips = _clip(o.cell_clip, c.scale, 32767) if o.cell_clip < 1 else 0, _clip(o.proj_clip, y_value.scale, 127)
+    return _call(layer, x, y, 2, (x_value.zero_point, h.zero_point, 0), _NONE, -15, clips, True, narrow, operands)
+
+
+def _int8(zero_point):
+    """As much of it as 8 bits hold."""
+    return (zero_point + 128) % 256 - 128
+
+
+def _clip(limit, scale, most):
+    return min(most, int(f32(limit) / scale)) if limit > 0 else 0
+
+
+def _projection(node, layer, scale):
     w, bias = layer.projection
-    zero = hidden.zero_point
     if w is None:
-        operands += [None, None, _NONE]
-    else:
-        operands += [_packed(node, w), products.contents(node, bias, "bias"),
-                     quantize_multiplier(w.scale * hidden.scale / h.scale)]
-    cell_clip = max(-32768, min(32767, int(f32(o.cell_clip) / c.scale))) if o.cell_clip > 0 else 0
-    projection_clip = max(-128, min(127, int(f32(o.proj_clip) / y_value.scale))) if o.proj_clip > 0 else 0
-    rows = x.shape[1]
-    return Call("recurrent_integer.Lstm", x, y, h.flat, c.flat, scratch(4 * rows * layer.cells, "int16"),
-                scratch(0 if w is None else rows * layer.cells, "int8"), (layer.cells, layer.outputs),
-                (x_value.zero_point, h.zero_point, zero),
-                quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)), cell_log2,
-                (cell_clip, projection_clip), getattr(o, "time_major", True), *operands)
+        return [None, None, _NONE]
+    return [_packed(node, w), products.contents(node, bias, "bias"), quantize_multiplier(scale)]
+
+
+def _call(layer, x, y, planes, *args):
+    """planes: of bytes, for each row of cells."""
+    *args, operands = args
+    cells = x.shape[1] * layer.cells
+    return Call("recurrent_integer.Lstm", x, y, layer.h.flat, layer.c.flat, scratch(4 * cells, "int16"),
+                scratch(planes * cells, "int8"), (layer.cells, layer.outputs), *args, *operands)
+
+
+def _check_scales(node, *values):
+    for value in values:
+        if not value.quantized:
+            raise node.error("has no scale, which an integer LSTM needs", value)
 
 
 def scratch(size, dtype):

@@ -68,6 +68,13 @@ PL_INLINE int32_t pl_round_away32(float v) {
 }
 /* The rounding of hybrid operators (section 11): one half is added in float32, so 0.49999997 becomes 1. */
 PL_INLINE int32_t pl_round_half32(float v) { return (int32_t)(v + copysignf(0.5f, v)); }
+/* The gates of an LSTM that keeps them in 8 bits (section 10): the C library's float32 functions, cut off at Q15. */
+PL_INLINE int32_t pl_logistic_q12(int32_t q) {
+  return pl_min32((int32_t)(1.0f / (1.0f + expf((float)q * -0x1p-12f)) * 32768.0f), 32767);
+}
+PL_INLINE int32_t pl_tanh_scaled(int32_t q, float scale) {
+  return pl_min32((int32_t)(tanhf((float)q * scale) * 32768.0f), 32767);
+}
 /* FULLY_CONNECTED's rule: the float64 product of the accumulator and the quotient of scales (section 4). */
 PL_INLINE int32_t pl_scale_f64(int64_t acc, double scale) { return pl_round_away64((double)acc * scale); }
 

@@ -1,0 +1,184 @@
+# The rest of recurrent_integer.pyx: the older LSTM cell, of bytes, and SVDF, of integers.
+cdef struct Basic:
+    pl_slots slots
+    Matrix w
+    ptrdiff_t rows, x_depth, cells
+    const uint8_t *x
+    uint8_t *h
+    int16_t *c
+    uint8_t *y
+    int16_t *c_out
+    uint8_t *both
+    int16_t *gates
+    int w_zero
+
+
+cdef class BasicLstm(Kernel):
+    """One step of the older LSTM cell: uint8 in and out with the zero point 128, state of int16 in Q4.
+
+    x (rows, depth), h (rows, cells) uint8, c (rows, cells) int16: the state, which becomes the output's; y, c_out: the
+    outputs; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
+    before their activation; packed: from matmul.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e); w_zero: as
+    of int8.
+    """
+    cdef const uint8_t[:, ::1] x
+    cdef uint8_t[:, ::1] h, y, both
+    cdef int16_t[:, ::1] c, c_out, gates
+    cdef list kept
+    cdef Basic state
+
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] h, int16_t[:, ::1] c, uint8_t[:, ::1] y,
+                 int16_t[:, ::1] c_out, uint8_t[:, ::1] both, int16_t[:, ::1] gates, packed, bias, multiplier,
+                 int w_zero):
+        cdef Basic *s = &self.state
+        self.x, self.h, self.c, self.y, self.c_out, self.both, self.gates = x, h, c, y, c_out, both, gates
+        s.rows, s.cells, s.x_depth = y.shape[0], y.shape[1], x.shape[1]
+        if 0 in y.shape[:2]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.w_zero = slots[0], w_zero
+        self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier)
+        s.x, s.h, s.c = &x[0, 0] if x.shape[1] else NULL, &h[0, 0], &c[0, 0]
+        s.y, s.c_out, s.both, s.gates = &y[0, 0], &c_out[0, 0], &both[0, 0], &gates[0, 0]
+        self.fn = <kernel_fn>basic_lstm
+
+
+cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
+    cdef Basic *s = &self.state
+    cdef int32_t acc[MAX_NR]
+    cdef int32_t sum, term, v
+    cdef const Matrix *w = &s.w
+    cdef ptrdiff_t r, j
+    cdef int n, k, left = w.e if w.e > 0 else 0, right = -w.e if w.e < 0 else 0
+    for r in range(s.rows):
+        memcpy(s.both + r * w.depth, s.x + r * s.x_depth, s.x_depth)
+        memcpy(s.both + r * w.depth + s.x_depth, s.h + r * s.cells, s.cells)
+        j = 0
+        while j < w.columns:
+            n = <int>min(<ptrdiff_t>s.slots.q8.nr, w.columns - j)
+            multiply(&s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
+            term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.depth)
+            for k in range(n):      # double rounding with halves up at the second step
+                v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
+                if right > 0:
+                    v = (v + (1 << (right - 1))) >> right
+                s.gates[r * w.columns + j + k] = <int16_t>pl_sat16(v)
+            j += n
+        basic_cells(s, s.gates + r * w.columns, s.c + r * s.cells, s.h + r * s.cells)
+    memcpy(s.y, s.h, s.rows * s.cells)
+    memcpy(s.c_out, s.c, s.rows * s.cells * sizeof(int16_t))
+    return 0
+
+
+cdef void basic_cells(const Basic *s, const int16_t *gates, int16_t *c, uint8_t *h) noexcept nogil:
+    """Blocks in the order input, cell, forget, output; 64 cells at a time."""
+    cdef int16_t g[4][64]
+    cdef int16_t t[64]
+    cdef ptrdiff_t j = 0
+    cdef int n, k, b
+    while j < s.cells:
+        n = <int>min(<ptrdiff_t>64, s.cells - j)
+        for b in range(4):
+            if b == 1:
+                s.slots.tanh_qm(n, 3, gates + b * s.cells + j, g[b])
+            else:
+                s.slots.logistic_q3(n, gates + b * s.cells + j, g[b])
+        for k in range(n):
+            c[j + k] = <int16_t>pl_sat16(pl_rdbpot(pl_srdhm16(g[0][k], g[1][k]), 4) + pl_srdhm16(g[2][k], c[j + k]))
+            t[k] = <int16_t>pl_fx_shl(c[j + k], 1, 16)
+        s.slots.tanh_qm(n, 3, t, t)
+        for k in range(n):
+            h[j + k] = <uint8_t>(128 + pl_clamp32(pl_rdbpot(pl_srdhm16(g[3][k], t[k]), 8), -128, 127))
+        j += n
+
+
+cdef struct Filters:
+    pl_slots slots
+    Matrix features
+    const int8_t *x
+    int8_t *y
+    const int16_t *time
+    const int32_t *bias
+    int16_t *memory
+    int16_t *newest
+    int32_t *sums
+    ptrdiff_t rows, filters, steps, units, rank
+    int32_t m, zero
+    int e
+
+
+cdef class Svdf(Kernel):
+    """A layer that filters features over time, of int8 with memory of int16, or with what memory of int8 stands for.
+
+    x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, which is read and written; newest
+    (int16) and sums (int32): (filters,) scratch, may be None up to LOCAL; features: from matmul.pack_weights; time:
+    int16 (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the memory's scale,
+    (m, e) to the output's; bytes: the features are to fit int8 with the zero point `bytes_zero`.
+    """
+    cdef const int8_t[:, ::1] x
+    cdef int8_t[:, ::1] y
+    cdef int16_t[::1] memory, newest
+    cdef int32_t[::1] sums
+    cdef const int16_t[:, ::1] time
+    cdef const int32_t[::1] bias
+    cdef list kept
+    cdef Filters state
+    cdef bint bytes
+    cdef int bytes_zero
+
+    def __init__(self, const int8_t[:, ::1] x, int8_t[:, ::1] y, int16_t[::1] memory, int16_t[::1] newest,
+                 int32_t[::1] sums, features, const int16_t[:, ::1] time, const int32_t[::1] bias, zeros, multipliers,
+                 bint bytes=False, int bytes_zero=0):
+        self.bytes, self.bytes_zero = bytes, bytes_zero
+        cdef Filters *s = &self.state
+        self.x, self.y, self.memory, self.newest, self.sums, self.time, self.bias = (
+            x, y, memory, newest, sums, time, bias)
+        s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
+        if 0 in y.shape[:2] or s.steps == 0:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.rank = slots[0], s.filters // s.units
+        self.kept = set_matrix(&s.features, features, None, s.filters, x.shape[1], zeros[0], multipliers[0])
+        s.m, s.e = multipliers[1]
+        s.zero = zeros[1]
+        s.x, s.y, s.time = &x[0, 0] if x.shape[1] else NULL, &y[0, 0], &time[0, 0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.memory = &memory[0]
+        check_room(newest, s.filters)
+        check_room(sums, s.filters)
+        self.fn = <kernel_fn>svdf
+
+
+cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
+    cdef int16_t newest[LOCAL]
+    cdef int32_t sums[LOCAL]
+    cdef Filters *s = &self.state
+    cdef int32_t acc[MAX_NR]
+    cdef const Matrix *w = &s.features
+    cdef ptrdiff_t r, j, i
+    cdef int32_t v
+    cdef int n
+    s.newest, s.sums = newest, sums
+    if self.newest is not None:
+        s.newest = &self.newest[0]
+    if self.sums is not None:
+        s.sums = &self.sums[0]
+    for r in range(s.rows):
+        j = 0
+        while j < s.filters:
+            n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.filters - j)
+            multiply(&s.slots, w, s.x + r * w.depth, w.depth, 1, j, n, 0, acc, NULL)
+            memset(s.newest + j, 0, n * sizeof(int16_t))
+            s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
+            j += n
+        if self.bytes:
+            for j in range(s.filters):      # clamped, and then wrapped with its zero point
+                v = <int8_t>(pl_clamp32(s.newest[j], -128, 127) + self.bytes_zero)
+                s.newest[j] = <int16_t>(v - self.bytes_zero)
+        s.slots.filter_s16(<int>s.filters, <int>s.steps, s.newest, s.time, s.memory + r * s.filters * s.steps, s.sums)
+        for i in range(s.units):
+            v = s.bias[i] if s.bias != NULL else 0
+            for j in range(s.rank):
+                v += s.sums[i * s.rank + j]
+            s.y[r * s.units + i] = <int8_t>pl_clamp32(pl_mbqm32(v, s.m, s.e) + s.zero, -128, 127)
+    return 0
