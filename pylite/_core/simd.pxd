@@ -108,6 +108,11 @@ cdef extern from "simd.h" nogil:
                               uint8_t *y) noexcept nogil
         void (*gemm_f32)(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
                          const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
+        void (*winograd_in)(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v,
+                            ptrdiff_t next) noexcept nogil
+        void (*winograd_out)(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next,
+                             const float *bias, float low, float high, float *y, ptrdiff_t down,
+                             ptrdiff_t step) noexcept nogil
         void (*gemm_s64)(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
                          ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) noexcept nogil
         void (*finish_mbqm64)(int n, const int64_t *acc, const int64_t *bias, const int32_t *mult,

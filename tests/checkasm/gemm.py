@@ -206,6 +206,45 @@ def gemm_f32(draw):
                to.shape[1], expect=[want], work=rows * columns * depth, unit="MAC")
 
 
+B_T = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], F)
+A_T = np.array([[1, 1, 1, 0], [0, 1, -1, -1]], F)
+
+
+@check("winograd_in", rounds=40)
+def winograd_in(draw):
+    tiles, c = (16, 64) if draw.bench else (draw.integer(1, 5), draw.integer(16, 70))
+    lines = [draw.whole((2 * tiles + 2, c + 3)) for _ in range(4)]
+    steps = np.full(4, c + 3)
+    for y in range(4):
+        if not draw.bench and draw.rng.random() < 0.2:      # beside the image
+            lines[y], steps[y] = draw.whole((1, c)), 0
+    seen = np.stack([np.broadcast_to(a[:, :c], (2 * tiles + 2, c)) for a in lines])
+    d = np.stack([seen[:, 2 * t:2 * t + 4] for t in range(tiles)])
+    want = np.full((16, tiles + 1, c), 7, F)
+    want[:, :tiles] = np.einsum("iy,jx,tyxc->jitc", B_T, B_T, d).reshape(16, tiles, c)
+    to = np.full_like(want, 7)
+    yield Call(tiles, c, Pointers(lines), steps.astype(L), InOut(to), (tiles + 1) * c, expect=[want],
+               work=tiles * c * 16)
+
+
+@check("winograd_out", rounds=40)
+def winograd_out(draw):
+    tiles, n, width = (16, 32, 32) if draw.bench else (draw.integer(1, 5), draw.integer(1, 40), 40)
+    bias = draw.choice(draw.whole(n), None)
+    down, step = n * 2 * tiles + draw.integer(0, 3), n
+    if tiles == 1:
+        down, step = down * draw.integer(0, 1), step * draw.integer(0, 1)
+    m = draw.whole((16, tiles + 1, width))
+    pixels = np.einsum("iy,jx,xytc->tijc", A_T, A_T, m[:, :tiles, :n].reshape(4, 4, tiles, n))
+    pixels = np.clip(pixels + (0 if bias is None else bias), -20, 30)
+    want = np.full(down + 2 * tiles * n + 5, 3, F)
+    for t, i, j in reversed(list(np.ndindex(tiles, 2, 2))):
+        at = i * down + (2 * t + j) * step
+        want[at:at + n] = pixels[t, i, j]
+    yield Call(tiles, n, In(m), width, (tiles + 1) * width, None if bias is None else In(bias), -20.0, 30.0,
+               InOut(np.full_like(want, 3)), down, step, expect=[want], work=tiles * n * 4)
+
+
 @check("gemm_s64", rounds=40)
 def gemm_s64(draw):
     rows, n, depth = draw.integer(1, 6), draw.integer(1, 9), draw.size(200, 256)

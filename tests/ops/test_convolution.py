@@ -125,6 +125,17 @@ def test_conv_deep(m, rng, kind):
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
 
 
+@differential("float32", count=40)
+def test_conv_winograd(m, rng, kind):
+    """3 x 3 filters over enough channels, images of even and odd sizes."""
+    size, padding = [int(v) for v in rng.integers(3, 20, 2)], str(rng.choice(["SAME", "VALID"]))
+    n, c, k = int(rng.integers(1, 3)), int(rng.choice([16, 17, 33, 64, 130, 256])), int(rng.choice([16, 19, 40, 70]))
+    out = size if padding == "SAME" else [v - 2 for v in size]
+    (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (k, 3, 3, c), 0, (n, *out, k))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding=padding,
+                  fused_activation_function=str(rng.choice(["NONE", "RELU"])))
+
+
 @differential(*[k for k in KINDS if k not in ("int16 int32", "hybrid per tensor", "hybrid int4")], count=40)
 def test_depthwise(m, rng, kind):
     size, taps, out, options = window(rng)

@@ -34,16 +34,22 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_columns, pl_gathered, 
 from pylite._core.memory import kept
 
 
+WINOGRAD = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])     # G: a filter's axis to a tile's
+
+
 def arranged(w, layout):
     """Filters (columns, fh, fw, c) of a plain convolution.
 
     layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
     channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
     (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("lines",
-    layout, width, out, stride, dilation, pad) where a line of so many pixels is one pixel, as is one of the output.
+    layout, width, out, stride, dilation, pad) where a line of so many pixels is one pixel, as is one of the output;
+    "winograd" for the right operands of its 16 products, each a group's.
     """
     if layout is None:
         return w
+    if layout == "winograd":
+        return np.tensordot(WINOGRAD, np.tensordot(WINOGRAD, w, (1, 1)), (1, 2)).reshape(16 * w.shape[0], w.shape[3])
     if layout == "depthwise":
         return w.transpose(3, 1, 2, 0)
     if layout in ("rows", "columns"):

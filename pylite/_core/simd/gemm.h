@@ -131,6 +131,14 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
    * clamp */ \
   X(gemm_f32, (int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
+  /* tiles of 4 x 4 pixels with c channels, at least 16, to the left operands of Winograd's 16 products (tiles, c), \
+   * which are `next` apart.  line[y]: of the first tile; its pixels are step[y] apart, tiles two pixels */ \
+  X(winograd_in, (ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v, \
+                  ptrdiff_t next)) \
+  /* n columns of those products m (tiles, width) to pixels of y and of the line `down` behind it, `step` apart, with bias \
+   * (may be NULL), clamped; down or step is 0 where there is only one line or pixel */ \
+  X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
+                   float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
   /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits hold `chunk` products */ \
   X(gemm_s64, (int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk, \
                int64_t *acc, ptrdiff_t lda)) \

@@ -26,14 +26,18 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #define SPLAT OF(set1_ps)
 #define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
 #define ADD OF(add_ps)
+#define SUBTRACT OF(sub_ps)
 #define MIN OF(min_ps)
 #define MAX OF(max_ps)
 #include "gemm_f32.h"
 #include "depthwise_f32.h"
+#include "winograd_f32.h"
 
 void FILL(pl_slots *s);
 void FILL(pl_slots *s) {
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
+  s->winograd_in = winograd_in;
+  s->winograd_out = winograd_out;
   s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 }

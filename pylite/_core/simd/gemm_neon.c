@@ -123,6 +123,7 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #define SPLAT vdupq_n_f32
 #define MULTIPLY_ADD(acc, a, b) vfmaq_f32(acc, a, b)
 #define ADD vaddq_f32
+#define SUBTRACT vsubq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
 /* A vector of each row at a time, whose lanes are taken one after the other. */
@@ -143,6 +144,7 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #define FOUR_SUMS
 #include "gemm_f32.h"
 #include "depthwise_f32.h"
+#include "winograd_f32.h"
 #endif
 
 void pl_fill_gemm_neon(pl_slots *s);
@@ -155,6 +157,8 @@ void pl_fill_gemm_neon(pl_slots *s) {
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
+  s->winograd_in = winograd_in;
+  s->winograd_out = winograd_out;
   s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
 #endif
 }

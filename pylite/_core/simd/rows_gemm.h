@@ -209,6 +209,31 @@ static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, cons
   }
 }
 
+/* ---- Winograd's convolution ---- */
+#define VECTOR float
+#define LANES 1
+#define LOAD(p) (*(p))
+#define STORE(p, v) (*(p) = (v))
+#define LOAD_FIRST(p, n) (*(p))
+#define STORE_FIRST(p, v, n) (*(p) = (v))
+#define SPLAT(v) (v)
+#define ADD(a, b) ((a) + (b))
+#define SUBTRACT(a, b) ((a) - (b))
+#define MIN(bound, v) ((v) > (bound) ? (bound) : (v))
+#define MAX(bound, v) ((v) < (bound) ? (bound) : (v))
+#include "winograd_f32.h"
+#undef VECTOR
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef LOAD_FIRST
+#undef STORE_FIRST
+#undef SPLAT
+#undef ADD
+#undef SUBTRACT
+#undef MIN
+#undef MAX
+
 /* ---- depthwise ---- */
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];

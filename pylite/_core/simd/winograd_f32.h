@@ -1,0 +1,79 @@
+/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over a rung's vectors: see gemm_f32.h.
+ *
+ * Tiles of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, d to B^T d B; element (y, x) of all
+ * tiles is the left operand of product 4 x + y.  The 16 products m give 2 x 2 output pixels, A^T m A. */
+
+/* gcc is not to compute a sum of its own for each of the 16 addresses. */
+#define IN_REGISTER(n) __asm__("" : "+r"(n))
+
+#define COLUMN(p, d) \
+  do { \
+    const VECTOR p0 = LOAD(p[0]), p1 = LOAD(p[1]), p2 = LOAD(p[2]), p3 = LOAD(p[3]); \
+    d[0] = SUBTRACT(p0, p2), d[1] = ADD(p1, p2), d[2] = SUBTRACT(p2, p1), d[3] = SUBTRACT(p1, p3); \
+    p[0] += step[0], p[1] += step[1], p[2] += step[2], p[3] += step[3]; \
+  } while (0)
+
+static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v,
+                        ptrdiff_t next) {
+  for (ptrdiff_t b = 0; b * LANES < c; b++) {
+    const ptrdiff_t k = pl_block_start(b, LANES, c);
+    const float *p[4] = {line[0] + k, line[1] + k, line[2] + k, line[3] + k};
+    float *to = v + k;
+    VECTOR d[4][4];
+    COLUMN(p, d[0]);
+    COLUMN(p, d[1]);
+    for (ptrdiff_t t = 0; t < tiles; t++, to += c) {
+      float *at = to;
+      COLUMN(p, d[2]);
+      COLUMN(p, d[3]);
+#pragma GCC unroll 4
+      for (int x = 0; x < 4; x++, at += 4 * next) {
+        IN_REGISTER(at);
+#pragma GCC unroll 4
+        for (int y = 0; y < 4; y++)
+          STORE(at + y * next, x == 0   ? SUBTRACT(d[0][y], d[2][y])
+                               : x == 1 ? ADD(d[1][y], d[2][y])
+                               : x == 2 ? SUBTRACT(d[2][y], d[1][y])
+                                        : SUBTRACT(d[1][y], d[3][y]));
+      }
+#pragma GCC unroll 4
+      for (int y = 0; y < 4; y++) d[0][y] = d[2][y], d[1][y] = d[3][y];
+    }
+  }
+}
+
+static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias,
+                         float low, float high, float *y, ptrdiff_t down, ptrdiff_t step) {
+  for (ptrdiff_t k = 0; k < n; k += LANES) {
+    const ptrdiff_t part = n - k < LANES ? n - k : LANES;
+    const VECTOR start = !bias ? SPLAT(0.0f) : part == LANES ? LOAD(bias + k) : LOAD_FIRST(bias + k, part);
+    for (ptrdiff_t t = 0; t < tiles; t++) {
+      const float *at = m + t * width + k;
+      VECTOR s[4][2], r[2][2];
+#pragma GCC unroll 4
+      for (int x = 0; x < 4; x++, at += 4 * next) {
+        IN_REGISTER(at);
+        const VECTOR v1 = LOAD(at + next), v2 = LOAD(at + 2 * next);
+        s[x][0] = ADD(LOAD(at), ADD(v1, v2));
+        s[x][1] = SUBTRACT(SUBTRACT(v1, v2), LOAD(at + 3 * next));
+      }
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; i++) {
+        r[i][0] = ADD(s[0][i], ADD(s[1][i], s[2][i]));
+        r[i][1] = SUBTRACT(SUBTRACT(s[1][i], s[2][i]), s[3][i]);
+      }
+      /* From the last pixel to the first: one that is not there has the address of one that is. */
+#pragma GCC unroll 2
+      for (int i = 1; i >= 0; i--)
+#pragma GCC unroll 2
+        for (int x = 1; x >= 0; x--) {
+          float *to = y + i * down + (2 * t + x) * step + k;
+          const VECTOR v = MIN(SPLAT(high), MAX(SPLAT(low), ADD(r[i][x], start)));
+          if (part == LANES) STORE(to, v);
+          else STORE_FIRST(to, v, part);
+        }
+    }
+  }
+}
+#undef COLUMN
+#undef IN_REGISTER
