@@ -38,6 +38,7 @@ def cases():
         yield op, "", [reals(), reals(low=0.1)], (), [(SHAPE, "float32")], {}
     for op in ("ADD", "SUB", "MUL", "MAXIMUM", "FLOOR_DIV", "FLOOR_MOD", "BITWISE_XOR"):
         yield op, "int32", [whole(), whole(low=1)], (), [(SHAPE, "int32")], {}
+    yield "FLOOR_MOD", "int64", [whole(dtype=np.int64), whole(low=1, dtype=np.int64)], (), [(SHAPE, "int64")], {}
     yield "SIGN", "int32", [whole()], (), [(SHAPE, "int32")], {}
     yield "POW", "", [reals(low=0.1), reals()], (), [(SHAPE, "float32")], {}
     yield "POW", "by 2", [reals(), np.array([2], np.float32)], (1,), [(SHAPE, "float32")], {}
@@ -58,6 +59,12 @@ def cases():
     yield "TOPK_V2", "5", [reals(), np.array(5, np.int32)], (1,), [((64, 5), "float32"), ((64, 5), "int32")], {}
     for h, w in ((1, 512), (64, 64), (256, 256)):
         yield "RFFT2D", f"{h}x{w}", [reals(h, w), axes(h, w)], (1,), [((h, w // 2 + 1), "complex64")], {}
+    rows = rng.integers(0, 1024, (256, 1)).astype(np.int32)
+    yield "SCATTER_ND", "rows", [rows, reals(256, 64), axes(1024, 64)], (2,), [((1024, 64), "float32")], {}
+    points = rng.integers(0, 64, (4096, 2)).astype(np.int32)
+    yield "SCATTER_ND", "elements", [points, reals(4096), axes(64, 64)], (2,), [((64, 64), "float32")], {}
+    yield ("LOCAL_RESPONSE_NORMALIZATION", "16x16x64", [reals(1, 16, 16, 64)], (), [((1, 16, 16, 64), "float32")],
+           {"radius": 5, "bias": 1.0, "alpha": 1e-4, "beta": 0.75})
     yield from products()
 
 
@@ -75,6 +82,9 @@ def products():
     for c in (8, 32):
         x, w = reals(1, 8, 16, 16, c), reals(3, 3, 3, c, 2 * c)
         yield "CONV_3D", f"8x16x16x{c}", [x, w, reals(2 * c)], (1, 2), [((1, 8, 16, 16, 2 * c), "float32")], volume
+    x, w, size = reals(1, 4, 8, 8, 16), reals(3, 3, 3, 8, 16), axes(1, 8, 16, 16, 8)
+    yield ("CONV_3D_TRANSPOSE", "4x8x8x16 by 2", [size, w, x], (0, 1), [((1, 8, 16, 16, 8), "float32")],
+           volume | dict.fromkeys(("stride_d", "stride_h", "stride_w"), 2))
 
 
 def build(op, inputs, constants, outputs, options):

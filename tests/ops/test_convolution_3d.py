@@ -6,9 +6,9 @@ from tests.oneop import differential
 from tests.ops.draw import activation
 
 
-def draw_options(rng, dilate=True):
+def draw_options(rng):
     words = {f"stride_{a}": int(rng.integers(1, 4)) for a in "dhw"}
-    words |= {f"dilation_{a}_factor": int(rng.integers(1, 3)) if dilate else 1 for a in "dhw"}
+    words |= {f"dilation_{a}_factor": int(rng.integers(1, 3)) for a in "dhw"}
     return words | {"padding": str(rng.choice(["SAME", "VALID"])), "fused_activation_function": activation(rng)}
 
 
@@ -29,13 +29,14 @@ def test_conv_3d(m, rng, dtype):
     return [np.resize(rng.standard_normal(997), (n, *size, c)).astype(np.float32)]
 
 
-@differential("float32", count=30)
+@differential("float32", count=60)
 def test_conv_3d_transpose(m, rng, dtype):
-    o = draw_options(rng, dilate=False)
+    o = draw_options(rng)
     n, c, k = int(rng.integers(1, 3)), int(rng.choice([1, 3, 17])), int(rng.choice([1, 5, 16]))
     taps = [int(i) for i in rng.integers(1, 4, 3)]
-    out = [int(i) for i in rng.integers(4, 9, 3)]
-    size = [window_output(s, t, o[f"stride_{a}"], 1, o["padding"]) for s, t, a in zip(out, taps, "dhw", strict=True)]
+    out = [int(i) for i in rng.integers(5, 9, 3)]
+    size = [window_output(s, t, o[f"stride_{a}"], o[f"dilation_{a}_factor"], o["padding"])
+            for s, t, a in zip(out, taps, "dhw", strict=True)]
     x, y = m.tensor("x", (n, *size, c)), m.tensor("y", (n, *out, k))
     w = m.constant("w", np.resize(rng.standard_normal(499), (*taps, k, c)).astype(np.float32))
     b = [m.constant("b", rng.standard_normal(k).astype(np.float32))] if rng.random() < 0.6 else []

@@ -1,0 +1,166 @@
+# The rest of conv_float.pyx: convolutions of volumes.
+def pack_3d(w, layout):
+    """Panels of filters (d, h, w, c, k); or of (d, h, w, k, c), of which layout tells the slices."""
+    if layout is None:
+        return pack_f32(w.transpose(4, 0, 1, 2, 3))
+    w = w[slice(*layout[0]), slice(*layout[1]), slice(*layout[2])]
+    return pack_f32(w.transpose(3, 0, 1, 2, 4))
+
+
+cdef struct Axis:           # one of three that a filter moves along; taps lie at at * stride + tap * step - pad
+    ptrdiff_t size, out, taps, stride, step, pad
+
+
+cdef struct Spot:           # where an output position is
+    ptrdiff_t n, z, y, x
+
+
+cdef struct Volume:
+    pl_slots slots
+    Axis axis[3]
+    const float *x
+    const float *panels
+    const float *bias
+    float *y
+    ptrdiff_t strides[4]    # of y
+    ptrdiff_t channels, columns, depth, wide, image
+    ptrdiff_t run, strips, runs     # output positions that are equally far apart, the strips that they make, how often
+    float low, high
+
+
+cdef class Conv3D(Kernel):
+    """float32 3-D convolution: clamp(sum w x + b).
+
+    x: the elements of (n, d, h, w, c), whose sizes are x_shape; y: those in which (n, d, h, w, k) is the window of
+    y_shape, y_strides (but the channels', which is 1) and y_offset; panels: from pack_3d; bias: (k,) or None; axes: for
+    each of d, h and w the (taps, stride, step, pad) of Axis.
+    """
+    cdef const float[::1] x, panels, bias
+    cdef float[::1] y
+    cdef Volume state
+
+    def __init__(self, const float[::1] x, float[::1] y, x_shape, y_shape, y_strides, ptrdiff_t y_offset,
+                 const float[::1] panels, const float[::1] bias, axes, float low, float high):
+        cdef Volume *s = &self.state
+        cdef ptrdiff_t size
+        cdef int i
+        self.x, self.y, self.panels, self.bias = x, y, panels, bias
+        if 0 in y_shape:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots, s.low, s.high = slots[0], low, high
+        s.x, s.y = &x[0] if x.shape[0] else NULL, &y[y_offset]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.panels = &panels[0] if panels.shape[0] else NULL
+        s.image = x_shape[1] * x_shape[2] * x_shape[3] * x_shape[4]
+        s.channels, s.columns, s.depth = x_shape[4], y_shape[4], x_shape[4]
+        s.runs, s.run = 1, 1
+        for i in range(4):
+            s.strides[3 - i] = y_strides[3 - i]
+            size = y_shape[3 - i]
+            if s.runs == 1 and s.strides[3 - i] == s.run * s.strides[3]:
+                s.run *= size
+            else:
+                s.runs *= size
+        s.strips = (s.run + s.slots.f32.mr - 1) // s.slots.f32.mr
+        for i in range(3):
+            s.axis[i].taps, s.axis[i].stride, s.axis[i].step, s.axis[i].pad = axes[i]
+            s.axis[i].size, s.axis[i].out = x_shape[1 + i], y_shape[1 + i]
+            s.depth *= s.axis[i].taps
+        s.wide = padded(s.columns, s.slots.f32.nv)
+        self.fn = <kernel_fn>conv_3d
+
+
+cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.state.runs * self.state.strips, 1, conv_3d_strips, &self.state)
+    return 0
+
+
+cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Volume *s = <Volume *>ctx
+    cdef const Axis *a = s.axis
+    cdef float strip[MAX_MR * DEPTH]
+    cdef pl_rows shape
+    cdef ptrdiff_t i, j, k, piece, width, rows, mr = s.slots.f32.mr
+    cdef Spot first, spot
+    cdef float *y
+    cdef int r
+    for i in range(begin, end):
+        j = i % s.strips * mr
+        rows = min(mr, s.run - j)
+        j += i // s.strips * s.run
+        first.x, j = j % a[2].out, j // a[2].out
+        first.y, j = j % a[1].out, j // a[1].out
+        first.z, first.n = j % a[0].out, j // a[0].out
+        y = (s.y + first.n * s.strides[0] + first.z * s.strides[1] + first.y * s.strides[2]
+             + first.x * s.strides[3])
+        k = 0
+        while True:
+            piece = min(<ptrdiff_t>DEPTH, s.depth - k)
+            spot = first
+            for r in range(rows):
+                gather_3d(s, &spot, k, k + piece, strip + r * piece)
+            shape = pl_gathered(piece)
+            j = 0
+            while j < s.columns:
+                width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
+                s.slots.gemm_f32(<int>rows, <int>min(width, s.columns - j), &shape, strip,
+                                 s.panels + j * s.depth + k * width, k == 0, k + piece == s.depth,
+                                 s.bias + j if s.bias != NULL else NULL, s.low, s.high, y + j, s.strides[3])
+                j += width
+            k += piece
+            if k >= s.depth:
+                break
+
+
+cdef void gather_3d(const Volume *s, Spot *spot, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
+    """Elements begin..end of what an output position sees, line by line of the filter; then it is the next position."""
+    cdef const Axis *a = s.axis
+    cdef ptrdiff_t line = a[2].taps * s.channels, size, some, x, y, z, i
+    cdef ptrdiff_t x0 = spot.x * a[2].stride - a[2].pad, y0 = spot.y * a[1].stride - a[1].pad
+    cdef ptrdiff_t z0 = spot.z * a[0].stride - a[0].pad
+    cdef bint whole = a[2].step == 1 and x0 >= 0 and x0 + a[2].taps <= a[2].size
+    cdef const float *image = s.x + spot.n * s.image
+    cdef ptrdiff_t skip = begin, tap_y = 0, tap_z = 0
+    if begin:
+        skip, tap_y = begin % line, begin // line
+        tap_y, tap_z = tap_y % a[1].taps, tap_y // a[1].taps
+    while begin < end:
+        size = min(line - skip, end - begin)
+        begin += size
+        y, z = y0 + tap_y * a[1].step, z0 + tap_z * a[0].step
+        tap_y += 1
+        if tap_y == a[1].taps:
+            tap_y = 0
+            tap_z += 1
+        i = (z * a[1].size + y) * a[2].size + x0
+        if not (0 <= y < a[1].size and 0 <= z < a[0].size):
+            memset(to, 0, size * sizeof(float))
+            to += size
+        elif whole:
+            memcpy(to, image + i * s.channels + skip, size * sizeof(float))
+            to += size
+        else:
+            x = skip // s.channels
+            skip -= x * s.channels
+            while size > 0:
+                some = min(s.channels - skip, size)
+                if 0 <= x0 + x * a[2].step < a[2].size:
+                    memcpy(to, image + (i + x * a[2].step) * s.channels + skip, some * sizeof(float))
+                else:
+                    memset(to, 0, some * sizeof(float))
+                x += 1
+                to += some
+                size -= some
+                skip = 0
+        skip = 0
+    spot.x += 1
+    if spot.x == a[2].out:
+        spot.x = 0
+        spot.y += 1
+        if spot.y == a[1].out:
+            spot.y = 0
+            spot.z += 1
+            if spot.z == a[0].out:
+                spot.z = 0
+                spot.n += 1
