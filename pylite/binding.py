@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from pylite._core.simd import close_jobs, open_jobs
 from pylite.errors import PyliteError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import BAND, Banded, Packed, Scratch, Value, View
@@ -69,21 +70,29 @@ def bind(calls, storage, model):
     """The kernels of `calls`, in order, bound to the memory in `storage`."""
     kernels = []
     array, view = storage.array, storage.view
-    for call in calls:
-        args = []
-        for a in call.args:
-            kind = type(a)
-            if kind is Value:
-                a = array(a)
-            elif kind is View:
-                a = view(a)
-            elif kind is Scratch:
-                a = storage.temporary(a)
-            elif kind is Banded:
-                a = storage.banded(a.value)
-            elif kind is Packed:
-                a = model.pack(a)
-            args.append(a)
+    open_jobs()
+    try:        # weights first: another thread packs them meanwhile
+        packed = {a: model.pack(a) for call in calls for a in call.args if type(a) is Packed}
+        operands = []
+        for call in calls:
+            args = []
+            for a in call.args:
+                kind = type(a)
+                if kind is Value:
+                    a = array(a)
+                elif kind is View:
+                    a = view(a)
+                elif kind is Scratch:
+                    a = storage.temporary(a)
+                elif kind is Banded:
+                    a = storage.banded(a.value)
+                elif kind is Packed:
+                    a = packed[a]
+                args.append(a)
+            operands.append(args)
+    finally:
+        close_jobs()
+    for call, args in zip(calls, operands, strict=True):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:
             kernels.append(make(*args))

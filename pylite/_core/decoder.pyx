@@ -48,7 +48,8 @@ cdef class Layout:
 
 cdef class Table:
     """One kind of table: its record class, its fields, and the layouts met so far, by the position of the vtable."""
-    cdef object record, new
+    cdef str name
+    cdef object record, new     # made when one is first met, as are the
     cdef list fields
     cdef dict layouts
     cdef Py_ssize_t vtable      # the one met last
@@ -129,19 +130,20 @@ cdef class Decoder:
         if found is not None:
             return found
         cdef Table table = Table()
-        table.record = self.schema.table(name)
-        table.new = table.record.__new__
+        table.name = name
         table.layouts = {}
         table.vtable = -1
         self.tables[name] = table
         return table
 
     cdef list fields(self, Table table):
-        """The Fields of a table, made when one is first met; what they point to is looked up when that is."""
+        """The Fields of a table."""
         if table.fields is not None:
             return table.fields
         cdef list fields = []
         cdef Field field
+        table.record = self.schema.table(table.name)
+        table.new = table.record.__new__
         for declared in table.record.FIELDS:
             field = Field()
             field.name, field.slot, field.how = declared.name, declared.slot, HOW[declared.kind]
@@ -158,7 +160,7 @@ cdef class Decoder:
                 field.table = self.table(declared.type)
             fields.append(field)
         if len(fields) > MOST_FIELDS:
-            raise ValueError(f"{table.record.__name__} has {len(fields)} fields; {MOST_FIELDS} are the most")
+            raise ValueError(f"{table.name} has {len(fields)} fields; {MOST_FIELDS} are the most")
         table.fields = fields
         return fields
 

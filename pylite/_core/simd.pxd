@@ -159,6 +159,10 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_pool:
         pass
     ctypedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil
+    ctypedef struct pl_job:
+        pl_job *next
+        void (*run)(pl_job *job) noexcept nogil
+        void *held
 
 
 cdef const pl_slots *slots
@@ -166,6 +170,7 @@ cdef pl_unary_fn unary_row(str name) except NULL
 cdef pl_binary_fn binary_row(str name) except NULL
 cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
+cdef void put_off(pl_job *job, ptrdiff_t nbytes, held)
 
 
 cdef class Pool:

@@ -1,5 +1,8 @@
-"""Run-time choice of the instruction set, and the worker pool."""
+"""Run-time choice of the instruction set, the worker pool, and work that is put off."""
 import os
+
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdlib cimport free
 
 
 cdef extern from "simd.h" nogil:
@@ -15,6 +18,9 @@ cdef extern from "simd.h" nogil:
     void pl_pool_destroy(pl_pool *pool)
     int pl_pool_threads(const pl_pool *pool)
     void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx)
+    void pl_jobs_open()
+    bint pl_later(pl_job *job, ptrdiff_t nbytes)
+    pl_job *pl_jobs_close()
 
 
 cdef pl_slots table
@@ -46,6 +52,39 @@ cdef pl_binary_fn binary_row(str name) except NULL:
 cdef int pool_threads(const pl_pool *pool) noexcept nogil:
     """Number of threads that parallel_for uses, the caller included."""
     return pl_pool_threads(pool)
+
+
+cdef void put_off(pl_job *job, ptrdiff_t nbytes, held):
+    """Do `job`, which malloc made and nobody else frees, by the next close_jobs(); now, unless open_jobs() was called.
+
+    nbytes: how much work it is; held: owns all the memory that it reads and writes.
+    """
+    cdef bint waits
+    job.held = <void *>held
+    Py_INCREF(held)
+    with nogil:
+        waits = pl_later(job, nbytes)
+    if not waits:
+        Py_DECREF(held)
+        free(job)
+
+
+def open_jobs():
+    """What this thread puts off may wait for close_jobs(); another thread begins on it meanwhile."""
+    pl_jobs_open()
+
+
+def close_jobs():
+    """Wait for all that was put off."""
+    cdef pl_job *job
+    cdef pl_job *following
+    with nogil:
+        job = pl_jobs_close()
+    while job != NULL:
+        following = job.next
+        Py_DECREF(<object>job.held)
+        free(job)
+        job = following
 
 
 def available():

@@ -154,8 +154,8 @@ cdef class BatchMatmul(Kernel):
             self.bias, s.bias = bias, &bias[0]
             self.rows = np.zeros((PARAMETERS, s.wide), np.int32)
             for i in range(s.n):
-                set_column(self.rows, i, 0, multiplier[0], multiplier[1])
-            finish_columns(self.rows)
+                set_column(&self.rows[0, 0], s.wide, i, 0, multiplier[0], multiplier[1])
+            finish_columns(&self.rows[0, 0], s.wide)
             s.columns.mult, s.columns.odd, s.columns.right = &self.rows[1, 0], &self.rows[2, 0], &self.rows[4, 0]
             s.columns.half, s.columns.sign = &self.rows[5, 0], &self.rows[6, 0]
             s.columns.left = &self.rows[3, 0] if multiplier[1] > 0 else NULL

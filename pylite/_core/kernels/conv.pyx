@@ -2,6 +2,7 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -37,12 +38,15 @@ from pylite._core.simd cimport (
     pl_block_start,
     pl_columns,
     pl_gathered,
+    pl_job,
     pl_pool,
     pl_rows,
     pl_slots,
     pl_tap_order,
+    pl_tile,
     pl_wraps,
     pl_dw_window,
+    put_off,
     slots,
 )
 
@@ -243,58 +247,91 @@ cdef void conv_q8_deep_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thre
             j += p.tile.nr
 
 
+cdef struct DepthwisePacking:
+    pl_job job
+    const uint8_t *w            # (taps, channels)
+    uint8_t *packed
+    int32_t *parameters         # (PARAMETERS, blocks * nr)
+    const int32_t *bias
+    const int32_t *multipliers
+    const int32_t *shifts
+    ptrdiff_t channels, blocks
+    int fh, fw, x_zero, w_zero, flip, low, high
+    bint wraps, fit
+
+
+cdef void pack_depthwise(pl_job *job) noexcept nogil:
+    cdef DepthwisePacking *p = <DepthwisePacking *>job
+    cdef const pl_tile *tile = &slots.dw8
+    cdef int16_t order[4 * PL_MAX_TAPS]
+    cdef int taps = pl_tap_order(tile, p.fh, p.fw, order), t
+    cdef bint wide = tile.bytes == 2
+    cdef ptrdiff_t nr = tile.nr, size = p.blocks * nr, b, i, at, channel
+    cdef int64_t zero = p.x_zero + (0 if wide else tile.offset), total
+    cdef int8_t value, weight
+    for b in range(p.blocks):
+        for i in range(nr):
+            channel = tile.order[i] if tile.order != NULL else i
+            channel = (b * nr + channel) % p.channels if p.wraps else pl_block_start(b, nr, p.channels) + channel
+            if channel >= p.channels:
+                continue
+            total = weight = 0
+            for t in range(taps):
+                if order[t] >= 0:
+                    value = <int8_t>(p.w[order[t] * p.channels + channel] ^ p.flip)
+                    total += value
+                    weight |= value
+                    at = b * taps * nr + i * tile.kr + t // tile.kr * nr * tile.kr + t % tile.kr
+                    if wide:
+                        (<int16_t *>p.packed)[at] = value - p.w_zero
+                    else:
+                        p.packed[at] = value
+            total = (0 if p.bias == NULL else p.bias[channel]) - zero * (total - p.fh * p.fw * p.w_zero)
+            if weight or p.w_zero:
+                set_column(p.parameters, size, b * nr + i, total, p.multipliers[channel], p.shifts[channel])
+            else:
+                set_constant(p.parameters, size, b * nr + i, total, p.multipliers[channel], p.shifts[channel])
+    finish_columns(p.parameters, size)
+    if p.fit:
+        fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high)
+
+
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
     """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8; filter: as in ConvQ8; ends: see
     matmul.pack_q8.
-    Returns (weights, parameters).
+    Returns (weights, parameters), by close_jobs().
     """
+    cdef int fh = w.shape[1], fw = w.shape[2], low = 0, high = 0
     cdef int16_t order[4 * PL_MAX_TAPS]
-    cdef ptrdiff_t place[4 * PL_MAX_TAPS]       # of each tap in its block
-    cdef int fh = w.shape[1], fw = w.shape[2]
-    cdef Py_ssize_t c = w.shape[3], b, i, t, at, channel, nr = slots.dw8.nr
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
-    cdef int taps = pl_tap_order(&slots.dw8, fh, fw, order)
-    cdef Py_ssize_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
-    cdef Py_ssize_t blocks = wraps if wraps else padded(c, nr) // nr
-    cdef int flip = 0x80 if w.dtype == np.uint8 else 0, wide = slots.dw8.bytes == 2
-    cdef int64_t zero = x_zero + (0 if wide else slots.dw8.offset), total
-    cdef const uint8_t[:, ::1] values = np.ascontiguousarray(w).reshape(fh * fw, c).view(np.uint8)
-    cdef const int32_t[::1] start = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
-    cdef int8_t value, weight
-    packed, parameters = kept(taps * blocks * nr * slots.dw8.bytes), np.zeros((PARAMETERS, blocks * nr), np.int32)
-    cdef uint8_t[::1] bytes = packed
-    cdef int16_t[::1] words = packed.view(np.int16) if wide else None
-    cdef int32_t[:, ::1] rows = parameters
-    for t in range(taps):
-        place[t] = t // slots.dw8.kr * nr * slots.dw8.kr + t % slots.dw8.kr
-    for b in range(blocks):
-        for i in range(nr):
-            channel = slots.dw8.order[i] if slots.dw8.order != NULL else i
-            channel = (b * nr + channel) % c if wraps else pl_block_start(b, nr, c) + channel
-            if channel >= c:
-                continue
-            total = weight = 0
-            for t in range(taps):
-                if order[t] >= 0:
-                    value = <int8_t>(values[order[t], channel] ^ flip)
-                    total += value
-                    weight |= value
-                    at = b * taps * nr + i * slots.dw8.kr + place[t]
-                    if wide:
-                        words[at] = value - w_zero
-                    else:
-                        bytes[at] = value
-            total = (0 if start is None else start[channel]) - zero * (total - fh * fw * w_zero)
-            if weight or w_zero:
-                set_column(rows, b * nr + i, total, m[channel], e[channel])
-            else:
-                set_constant(rows, b * nr + i, total, m[channel], e[channel])
-    finish_columns(rows)
+    cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
+    cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
+    cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
+    packed = kept(pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes)
+    parameters, flat = np.zeros((PARAMETERS, blocks * nr), np.int32), np.ascontiguousarray(w).reshape(-1)
+    if bias is not None:
+        bias = bias.reshape(-1)
     if ends is not None:
-        fit_columns(rows, NULL, fh * fw, ends[0], ends[1])
+        low, high = ends
+    cdef const uint8_t[::1] values = flat.view(np.uint8)
+    cdef const int32_t[::1] start = bias, m = multipliers, e = shifts
+    cdef uint8_t[::1] to = packed
+    cdef int32_t[:, ::1] rows = parameters
+    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
+    if not values.shape[0]:
+        return packed, parameters
+    cdef DepthwisePacking *p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.job.run = pack_depthwise
+    p.w, p.packed, p.parameters, p.bias = &values[0], &to[0], &rows[0, 0], NULL if bias is None else &start[0]
+    p.multipliers, p.shifts, p.channels, p.blocks, p.wraps = &m[0], &e[0], c, blocks, wraps != 0
+    p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, flip
+    p.fit, p.low, p.high = ends is not None, low, high
+    put_off(&p.job, 8 * w.size, (flat, packed, parameters, bias, multipliers, shifts))
     return packed, parameters
 
 

@@ -34,47 +34,47 @@ cdef enum:
     UNFIT = -1              # stands for the first column's start where float32 is not to be used
 
 
-cdef inline void set_column(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, int32_t mult,
+cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
                             int32_t shift) noexcept nogil:
     """start: what the accumulator starts from, wrapped to int32; mult, shift: of MBQM32."""
-    rows[0, j] = <int32_t>start
-    rows[1, j] = mult
+    rows[j] = <int32_t>start
+    rows[size + j] = mult
     if shift > 0:
-        rows[3, j] = shift
+        rows[3 * size + j] = shift
     elif shift < 0:
-        rows[4, j] = -shift
-        rows[5, j] = <int32_t>((<int64_t>1 << -shift) >> 1)
+        rows[4 * size + j] = -shift
+        rows[5 * size + j] = <int32_t>((<int64_t>1 << -shift) >> 1)
 
 
-cdef inline void set_constant(int32_t[:, ::1] rows, ptrdiff_t j, int64_t start, int32_t mult,
+cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
                               int32_t shift) noexcept nogil:
     """A column whose weights are all 0, restated with small numbers: often its bias is huge, beyond float32."""
     cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
-    set_column(rows, j, (4 * result + (1 if result >= 0 else -1)) // 3, 3 << 29, 0)     # three quarters, rounded
+    set_column(rows, size, j, (4 * result + (1 if result >= 0 else -1)) // 3, 3 << 29, 0)   # three quarters, rounded
 
 
-cdef inline void finish_columns(int32_t[:, ::1] rows) noexcept nogil:
+cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
     cdef ptrdiff_t j
-    for j in range(rows.shape[1]):
-        rows[2, j] = rows[1, j | 1]
-        rows[6, j] = 31 if rows[4, j] else 32
-    if rows.shape[1]:
-        rows[9, 0] = UNFIT
+    for j in range(size):
+        rows[2 * size + j] = rows[size + (j | 1)]
+        rows[6 * size + j] = 31 if rows[4 * size + j] else 32
+    if size:
+        rows[9 * size] = UNFIT
 
 
-cdef inline void fit_columns(int32_t[:, ::1] rows, const double *real, ptrdiff_t depth, int low,
+cdef inline void fit_columns(int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth, int low,
                              int high) noexcept nogil:
     """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
 
     real: the scales of FULLY_CONNECTED, or NULL.
     """
     cdef int unfit = 0
-    if rows.shape[1]:
-        rows[9, 0] = 0
-        slots.fit_q8(rows.shape[1], &rows[0, 0], &rows[1, 0], &rows[3, 0], &rows[4, 0], real, 2. * 255 * 128 * depth,
-                     low, high, <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0], &unfit)
+    if size:
+        rows[9 * size] = 0
+        slots.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
+                     <float *>(rows + 7 * size), <float *>(rows + 8 * size), <float *>(rows + 9 * size), &unfit)
         if unfit:
-            rows[9, 0] = UNFIT
+            rows[9 * size] = UNFIT
 
 
 cdef struct Output:

@@ -4,6 +4,7 @@ import math
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -29,7 +30,18 @@ from pylite._core.kernels.gemm cimport (
     worth,
 )
 from pylite._core.kernels.window cimport STRIP, set_window
-from pylite._core.simd cimport PL_SLACK, parallel_for, pl_columns, pl_gathered, pl_pool, pl_rows, pl_slots, slots
+from pylite._core.simd cimport (
+    PL_SLACK,
+    parallel_for,
+    pl_columns,
+    pl_gathered,
+    pl_job,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    put_off,
+    slots,
+)
 
 from pylite._core.memory import kept
 
@@ -72,27 +84,86 @@ def over_lines(w, width, out, stride, dilation, pad):
     return wide.reshape(out * columns, 1, fh, width * c)
 
 
+cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL
+    pl_job job
+    const uint8_t *w            # (groups * columns, depth)
+    uint8_t *panels
+    int32_t *sums
+    int32_t *parameters         # (PARAMETERS, groups * wide)
+    const int32_t *bias
+    const int32_t *multipliers
+    const int32_t *shifts
+    ptrdiff_t groups, columns, depth, wide
+    ptrdiff_t products          # of a sum
+    int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
+    int flip, w_zero, low, high
+    bint fit
+
+
+cdef void run_packing(pl_job *job) noexcept nogil:
+    cdef Packing *p = <Packing *>job
+    cdef ptrdiff_t room = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
+    cdef int64_t start
+    if p.sums != NULL:
+        memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
+    for g in range(p.groups if p.depth else 0):
+        slots.pack_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
+                      p.sums + g * p.columns)
+    if p.parameters == NULL:
+        return
+    for i in range(p.groups * p.columns):
+        at, start = i // p.columns * p.wide + i % p.columns, p.constant - p.zero * p.sums[i]
+        if p.bias != NULL:
+            start += p.bias[i]
+        if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
+            set_column(p.parameters, size, at, start, p.multipliers[i], p.shifts[i])
+        else:
+            set_constant(p.parameters, size, at, start, p.multipliers[i], p.shifts[i])
+    finish_columns(p.parameters, size)
+    if p.fit:
+        fit_columns(p.parameters, size, NULL, p.products, p.low, p.high)
+
+
+cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        if w[i] != zero:
+            return True
+    return False
+
+
+cdef Packing *packing(w, Py_ssize_t groups, list held) except NULL:
+    """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
+    cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
+    flat, panels = np.ascontiguousarray(w).reshape(-1).view(np.uint8), kept(groups * wide * padded(depth, slots.q8.ka))
+    sums = np.empty(w.shape[0], np.int32)
+    held += flat, panels, sums
+    cdef const uint8_t[::1] source = flat
+    cdef uint8_t[::1] to = panels
+    cdef int32_t[::1] totals = sums
+    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.job.run = run_packing
+    p.groups, p.columns, p.depth, p.wide, p.flip = groups, columns, depth, wide, flip
+    if columns:
+        p.sums = &totals[0]
+    if depth:
+        p.w, p.panels = &source[0], &to[0]
+    return p
+
+
 def pack_weights(w, Py_ssize_t groups=1, layout=None):
     """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
 
-    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights).
+    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by close_jobs().
     """
-    w = arranged(w, layout)
-    cdef Py_ssize_t g
-    cdef ptrdiff_t columns = w.shape[0] // groups
-    cdef ptrdiff_t depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t room = padded(columns, slots.q8.nv) * padded(depth, slots.q8.ka)
-    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
-    cdef const uint8_t[::1] flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
-    panels, sums = kept(groups * room), np.zeros(w.shape[0], np.int32)
-    cdef uint8_t[::1] to = panels
-    cdef int32_t[::1] totals = sums
-    if w.size:
-        with nogil:
-            for g in range(groups):
-                slots.pack_q8(&slots.q8, columns, depth, &flat[g * columns * depth], flip, &to[g * room],
-                              &totals[g * columns])
-    return panels, sums
+    held = []
+    cdef Packing *p = packing(arranged(w, layout), groups, held)
+    put_off(&p.job, w.size, held)
+    return held[1], held[2]
 
 
 def in_lines(w, Py_ssize_t groups):
@@ -112,26 +183,24 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
     x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results less their
     zero point, to look for a faster way to them.
-    Returns (panels, parameters): see set_column in gemm.pxd.
+    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs().
     """
     w = arranged(w, layout)
-    panels, sums = pack_weights(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups)
-    cdef Py_ssize_t count = w.shape[0], columns = count // groups, room = padded(columns, slots.q8.nv), i, at
-    cdef int64_t zero = x_zero + slots.q8.offset
-    cdef int64_t first, constant = (w.size // count if count else 0) * w_zero * zero
-    cdef const int32_t[::1] total = sums, b = None if bias is None else bias.reshape(-1), m = multipliers, e = shifts
-    parameters = np.zeros((PARAMETERS, groups * room), np.int32)
-    cdef int32_t[:, ::1] rows = parameters
-    for i in range(count):
-        at, first = i // columns * room + i % columns, constant - zero * total[i] + (0 if b is None else b[i])
-        if total[i] or w_zero or w[i].any():
-            set_column(rows, at, first, m[i], e[i])
-        else:
-            set_constant(rows, at, first, m[i], e[i])
-    finish_columns(rows)
-    if ends is not None and count:
-        fit_columns(rows, NULL, w.size // count, ends[0], ends[1])
-    return panels, parameters
+    cdef Py_ssize_t count = w.shape[0]
+    held = [None if bias is None else bias.reshape(-1), multipliers, shifts,
+            np.zeros((PARAMETERS, padded(count // groups, slots.q8.nv) * groups), np.int32)]
+    cdef const int32_t[::1] b = held[0], m = multipliers, e = shifts
+    cdef int32_t[:, ::1] rows = held[3]
+    cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held)
+    if count:
+        p.parameters, p.multipliers, p.shifts = &rows[0, 0], &m[0], &e[0]
+        p.bias = NULL if bias is None else &b[0]
+    p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
+    p.constant = p.products * w_zero * p.zero
+    if ends is not None:
+        p.fit, p.low, p.high = True, ends[0], ends[1]
+    put_off(&p.job, w.size, held)
+    return held[5], held[3]
 
 
 cdef struct FullyConnected:
@@ -219,7 +288,7 @@ cdef class FullyConnectedQ8(Kernel):
         cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
         scales[:n] = self.scales
         rows[0, :n] = self.start
-        fit_columns(rows, &scales[0], s.product.depth, low, high)
+        fit_columns(&rows[0, 0], wide, &scales[0], s.product.depth, low, high)
         self.parameters = rows
         q.fit = rows[9, 0] != UNFIT
         q.bias, q.scale, q.rest, q.start = (

@@ -50,4 +50,15 @@ pl_pool *pl_pool_create(int threads);
 void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
+
+/* Work that its caller can do without for a while; the first member of what `run` works on. */
+typedef struct pl_job pl_job;
+struct pl_job {
+  pl_job *next;
+  void (*run)(pl_job *job);      /* may be run twice, after a fork */
+  void *held;                    /* whatever must live until then */
+};
+void pl_jobs_open(void);         /* what the calling thread puts off may wait from now on, */
+int pl_later(pl_job *job, ptrdiff_t bytes);   /* 0: it did not, and is done */
+pl_job *pl_jobs_close(void);     /* until it is all done; returns those done since, of all threads */
 #endif

@@ -2,7 +2,7 @@
  * dozen microseconds: waking a thread takes as long as many a loop. */
 #define _GNU_SOURCE
 #include "simd.h"
-#include <pthread.h>
+#include "threads.h"
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -123,27 +123,32 @@ static void call(pl_pool *pool) {
   }
 }
 
-/* Start the workers; with fewer than wanted the rest of the work is the caller's. */
-static void start(pl_pool *pool) {
+int pl_start_thread(pthread_t *id, void *(*run)(void *), void *arg) {
   pthread_attr_t attr;
   sigset_t all, before;
-  pool->workers = 0;
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, STACK);
   sigfillset(&all);              /* signals are for the threads of the program */
   pthread_sigmask(SIG_BLOCK, &all, &before);
+  int failed = pthread_create(id, &attr, run, arg);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return failed;
+}
+
+/* Start the workers; with fewer than wanted the rest of the work is the caller's. */
+static void start(pl_pool *pool) {
+  pool->workers = 0;
   while (pool->workers < pool->threads - 1) {
     worker_args *args = malloc(sizeof *args);
     if (!args) break;
     *args = (worker_args){pool, pool->workers + 1};
-    if (pthread_create(&pool->ids[pool->workers], &attr, work, args)) {
+    if (pl_start_thread(&pool->ids[pool->workers], work, args)) {
       free(args);
       break;
     }
     pool->workers++;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
 }
 
 pl_pool *pl_pool_create(int threads) {

@@ -1,0 +1,115 @@
+/* Work put off while a model is prepared: one more thread does it while the caller goes on in Python, and in the end
+ * both do what is left. */
+#define _GNU_SOURCE
+#include "simd.h"
+#include "threads.h"
+#include <unistd.h>
+
+/* Bytes of work that make up for starting a thread. */
+enum { WORTH = 128 * 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INITIALIZER;
+static pl_job *waiting, **end = &waiting;   /* in order */
+static pl_job *running, *finished;          /* in no order */
+static ptrdiff_t bytes;                     /* of what has been put off since nobody was open */
+static int open_threads, worker, idle;      /* is there a worker, and does it sleep? */
+static _Thread_local int is_open;
+
+/* A fork leaves the child one thread, and the others' work where it was: it can be done again. */
+static void forked(void) {
+  pthread_mutex_init(&lock, NULL);
+  pthread_cond_init(&more, NULL);
+  pthread_cond_init(&ended, NULL);
+  open_threads = is_open;
+  worker = idle = 0;
+  while (running) {
+    pl_job *job = running;
+    running = job->next;
+    job->next = waiting;
+    if (!waiting) end = &job->next;
+    waiting = job;
+  }
+}
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork, forked); }
+
+/* Do the job that has waited longest; with the lock held, which is free meanwhile. */
+static void run_first(void) {
+  pl_job *job = waiting, **at = &running;
+  waiting = job->next;
+  if (!waiting) end = &waiting;
+  job->next = running;
+  running = job;
+  pthread_mutex_unlock(&lock);
+  job->run(job);
+  pthread_mutex_lock(&lock);
+  while (*at != job) at = &(*at)->next;
+  *at = job->next;
+  job->next = finished;
+  finished = job;
+  if (!running) pthread_cond_broadcast(&ended);
+}
+
+static void *work(void *arg) {
+  (void)arg;
+  pthread_mutex_lock(&lock);
+  while (waiting || open_threads) {
+    if (waiting) run_first();
+    else {
+      idle = 1;
+      pthread_cond_wait(&more, &lock);
+      idle = 0;
+    }
+  }
+  worker = 0;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+void pl_jobs_open(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
+  pthread_mutex_lock(&lock);
+  if (!is_open) {
+    if (!open_threads) bytes = 0;
+    is_open = 1;
+    open_threads++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+int pl_later(pl_job *job, ptrdiff_t size) {
+  pthread_t id;
+  if (!is_open) {
+    job->run(job);
+    return 0;
+  }
+  pthread_mutex_lock(&lock);
+  job->next = NULL;
+  *end = job;
+  end = &job->next;
+  bytes += size;
+  if (idle) pthread_cond_signal(&more);
+  else if (!worker && bytes >= WORTH && sysconf(_SC_NPROCESSORS_ONLN) > 1 && !pl_start_thread(&id, work, NULL)) {
+    worker = 1;
+    pthread_detach(id);
+  }
+  pthread_mutex_unlock(&lock);
+  return 1;
+}
+
+pl_job *pl_jobs_close(void) {
+  pthread_mutex_lock(&lock);
+  open_threads -= is_open;
+  is_open = 0;
+  while (waiting) run_first();
+  while (running) pthread_cond_wait(&ended, &lock);
+  if (idle && !open_threads) pthread_cond_signal(&more);
+  pl_job *done = finished;
+  finished = NULL;
+  pthread_mutex_unlock(&lock);
+  return done;
+}

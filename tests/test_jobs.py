@@ -1,0 +1,98 @@
+"""Work that is put off while a model is prepared: packed the same, whoever does it, and in a forked child, too."""
+import os
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from pylite._core.kernels import conv, matmul
+from pylite._core.simd import close_jobs, open_jobs
+
+
+def draw(seed, columns=64, taps=3, channels=96):
+    """Arguments of pack_q8 for weights large enough that another thread is worth it."""
+    rng = np.random.default_rng(seed)
+    w = rng.integers(-128, 128, (columns, taps, taps, channels), np.int8)
+    w[0] = 0                # a column of nothing but its bias
+    return (w, rng.integers(-1000, 1000, columns, np.int32), rng.integers(2**30, 2**31 - 1, columns, np.int32),
+            rng.integers(-9, 0, columns, np.int32), 3, 0, 1, None, 1, (-128, 127))
+
+
+def draw_depthwise(seed, channels=256):
+    rng = np.random.default_rng(seed)
+    return (rng.integers(0, 256, (1, 3, 3, channels), np.uint8), None,
+            rng.integers(2**30, 2**31 - 1, channels, np.int32), rng.integers(-9, 0, channels, np.int32), 3, -5,
+            (3, 3, 1, 1, 1, 1, 1, 1), (-100, 90))
+
+
+def packed_now(seeds):
+    return [(matmul.pack_q8(*draw(s)), matmul.pack_weights(draw(s)[0]), conv.pack_depthwise_q8(*draw_depthwise(s)))
+            for s in seeds]
+
+
+def packed_later(seeds):
+    """The same put off, with every argument dropped at once."""
+    open_jobs()
+    try:
+        return packed_now(seeds)
+    finally:
+        close_jobs()
+
+
+def check(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        for a, b in zip(sum(ours, ()), sum(theirs, ()), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_work_put_off_is_done_at_the_end():
+    check(packed_later(range(12)), packed_now(range(12)))
+
+
+def test_nothing_to_close():
+    close_jobs()
+    open_jobs()
+    open_jobs()
+    close_jobs()
+    check(packed_later([1]), packed_now([1]))
+
+
+def test_threads_wait_for_each_others_work():
+    expected = packed_now(range(4))
+    found = {}
+
+    def run(name):
+        for turn in range(5):
+            found[name, turn] = packed_later(range(4))
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    for each in found.values():
+        check(each, expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_what_its_parent_put_off():
+    expected = packed_now(range(12))
+    for _ in range(5):
+        open_jobs()
+        found = packed_now(range(12))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)     # of forks beside other threads
+            child = os.fork()
+        if child == 0:
+            try:
+                close_jobs()
+                check(found, expected)
+                check(packed_later(range(3)), expected[:3])
+                os._exit(0)
+            finally:
+                os._exit(1)
+        close_jobs()
+        check(found, expected)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
