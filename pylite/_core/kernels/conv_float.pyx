@@ -2,6 +2,7 @@
 import numpy as np
 
 from libc.stdint cimport uint8_t
+from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -26,10 +27,12 @@ from pylite._core.simd cimport (
     parallel_for,
     pl_dw_window,
     pl_gathered,
+    pl_job,
     pl_pool,
     pl_rows,
     pl_slots,
     pl_tile,
+    put_off,
     slots,
 )
 
@@ -41,34 +44,52 @@ cdef enum:
     ROOM = 24 * 1024        # floats of the operands and results of Winograd's products, and of a tile's pixels
 
 
+cdef struct Packing:
+    pl_job job
+    const float *w              # (groups * columns, depth)
+    float *panels
+    ptrdiff_t groups, columns, depth, room
+
+
+cdef void run_packing(pl_job *job) noexcept nogil:
+    cdef Packing *p = <Packing *>job
+    cdef ptrdiff_t g
+    for g in range(p.groups):
+        pack_panels(&slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
+
+
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
-    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns.
+    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns, by close_jobs().
 
     layout: see matmul.arranged.
     """
     w = arranged(w, layout)
-    cdef ptrdiff_t g, columns = w.shape[0] // groups
-    cdef ptrdiff_t depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t room = padded(columns, slots.f32.nv) * depth
-    cdef const float[::1] flat = np.ascontiguousarray(w, np.float32).reshape(-1)
-    packed = kept(groups * room * 4).view(np.float32)
+    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), kept(groups * room * 4).view(np.float32)
+    cdef const float[::1] source = flat
     cdef float[::1] panels = packed
-    if w.size:
-        with nogil:
-            for g in range(groups):
-                pack_panels(&slots.f32, &flat[g * columns * depth], columns, depth, &panels[g * room])
+    if not source.shape[0]:
+        return packed
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.job.run, p.w, p.panels = run_packing, &source[0], &panels[0]
+    p.groups, p.columns, p.depth, p.room = groups, columns, depth, room
+    put_off(&p.job, flat.nbytes, (flat, packed))
     return packed
 
 
 cdef void pack_panels(const pl_tile *t, const float *w, ptrdiff_t columns, ptrdiff_t depth,
                       float *panels) noexcept nogil:
     """w (columns, depth) to panels [k][column]; where the last panel is wider than w, it gets zeros."""
-    cdef ptrdiff_t j0 = 0, j, k, width
+    cdef ptrdiff_t j0 = 0, top, j, k, width
     while j0 < columns:
         width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
-        for k in range(depth):
+        for top in range(0, depth, 16):     # a cache line of each column at a time
             for j in range(width):
-                panels[j0 * depth + k * width + j] = w[(j0 + j) * depth + k] if j0 + j < columns else 0
+                for k in range(top, min(top + 16, depth)):
+                    panels[j0 * depth + k * width + j] = w[(j0 + j) * depth + k] if j0 + j < columns else 0
         j0 += t.nr
 
 
