@@ -337,6 +337,10 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         if first[0] >= 0:
             y = &self.array[0] + offset[2] + first[0]
             x = &self.boxes[0] + offset[1] + first[1]
+            if box.n == 0 and consecutive and self.row != NULL:
+                self.row(run, y, 1, x, 1, y, &self.p[0])
+                advance(&self.vectors, index, offset)
+                continue
             place(&box, 0, inner, at)
             for _j in range(box.total):
                 if self.row != NULL:

@@ -23,9 +23,6 @@ PL_INLINE uint32_t pl_bits_of(float f) {
   memcpy(&bits, &f, 4);
   return bits;
 }
-PL_INLINE float pl_sign_from(float magnitude, float sign) {
-  return pl_float_of(pl_bits_of(magnitude) | (pl_bits_of(sign) & 0x80000000u));
-}
 
 /* NaN stays NaN, as with std::min(std::max(v, low), high) */
 PL_INLINE float pl_clampf(float v, float low, float high) {
@@ -56,13 +53,6 @@ PL_INLINE float pl_exp(float x) {
   int32_t half = n >> 1; /* in two steps: 2^n alone may be out of range */
   return p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
 }
-/* exp(x) for x <= 88 or NaN; results below the normal range are 0 */
-PL_INLINE float pl_exp_flushed(float x) {
-  int32_t n;
-  x = x < -88.0f ? -88.0f : x;
-  float p = 1.0f + pl_expm1_reduced(x, &n);
-  return p * pl_float_of((uint32_t)(n + 127) << 23);
-}
 /* exp(x) - 1 for x <= 80 */
 PL_INLINE float pl_expm1(float x) {
   int32_t n;
@@ -71,11 +61,17 @@ PL_INLINE float pl_expm1(float x) {
   float power = pl_float_of((uint32_t)(n + 127) << 23);
   return PL_FMA(power, p, power - 1.0f);
 }
+/* x P(x^2) / Q(x^2), fitted on [-8.44, 8.44]: what rounding leaves above 1 is cut off */
 PL_INLINE float pl_tanh(float x) {
-  float t = pl_float_of(pl_bits_of(x) & 0x7FFFFFFFu);
-  t = t > 10.0f ? 10.0f : t;
-  float e = pl_expm1(2.0f * t);
-  return pl_sign_from(e / (e + 2.0f), x);
+  x = pl_clampf(x, -8.44f, 8.44f);
+  float z = x * x, p = 1.43838488e-8f, q = 8.19068987e-7f;
+  p = PL_FMA(p, z, 2.13295534e-5f);
+  q = PL_FMA(q, z, 3.35653574e-4f);
+  p = PL_FMA(p, z, 3.53866583e-3f);
+  q = PL_FMA(q, z, 2.60402933e-2f);
+  p = PL_FMA(p, z, 0.134171203f);
+  q = PL_FMA(q, z, 0.467504442f);
+  return pl_clampf(x * PL_FMA(p, z, 1.0f) / PL_FMA(q, z, 1.0f), -1.0f, 1.0f);
 }
 /* Below -9 the reference takes exp(x) for 1 / (1 + exp(-x)): off by up to 1.2e-4 of the result. */
 PL_INLINE float pl_logistic(float x) {

@@ -5,15 +5,14 @@
 #if defined(__AVX512F__)
 typedef __m512 vf;
 #define V(op) _mm512_##op
-#define V_SIGN_FROM(magnitude, sign) _mm512_or_ps(magnitude, _mm512_and_ps(sign, V(set1_ps)(-0.0f)))
 #define V_BELOW(x, bound, a, b) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, V(set1_ps)(bound), _CMP_LT_OQ), b, a)
-/* p 2^n, n a whole number */
-PL_INLINE vf v_scaled(vf p, vf n) { return _mm512_scalef_ps(p, n); }
+#define V_QUOTIENT(x, bound, below, a, b) \
+  _mm512_mask_div_ps(below, _mm512_cmp_ps_mask(x, V(set1_ps)(bound), _CMP_NLT_UQ), a, b)
 #else
 typedef __m256 vf;
 #define V(op) _mm256_##op
-#define V_SIGN_FROM(magnitude, sign) _mm256_or_ps(magnitude, _mm256_and_ps(sign, V(set1_ps)(-0.0f)))
 #define V_BELOW(x, bound, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, V(set1_ps)(bound), _CMP_LT_OQ))
+#define V_QUOTIENT(x, bound, below, a, b) V_BELOW(x, bound, below, V(div_ps)(a, b))
 PL_INLINE vf v_power(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
@@ -30,37 +29,91 @@ enum { V_WIDTH = sizeof(vf) / 4 };
 #define V_MIN(x, bound) V(min_ps)(V_ALL(bound), x)
 #define V_MAX(x, bound) V(max_ps)(V_ALL(bound), x)
 
-/* exp(r) - 1 for |r| <= log(2) / 2, and x = r + n log(2) before it */
-PL_INLINE vf v_expm1_reduced(vf x, vf *n) {
+#if defined(__AVX512F__)
+/* 2^(i / 32) */
+static const float v_powers[32] = {
+    1.0f, 1.0218972f, 1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f, 1.13878858f, 1.1637249f, 1.18920708f,
+    1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f, 1.41421354f,
+    1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f, 1.61049032f, 1.64575553f, 1.68179286f,
+    1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f, 1.87416768f, 1.91520655f, 1.95714414f};
+/* exp(x) for x <= 89: x = (n + i / 32) log(2) + r, and i is looked up */
+PL_INLINE vf v_exp_low(vf x) {
+  const vf magic = V_ALL(393216.0f); /* 1.5 2^18: the sum's low bits are the nearest thirty-second */
+  x = V_MAX(x, -104.0f);
+  vf t = V_FMA(x, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
+  vf power = _mm512_permutex2var_ps(V(loadu_ps)(v_powers), _mm512_castps_si512(t), V(loadu_ps)(v_powers + 16));
+  vf r = V_FMA(n, V_ALL(-0.693359375f), x);
+  r = V_FMA(n, V_ALL(2.12194440e-4f), r);
+  r = V(mul_ps)(r, V_FMA1(V_ALL(0.500001132f), r, 1.00001526f));
+  return _mm512_scalef_ps(V_FMA(power, r, power), n); /* takes n's whole part */
+}
+
+/* log(m 2^n) with m in [3 / 4, 3 / 2): m = (1 + r) / v_inverses[i] where the first five bits of its fraction are i */
+static const float v_inverses[32] = {
+    1.0f, 0.955223858f, 0.927536249f, 0.901408434f, 0.876712322f, 0.853333354f, 0.83116883f, 0.810126603f,
+    0.790123463f, 0.771084309f, 0.752941191f, 0.735632181f, 0.719101131f, 0.703296721f, 0.688172042f, 0.673684239f,
+    1.31958759f, 1.29292929f, 1.26732671f, 1.24271846f, 1.21904767f, 1.19626164f, 1.17431188f, 1.15315318f,
+    1.13274336f, 1.11304343f, 1.09401715f, 1.07563031f, 1.0578512f, 1.04065037f, 1.02400005f, 1.0f};
+static const float v_logs[32] = {
+    0.0f, 0.0458095595f, 0.0752234012f, 0.10379681f, 0.131576359f, 0.158605009f, 0.184922338f, 0.210564747f,
+    0.235566065f, 0.259957552f, 0.283768147f, 0.307025045f, 0.32975328f, 0.351976395f, 0.373716414f, 0.394993752f,
+    -0.277319252f, -0.256910414f, -0.236909732f, -0.217301279f, -0.198069945f, -0.179201394f, -0.160682335f,
+    -0.142500088f, -0.124642439f, -0.107098088f, -0.0898563787f, -0.072906822f, -0.0562396757f, -0.0398458727f,
+    -0.0237165745f, 0.0f};
+PL_INLINE vf v_log(vf x) {
+  vf m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src), n = _mm512_getexp_ps(x);
+  n = _mm512_mask_add_ps(n, _mm512_cmp_ps_mask(m, V_ALL(1.0f), _CMP_LT_OQ), n, V_ALL(1.0f));
+  const __m512i i = _mm512_srli_epi32(_mm512_castps_si512(m), 18);
+  vf inverse = _mm512_permutex2var_ps(V(loadu_ps)(v_inverses), i, V(loadu_ps)(v_inverses + 16));
+  vf r = V(fmsub_ps)(m, inverse, V_ALL(1.0f));
+  vf p = V_FMA1(V_FMA1(V_ALL(-0.2439529f), r, 0.333365917f), r, -0.500001252f);
+  p = V_FMA(p, V(mul_ps)(r, r), r);
+  p = V(add_ps)(p, _mm512_permutex2var_ps(V(loadu_ps)(v_logs), i, V(loadu_ps)(v_logs + 16)));
+  /* NaN stays; 0 gives -infinity, negative numbers NaN, infinity itself */
+  return _mm512_fixupimm_ps(V_FMA(n, V_ALL(0.693147181f), p), x, _mm512_set1_epi32(0x03530422), 0);
+}
+
+/* one step by Newton's method from 14 bits; where that gives NaN, as for 0 and infinity, those are right */
+PL_INLINE vf v_rsqrt(vf x) {
+  vf y = _mm512_rsqrt14_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
+  vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
+  return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
+}
+#else
+/* exp(x) for x <= 89: x = r + n log(2), |r| <= log(2) / 2 */
+PL_INLINE vf v_exp_low(vf x) {
   const vf magic = V_ALL(12582912.0f);
-  *n = V(sub_ps)(V_FMA(x, V_ALL(1.44269504f), magic), magic);
-  vf r = V_FMA(*n, V_ALL(-0.693359375f), x);
-  r = V_FMA(*n, V_ALL(2.12194440e-4f), r);
+  x = V_MAX(x, -104.0f);
+  vf n = V(sub_ps)(V_FMA(x, V_ALL(1.44269504f), magic), magic);
+  vf r = V_FMA(n, V_ALL(-0.693359375f), x);
+  r = V_FMA(n, V_ALL(2.12194440e-4f), r);
   vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
   p = V_FMA1(p, r, 8.3334519073e-3f);
   p = V_FMA1(p, r, 4.1665795894e-2f);
   p = V_FMA1(p, r, 1.6666665459e-1f);
   p = V_FMA1(p, r, 5.0000001201e-1f);
-  return V_FMA(p, V(mul_ps)(r, r), r);
-}
-PL_INLINE vf v_exp(vf x) {
-  vf n, p = v_expm1_reduced(V_MAX(V_MIN(x, 89.0f), -104.0f), &n);
+  p = V_FMA(p, V(mul_ps)(r, r), r);
   return v_scaled(V(add_ps)(p, V_ALL(1.0f)), n);
 }
-/* exp(x) - 1 for x <= 80 */
-PL_INLINE vf v_expm1(vf x) {
-  vf n, p = v_expm1_reduced(V_MAX(x, -20.0f), &n), power = v_scaled(V_ALL(1.0f), n);
-  return V_FMA(power, p, V(sub_ps)(power, V_ALL(1.0f)));
-}
+#endif
+PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
 #define V_MAGNITUDE(x) V(andnot_ps)(V_ALL(-0.0f), x)
+/* as pl_tanh */
 PL_INLINE vf v_tanh(vf x) {
-  vf t = V_MIN(V_MAGNITUDE(x), 10.0f), e = v_expm1(V(add_ps)(t, t));
-  return V_SIGN_FROM(V(div_ps)(e, V(add_ps)(e, V_ALL(2.0f))), x);
+  x = V_MAX(V_MIN(x, 8.44f), -8.44f);
+  vf z = V(mul_ps)(x, x);
+  vf p = V_FMA1(V_ALL(1.43838488e-8f), z, 2.13295534e-5f), q = V_FMA1(V_ALL(8.19068987e-7f), z, 3.35653574e-4f);
+  p = V_FMA1(p, z, 3.53866583e-3f);
+  q = V_FMA1(q, z, 2.60402933e-2f);
+  p = V_FMA1(p, z, 0.134171203f);
+  q = V_FMA1(q, z, 0.467504442f);
+  vf y = V(div_ps)(V(mul_ps)(x, V_FMA1(p, z, 1.0f)), V_FMA1(q, z, 1.0f));
+  return V_MAX(V_MIN(y, 1.0f), -1.0f);
 }
 /* below -9 as pl_logistic */
 PL_INLINE vf v_logistic(vf x) {
-  vf e = v_exp(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
-  return V_BELOW(x, -9.0f, e, V(div_ps)(V_BELOW(x, 0.0f, e, one), V(add_ps)(one, e)));
+  vf e = v_exp_low(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
+  return V_QUOTIENT(x, -9.0f, e, V_BELOW(x, 0.0f, e, one), V(add_ps)(one, e));
 }
 /* x / 2 erfc(-x / sqrt(2)), with the polynomial of pl_erfc */
 PL_INLINE vf v_gelu(vf x) {
@@ -75,9 +128,14 @@ PL_INLINE vf v_gelu(vf x) {
   p = V_FMA1(p, t, 0.3866404f);
   p = V_FMA1(p, t, 0.998632789f);
   p = V_FMA1(p, t, -1.26544797f);
-  vf r = V(mul_ps)(t, v_exp(V(fnmadd_ps)(a, a, p)));
+  vf r = V(mul_ps)(t, v_exp_low(V(fnmadd_ps)(a, a, p)));
   r = V_BELOW(z, 0.0f, V(sub_ps)(V_ALL(2.0f), r), r);
   return V(mul_ps)(V(mul_ps)(x, V_ALL(0.5f)), r);
+}
+/* x / 2 (1 + tanh(u)) as x logistic(2 u) */
+PL_INLINE vf v_gelu_tanh(vf x) {
+  vf cube = V(mul_ps)(V(mul_ps)(x, x), V(mul_ps)(x, V_ALL(0.044715f)));
+  return V(mul_ps)(x, v_logistic(V(mul_ps)(V_ALL(1.595769122f), V(add_ps)(x, cube))));
 }
 PL_INLINE vf v_hard_swish(vf x) {
   vf gate = V_MAX(V_MIN(V(add_ps)(x, V_ALL(3.0f)), 6.0f), 0.0f);
@@ -102,4 +160,9 @@ UNARY_VECTOR(logistic_f32, v_logistic)
 UNARY_VECTOR(tanh_f32, v_tanh)
 UNARY_VECTOR(exp_f32, v_exp)
 UNARY_VECTOR(gelu_f32, v_gelu)
+UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh)
 UNARY_VECTOR(hard_swish_f32, v_hard_swish)
+#if defined(__AVX512F__)
+UNARY_VECTOR(log_f32, v_log)
+UNARY_VECTOR(rsqrt_f32, v_rsqrt)
+#endif

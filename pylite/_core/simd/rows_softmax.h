@@ -28,7 +28,7 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
       const float top = beta < 0 ? row_min_f32(n, 1, x + k) : row_max_f32(n, 1, x + k);
       EACH(n) y[k + i] = (x[k + i] - top) * beta;
     }
-    EACH(m * n) y[i] = pl_exp_flushed(y[i]);
+    exp_f32(m * n, y, y, x);
     for (size_t k = 0; k < m * n; k += n) {
       const float share = 1.0f / row_sum_f32(n, 1, y + k);
       EACH(n) y[k + i] *= share;
@@ -40,7 +40,8 @@ static void log_softmax_f32(size_t n, const float *x, float *y) {
   float e[256], sum = 0;
   for (size_t i = 0; i < n; i += 256) {
     const size_t m = n - i < 256 ? n - i : 256;
-    for (size_t k = 0; k < m; k++) e[k] = pl_exp_flushed(x[i + k] - top);
+    for (size_t k = 0; k < m; k++) e[k] = x[i + k] - top;
+    exp_f32(m, e, e, x);
     sum += row_sum_f32(m, 1, e);
   }
   const float log_sum = logf(sum);

@@ -35,20 +35,22 @@ UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
 UNARY_FLOAT(gelu_f32, 0.5f * x * pl_erfc(x * -0.70710678f))
+/* x / 2 (1 + tanh(u)) is x logistic(2 u), which keeps its relative error where the result is small */
+UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
 #endif
-UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
-#define GELU_TANH(x) (0.5f * x * (1.0f + pl_tanh(0.7978845608f * (x + 0.044715f * x * x * x))))
-UNARY_FLOAT(gelu_tanh_f32, GELU_TANH(x))
-UNARY_FLOAT(sqrt_f32, sqrtf(x))
+#if !defined(__AVX512F__)
+UNARY_FLOAT(log_f32, pl_log(x))
 UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
+#endif
+UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
+UNARY_FLOAT(sqrt_f32, sqrtf(x))
 UNARY_FLOAT(abs_f32, fabsf(x))
 UNARY_FLOAT(neg_f32, -x)
 UNARY_FLOAT(square_f32, x *x)
 UNARY_FLOAT(floor_f32, floorf(x))
 UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
-UNARY_FLOAT(log_f32, pl_log(x))
 UNARY_FLOAT(sign_f32, (float)((x > 0.0f) - (x < 0.0f)))
 /* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX;
  * beyond that, by the C library */
