@@ -47,6 +47,8 @@ cdef extern from "simd.h" nogil:
         const uint8_t *zero
         int fh, fw, stride, dilation, pad
         ptrdiff_t width, pixels, c
+        int lines
+        ptrdiff_t y_line
     ctypedef struct pl_rows:
         int lines
         ptrdiff_t depth, step, pitch

@@ -322,8 +322,8 @@ def scaled_sums(draw):
                Out(n, F) if last else None, close="scale", work=n * depth, unit="MAC")
 
 
-def window(draw, pixels_of):
-    """(members of pl_dw_window, image lines as one array, c): some lines of the filter lie outside."""
+def window(draw, pixels_of, most=1):
+    """(members of pl_dw_window, input lines, zero): some lines lie outside; of up to `most` output lines."""
     fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
     stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 3), draw.integer(1, 2))
     pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
@@ -333,15 +333,18 @@ def window(draw, pixels_of):
     if reach < 1:
         width, reach = width + 1 - reach, 1
     pixels = (reach - 1) // stride + 1
-    lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c) for _ in range(fh)]
+    count = most if draw.bench else draw.integer(1, most if dilation == 1 else 1)
+    lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c)
+             for _ in range((count - 1) * stride + fh)]
     zero = draw.integer(-128, 127)
-    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c"]
-    return dict(zip(names, (fh, fw, stride, dilation, pad, width, pixels, c), strict=True)), lines, zero
+    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c", "lines", "y_line"]
+    numbers = fh, fw, stride, dilation, pad, width, pixels, c, count, pixels * c
+    return dict(zip(names, numbers, strict=True)), lines, zero
 
 
 @check("depthwise_q8", rounds=120)
 def depthwise_q8(draw):
-    g, lines, zero = window(draw, lambda n: draw.array(B, n))
+    g, lines, zero = window(draw, lambda n: draw.array(B, n), draw.rung.dw8.mr)
     c, flip = g["c"], draw.choice(0, 0x80)
     w_zero = draw.integer(-128, 127) if flip and not draw.bench else 0
     weights = draw.array(np.int8, (1, g["fh"], g["fw"], c))
@@ -353,13 +356,17 @@ def depthwise_q8(draw):
     packed, numbers = using(draw.rung, conv.pack_depthwise_q8, *arguments)
     members = columns_of(draw, numbers, g["fh"] * g["fw"], ends)
     padding = np.full(c, (zero & 0xFF) ^ flip, B)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
     plain_packed, plain = using(RUNGS["base"], conv.pack_depthwise_q8, *arguments)
     rest = {**members, **members_of(plain)}
-    want = run(Call(line, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B)), "base",
-               "depthwise_q8")
-    yield Call(line, flip, w_zero, In(packed), Struct(Columns, **members), Out(g["pixels"] * c, B), expect=want,
-               work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
+    want = []
+    for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time
+        seen = Struct(DepthwiseWindow, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
+        want += run(Call(seen, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B)), "base",
+                    "depthwise_q8")
+    seen = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
+    size = g["lines"] * g["pixels"] * c
+    yield Call(seen, flip, w_zero, In(packed), Struct(Columns, **members), Out(size, B), expect=[np.concatenate(want)],
+               work=size * g["fh"] * g["fw"], unit="MAC")
 
 
 @check("depthwise_f32", rounds=80)

@@ -27,6 +27,7 @@ from pylite._core.kernels.gemm cimport (
     set_column,
     set_constant,
     set_output,
+    share,
     take,
     worth,
 )
@@ -389,11 +390,17 @@ cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thre
     cdef Depthwise *s = <Depthwise *>ctx
     cdef pl_dw_window g = s.window
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef ptrdiff_t line, iy
+    cdef ptrdiff_t image, line, iy
     cdef int y
-    g.row = row
-    for line in range(begin, end):
-        for y in range(g.fh):
-            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
-            row[y] = s.x + line // s.oh * s.image + iy * s.line if 0 <= iy < s.h else NULL
-        s.slots.depthwise_q8(&g, s.flip, s.w_zero, s.w, &s.columns, s.y + line * s.y_line)
+    g.row, g.y_line = row, s.y_line
+    while begin < end:
+        image = share(begin, s.oh)
+        line = begin - image * s.oh
+        g.lines = 1
+        if s.dilation == 1 and s.stride == g.stride and s.slots.dw8.mr * s.stride + g.fh <= PL_MAX_TAPS:
+            g.lines = <int>min(end - begin, s.oh - line, <ptrdiff_t>s.slots.dw8.mr)
+        for y in range((g.lines - 1) * s.stride + g.fh):
+            iy = line * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+            row[y] = s.x + image * s.image + iy * s.line if 0 <= iy < s.h else NULL
+        s.slots.depthwise_q8(&g, s.flip, s.w_zero, s.w, &s.columns, s.y + begin * s.y_line)
+        begin += g.lines

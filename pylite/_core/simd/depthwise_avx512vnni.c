@@ -1,7 +1,6 @@
 /* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
 #include "avx512vnni.h"
 
-enum { WRAP = 16 };
 
 /* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
 FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
@@ -15,6 +14,8 @@ FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4
 
 /* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
 static uint8_t order[NR];
+
+static const pl_tile tile = {16, NR, NR, 4, 4, 1, 128, order, 16};
 
 FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
                    int n, uint8_t *y) {
@@ -36,8 +37,7 @@ FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_colum
 static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   int16_t taps[4 * PL_MAX_TAPS];
-  const pl_tile shape = {.kr = 4};
-  const int groups = pl_tap_order(&shape, g->fh, g->fw, taps) / 4;
+  const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4;
   const ptrdiff_t blocks = (g->c + NR - 1) / NR;
   const int n = g->c < NR ? (int)g->c : NR;
   const __mmask64 m = first_bytes(n);
@@ -87,27 +87,27 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
   }
 }
 
-/* The taps of an output line in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
+/* The taps of output lines in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
  * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on. */
-static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, ptrdiff_t c0, ptrdiff_t cc, int flip,
-                      uint8_t *to) {
+static void lay_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
+                      ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
   const int joined = g->stride == 1 && cc == g->c;
   const int skip = g->stride == 2 && cc == g->c && (cc == 8 || cc == 16 || cc == 32);
-  for (int y = 0; y < g->fh; y++)
+  for (int y = 0; y < rows; y++)
     for (int phase = 0; phase < g->stride; phase++, to += pixels * cc) {
       const ptrdiff_t x = first + phase, s = g->stride;
       /* pixels i of begin..end are in the image */
       ptrdiff_t begin = x < 0 ? (s - 1 - x) / s : 0, end = x < g->width ? (g->width - x + s - 1) / s : 0;
       if (end > pixels) end = pixels;
-      if (!g->row[y] || begin >= end) begin = end = pixels;
+      if (!row[y] || begin >= end) begin = end = pixels;
       for (ptrdiff_t b = 0; b < begin * cc; b += 64) _mm512_storeu_si512(to + b, zero);
       uint8_t *d = to + begin * cc;
       ptrdiff_t runs = joined ? begin < end : end - begin;
       const ptrdiff_t bytes = joined ? (end - begin) * cc : cc;
       const __mmask64 rest = first_bytes(bytes % 64);
-      const uint8_t *from = runs ? g->row[y] + (x + begin * s) * g->c + c0 : NULL;
+      const uint8_t *from = runs ? row[y] + (x + begin * s) * g->c + c0 : NULL;
       if (skip && runs) {
         const ptrdiff_t pairs = (g->width - x) / 2 - begin, n = (runs < pairs ? runs : pairs) * cc / 64;
         skip_pixels(cc, n, from, mask, d);
@@ -124,17 +124,19 @@ static void lay_lines(const pl_dw_window *g, ptrdiff_t first, ptrdiff_t pixels, 
 }
 
 /* One block of channels over the pixels of a chunk: `n` times 64 bytes, `step` apart in the lines and `y_step` in the
- * output; of the last one `tail`.  tap[i]: where tap i begins, or -1. */
-FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, ptrdiff_t n, ptrdiff_t step, int tail,
-                  const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_step) {
+ * output; of the last one `tail`. */
+typedef struct { ptrdiff_t n, step, y_step; int tail; } run;
+
+/* tap[i]: where tap i begins, or -1. */
+FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
+                  const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
   const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
-  for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
+  for (ptrdiff_t i = 0; i < at->n; i++, x += at->step, y += at->y_step) {
     __m512i acc[4], sum[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) acc[v] = _mm512_loadu_si512(q->bias + j + LANES * v), sum[v] = none;
-#pragma GCC unroll 3
     for (int g = 0; g < groups; g++) {
       __m512i t[4], v[4];
 #pragma GCC unroll 4
@@ -149,123 +151,129 @@ FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap
     if (w_zero)
 #pragma GCC unroll 4
       for (int v = 0; v < 4; v++) acc[v] = _mm512_sub_epi32(acc[v], _mm512_mullo_epi32(sum[v], zero));
-    finish(acc, scales, q, j, e, i == n - 1 ? tail : 64, y);
+    finish(acc, scales, q, j, e, i == at->n - 1 ? at->tail : 64, y);
   }
 }
 
-/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels and of channels at a time. */
+/* 3x3, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once for both.
+ * Of further outputs below each other none could begin before the first ones are nearly finished, which takes long. */
+FORCED void two_lines(int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch, const run *at,
+                      const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
+  const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
+                             scaling_of(q, j + 3 * LANES)};
+  const ptrdiff_t n = at->n, step = at->step, y_step = at->y_step, tap[3] = {taps[0], taps[1], taps[2]};
+  const int tail = at->tail;
+  const ends own = *e;
+  const int32_t *bias = q->bias + j;
+  for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
+    const uint8_t *a = x + tap[0], *b = x + tap[1], *c = x + tap[2];
+    __m512i acc[2][4], v[4], less[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) acc[0][k] = acc[1][k] = _mm512_loadu_si512(bias + LANES * k);
+#pragma GCC unroll 5
+    for (int row = 0; row < 3 + stride; row++, a += pitch, b += pitch, c += pitch) {
+      const __m512i last = _mm512_loadu_si512(c);
+      interleave(_mm512_loadu_si512(a), _mm512_loadu_si512(b), last, last, v);
+      if (w_zero) /* its multiples of the taps' sums, at most 3 * 255: 16 bits */
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+          less[k] = _mm512_setzero_si512();
+          DOT(less[k], v[k], _mm512_set1_epi32(0x00010101));
+          less[k] = _mm512_madd_epi16(less[k], _mm512_set1_epi32(w_zero));
+        }
+#pragma GCC unroll 2
+      for (int line = 0; line < 2; line++)
+        if (row >= line * stride && row < line * stride + 3)
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; k++) {
+            DOT(acc[line][k], v[k], _mm512_loadu_si512(w + 256 * (row - line * stride) + 64 * k));
+            if (w_zero) acc[line][k] = _mm512_sub_epi32(acc[line][k], less[k]);
+          }
+    }
+#pragma GCC unroll 2
+    for (int line = 0; line < 2; line++) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) v[k] = requantize(acc[line][k], &scales[k]);
+      store(4, y + line * y_line, narrow(v[0], v[1], v[2], v[3], &own), i == n - 1 ? tail : 64);
+    }
+  }
+}
+
+/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels, of channels and of lines at a time. */
 static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
-  enum { AT_ONCE = 256, BYTES = 16384 }; /* channels, where blocks are whole; bytes that stay in the cache */
-  uint8_t lines[PL_DW_BYTES + 64];
+  enum { AT_ONCE = 256, BYTES = 32768 }; /* channels, where blocks are whole; bytes that stay in the cache */
+  uint8_t room_for[PL_DW_BYTES + 64] __attribute__((aligned(64)));
   int16_t taps[4 * PL_MAX_TAPS];
-  ptrdiff_t tap[4 * PL_MAX_TAPS];
-  const pl_tile shape = {.kr = 4};
-  const int groups = pl_tap_order(&shape, g->fh, g->fw, taps) / 4;
-  const int whole = g->c % NR == 0, reach = (g->fw - 1) * g->dilation / g->stride + 1;
+  ptrdiff_t tap[4 * PL_MAX_TAPS], places[PL_MAX_TAPS];
+  const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4, s = g->stride;
+  const int whole = g->c % NR == 0, reach = (g->fw - 1) * g->dilation / s + 1;
+  const int twice = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
   const pl_columns own = *q;
   const ends e = ends_of(q);
   ptrdiff_t blocks = 1; /* until they repeat */
   while (blocks * NR % g->c && !whole) blocks++;
   ptrdiff_t cc = whole ? NR : g->c;
-  while (whole && cc < g->c && cc < AT_ONCE && (reach + 4) * g->fh * g->stride * (cc + NR) <= BYTES) cc += NR;
-  const ptrdiff_t room = (reach + 4) * g->fh * g->stride * cc <= BYTES ? BYTES : PL_DW_BYTES;
-  ptrdiff_t most = room / (g->fh * g->stride * cc) - reach;
-  if (most < 1) most = 1;
-  for (ptrdiff_t c0 = 0; c0 < g->c; c0 += cc) {
-    if (c0 + cc > g->c) cc = g->c - c0;
-    if (whole) blocks = cc / NR;
-    for (ptrdiff_t at = 0; at < g->pixels; at += most) {
-      const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
-      const ptrdiff_t bytes = pixels * cc, step = whole ? cc : blocks * NR, y_step = whole ? g->c : step;
-      lay_lines(g, at * g->stride - g->pad, wide, c0, cc, flip, lines);
-      for (int i = 0; i < 4 * groups; i++) {
-        const int line = taps[i] / g->fw, x = taps[i] % g->fw * g->dilation;
-        tap[i] = taps[i] < 0 ? -1 : ((line * g->stride + x % g->stride) * wide + x / g->stride) * cc;
-      }
-      for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-        const ptrdiff_t n = (bytes - b * NR + step - 1) / step, left = bytes - b * NR - (n - 1) * step;
-        const ptrdiff_t j = c0 + b * NR;
-        const int8_t *wb = w + j * 4 * groups;
-        const int tail = left < NR ? (int)left : NR;
-        uint8_t *to = y + at * g->c + j;
-        if (groups == 3 && g->fh == 3 && !w_zero)
-          block(3, 0, lines + b * NR, tap, n, step, tail, wb, &own, j, &e, to, y_step);
-        else
-          block(groups, w_zero, lines + b * NR, tap, n, step, tail, wb, &own, j, &e, to, y_step);
-      }
-    }
-  }
-}
-
-/* 3x3, stride 1, whole blocks: each column of three taps is loaded once, for the three outputs that it touches.  With a
- * weight zero point, its multiple of the taps' sum is taken off each column. */
-FORCED void slide3x3(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
-  const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80)), zero = _mm512_set1_epi32(w_zero);
-  const __m512i three_ones = _mm512_set1_epi32(0x00010101);
-  const pl_columns own = *q;
-  const ends e = ends_of(q);
-  for (ptrdiff_t c = 0; c < g->c; c += NR) {
-    const scaling scales[4] = {scaling_of(q, c), scaling_of(q, c + LANES), scaling_of(q, c + 2 * LANES),
-                               scaling_of(q, c + 3 * LANES)};
-    const uint8_t *row[3];
-    ptrdiff_t step[3];
-    for (int i = 0; i < 3; i++) {
-      row[i] = (g->row[i] ? g->row[i] : g->zero) + c;
-      step[i] = g->row[i] ? g->c : 0;
-    }
-    const int8_t *wb = w + c * 12;
-    __m512i one[4], two[4], bias[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) one[i] = two[i] = bias[i] = _mm512_loadu_si512(q->bias + c + LANES * i);
-    /* columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad */
-    for (ptrdiff_t x = -2; x < g->pixels; x++) {
-      const ptrdiff_t column = x + 2 - g->pad;
-      const int inside = column >= 0 && column < g->width;
-      __m512i t[3], v[4], three[4];
-#pragma GCC unroll 3
-      for (int i = 0; i < 3; i++) {
-        const uint8_t *from = inside ? row[i] + column * step[i] : g->zero + c;
-        t[i] = _mm512_xor_si512(_mm512_loadu_si512(from), mask);
-      }
-      interleave(t[0], t[1], t[2], t[2], v);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) {
-        three[i] = bias[i];
-        DOT(one[i], v[i], _mm512_loadu_si512(wb + 64 * (8 + i)));
-        DOT(two[i], v[i], _mm512_loadu_si512(wb + 64 * (4 + i)));
-        DOT(three[i], v[i], _mm512_loadu_si512(wb + 64 * i));
-        if (w_zero) { /* at most 3 * 255, so 16-bit products of its low half suffice */
-          __m512i sum = _mm512_setzero_si512();
-          DOT(sum, v[i], three_ones);
-          sum = _mm512_madd_epi16(sum, zero);
-          one[i] = _mm512_sub_epi32(one[i], sum);
-          two[i] = _mm512_sub_epi32(two[i], sum);
-          three[i] = _mm512_sub_epi32(three[i], sum);
+  int lines = g->lines;
+  const ptrdiff_t least = reach + (g->pixels < 16 ? g->pixels : 16);
+  while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * cc > BYTES) lines -= lines > 2 ? 2 : 1;
+  for (int line = 0; line < g->lines; line += lines) {
+    if (lines > g->lines - line) lines = g->lines - line;
+    const int rows = (lines - 1) * s + g->fh;
+    while (whole && cc < g->c && cc < AT_ONCE && (reach + 4) * rows * s * (cc + NR) <= BYTES) cc += NR;
+    const ptrdiff_t room = (reach + 4) * rows * s * cc <= BYTES ? BYTES : PL_DW_BYTES;
+    ptrdiff_t most = room / (rows * s * cc) - reach;
+    if (most < 1) most = 1;
+    most = (g->pixels + (g->pixels + most - 1) / most - 1) / ((g->pixels + most - 1) / most);
+    for (ptrdiff_t c0 = 0; c0 < g->c; c0 += cc) {
+      const ptrdiff_t some = c0 + cc > g->c ? g->c - c0 : cc;
+      if (whole) blocks = some / NR;
+      for (ptrdiff_t at = 0; at < g->pixels; at += most) {
+        const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
+        const ptrdiff_t bytes = pixels * some, pitch = s * wide * some;
+        lay_lines(g, g->row + line * s, rows, at * s - g->pad, wide, c0, some, flip, room_for);
+        ptrdiff_t *place = places;
+        for (int y = 0; y < g->fh; y++)
+          for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
+            for (; phase >= s; phase -= s) pixel++;
+            *place++ = y * pitch + (phase * wide + pixel) * some;
+          }
+        for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
+        for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
+          run of = {.step = whole ? some : blocks * NR};
+          of.n = (bytes - b * NR + of.step - 1) / of.step, of.y_step = whole ? g->c : of.step;
+          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (of.n - 1) * of.step;
+          of.tail = left < NR ? (int)left : NR;
+          const int8_t *wb = w + j * 4 * groups;
+          const uint8_t *x = room_for + b * NR;
+          uint8_t *to = y + line * g->y_line + at * g->c + j;
+#define PAIR(stride, w_zero) two_lines(stride, w_zero, x, tap, pitch, &of, wb, &own, j, &e, to, g->y_line)
+          int i = 0;
+          for (; twice && i + 2 <= lines; i += 2, x += 2 * s * pitch, to += 2 * g->y_line)
+            if (s == 1 && !w_zero) PAIR(1, 0);
+            else if (s == 1) PAIR(1, w_zero);
+            else if (!w_zero) PAIR(2, 0);
+            else PAIR(2, w_zero);
+          for (; i < lines; i++, x += s * pitch, to += g->y_line)
+            block(groups, w_zero, x, tap, &of, wb, &own, j, &e, to);
         }
       }
-      if (x >= 0) finish(one, scales, &own, c, &e, NR, y + x * g->c + c);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) one[i] = two[i], two[i] = three[i];
     }
   }
 }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const pl_tile shape = {.nr = NR, .wrap = WRAP};
-  if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && g->c % NR == 0) {
-    if (w_zero) slide3x3(g, flip, w_zero, w, q, y);
-    else slide3x3(g, flip, 0, w, q, y);
-  } else if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else they are packed alike */
-             pl_wraps(&shape, g->c, g->fh, g->fw, g->stride, g->dilation)) {
+  if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else they are packed alike */
+      pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
-  } else {
-    any_filter(g, flip, w_zero, w, q, y);
+    return;
   }
+  pl_dw_window one = *g;
+  for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, flip, w_zero, w, q, y);
 }
 
 void pl_fill_depthwise_avx512vnni(pl_slots *s);
 void pl_fill_depthwise_avx512vnni(pl_slots *s) {
   for (int i = 0; i < NR; i++) order[i] = (uint8_t)(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){1, NR, NR, 4, 4, 1, 128, order, WRAP};
+  s->dw8 = tile;
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct pl_tile {
-  int mr;      /* rows of a strip */
+  int mr;      /* rows of a strip; depthwise: lines that are done with at once, at most */
   int nr;      /* columns of a panel; */
   int nv;      /* the last panel of a matrix is as narrow as a multiple of nv allows */
   int kr;      /* a panel is packed[k / kr][column][k % kr]; */
@@ -42,26 +42,33 @@ typedef struct pl_columns {
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
 
-/* One line of output pixels of a depthwise convolution.  Channels are contiguous. */
+/* Lines of output pixels of a depthwise convolution, one unless dilation is 1.  Channels are contiguous. */
 typedef struct pl_dw_window {
-  const uint8_t *const *row; /* [fh]: first pixel of each input line; NULL outside of the image */
+  const uint8_t *const *row; /* [(lines - 1) * stride + fh]: first pixel of each input line; NULL outside of the image */
   const uint8_t *zero;       /* the pixel that stands for those outside */
   int fh, fw, stride, dilation, pad;
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
+  int lines;                  /* used by depthwise_q8 alone, at most its tile's mr, as is */
+  ptrdiff_t y_line;           /* from one output line to the next */
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
 #define PL_SLACK 64      /* elements behind a strip */
 #define PL_SCALED 16     /* columns of scaled_sums go by so many */
 
-/* Where a filter is 3 or 4 taps high and weights go four by four, each column of the filter is one group;
- * else groups are consecutive taps in reading order. */
-static inline int pl_by_column(const pl_tile *t, int fh) { return t->kr == 4 && (fh == 3 || fh == 4); }
+/* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once), each
+ * of its columns (lines) is one group; else groups are consecutive taps in reading order. */
+static inline int pl_few(const pl_tile *t, int taps) { return t->kr == 4 && (taps == 3 || taps == 4); }
 
 /* Taps in the order of packing, padded to whole groups with -1; returns their number. */
 static inline int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order) {
   int n = 0;
-  if (pl_by_column(t, fh)) {
+  if (t->mr > 1 && pl_few(t, fw)) {
+    for (int y = 0; y < fh; y++)
+      for (int x = 0; x < 4; x++) order[n++] = (int16_t)(x < fw ? y * fw + x : -1);
+    return n;
+  }
+  if (pl_few(t, fh)) {
     for (int x = 0; x < fw; x++)
       for (int y = 0; y < 4; y++) order[n++] = (int16_t)(y < fh ? y * fw + x : -1);
     return n;
@@ -167,7 +174,7 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
    * clamp(acc + bias).  n columns of wide, of which multiples of PL_SCALED are read; bias may be NULL */ \
   X(scaled_sums, (int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale, \
                   float row, int first, float *acc, const float *bias, float low, float high, float *y)) \
-  /* one line of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
+  /* lines of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
