@@ -84,15 +84,36 @@ static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, 
 
 /* Short rows go together, a lane each: how many. */
 enum { TOGETHER_8 = 16, SHORT_8 = 64 };
-/* pl_reciprocal of each sum, in Q12. */
+/* SRDHM of factors that cannot saturate. */
+PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
+#if defined(__AVX512DQ__) /* gcc multiplies 64 bits by 64 */
+  const __m512i va = _mm512_loadu_si512(a), vb = _mm512_loadu_si512(b), half = _mm512_set1_epi64(1 << 30);
+  const __m512i even = _mm512_mul_epi32(va, vb);
+  const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(va, 32), _mm512_srli_epi64(vb, 32));
+  _mm512_storeu_si512(y, _mm512_mask_mov_epi32(_mm512_srli_epi64(_mm512_add_epi64(even, half), 31), 0xAAAA,
+                                               _mm512_slli_epi64(_mm512_add_epi64(odd, half), 1)));
+#else
+  for (int i = 0; i < TOGETHER_8; i++) y[i] = pl_mul_high(a[i], b[i]);
+#endif
+}
+/* pl_reciprocal of each sum, in Q12: pl_newton side by side. */
 static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
-  int32_t a[TOGETHER_8];
+  int32_t h[TOGETHER_8], x[TOGETHER_8], d[TOGETHER_8];
   for (int i = 0; i < TOGETHER_8; i++) {
-    int head = pl_clz32((uint32_t)sum[i]);
+    const int head = pl_clz32((uint32_t)sum[i]);
     over[i] = 12 - head;
-    a[i] = (int32_t)(((uint32_t)sum[i] << (head & 31)) - 0x80000000u);
+    h[i] = pl_half_sum((int32_t)(((uint32_t)sum[i] << (head & 31)) - 0x80000000u), INT32_MAX);
   }
-  for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_recip1p(a[i], 32);
+  for (int i = 0; i < TOGETHER_8; i++) x[i] = -1010580540;
+  products_8(h, x, x);
+  for (int i = 0; i < TOGETHER_8; i++) x[i] += 1515870810;
+  for (int step = 0; step < 3; step++) {
+    products_8(h, x, d);
+    for (int i = 0; i < TOGETHER_8; i++) d[i] = (int32_t)((1u << 29) - (uint32_t)d[i]);
+    products_8(x, d, d);
+    for (int i = 0; i < TOGETHER_8; i++) x[i] = (int32_t)((uint32_t)x[i] + (uint32_t)pl_fx_shl(d[i], 2, 32));
+  }
+  for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
 
 /* What a row makes of e = exp(d), clamped: RDBPOT(SRDHM(r, e), shift). */
@@ -112,14 +133,11 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
         __asm__("" : "+r"(v)); /* not worth vectors */ \
         top = v > top ? v : top; \
       } \
-      uint32_t total = 0; \
-      for (size_t i = 0; i < n; i++) { \
-        const size_t d = below(at[i], flip, top); \
-        e[i][row] = s->value[d]; \
-        total += (uint32_t)s->scaled[d]; \
-      } \
-      sum[row] = (int32_t)total; \
+      for (size_t i = 0; i < n; i++) e[i][row] = s->value[below(at[i], flip, top)]; \
+      sum[row] = 0; \
     } \
+    for (size_t i = 0; i < n; i++) /* as `scaled` has it */ \
+      for (int row = 0; row < TOGETHER_8; row++) sum[row] += (int32_t)(((uint32_t)e[i][row] + (1 << 11)) >> 12); \
     reciprocals_8(sum, r, shift); \
     for (int row = 0; row < TOGETHER_8; row++) { \
       shift[row] += 31 - bits; \
