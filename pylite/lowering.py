@@ -1,4 +1,5 @@
 """Graph to calls: infer every shape, choose every kernel, fold what is constant."""
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -194,9 +195,14 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
                 notes[node.index] = f"alias of tensor {item.x.index}"
     lowered = Lowered(subgraph, values, nodes, calls)
     lowered.notes = notes
-    if any(padded.folded for _, padded in pads):
+    folded = any(padded.folded for _, padded in pads)
+    chained = not preserve and any(a.kernel == b.kernel == "elementwise.Unary" for a, b in pairwise(calls))
+    if folded or chained:
         from pylite import rewriting  # seldom wanted
-        rewriting.drop_pads(lowered, pads)
+        if folded:
+            rewriting.drop_pads(lowered, pads)
+        if chained:
+            rewriting.join_tables(lowered, model)
     return lowered
 
 

@@ -1,14 +1,18 @@
-"""What need not be run: borders that the next node sees by itself, and copies that are parts of another's memory."""
+"""What need not be run: borders that the next node sees by itself, functions of bytes one after the other, and copies
+that are parts of another's memory."""
 from itertools import accumulate
 from math import prod
 
-from pylite import planning
+import numpy as np
+
+from pylite import binding, planning
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Value, View
+from pylite.node import Call, Packed, Value, View
 
 ALIGNMENT = 64          # of the planner's blocks
 # Operators that do nothing but copy each element of an output once.
 JOINING = ("CONCATENATION", "PACK", "PAD", "PADV2")
+UNARY = "elementwise.Unary"
 CUTTING = ("SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE")
 
 
@@ -28,6 +32,50 @@ def drop_pads(lowered, pads):
 
 def _roots(call):
     return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) is Value or type(a) is View]
+
+
+def join_tables(lowered, model):
+    """Functions of one operand, the next one of the last one's result, from bytes to bytes are one table."""
+    counts = {}
+    for call in lowered.calls:
+        for root in _roots(call):
+            counts[root] = counts.get(root, 0) + 1
+    for i in lowered.subgraph.outputs:
+        counts[lowered.values[i].root] = 0
+    chain, calls = [], []
+    for call in lowered.calls:
+        single = call.kernel == UNARY and len(call.args) == 5 and type(call.args[2]) is type(call.args[3]) is View
+        if chain and not (single and _follows(call, chain[-1], counts)):
+            calls += _as_table(lowered, model, chain)
+            chain = []
+        (chain if single else calls).append(call)
+    lowered.calls = calls + _as_table(lowered, model, chain)
+
+
+def _follows(call, before, counts):
+    """Does nothing but `call` need what `before` computes?"""
+    x, y = call.args[2].value, before.args[3].value
+    return x.root is y.root and counts[x.root] == 2 and x.root.kind == "temporary" and x.root.nbytes == y.nbytes
+
+
+def _as_table(lowered, model, chain):
+    """The chain, with the calls from the first that takes bytes to the last that gives some as one."""
+    takes = [i for i, call in enumerate(chain) if call.args[2].value.nbytes == call.args[1]]
+    gives = [i for i, call in enumerate(chain) if call.args[3].value.nbytes == call.args[1]]
+    if not takes or not gives or takes[0] >= gives[-1]:
+        return chain
+    joined, last = chain[takes[0]:gives[-1] + 1], chain[gives[-1]]
+    table = np.arange(256, dtype=np.uint8)
+    for call in joined:
+        row, n, _, y, p = call.args
+        x, table = table, np.empty(256 * (y.value.nbytes // n), np.uint8)
+        binding.kernel_class(UNARY)(row, 256, x, table, model.pack(p) if type(p) is Packed else p).run()
+        lowered.notes[call.node.index] = f"folded into node {last.node.index}"
+    lowered.notes.pop(last.node.index)
+    x, y = joined[0].args[2], last.args[3]
+    call = Call(UNARY, "lut8", last.args[1], x, y, table, inplace=(y.value, x.value))
+    call.node, call.note = last.node, "a table of several nodes' functions"
+    return [*chain[:takes[0]], call, *chain[gives[-1] + 1:]]
 
 
 def plan_parts(lowered, lives):

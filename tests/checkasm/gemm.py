@@ -361,8 +361,8 @@ def depthwise_q8(draw):
     want = []
     for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time
         seen = Struct(DepthwiseWindow, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
-        want += run(Call(seen, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B)), "base",
-                    "depthwise_q8")
+        call = Call(seen, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B))
+        want += run(call, "base", "depthwise_q8")
     seen = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
     size = g["lines"] * g["pixels"] * c
     yield Call(seen, flip, w_zero, In(packed), Struct(Columns, **members), Out(size, B), expect=[np.concatenate(want)],

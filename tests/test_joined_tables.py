@@ -1,0 +1,44 @@
+"""Functions of bytes one after the other become one table, and give what they give one by one."""
+import numpy as np
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+
+
+def model(names, watched=None, dtype="int8"):
+    """x -> DEQUANTIZE -> each of `names` -> QUANTIZE -> y; watched: a tensor in between that is an output, too."""
+    builder = ModelBuilder()
+    last = builder.tensor("x", (3, 70), dtype, scale=0.05, zero_point=3)
+    builder.inputs([last])
+    made = []
+    for i, name in enumerate(["DEQUANTIZE", *names, "QUANTIZE"]):
+        numbers = {"scale": 0.02, "zero_point": -7} if name == "QUANTIZE" else {}
+        y = builder.tensor(f"t{i}", (3, 70), dtype if numbers else "float32", **numbers)
+        builder.operator(name, [last], [y])
+        last = y
+        made.append(y)
+    builder.outputs([last] if watched is None else [last, made[watched]])
+    return builder.build()
+
+
+def run(content, x, **options):
+    interpreter = Interpreter(model_content=content, **options)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter, [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+@pytest.mark.parametrize(("names", "watched"), [
+    ([], None), (["ELU"], None), (["ELU"], 0), (["TANH", "NEG", "EXP"], None), (["TANH", "NEG", "EXP"], 2)])
+@pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
+def test_same_results(names, watched):
+    content = model(names, watched)
+    x = (np.arange(210) % 256).astype(np.uint8).view(np.int8).reshape(3, 70)
+    joined, got = run(content, x)
+    apart, want = run(content, x, experimental_preserve_all_tensors=True)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert apart._main.current.program.size == len(names) + 2
+    assert joined._main.current.program.size == (1 if watched is None else len(names) + 2)
