@@ -42,6 +42,12 @@ cdef extern from "simd.h" nogil:
         const float *start
         int fit
         int32_t zero_point, low, high, flip
+    ctypedef struct pl_hybrid:
+        const int32_t *sums
+        const float *scale
+        const float *bias
+        int column_first
+        float low, high
     ctypedef struct pl_dw_window:
         const uint8_t *const *row
         const uint8_t *zero
@@ -56,6 +62,7 @@ cdef extern from "simd.h" nogil:
     enum: PL_MAX_TAPS
     enum: PL_SLACK
     enum: PL_SCALED
+    enum: PL_DEPTH
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride, ptrdiff_t dilation)
@@ -128,14 +135,19 @@ cdef extern from "simd.h" nogil:
         void (*dots_f32)(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch,
                          float *y) noexcept nogil
         void (*range_f32)(ptrdiff_t n, const float *x, float *low, float *high) noexcept nogil
-        void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high,
-                            int8_t *y) noexcept nogil
+        void (*quantize_s8)(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip,
+                            uint8_t *y) noexcept nogil
+        void (*quantize_rows)(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
+                              uint8_t *y, float *scales, int32_t *zeros) noexcept nogil
+        void (*gemm_hybrid)(const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip,
+                            const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
+                            ptrdiff_t j, float *y, ptrdiff_t ldy) noexcept nogil
         void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
                               float row, int column_first, const float *bias, float low, float high,
                               float *y) noexcept nogil
-        void (*scaled_sums)(int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale,
-                            float row, int first, float *acc, const float *bias, float low, float high,
-                            float *y) noexcept nogil
+        void (*scaled_sums)(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide,
+                            const float *scale, float row, int first, int last, const float *bias, float low,
+                            float high, float *y) noexcept nogil
         void (*gate_s16)(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) noexcept nogil
         void (*peephole_s16)(int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g) noexcept nogil
         void (*norm_s16)(int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard,

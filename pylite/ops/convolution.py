@@ -237,13 +237,12 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
             packed = Packed("conv_float.pack_f32", w, *layout)
             return Call("conv_float.ConvF32", image, part, packed, bias, window.filter, window.groups, low, high, None,
                         None, winograd)
-        if shared:
-            return products.hybrid_transpose(x.view(), part, shared, w, y.shape[3], bias, window, first, low, high)
-        varied = products.varied(w.scales)
+        varied = shared is not None or products.varied(w.scales)
         depthwise = window.layout == "depthwise"
-        return products.hybrid(x.view(), part, Packed("matmul.pack_weights", w, window.groups, window.layout),
-                               w, y.shape[3], bias, window, depthwise or varied, low, high,
-                               column_first=varied and not depthwise)
+        packed = (Packed("hybrid.pack_in_turn", w, window.layout) if shared else
+                  Packed("matmul.pack_weights", w, window.groups, window.layout))
+        return products.hybrid(x.view(), part, packed, w, y.shape[3], bias, window, depthwise or varied, low, high,
+                               varied and not depthwise, shared, first)
     low, high = products.integer_range(node, y)
     multipliers, shifts = products.multipliers(x, w, y, y.shape[3])
     if x.dtype == "int16":

@@ -100,32 +100,28 @@ def per_channel(scales, channels):
     return scales if len(scales) == channels else np.full(channels, scales[0], scales.dtype)
 
 
-def _room(x, window):
-    """Scratch of a hybrid kernel: the quantized images, their scales and zero points, and padding for each."""
-    n, c = x.shape[0], x.shape[3]
-    return (Scratch(x.shape, "int8"), Scratch((n,), "float32"), Scratch((n,), "int32"),
-            Scratch((n, max(window.fw, 1) * c // window.groups), "uint8"))
-
-
-def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False):
-    """Float images x times integer weights into y (Views of 4 dimensions)."""
-    return Call("hybrid.ConvHybrid", x, y, *_room(x, window), packed, per_channel(w.scales, channels), bias,
+def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,
+           first=True):
+    """Float images x times integer weights into y (Views of 4 dimensions); shared: see shared_room."""
+    room = shared or [Scratch(shape, dtype) for shape, dtype in _room(x, max(window.fw, 1))]
+    scales = per_channel(w.scales, channels)
+    if shared:
+        padding = np.zeros(-channels % 16, np.float32)
+        bias = np.zeros(channels, np.float32) if bias is None else bias
+        scales, bias = np.concatenate((scales, padding)), np.concatenate((bias, padding))
+    return Call("hybrid.TransposeHybrid" if shared else "hybrid.ConvHybrid", x, y, *room, first, packed, scales, bias,
                 window.filter, window.groups, asymmetric, column_first, low, high)
 
 
-def shared_room(node, x, fw):
-    """What the phases of a transposed convolution share: as _room, for the first one to fill."""
+def _room(x, taps):
+    """(shape, dtype) of a hybrid kernel's scratch: quantized images, their scales and zero points, a line of each."""
     n, c = x.shape[0], x.shape[3]
-    return [Temporary(node, shape, dtype, number).view() for number, (shape, dtype) in enumerate((
-        (x.shape, "int8"), ((n,), "float32"), ((n,), "int32"), ((n, fw * c), "uint8")))]
+    return (x.shape, "uint8"), ((n,), "float32"), ((n,), "int32"), ((n, taps * c), "uint8")
 
 
-def hybrid_transpose(x, y, room, w, channels, bias, window, first, low, high):
-    """One phase of a transposed convolution of float images with integer weights."""
-    scales = np.zeros(-(-channels // 16) * 16, np.float32)
-    scales[:channels] = w.scales
-    return Call("hybrid.TransposeHybrid", x, y, *room, Packed("hybrid.pack_in_turn", w, window.layout), scales, bias,
-                window.filter, first, low, high)
+def shared_room(node, x, fw):
+    """The scratch that the phases of a transposed convolution share, for the first one to fill."""
+    return [Temporary(node, shape, dtype, i).view() for i, (shape, dtype) in enumerate(_room(x, fw))]
 
 
 def hybrid_depthwise(x, y, w, bias, window, low, high):

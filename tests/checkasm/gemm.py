@@ -1,13 +1,15 @@
 """Checks of matrix products and depthwise convolutions.
 
 Tiles differ between rungs, so what must come out is made in plain C from the same matrices, packed for it."""
+import ctypes
+
 import numpy as np
 
 from pylite import quantization
 from pylite._core import simd
 from pylite._core.kernels import conv, conv_float, matmul
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.slots import RUNGS, Columns, DepthwiseWindow, Rows, Tile
+from tests.checkasm.slots import RUNGS, Columns, DepthwiseWindow, Hybrid, Rows, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
@@ -301,7 +303,39 @@ def range_f32(draw):
 def quantize_s8(draw):
     n = draw.size(300)
     x = (draw.rng.standard_normal(n) * 30).astype(F)
-    yield Call(n, In(x), 1.7, draw.integer(-128, 127), -128, 127, Out(n, np.int8), work=n)
+    yield Call(n, In(x), 1.7, draw.integer(-128, 127), draw.integer(0, 1), draw.choice(0, 0x80), Out(n, B), work=n)
+
+
+@check("quantize_rows", rounds=40)
+def quantize_rows(draw):
+    rows, n = (64, 64) if draw.bench else (draw.integer(1, 40), draw.size(100, least=1))
+    step = n + draw.choice(0, 0, 5)
+    x = (draw.rng.standard_normal((rows, step)) * 10.0 ** draw.rng.integers(-3, 4, (rows, 1))).astype(F)
+    x[draw.rng.random(rows) < 0.2] = 0
+    x[draw.rng.random(rows) < 0.2] *= -np.sign(x[0, 0])
+    asymmetric, flip = draw.integer(0, 1), draw.choice(0, 0x80)
+    yield Call(rows, n, In(x), step, asymmetric, flip, Out((rows, n), B), Out(rows, F), Out(rows, I),
+               expect=rows_quantized(x[:, :n], asymmetric, flip), work=rows * n)
+
+
+def rows_quantized(x, asymmetric, flip):
+    """[bytes, scales, zero points]"""
+    low, high = (np.minimum(x.min(1), 0), np.maximum(x.max(1), 0))
+    wide_low, wide_high = low.astype(np.float64), high.astype(np.float64)
+    if asymmetric:
+        step = (wide_high - wide_low) / 255
+        nearer = 128 + np.abs(wide_low / step) < 127 + np.abs(wide_high / step)
+        zero = np.where(nearer, -128 - wide_low / step, 127 - wide_high / step).clip(-128, 127)
+        zero, scale = np.trunc(zero + np.copysign(0.5, zero)), (high - low) / F(255)
+        inverse = F(1) / scale
+    else:
+        span = np.maximum(-low, high)
+        zero, scale, inverse = np.zeros(len(x)), span / F(127), F(127) / span
+    none = (low == 0) & (high == 0)
+    zero, scale, inverse = np.where(none, 0, zero).astype(I), np.where(none, F(1), scale), np.where(none, F(0), inverse)
+    v = x * inverse[:, None]
+    q = (zero[:, None] + np.trunc(v + np.copysign(F(0.5), v))).clip(-128 if asymmetric else -127, 127)
+    return [q.astype(np.int8).view(B) ^ B(flip), scale, zero]
 
 
 @check("finish_hybrid", rounds=40)
@@ -312,14 +346,34 @@ def finish_hybrid(draw):
                draw.integer(0, 1), draw.choice(In(draw.whole(n)), None), -1e6, 1e6, Out(n, F), work=n)
 
 
+@check("gemm_hybrid", rounds=100)
+def gemm_hybrid(draw):
+    rows, columns, depth, x, w, strip, shape = product(draw)
+    packed, sums = using(draw.rung, matmul.pack_weights, w)
+    zeros, scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
+    scale, bias = draw.rng.random(columns).astype(F), draw.choice(draw.whole(columns), None)
+    j, ldy, column_first = draw.integer(0, 3), columns + draw.choice(0, 0, 3), draw.integer(0, 1)
+    before = [None if a is None else np.concatenate([np.zeros(j, a.dtype), a]) for a in (sums, scale, bias)]
+    low, high = draw.choice((-np.inf, np.inf), (0, 300))
+    v = ((x.astype(L) - zeros[:, None]) @ w.T.astype(L)).astype(I).astype(F)
+    v = v * scale * scales[:, None] if column_first else v * (scales[:, None] * scale)
+    want = np.full((rows, ldy), np.uint32(0x5A5A5A5A)).view(F)
+    want[:, :columns] = (v if bias is None else v + bias).clip(low, high)
+    yield Call(ctypes.addressof(draw.rung.table), rows, columns, shape, In(strip), In(packed),
+               In(zeros + draw.rung.q8.offset), In(scales),
+               Struct(Hybrid, sums=before[0], scale=before[1], bias=0 if bias is None else before[2],
+                      column_first=column_first, low=low, high=high), j, Out((rows, ldy), F), ldy, expect=[want],
+               work=rows * columns * depth, unit="MAC")
+
+
 @check("scaled_sums", rounds=40)
 def scaled_sums(draw):
     n, depth = (64, 256) if draw.bench else (draw.integer(1, 70), draw.size(100))
-    wide = padded(n, 32)
-    last, bias = draw.integer(0, 1), draw.choice(In(draw.whole(n)), None)
-    yield Call(n, depth, In(draw.whole(depth, 255)), In(draw.whole((depth, wide), 127)), wide,
-               In(draw.rng.random(wide).astype(F)), 0.013, draw.integer(0, 1), InOut(draw.whole(wide)), bias, -1e6, 1e6,
-               Out(n, F) if last else None, close="scale", work=n * depth, unit="MAC")
+    wide, zero = padded(n, 16), draw.integer(-128, 127)
+    x = np.where(draw.rng.random(depth) < 0.4, zero, draw.array(np.int8, depth)).astype(np.int8)
+    yield Call(n, depth, In(x), zero, In(draw.whole((depth, wide), 127)), wide, In(draw.rng.random(wide).astype(F)),
+               0.013, draw.integer(0, 1), draw.integer(0, 1), In(draw.whole(wide)), -1e6, 1e6, InOut(draw.whole(n)),
+               work=n * depth, unit="MAC")
 
 
 def window(draw, pixels_of, most=1):

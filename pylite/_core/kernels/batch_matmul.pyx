@@ -7,7 +7,6 @@ from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, PARAMETERS, finish_columns, padded, set_column
-from pylite._core.kernels.quantizing cimport quantization
 from pylite._core.simd cimport (
     PL_SLACK,
     parallel_for,
@@ -292,7 +291,6 @@ cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef const float *x
     cdef float *to
     cdef ptrdiff_t i, k
-    cdef float inverse
     for i in range(begin, end):
         x = <const float *>s.x.at + i // s.m * s.x.size + i % s.m * s.x.row
         if s.gathered != NULL:
@@ -300,8 +298,8 @@ cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             for k in range(s.k):
                 to[k] = x[k * s.x.k]
             x = to
-        s.row_zeros[i] = quantization(&s.slots, x, s.k, s.asymmetric, s.row_scales + i, &inverse)
-        s.slots.quantize_s8(s.k, x, inverse, s.row_zeros[i], -128 if s.asymmetric else -127, 127, s.q + i * s.k)
+        s.slots.quantize_rows(1, s.k, x, 0, s.asymmetric, 0, <uint8_t *>s.q + i * s.k, s.row_scales + i,
+                              s.row_zeros + i)
 
 
 cdef void multiply(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -3,10 +3,11 @@ import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.math cimport INFINITY
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
+    MAX_CHUNK,
     MAX_MR,
     MAX_NR,
     Laid,
@@ -22,10 +23,12 @@ from pylite._core.kernels.gemm cimport (
     plan_lines,
     set_output,
     take,
+    worth,
 )
-from pylite._core.kernels.quantizing cimport quantization
+from pylite._core.kernels.quantizing cimport pl_quantization, quantization
 from pylite._core.kernels.window cimport POINTERS, STRIP, copy_row, gather, set_window
 from pylite._core.simd cimport (
+    PL_DEPTH,
     PL_MAX_TAPS,
     PL_SCALED,
     PL_SLACK,
@@ -34,13 +37,12 @@ from pylite._core.simd cimport (
     pl_binary_fn,
     pl_dw_window,
     pl_gathered,
+    pl_hybrid,
     pl_pool,
     pl_rows,
     pl_slots,
     pl_tile,
-    pl_unary_fn,
     slots,
-    unary_row,
 )
 
 from pylite._core.kernels.matmul import arranged, pack_weights
@@ -48,6 +50,8 @@ from pylite._core.kernels.matmul import arranged, pack_weights
 
 cdef enum:
     PIECE = 1024            # elements handled at a time on the stack
+    LARGE = 16384           # elements of an image that is quantized in parts,
+    PARTS = 64              # as many at most
 
 
 cdef struct Hybrid:
@@ -55,65 +59,66 @@ cdef struct Hybrid:
     Output output
     Tasks tasks
     pl_slots slots
+    pl_hybrid finish
     Lines lines
     bint as_is              # images are used where they are
-    int turn                # rows whose sums are finished at once
     const float *x
-    int8_t *q
+    uint8_t *q
     float *row_scales
     int32_t *row_zeros
     uint8_t *padding        # lines of zero points, one for each image
     ptrdiff_t line          # their length
-    const int32_t *sums
-    const float *scales
-    const float *bias
     ptrdiff_t images, size  # elements of an image
-    ptrdiff_t y_images
-    int asymmetric, column_first
-    pl_unary_fn center      # of TransposeHybrid
-    float low, high
+    int asymmetric
+    ptrdiff_t parts         # of a single, large image
+    float low[PARTS]
+    float high[PARTS]
+    const float *in_turn    # weights of TransposeHybrid
 
 
 cdef class ConvHybrid(Kernel):
     """2-D convolution of float32 images, each quantized to int8 first, with int8 weights.
 
-    x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) int8, row_scales: (n,) float32,
-    row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; panels, sums: from matmul.pack_weights;
-    scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize with a zero point; column_first: multiply by
-    a column's scale before the image's, not by their product; the rest as in ConvQ8.  A matrix product is a convolution
-    of m images of one pixel.  Results equal the reference kernels' to the last bit, or else networks of such layers
-    would drift apart at every value that lies between two integers.
+    x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) bytes, row_scales: (n,) float32,
+    row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; first: fill it, else it was by the same
+    x; panels, sums: from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize
+    with a zero point; column_first: multiply by a column's scale before the image's, not by their product; the rest as
+    in ConvQ8.  A matrix product is a convolution of m images of one pixel.  Results equal the reference kernels' to the
+    last bit, or else networks of such layers would drift apart at every value that lies between two integers.
     """
     cdef const float[:, :, :, ::1] x
     cdef float[:, :, :, :] y
-    cdef int8_t[:, :, :, ::1] q
+    cdef uint8_t[:, :, :, ::1] q
     cdef float[::1] row_scales
     cdef int32_t[::1] row_zeros
     cdef uint8_t[:, ::1] padding
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, bias
+    cdef bint first
     cdef Hybrid state
 
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, int8_t[:, :, :, ::1] q, float[::1] row_scales,
-                 int32_t[::1] row_zeros, uint8_t[:, ::1] padding, tuple packed, const float[::1] scales,
-                 const float[::1] bias, filter, groups, bint asymmetric, bint column_first, float low, float high):
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, uint8_t[:, :, :, ::1] q,
+                 float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding, bint first, tuple packed,
+                 const float[::1] scales, const float[::1] bias, filter, groups, bint asymmetric, bint column_first,
+                 float low, float high):
         cdef Hybrid *s = &self.state
         cdef Product8 *p = &s.product
+        cdef pl_hybrid *h = &s.finish
         self.x, self.y, self.q, self.row_scales, self.row_zeros, self.padding = (
             x, y, q, row_scales, row_zeros, padding)
         self.panels, self.sums = packed
-        self.scales, self.bias = scales, bias
+        self.scales, self.bias, self.first = scales, bias, first
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
         s.slots = slots[0]
         p.tile, p.slots = s.slots.q8, &s.slots
-        p.groups = groups
+        p.groups, p.flip = groups, p.tile.offset        # images are quantized to what strips hold
         p.columns = y.shape[3] // p.groups
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
-        set_window(&p.window, <const uint8_t *>&q[0, 0, 0, 0], q.strides[0], q.strides[1], q.strides[2], x.shape[1],
-                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups, &padding[0, 0], filter)
+        set_window(&p.window, &q[0, 0, 0, 0], q.strides[0], q.strides[1], q.strides[2], x.shape[1], x.shape[2],
+                   y.shape[1], y.shape[2], x.shape[3] // p.groups, &padding[0, 0], filter)
         p.window.zero_step = padding.shape[1]
         set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
                    y.strides[2])
@@ -121,18 +126,15 @@ cdef class ConvHybrid(Kernel):
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
         s.x, s.q, s.row_scales, s.row_zeros = &x[0, 0, 0, 0], &q[0, 0, 0, 0], &row_scales[0], &row_zeros[0]
         s.padding, s.line = &padding[0, 0], padding.shape[1]
-        s.sums, s.scales = &self.sums[0], &scales[0]
-        s.bias = &bias[0] if bias is not None else NULL
-        s.images, s.size = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]
-        s.asymmetric, s.column_first, s.low, s.high = asymmetric, column_first, low, high
+        s.images, s.size, s.asymmetric = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3], asymmetric
+        s.parts = min(s.size // (LARGE // 2), <ptrdiff_t>PARTS)
+        h.sums, h.scale, h.bias = &self.sums[0], &scales[0], &bias[0] if bias is not None else NULL
+        h.column_first, h.low, h.high = column_first, low, high
         self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into strips"
         if self.panels.shape[0] and (p.window.direct or p.window.fw * p.window.length % p.tile.ka == 0):
             if plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
-                s.turn = MAX_MR // p.tile.mr * p.tile.mr
                 p.tile.mr = s.lines.chunk
-                s.as_is = (p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
-                           and s.lines.line % p.tile.ka == 0)
-                self.fn = <kernel_fn>conv_hybrid
+                s.as_is = p.window.direct and p.tile.bytes == 1 and s.lines.line % p.tile.ka == 0
                 self.path = "rows as they lie in memory" if s.as_is else "lines, each laid down once"
 
 
@@ -143,99 +145,125 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Hybrid *s = &self.state
     cdef Product8 *p = &s.product
-    parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
+    pool = worth(pool, s.output.span * s.output.lines * p.depth * p.columns)
+    if self.first:
+        if s.images == 1 and s.size >= LARGE:
+            parallel_for(pool, s.parts, 1, see_parts, s)
+            parallel_for(pool, s.parts, 1, quantize_parts, s)
+        else:
+            parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1,
-                 conv_hybrid_lines if s.turn else conv_hybrid_tasks, s)
+                 transpose_hybrid_tasks if s.in_turn != NULL else
+                 conv_hybrid_lines if s.lines.chunk else conv_hybrid_tasks, s)
     return 0
 
 
 cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """docs/numerics.md section 11."""
+    """docs/numerics.md section 4."""
     cdef Hybrid *s = <Hybrid *>ctx
+    cdef int flip = s.product.flip
     cdef ptrdiff_t i
-    cdef float inverse, scale
-    cdef int32_t zero
+    s.slots.quantize_rows(end - begin, s.size, s.x + begin * s.size, s.size, s.asymmetric, flip, s.q + begin * s.size,
+                          s.row_scales + begin, s.row_zeros + begin)
+    if not s.product.window.direct:
+        for i in range(begin, end):
+            memset(s.padding + i * s.line, s.row_zeros[i] ^ flip, s.line)
+
+
+cdef void see_parts(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef ptrdiff_t i, at
     for i in range(begin, end):
-        zero = quantization(&s.slots, s.x + i * s.size, s.size, s.asymmetric, &scale, &inverse)
-        s.slots.quantize_s8(s.size, s.x + i * s.size, inverse, zero, -128 if s.asymmetric else -127, 127,
-                            s.q + i * s.size)
-        s.row_scales[i] = scale
-        s.row_zeros[i] = zero
-        memset(s.padding + i * s.line, zero, s.line)
+        at = i * s.size // s.parts
+        s.slots.range_f32((i + 1) * s.size // s.parts - at, s.x + at, &s.low[i], &s.high[i])
 
 
-cdef void finish_rows(const Hybrid *s, ptrdiff_t position, int rows, int n, const int32_t *acc, ptrdiff_t channel,
-                      char *y) noexcept nogil:
-    """The sums of `rows` rows, MAX_NR apart, to the channels of the output from `channel` on."""
-    cdef const Product8 *p = &s.product
+cdef void quantize_parts(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Hybrid *s = <Hybrid *>ctx
+    cdef float low = 0, high = 0, scale, inverse
+    cdef ptrdiff_t i, at = begin * s.size // s.parts
+    cdef int32_t zero
+    for i in range(s.parts):
+        low, high = min(low, s.low[i]), max(high, s.high[i])
+    zero = pl_quantization(low, high, s.asymmetric, &scale, &inverse)
+    s.slots.quantize_s8(end * s.size // s.parts - at, s.x + at, inverse, zero, s.asymmetric, s.product.flip, s.q + at)
+    if begin == 0:
+        s.row_scales[0], s.row_zeros[0] = scale, zero
+        memset(s.padding, zero ^ s.product.flip, s.line)
+
+
+cdef void see_rows(const Hybrid *s, const Task *task, int offset, int32_t *terms, float *scales) noexcept nogil:
+    """Scales of a task's rows, and zero points of what was quantized plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
-    for r in range(rows):
+    for r in range(task.rows):
         if s.images > 1:
-            image = (position + r) // (p.window.oh * p.window.ow)
-        s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[image] + p.tile.offset, s.sums + channel,
-                              s.scales + channel, s.row_scales[image], s.column_first,
-                              s.bias + channel if s.bias != NULL else NULL, s.low, s.high,
-                              <float *>(y + r * s.output.sw) + channel)
+            image = (task.position + r) // (s.product.window.oh * s.product.window.ow)
+        terms[r] = s.row_zeros[image] + offset
+        scales[r] = s.row_scales[image]
 
 
 cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
-    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef int32_t terms[MAX_CHUNK]
+    cdef float scales[MAX_CHUNK]
     cdef const uint8_t *rows = NULL
     cdef Task task
     cdef Laid laid
     cdef ptrdiff_t i, j, seen = -1
-    cdef int n, r, turn
     laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
         if i // s.tasks.splits != seen:
             seen = i // s.tasks.splits
             rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
+            see_rows(s, &task, p.tile.offset, terms, scales)
         j = task.begin
         while j < task.end:
-            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
-            r = 0
-            while r < task.rows:
-                turn = min(s.turn, task.rows - r)
-                memset(acc, 0, turn * MAX_NR * sizeof(int32_t))
-                p.slots.gemm_s32(turn, n, &s.lines.shape, rows + r * s.lines.shape.step * p.tile.bytes,
-                                 p.panels + j * p.deep, acc, MAX_NR)
-                finish_rows(s, task.position + r, turn, n, acc, j, task.y + r * s.output.sw)
-                r += turn
+            p.slots.gemm_hybrid(p.slots, task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.lines.shape, rows,
+                                p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,
+                                s.output.sw // sizeof(float))
             j += p.tile.nr
 
 
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
+    cdef const pl_hybrid *h = &s.finish
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
     cdef const uint8_t *src[POINTERS]
     cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef int32_t terms[MAX_MR]
+    cdef float scales[MAX_MR]
     cdef pl_rows shape = pl_gathered(p.deep)
     cdef Task task
-    cdef ptrdiff_t i, j, length = 0, seen = -1
+    cdef ptrdiff_t i, j, at, length = 0, seen = -1, step = s.output.sw // sizeof(float)
     cdef bint whole = p.deep * p.tile.bytes * p.tile.mr <= STRIP and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
-    cdef int n, segments
+    cdef int n, r, segments
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if whole and i // s.tasks.splits != seen:
+        if i // s.tasks.splits != seen:
             seen = i // s.tasks.splits
-            segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
+            see_rows(s, &task, p.tile.offset, terms, scales)
+            if whole:
+                segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
+                p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            at = task.group * p.columns + j
             if whole:
-                memset(acc, 0, task.rows * MAX_NR * sizeof(int32_t))
-                p.slots.gemm_s32(task.rows, n, &shape, strip, p.panels + (task.group * p.wide + j) * p.deep, acc,
-                                 MAX_NR)
+                p.slots.gemm_hybrid(p.slots, task.rows, n, &shape, strip,
+                                    p.panels + (task.group * p.wide + j) * p.deep, terms, scales, h, at,
+                                    <float *>task.y + at, step)
             else:
                 accumulate(p, task.group, task.position, task.rows, j, n, acc, NULL)
-            finish_rows(s, task.position, task.rows, n, acc, task.group * p.columns + j, task.y)
+                for r in range(task.rows):
+                    p.slots.finish_hybrid(n, &acc[r * MAX_NR], terms[r], h.sums + at, h.scale + at, scales[r],
+                                          h.column_first, h.bias + at if h.bias != NULL else NULL, h.low, h.high,
+                                          <float *>task.y + r * step + at)
             j += p.tile.nr
 
 
@@ -250,88 +278,64 @@ def pack_in_turn(w, layout):
     return rows
 
 
-cdef struct Centering:      # of dequantize_i8
-    float scale
-    int32_t zero
-
-
 cdef class TransposeHybrid(ConvHybrid):
     """A phase of a transposed convolution of float32 images with int8 weights.
 
-    As ConvHybrid, but weights come from pack_in_turn and scales are padded with zeros to as many columns: each product
-    is scaled by itself and added in float32, as the reference kernel has it.  Phases share scratch; `first` fills it.
+    As ConvHybrid, but weights come from pack_in_turn, and scales and bias have as many columns, filled with zeros: each
+    product is scaled by itself and added in float32, as the reference kernel has it.
     """
     cdef const float[:, ::1] in_turn
-    cdef bint first
 
-    def __init__(self, x, y, q, row_scales, row_zeros, padding, const float[:, ::1] in_turn, scales, bias, filter,
-                 bint first, float low, float high):
-        ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, (_NO_PANEL, _NO_SUM), scales, bias, filter,
-                            1, True, True, low, high)
-        self.in_turn, self.first = in_turn, first
+    def __init__(self, x, y, q, row_scales, row_zeros, padding, first, const float[:, ::1] in_turn, *rest):
+        ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, first, (_NO_PANEL, _NO_SUM), *rest)
+        self.in_turn = in_turn
         if self.fn == <kernel_fn>conv_hybrid:
-            self.state.product.panels = <const uint8_t *>&in_turn[0, 0] if in_turn.shape[0] else NULL
-            self.state.product.tile.mr, self.state.product.tile.nr = 8, MAX_NR
-            self.state.center = unary_row("dequantize_i8")
-            self.fn = <kernel_fn>transpose_hybrid
+            self.state.in_turn = &in_turn[0, 0] if in_turn.shape[0] else &_no_weight
+            self.state.product.tile.mr, self.state.product.tile.nr, self.state.product.flip = MAX_MR, MAX_NR, 0
 
 
+cdef float _no_weight
 _NO_PANEL = np.zeros(0, np.uint8)
 _NO_SUM = np.zeros(1, np.int32)
-
-
-cdef int transpose_hybrid(TransposeHybrid self, pl_pool *pool) noexcept nogil:
-    cdef Hybrid *s = &self.state
-    cdef Product8 *p = &s.product
-    if self.first:
-        parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
-    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, transpose_hybrid_tasks, s)
-    return 0
 
 
 cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t copied[PIECE]
-    cdef float centered[PIECE]
-    cdef float acc[MAX_NR]
+    cdef const pl_hybrid *h = &s.finish
+    cdef uint8_t copied[PL_DEPTH]
     cdef const uint8_t *src[POINTERS]
-    cdef Centering from_zero
+    cdef const uint8_t *x
+    cdef int32_t zeros[MAX_MR]
+    cdef float scales[MAX_MR]
     cdef Task task
-    cdef ptrdiff_t i, j, k, piece, image = 0, at, length = 0, wide = padded(p.columns, PL_SCALED)
-    cdef float *y
+    cdef ptrdiff_t i, j, k, piece, length = 0, wide = padded(p.columns, PL_SCALED)
     cdef int r, n, segments = 0
-    cdef bint whole = p.depth <= PIECE and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
-    from_zero.scale = 1
+    cdef bint whole = p.depth <= PL_DEPTH and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
+        see_rows(s, &task, 0, zeros, scales)
         if whole:
             segments = gather(&p.window, task.position, task.rows, 0, src, &length)
+        j = task.begin
         for r in range(task.rows):
-            if s.images > 1:
-                image = (task.position + r) // (p.window.oh * p.window.ow)
-            from_zero.zero = s.row_zeros[image]
-            y = <float *>(task.y + r * s.output.sw)
-            at = task.begin
-            while at < task.end:
-                n = <int>min(<ptrdiff_t>MAX_NR, task.end - at)
-                k = 0
-                while True:
-                    piece = min(<ptrdiff_t>PIECE, p.depth - k)
-                    if not whole:
-                        copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
-                        s.center(piece, copied, centered, &from_zero)
-                    elif at == task.begin:
-                        for j in range(segments):
-                            s.center(length, src[r * segments + j], centered + j * length, &from_zero)
-                    s.slots.scaled_sums(n, piece, centered, <const float *>p.panels + k * wide + at, wide,
-                                        s.scales + at, s.row_scales[image], k == 0, acc,
-                                        s.bias + at if s.bias != NULL else NULL, s.low, s.high,
-                                        y + at if k + piece == p.depth else NULL)
-                    k += piece
-                    if k >= p.depth:
-                        break
-                at += n
+            k = 0
+            while True:
+                piece = min(<ptrdiff_t>PL_DEPTH, p.depth - k)
+                x = copied
+                if whole and segments == 1:
+                    x = src[r]
+                elif whole:
+                    for n in range(segments):
+                        memcpy(copied + n * length, src[r * segments + n], length)
+                else:
+                    copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
+                s.slots.scaled_sums(<int>(task.end - j), <int>piece, x, zeros[r], s.in_turn + k * wide + j, wide,
+                                    h.scale + j, scales[r], k == 0, k + piece == p.depth,
+                                    h.bias + j, h.low, h.high, <float *>(task.y + r * s.output.sw) + j)
+                k += piece
+                if k >= p.depth:
+                    break
 
 
 cdef struct Depthwise:
@@ -409,7 +413,7 @@ cdef float center(const pl_slots *rung, const float *x, ptrdiff_t size, bint asy
     cdef int32_t zero = quantization(rung, x, size, asymmetric, &scale, &inverse)
     while k < size:
         n = min(<ptrdiff_t>PIECE, size - k)
-        rung.quantize_s8(n, x + k, inverse, zero, -128 if asymmetric else -127, 127, piece)
+        rung.quantize_s8(n, x + k, inverse, zero, asymmetric, 0, <uint8_t *>piece)
         for j in range(n):
             q[k + j] = <int16_t>(piece[j] - zero)
         k += n
@@ -520,12 +524,8 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
 
 cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Blockwise *s = <Blockwise *>ctx
-    cdef ptrdiff_t r
-    cdef float inverse
-    for r in range(begin, end):
-        s.row_zeros[r] = quantization(&s.slots, s.x + r * s.depth, s.depth, s.asymmetric, s.row_scales + r, &inverse)
-        s.slots.quantize_s8(s.depth, s.x + r * s.depth, inverse, s.row_zeros[r], -128 if s.asymmetric else -127, 127,
-                            s.q + r * s.depth)
+    s.slots.quantize_rows(end - begin, s.depth, s.x + begin * s.depth, s.depth, s.asymmetric, 0,
+                          <uint8_t *>s.q + begin * s.depth, s.row_scales + begin, s.row_zeros + begin)
 
 
 cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

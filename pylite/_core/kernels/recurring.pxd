@@ -4,7 +4,6 @@ from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.kernels.quantizing cimport quantization
 from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_rows, pl_slots, pl_tile
 
 cdef extern from "<math.h>" nogil:
@@ -43,14 +42,8 @@ cdef struct Engine:
 
 cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
     """docs/numerics.md section 11."""
-    cdef ptrdiff_t r
-    cdef float inverse
-    if x.q == NULL or x.x == NULL:
-        return
-    for r in range(rows):
-        x.zeros[r] = quantization(&e.slots, x.x + r * x.step, x.depth, e.asymmetric, x.scales + r, &inverse)
-        e.slots.quantize_s8(x.depth, x.x + r * x.step, inverse, x.zeros[r], -128 if e.asymmetric else -127, 127,
-                            x.q + r * x.depth)
+    if x.q != NULL and x.x != NULL:
+        e.slots.quantize_rows(rows, x.depth, x.x, x.step, e.asymmetric, 0, <uint8_t *>x.q, x.scales, x.zeros)
 
 
 cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j,

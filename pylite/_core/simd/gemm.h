@@ -42,6 +42,14 @@ typedef struct pl_columns {
   int32_t flip;                  /* 0x80: the output is uint8 */
 } pl_columns;
 
+/* How the sums of hybrid operators become float32, column by column: see finish_hybrid. */
+typedef struct pl_hybrid {
+  const int32_t *sums;
+  const float *scale, *bias; /* bias may be NULL */
+  int column_first;
+  float low, high;
+} pl_hybrid;
+
 /* Lines of output pixels of a depthwise convolution, one unless dilation is 1.  Channels are contiguous. */
 typedef struct pl_dw_window {
   const uint8_t *const *row; /* [(lines - 1) * stride + fh]: first pixel of each input line; NULL outside of the image */
@@ -54,7 +62,8 @@ typedef struct pl_dw_window {
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
 #define PL_SLACK 64      /* elements behind a strip */
-#define PL_SCALED 16     /* columns of scaled_sums go by so many */
+#define PL_SCALED 16     /* columns of scaled_sums go by so many, */
+#define PL_DEPTH 1024    /* and no more products are done at once */
 
 /* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once), each
  * of its columns (lines) is one group; else groups are consecutive taps in reading order. */
@@ -108,6 +117,7 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
     }
 }
 
+struct pl_slots;
 /* For simd.h's list. */
 #define PL_SLOTS_GEMM(X) \
   /* w (columns, depth), bytes ^ flip, to the panels of tile t, whose padding is zero already; sums: of each column's \
@@ -164,16 +174,25 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
   /* y[j] = the product of a and line j of w, lines `pitch` elements apart */ \
   X(dots_f32, (ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y)) \
   X(range_f32, (ptrdiff_t n, const float *x, float *low, float *high)) \
-  /* y = clamp(zero + x * inverse, rounded as hybrid operators do) */ \
-  X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y)) \
+  /* y = clamp(zero + x * inverse, rounded as hybrid operators do) ^ flip; symmetric ones leave out -128 */ \
+  X(quantize_s8, (ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y)) \
+  /* the same for rows of n elements that start `step` apart, each with the scale and zero point that it needs */ \
+  X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
+                    uint8_t *y, float *scales, int32_t *zeros)) \
+  /* one strip times one panel as in gemm_q8, and the sums finished as by finish_hybrid: columns from j on of `h`, each \
+   * row with its own term and scale; own: this table */ \
+  X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip, \
+                  const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \
+                  float *y, ptrdiff_t ldy)) \
   /* v = acc - term sums[j]; y = clamp(v (row scale[j]) + bias[j]), or (v scale[j]) row + bias[j] with column_first; \
    * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
                     int column_first, const float *bias, float low, float high, float *y)) \
-  /* acc[j] += ((a[k] w[k][j]) scale[j]) row for one k after the other, from 0 if first; unless y is NULL, it becomes \
-   * clamp(acc + bias).  n columns of wide, of which multiples of PL_SCALED are read; bias may be NULL */ \
-  X(scaled_sums, (int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale, \
-                  float row, int first, float *acc, const float *bias, float low, float high, float *y)) \
+  /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row for one k after the other, x as int8, at most PL_DEPTH of them; \
+   * first: y holds nothing yet; last: it becomes clamp(y + bias).  Of w, scale and bias multiples of PL_SCALED columns \
+   * are read */ \
+  X(scaled_sums, (int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide, const float *scale, \
+                  float row, int first, int last, const float *bias, float low, float high, float *y)) \
   /* lines of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
   /* the same for float; w: [taps][c] */ \

@@ -209,6 +209,36 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
         _mm512_mask_storeu_epi32(y + r * ldy + LANES * v, first_lanes(n - LANES * v), acc[r][v]);
 }
 
+FORCED void tile_hybrid(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
+                        const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
+                        ptrdiff_t ldy) {
+  const __m512 low = _mm512_set1_ps(h->low), high = _mm512_set1_ps(h->high);
+  const int column_first = h->column_first;
+  __m512i acc[12][4];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) acc[r][v] = _mm512_setzero_si512();
+  product(R, V, shape, a, w, acc);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const __mmask16 lanes = first_lanes(n - LANES * v);
+    const __m512i sums = _mm512_maskz_loadu_epi32(lanes, h->sums + j + LANES * v);
+    const __m512 scale = _mm512_maskz_loadu_ps(lanes, h->scale + j + LANES * v);
+    const __m512 bias = h->bias ? _mm512_maskz_loadu_ps(lanes, h->bias + j + LANES * v) : _mm512_setzero_ps();
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++)
+      if (r < rows) {
+        const __m512 row = _mm512_set1_ps(row_scales[r]), one = _mm512_set1_ps(1);
+        __m512 x = _mm512_cvtepi32_ps(
+          _mm512_sub_epi32(acc[r][v], _mm512_mullo_epi32(_mm512_set1_epi32(terms[r]), sums)));
+        x = _mm512_mul_ps(_mm512_mul_ps(x, _mm512_mul_ps(column_first ? one : row, scale)), column_first ? row : one);
+        x = _mm512_min_ps(high, _mm512_max_ps(low, _mm512_add_ps(x, bias)));
+        _mm512_mask_storeu_ps(y + r * ldy + LANES * v, lanes, x);
+      }
+  }
+}
+
 /* The rows in parts of 12, 8 (narrow panels), 6 (wide ones), 4 or 1: what the registers hold, and little in vain. */
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
@@ -223,6 +253,8 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
 
 #define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
+#define HYBRID(R, V) \
+  tile_hybrid(R, V, left, n, shape, part, panel, terms + r, row_scales + r, h, j, y + r * ldy, ldy)
 
 /* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define Q8_ARGUMENTS \
@@ -230,7 +262,11 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define S32_ARGUMENTS \
   int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda
+#define HYBRID_ARGUMENTS \
+  const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip, const void *panel, \
+    const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy
 #define WIDTH(v) \
+  static __attribute__((noinline)) void hybrid_##v(HYBRID_ARGUMENTS) { enum { V = v }; PARTS(HYBRID, V) } \
   static __attribute__((noinline)) void q8_##v(Q8_ARGUMENTS) { enum { V = v }; PARTS(Q8, V) } \
   static __attribute__((noinline)) void s32_##v(S32_ARGUMENTS) { enum { V = v }; PARTS(S32, V) }
 WIDTH(1)
@@ -248,11 +284,17 @@ static void gemm_s32(S32_ARGUMENTS) {
   widths[(n - 1) / LANES](rows, n, shape, strip, panel, acc, lda);
 }
 
+static void gemm_hybrid(HYBRID_ARGUMENTS) {
+  static void (*const widths[])(HYBRID_ARGUMENTS) = {hybrid_1, hybrid_2, hybrid_3, hybrid_4};
+  widths[(n - 1) / LANES](own, rows, n, shape, strip, panel, terms, row_scales, h, j, y, ldy);
+}
+
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s) {
   s->strip_q8 = strip_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->gemm_hybrid = gemm_hybrid;
   s->q8 = (pl_tile){MR, NR, LANES, 4, 4, 1, 128, NULL, 0};
 }

@@ -75,6 +75,22 @@ PL_INLINE int32_t pl_logistic_q12(int32_t q) {
 PL_INLINE int32_t pl_tanh_scaled(int32_t q, float scale) {
   return pl_min32((int32_t)(tanhf((float)q * scale) * 32768.0f), 32767);
 }
+/* Zero point and scale with which hybrid operators quantize numbers from low to high, 0 among them, and what those are
+ * multiplied by for it (section 11). */
+PL_INLINE int32_t pl_quantization(float low, float high, int asymmetric, float *scale, float *inverse) {
+  const float most = -low > high ? -low : high, span = asymmetric ? high - low : most;
+  const int none = (low == 0) & (high == 0);
+  const double step = ((double)high - (double)low) / 255.0, a = low / step, b = high / step;
+  const double from_low = -128 - a, from_high = 127 - b;
+  double zero = 128 + fabs(a) < 127 + fabs(b) ? from_low : from_high;
+  zero = zero > -128 ? zero : -128;
+  zero = zero < 127 ? zero : 127;
+  const int32_t rounded = (int32_t)(zero + copysign(0.49999999999999994, zero));
+  const float s = span / (asymmetric ? 255.0f : 127.0f), i = (asymmetric ? 1.0f : 127.0f) / (asymmetric ? s : most);
+  *scale = none ? 1 : s;
+  *inverse = none ? 0 : i;
+  return none | !asymmetric ? 0 : rounded;
+}
 /* FULLY_CONNECTED's rule: the float64 product of the accumulator and the quotient of scales (section 4). */
 PL_INLINE int32_t pl_scale_f64(int64_t acc, double scale) { return pl_round_away64((double)acc * scale); }
 

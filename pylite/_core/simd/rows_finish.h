@@ -87,17 +87,39 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
     least[0] = x[i] < least[0] ? x[i] : least[0];
     most[0] = x[i] > most[0] ? x[i] : most[0];
   }
-  for (int half = 8; half; half /= 2)
-    for (int j = 0; j < half; j++) {
-      least[j] = least[j + half] < least[j] ? least[j + half] : least[j];
-      most[j] = most[j + half] > most[j] ? most[j + half] : most[j];
-    }
+#define HALVE(half) \
+  for (int j = 0; j < half; j++) { \
+    least[j] = least[j + half] < least[j] ? least[j + half] : least[j]; \
+    most[j] = most[j + half] > most[j] ? most[j + half] : most[j]; \
+  }
+  HALVE(8) HALVE(4) HALVE(2) HALVE(1)
+#undef HALVE
   *low = least[0];
   *high = most[0];
 }
 
-static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int low, int high, int8_t *y) {
-  for (ptrdiff_t i = 0; i < n; i++) y[i] = (int8_t)pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, high);
+static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y) {
+  const int low = asymmetric ? -128 : -127;
+  for (ptrdiff_t i = 0; i < n; i++)
+    y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
+}
+
+/* The divisions of 16 rows are done at once. */
+static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
+                          uint8_t *y, float *scales, int32_t *zeros) {
+  enum { MANY = 16 };
+  float low[MANY] = {0}, high[MANY] = {0}, scale[MANY], inverse[MANY];
+  int32_t zero[MANY];
+  for (; rows > 0; rows -= MANY, x += MANY * step, scales += MANY, zeros += MANY) {
+    const int m = rows < MANY ? (int)rows : MANY;
+    for (int r = 0; r < m; r++) range_f32(n, x + r * step, low + r, high + r);
+    if (m == 1) zero[0] = pl_quantization(low[0], high[0], asymmetric, scale, inverse);
+    else
+      for (int r = 0; r < MANY; r++) zero[r] = pl_quantization(low[r], high[r], asymmetric, scale + r, inverse + r);
+    memcpy(scales, scale, m * sizeof *scale);
+    memcpy(zeros, zero, m * sizeof *zero);
+    for (int r = 0; r < m; r++, y += n) quantize_s8(n, x + r * step, inverse[r], zero[r], asymmetric, flip, y);
+  }
 }
 
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
@@ -118,28 +140,83 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   }
 }
 
-/* n columns, a constant, whose sums stay in registers. */
-static inline __attribute__((always_inline)) void scaled_columns(int n, ptrdiff_t depth, const float *a, const float *w,
-                                                                 ptrdiff_t wide, const float *scale, float row,
-                                                                 int first, float *acc) {
-  float s[2 * PL_SCALED], sum[2 * PL_SCALED];
-  for (int j = 0; j < n; j++) s[j] = scale[j];
-  for (int j = 0; j < n; j++) sum[j] = first ? 0 : acc[j];
-  for (ptrdiff_t k = 0; k < depth; k++, w += wide)
-    for (int j = 0; j < n; j++) sum[j] += a[k] * w[j] * s[j] * row;
-  for (int j = 0; j < n; j++) acc[j] = sum[j];
+/* Sums on the stack, then row by row: for rungs that have nothing better. */
+static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip,
+                        const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
+                        ptrdiff_t j, float *y, ptrdiff_t ldy) {
+  enum { MOST = 16, WIDE = 64 };
+  int32_t acc[MOST * WIDE];
+  const int together = MOST / own->q8.mr * own->q8.mr;
+  for (int r = 0; r < rows; r += together) {
+    const int m = rows - r < together ? rows - r : together;
+    memset(acc, 0, m * WIDE * sizeof *acc);
+    own->gemm_s32(m, n, shape, (const char *)strip + r * shape->step * own->q8.bytes, panel, acc, WIDE);
+    for (int i = r; i < r + m; i++)
+      finish_hybrid(n, acc + (i - r) * WIDE, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
+                    h->bias ? h->bias + j : NULL, h->low, h->high, y + i * ldy);
+  }
 }
 
-static void scaled_sums(int n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t wide, const float *scale,
-                        float row, int first, float *acc, const float *bias, float low, float high, float *y) {
-  int j = 0;
-  for (; j + PL_SCALED < n; j += 2 * PL_SCALED)
-    scaled_columns(2 * PL_SCALED, depth, a, w + j, wide, scale + j, row, first, acc + j);
-  if (j < n) scaled_columns(PL_SCALED, depth, a, w + j, wide, scale + j, row, first, acc + j);
-  if (!y) return;
-  for (j = 0; j < n; j++) {
-    float v = bias ? acc[j] + bias[j] : acc[j];
-    v = v < low ? low : v;
-    y[j] = v > high ? high : v;
+/* The elements of x that differ from zero, and where they are: how many. */
+static inline int unlike(int n, const uint8_t *x, int zero, float *a, int32_t *at) {
+  int count = 0, k = 0;
+#if defined(__AVX512F__)
+  const __m512i z = _mm512_set1_epi32(zero);
+  __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  for (; k + 16 <= n; k += 16, place = _mm512_add_epi32(place, _mm512_set1_epi32(16))) {
+    const __m512i v = _mm512_sub_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(x + k))), z);
+    const __mmask16 some = _mm512_test_epi32_mask(v, v);
+    _mm512_storeu_ps(a + count, _mm512_maskz_compress_ps(some, _mm512_cvtepi32_ps(v)));
+    _mm512_storeu_si512(at + count, _mm512_maskz_compress_epi32(some, place));
+    count += __builtin_popcount(some);
   }
+#endif
+  for (; k < n; k++) {
+    const int v = (int8_t)x[k] - zero;
+    a[count] = (float)v, at[count] = k;
+    count += v != 0;
+  }
+  return count;
+}
+
+typedef struct { /* of scaled_sums */
+  int count, first, last;
+  const float *a;
+  const int32_t *at;
+  float row, low, high;
+  ptrdiff_t wide;
+} scaled_row;
+
+/* N columns, a constant, whose sums stay in registers; the first n of them are in use. */
+static inline __attribute__((always_inline)) void scaled_columns(int N, int n, const scaled_row *c, const float *w,
+                                                                 const float *scale, const float *bias, float *y) {
+  const float row = c->row, low = c->low, high = c->high;
+  float s[2 * PL_SCALED], sum[2 * PL_SCALED] = {0};
+  for (int j = 0; j < N; j++) s[j] = scale[j];
+  if (!c->first) memcpy(sum, y, n * sizeof *y);
+  for (int i = 0; i < c->count; i++) {
+    const float a = c->a[i], *v = w + c->at[i] * c->wide;
+    for (int j = 0; j < N; j++) sum[j] += a * v[j] * s[j] * row;
+  }
+  if (c->last)
+    for (int j = 0; j < N; j++) {
+      const float v = sum[j] + bias[j], x = v < low ? low : v;
+      sum[j] = x > high ? high : x;
+    }
+  if (n == N) memcpy(y, sum, N * sizeof *y);
+  else memcpy(y, sum, n * sizeof *y);
+}
+
+/* Products with 0 would change nothing, and are half of all behind a RELU. */
+static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide,
+                        const float *scale, float row, int first, int last, const float *bias, float low, float high,
+                        float *y) {
+  enum { N = PL_SCALED };
+  float a[PL_DEPTH + 16];
+  int32_t at[PL_DEPTH + 16];
+  const scaled_row c = {unlike(depth, x, zero, a, at), first, last, a, at, row, low, high, wide};
+  int j = 0;
+  for (; n - j > N; j += 2 * N)
+    scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);
+  if (j < n) scaled_columns(N, n - j, &c, w + j, scale + j, bias + j, y + j);
 }
