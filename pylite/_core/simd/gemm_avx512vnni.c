@@ -191,52 +191,52 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     }
 }
 
-FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
-                     int32_t *y, ptrdiff_t ldy) {
-  __m512i acc[12][4];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; v++)
-      acc[r][v] = r < rows ? _mm512_maskz_loadu_epi32(first_lanes(n - LANES * v), y + r * ldy + LANES * v)
-                           : _mm512_setzero_si512();
-  product(R, V, shape, a, w, acc);
-#pragma GCC unroll 12
-  for (int r = 0; r < R; r++)
-    if (r < rows)
-#pragma GCC unroll 4
-      for (int v = 0; v < V; v++)
-        _mm512_mask_storeu_epi32(y + r * ldy + LANES * v, first_lanes(n - LANES * v), acc[r][v]);
+/* Lines of NR sums, added to y, or finished as floats: away from the rest, which is compiled for each size. */
+static __attribute__((noinline)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
+                                                   const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
+                                                   ptrdiff_t ldy) {
+  for (int c = 0; c < n; c += LANES) {
+    const __mmask16 lanes = first_lanes(n - c);
+    const int32_t *from = acc + c;
+    float *to = y + c;
+    if (!h) {
+      for (int r = 0; r < rows; r++, from += NR, to += ldy)
+        _mm512_mask_storeu_epi32(to, lanes, _mm512_add_epi32(_mm512_maskz_loadu_epi32(lanes, to),
+                                                             _mm512_loadu_si512(from)));
+      continue;
+    }
+    const __m512i sums = _mm512_maskz_loadu_epi32(lanes, h->sums + j + c);
+    const __m512 scale = _mm512_maskz_loadu_ps(lanes, h->scale + j + c), one = _mm512_set1_ps(1);
+    const __m512 bias = h->bias ? _mm512_maskz_loadu_ps(lanes, h->bias + j + c) : _mm512_setzero_ps();
+    const __m512 low = _mm512_set1_ps(h->low), high = _mm512_set1_ps(h->high);
+    const __mmask16 column_first = h->column_first ? 0xffff : 0;
+    for (int r = 0; r < rows; r++, from += NR, to += ldy) {
+      const __m512 row = _mm512_set1_ps(row_scales[r]);
+      const __m512 first = _mm512_mask_mul_ps(scale, (__mmask16)~column_first, row, scale);
+      __m512 x = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(from),
+                                                     _mm512_mullo_epi32(_mm512_set1_epi32(terms[r]), sums)));
+      x = _mm512_mul_ps(_mm512_mul_ps(x, first), _mm512_mask_blend_ps(column_first, one, row));
+      x = _mm512_min_ps(high, _mm512_max_ps(low, _mm512_add_ps(x, bias)));
+      _mm512_mask_storeu_ps(to, lanes, x);
+    }
+  }
 }
 
-FORCED void tile_hybrid(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
-                        const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
-                        ptrdiff_t ldy) {
-  const __m512 low = _mm512_set1_ps(h->low), high = _mm512_set1_ps(h->high);
-  const int column_first = h->column_first;
+FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
+                      const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
+                      ptrdiff_t ldy) {
   __m512i acc[12][4];
+  int32_t lines[12 * NR];
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = _mm512_setzero_si512();
   product(R, V, shape, a, w, acc);
-#pragma GCC unroll 4
-  for (int v = 0; v < V; v++) {
-    const __mmask16 lanes = first_lanes(n - LANES * v);
-    const __m512i sums = _mm512_maskz_loadu_epi32(lanes, h->sums + j + LANES * v);
-    const __m512 scale = _mm512_maskz_loadu_ps(lanes, h->scale + j + LANES * v);
-    const __m512 bias = h->bias ? _mm512_maskz_loadu_ps(lanes, h->bias + j + LANES * v) : _mm512_setzero_ps();
 #pragma GCC unroll 12
-    for (int r = 0; r < R; r++)
-      if (r < rows) {
-        const __m512 row = _mm512_set1_ps(row_scales[r]), one = _mm512_set1_ps(1);
-        __m512 x = _mm512_cvtepi32_ps(
-          _mm512_sub_epi32(acc[r][v], _mm512_mullo_epi32(_mm512_set1_epi32(terms[r]), sums)));
-        x = _mm512_mul_ps(_mm512_mul_ps(x, _mm512_mul_ps(column_first ? one : row, scale)), column_first ? row : one);
-        x = _mm512_min_ps(high, _mm512_max_ps(low, _mm512_add_ps(x, bias)));
-        _mm512_mask_storeu_ps(y + r * ldy + LANES * v, lanes, x);
-      }
-  }
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) _mm512_storeu_si512(lines + r * NR + v * LANES, acc[r][v]);
+  finish_lines(R < rows ? R : rows, n, lines, terms, row_scales, h, j, y, ldy);
 }
 
 /* The rows in parts of 12, 8 (narrow panels), 6 (wide ones), 4 or 1: what the registers hold, and little in vain. */
@@ -252,23 +252,20 @@ FORCED void tile_hybrid(int R, int V, int rows, int n, const pl_rows *shape, con
   }
 
 #define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
-#define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
-#define HYBRID(R, V) \
-  tile_hybrid(R, V, left, n, shape, part, panel, terms + r, row_scales + r, h, j, y + r * ldy, ldy)
+#define SUMS(R, V) \
+  tile_sums(R, V, left, n, shape, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
+            ldy)
 
 /* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define Q8_ARGUMENTS \
   int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
-#define S32_ARGUMENTS \
-  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda
-#define HYBRID_ARGUMENTS \
-  const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip, const void *panel, \
-    const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy
+#define SUMS_ARGUMENTS \
+  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *terms, \
+    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy
 #define WIDTH(v) \
-  static __attribute__((noinline)) void hybrid_##v(HYBRID_ARGUMENTS) { enum { V = v }; PARTS(HYBRID, V) } \
   static __attribute__((noinline)) void q8_##v(Q8_ARGUMENTS) { enum { V = v }; PARTS(Q8, V) } \
-  static __attribute__((noinline)) void s32_##v(S32_ARGUMENTS) { enum { V = v }; PARTS(S32, V) }
+  static __attribute__((noinline)) void sums_##v(SUMS_ARGUMENTS) { enum { V = v }; PARTS(SUMS, V) }
 WIDTH(1)
 WIDTH(2)
 WIDTH(3)
@@ -279,14 +276,16 @@ static void gemm_q8(Q8_ARGUMENTS) {
   widths[(n - 1) / LANES](rows, n, shape, strip, panel, row, q, j, y, ldy);
 }
 
-static void gemm_s32(S32_ARGUMENTS) {
-  static void (*const widths[])(S32_ARGUMENTS) = {s32_1, s32_2, s32_3, s32_4};
-  widths[(n - 1) / LANES](rows, n, shape, strip, panel, acc, lda);
+static void (*const sums[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
+
+static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
+                     ptrdiff_t lda) {
+  sums[(n - 1) / LANES](rows, n, shape, strip, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
 }
 
-static void gemm_hybrid(HYBRID_ARGUMENTS) {
-  static void (*const widths[])(HYBRID_ARGUMENTS) = {hybrid_1, hybrid_2, hybrid_3, hybrid_4};
-  widths[(n - 1) / LANES](own, rows, n, shape, strip, panel, terms, row_scales, h, j, y, ldy);
+static void gemm_hybrid(const pl_slots *own, SUMS_ARGUMENTS) {
+  (void)own;
+  sums[(n - 1) / LANES](rows, n, shape, strip, panel, terms, row_scales, h, j, y, ldy);
 }
 
 void pl_fill_gemm_avx512vnni(pl_slots *s);

@@ -98,7 +98,8 @@ static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   *high = most[0];
 }
 
-static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y) {
+static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric,
+                                                  int flip, uint8_t *y) {
   const int low = asymmetric ? -128 : -127;
   for (ptrdiff_t i = 0; i < n; i++)
     y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
