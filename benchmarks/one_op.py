@@ -64,7 +64,7 @@ def cases():
     points = rng.integers(0, 64, (4096, 2)).astype(np.int32)
     yield "SCATTER_ND", "elements", [points, reals(4096), axes(64, 64)], (2,), [((64, 64), "float32")], {}
     yield ("LOCAL_RESPONSE_NORMALIZATION", "16x16x64", [reals(1, 16, 16, 64)], (), [((1, 16, 16, 64), "float32")],
-           {"radius": 5, "bias": 1.0, "alpha": 1e-4, "beta": 0.75})
+           {"radius": 5, "bias": 1.0, "alpha": 1e-4, "beta": 0.5})
     yield from products()
 
 

@@ -30,15 +30,19 @@ def test_topk_v2(m, rng, dtype):
     return [x]
 
 
-def test_local_response_normalization():
+@pytest.mark.parametrize(("shape", "radius", "beta"), [
+    ((2, 3, 4, 11), 3, 0.6), ((1, 40, 40, 3), 5, 0.5), ((5, 1, 1, 1300), 1, 1.0), ((2, 2, 2, 1), 0, -0.75)])
+def test_local_response_normalization(shape, radius, beta):
     """The reference leaves out one channel of its window; the other resolver does not."""
     rng = np.random.default_rng(3)
-    x = rng.standard_normal((2, 3, 4, 11)).astype(np.float32)
+    x = rng.standard_normal(shape).astype(np.float32)
     m = ModelBuilder()
-    one_op(m, "LOCAL_RESPONSE_NORMALIZATION", "float32", [x], radius=3, bias=1.5, alpha=0.3, beta=0.6)
-    squares = np.pad(np.square(x.astype(np.float64)), [(0, 0)] * 3 + [(3, 3)])
-    total = sum(squares[..., i:i + 11] for i in range(7))
-    np.testing.assert_allclose(run_pylite(m.build(), [x])[0], x * (1.5 + 0.3 * total) ** -0.6, rtol=1e-5)
+    one_op(m, "LOCAL_RESPONSE_NORMALIZATION", "float32", [x], radius=radius, bias=1.5, alpha=0.3, beta=beta)
+    squares = np.pad(np.square(x.astype(np.float64)), [(0, 0)] * 3 + [(radius, radius)])
+    total = sum(squares[..., i:i + shape[3]] for i in range(2 * radius + 1))
+    for threads in (1, 2):
+        got = run_pylite(m.build(), [x], threads)[0]
+        np.testing.assert_allclose(got, x * (1.5 + 0.3 * total) ** -beta, rtol=1e-5)
 
 
 # ---- random numbers: equal to the peer's as long as there is a seed --------------------------------------------

@@ -3,11 +3,12 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport strcmp
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
 
 cdef extern from "scanning.h" nogil:
     ctypedef struct pl_task:
+        const pl_slots *slots
         void *p[6]
         int64_t n[8]
         double f[4]
@@ -37,6 +38,7 @@ cdef class Task(Kernel):
         cdef const uint8_t[::1] view
         cdef bytes wanted = name.encode()
         cdef Py_ssize_t i = 0
+        self.task.slots = slots
         self.arrays, self.rows, self.grain = arrays, rows, grain or rows + 1
         for i, view in enumerate(arrays):
             self.task.p[i] = <void *>&view[0] if view.shape[0] else <void *>&nothing

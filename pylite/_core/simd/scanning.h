@@ -3,9 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "simd.h"
 
 /* p: arrays; n: whole numbers; f: real ones; each task says which.  status: an error, see scanning.pyx. */
 typedef struct {
+  const pl_slots *slots;
   void *p[6];
   int64_t n[8];
   double f[4];
@@ -190,18 +192,41 @@ TASK(top_k) {
     }
   }
 }
-/* y = x (bias + alpha s)^-beta, s the sum of squares of the channels from c - radius to c + radius;
- * p: x, y; n: channels, radius; f: bias, alpha, beta */
+/* the sum of squares of the channels from c - radius to c + radius */
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
+#endif
+static void pl_near_squares(ptrdiff_t n, ptrdiff_t radius, const float *restrict x, float *restrict y) {
+  memset(y, 0, (size_t)n * sizeof *y);
+  for (ptrdiff_t i = -radius; i <= radius; i++)
+    for (ptrdiff_t c = i < 0 ? -i : 0; c < (i < 0 ? n : n - i); c++) y[c] += x[c + i] * x[c + i];
+}
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("O2", "tree-vectorize")))
+#endif
+/* y = a y + b, or x y */
+static void pl_each(size_t n, const float *restrict x, float a, float b, float *restrict y) {
+  if (x)
+    for (size_t i = 0; i < n; i++) y[i] *= x[i];
+  else
+    for (size_t i = 0; i < n; i++) y[i] = a * y[i] + b;
+}
+/* y = x (bias + alpha s)^-beta, by way of its logarithm; p: x, y; n: channels, radius; f: bias, alpha, beta */
 TASK(local_response) {
-  const ptrdiff_t n = t->n[0], radius = t->n[1];
-  for (ptrdiff_t row = begin; row < end; row++) {
-    const float *x = P(float, 0) + row * n;
-    for (ptrdiff_t c = 0; c < n; c++) {
-      ptrdiff_t last = c + radius + 1 < n ? c + radius + 1 : n;
-      float sum = 0;
-      for (ptrdiff_t i = c > radius ? c - radius : 0; i < last; i++) sum += x[i] * x[i];
-      P(float, 1)[row * n + c] = x[c] * powf((float)t->f[0] + (float)t->f[1] * sum, -(float)t->f[2]);
-    }
+  const ptrdiff_t n = t->n[0], radius = t->n[1] < n ? t->n[1] : n - 1;
+  const float beta = -(float)t->f[2];
+  const ptrdiff_t together = 1 + 1024 / n; /* rows */
+  for (ptrdiff_t rows; begin < end; begin += rows) {
+    rows = end - begin < together ? end - begin : together;
+    const float *x = P(float, 0) + begin * n;
+    float *y = P(float, 1) + begin * n;
+    const size_t all = (size_t)(rows * n);
+    for (size_t i = 0; i < all; i += (size_t)n) pl_near_squares(n, radius, x + i, y + i);
+    pl_each(all, NULL, (float)t->f[1], (float)t->f[0], y);
+    t->slots->log_f32(all, y, y, x);
+    pl_each(all, NULL, beta, 0, y);
+    t->slots->exp_f32(all, y, y, x);
+    pl_each(all, x, 1, 0, y);
   }
 }
 /* y[o, p, m, q] = x with the first lengths[b] elements along one of p and q turned round, b: the index along the other;
