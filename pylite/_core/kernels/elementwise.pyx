@@ -105,6 +105,7 @@ cdef struct BinaryJob:
     const void *p
     ptrdiff_t rows, n, a_size, b_size, y_size
     int outer, a_step, b_step
+    bint a_dense, b_dense           # as y
     ptrdiff_t shape[MAX_OUTER]
     ptrdiff_t a_strides[MAX_OUTER]
     ptrdiff_t b_strides[MAX_OUTER]
@@ -143,6 +144,7 @@ cdef class Binary(Kernel):
         for i in range(job.outer):
             job.a_strides[i] = job.a_size * <ptrdiff_t>a_strides[i]
             job.b_strides[i] = job.b_size * <ptrdiff_t>b_strides[i]
+        job.a_dense, job.b_dense = is_dense(shape, a_strides), is_dense(shape, b_strides)
         self.fn = <kernel_fn>run_binary
         self.path = "all in one row" if job.rows == 1 else (
             "short rows laid side by side" if job.n * job.y_size < SHORT else "row by row")
@@ -155,6 +157,15 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
         if stride:
             elements *= n
     return array.shape[0] // max(elements, 1)
+
+
+cdef bint is_dense(tuple shape, tuple strides) except -1:
+    cdef ptrdiff_t n, stride, run = 1
+    for n, stride in zip(reversed(shape), reversed(strides)):
+        if n != 1 and stride != run:
+            return False
+        run *= n
+    return True
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
@@ -210,16 +221,24 @@ cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
         next_row(job, &at)
 
 
-cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t column, ptrdiff_t n) noexcept nogil:
-    """n elements of `size` bytes of a row, from `column` on."""
-    cdef ptrdiff_t i
-    if step:
-        memcpy(to, x + column * size, n * size)
-    elif size == 1:
-        memset(to, x[0], n)
+cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
+              ptrdiff_t stride) noexcept nogil:
+    """`rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side."""
+    cdef ptrdiff_t i, done = n * size, whole = rows * done
+    if step and stride == done:
+        memcpy(to, x, whole)
+    elif rows > 1 and stride:
+        for i in range(rows):
+            lay(to + i * done, x + i * stride, step, size, n, 1, 0)
+    elif step == 0 and size == 1:
+        memset(to, x[0], whole)
     else:
-        for i in range(n):
-            memcpy(to + i * size, x, size)
+        if step == 0:
+            done = size
+        memcpy(to, x, done)
+        while done < whole:             # twice as much each time
+            memcpy(to + done, to, min(done, whole - done))
+            done *= 2
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -227,20 +246,32 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef BinaryJob *job = <BinaryJob *>ctx
     cdef uint8_t left[BLOCK]
     cdef uint8_t right[BLOCK]
-    cdef ptrdiff_t most = BLOCK // max(job.a_size, job.b_size), filled, count
+    cdef ptrdiff_t most = BLOCK // max(job.a_size, job.b_size), filled, count, rows
+    cdef int last = job.outer - 1
     cdef Place at
     find_place(job, begin, &at)
     while begin < end:
         filled = 0
         while filled < most and begin + filled < end:
+            count, rows = min(most - filled, end - begin - filled), 1
+            if at.column == 0 and count > job.n:
+                rows = min(count // job.n, job.shape[last] - at.index[last])
+            count = min(job.n - at.column, count)
+            if not job.a_dense:
+                lay(left + filled * job.a_size, at.a + at.column * job.a_step * job.a_size, job.a_step, job.a_size,
+                    count, rows, job.a_strides[last])
+            if not job.b_dense:
+                lay(right + filled * job.b_size, at.b + at.column * job.b_step * job.b_size, job.b_step, job.b_size,
+                    count, rows, job.b_strides[last])
+            filled += rows * count
+            at.column += count
+            at.index[last] += rows - 1
+            at.a += (rows - 1) * job.a_strides[last]
+            at.b += (rows - 1) * job.b_strides[last]
             if at.column == job.n:
                 next_row(job, &at)
-            count = min(job.n - at.column, min(most - filled, end - begin - filled))
-            lay(left + filled * job.a_size, at.a, job.a_step, job.a_size, at.column, count)
-            lay(right + filled * job.b_size, at.b, job.b_step, job.b_size, at.column, count)
-            filled += count
-            at.column += count
-        job.row(filled, left, 1, right, 1, job.y + begin * job.y_size, job.p)
+        job.row(filled, job.a + begin * job.a_size if job.a_dense else left, 1,
+                job.b + begin * job.b_size if job.b_dense else right, 1, job.y + begin * job.y_size, job.p)
         begin += filled
 
 
