@@ -54,7 +54,7 @@ cdef extern from "simd.h" nogil:
         int fh, fw, stride, dilation, pad
         ptrdiff_t width, pixels, c
         int lines
-        ptrdiff_t y_line
+        ptrdiff_t y_line, next
     ctypedef struct pl_rows:
         int lines
         ptrdiff_t depth, step, pitch

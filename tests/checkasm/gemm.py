@@ -426,10 +426,12 @@ def depthwise_q8(draw):
 @check("depthwise_f32", rounds=80)
 def depthwise_f32(draw):
     g, lines, _ = window(draw, draw.whole)
-    c = g["c"]
-    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=np.zeros(c, F), **g)
+    c, more, down = g["c"], 0 if draw.bench else draw.integer(0, 6), draw.integer(0, 40)
+    if more:        # equally far apart in memory; here all are the same one
+        lines = [None if line is None else draw.whole(g["width"] * c + more * down) for line in lines]
+    line = Struct(DepthwiseWindow, row=Pointers(lines), next=4 * down, zero=np.zeros(c, F), **{**g, "lines": 1 + more})
     bias = draw.choice(In(draw.whole(c)), None)
-    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(g["pixels"] * c, F),
+    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out((1 + more) * g["pixels"] * c, F),
                work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
 
 

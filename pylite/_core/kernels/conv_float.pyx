@@ -41,6 +41,7 @@ from pylite._core.memory import kept
 
 cdef enum:
     DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
+    RUN = 256 * 1024        # bytes of an image that depthwise convolutions see at a time
     ROOM = 24 * 1024        # floats of the operands and results of Winograd's products, and of a tile's pixels
 
 
@@ -385,6 +386,7 @@ cdef struct Depthwise:
     char *y
     ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
     int stride, dilation, pad
+    ptrdiff_t run           # output lines at a time
     float low, high
 
 
@@ -416,6 +418,8 @@ cdef class DepthwiseF32(Kernel):
         if s.window.fh * s.window.fw > PL_MAX_TAPS:
             raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
         s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
+        # As many as see lines that stay in the second-level cache, while channels are done with vector by vector.
+        s.run = max(<ptrdiff_t>1, RUN // (s.line * s.stride))
         self.fn = <kernel_fn>depthwise_f32
 
 
@@ -428,14 +432,20 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef Depthwise *s = <Depthwise *>ctx
     cdef pl_dw_window g = s.window
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef ptrdiff_t line, iy
+    cdef ptrdiff_t line = begin, first, iy
     cdef int y
-    g.row = row
-    for line in range(begin, end):
+    g.row, g.next = row, s.stride * s.line
+    while line < end:
+        first = line % s.oh * s.stride - s.pad
+        g.lines = 1
+        if first >= 0:      # others that see no lines beside the image, either
+            iy = (s.h - first - <ptrdiff_t>(g.fh - 1) * s.dilation - 1) // s.stride + 1
+            g.lines = <int>max(<ptrdiff_t>1, min(min(end - line, iy), s.run))
         for y in range(g.fh):
-            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+            iy = first + <ptrdiff_t>y * s.dilation
             row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
         s.slots.depthwise_f32(&g, s.w, s.bias, s.low, s.high, <float *>(s.y + line * s.y_line))
+        line += g.lines
 
 
 include "conv_float_3d.pxi"

@@ -46,9 +46,6 @@ from pylite._core.simd cimport (
 from pylite._core.memory import kept
 
 
-WINOGRAD = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])     # G: a filter's axis to a tile's
-
-
 def arranged(w, layout):
     """Filters (columns, fh, fw, c) of a plain convolution.
 
@@ -61,7 +58,9 @@ def arranged(w, layout):
     if layout is None:
         return w
     if layout == "winograd":
-        return np.tensordot(WINOGRAD, np.tensordot(WINOGRAD, w, (1, 1)), (1, 2)).reshape(16 * w.shape[0], w.shape[3])
+        g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / 2      # a filter's axis to a tile's
+        w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
+        return w.swapaxes(0, 1).reshape(-1, w.shape[2])
     if layout == "depthwise":
         return w.transpose(3, 1, 2, 0)
     if layout in ("rows", "columns"):

@@ -1,13 +1,13 @@
 /* The float depthwise convolution, written once over a rung's vectors: see gemm_f32.h for what must be defined. */
 
-/* What output pixels see: tap i of the first of them at[i], each further one `step` behind it, and where its weights
- * are.  Taps outside of the image are left out. */
+/* What output pixels see: tap i of the first of them at[i], and where its weights are.  Taps outside of the image are
+ * left out. */
 typedef struct {
   int taps;
   const float *at[PL_MAX_TAPS], *w[PL_MAX_TAPS];
 } sight;
 
-static void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s) {
+static __attribute__((noinline, cold)) void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s) {
   s->taps = 0;
   for (int y = 0; y < g->fh; y++)
     for (int x = 0; x < g->fw; x++) {
@@ -18,93 +18,140 @@ static void see(const pl_dw_window *g, ptrdiff_t pixel, const float *w, sight *s
     }
 }
 
-/* Channels j .. j + LANES, or `part` if that is less, of n output pixels; `kept` taps, any number where that is 0. */
+/* Output pixels: from the first on n side by side, whose inputs are `step` apart and they `to`, in `lines` lines, `next`
+ * and `down` apart. */
+typedef struct {
+  ptrdiff_t first, n, step, to, lines, next, down;
+} field;
+
+/* Channels j .. j + LANES, or `part` if that is less, of output pixels; `kept` taps, any number where that is 0. */
 static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
-                                                             ptrdiff_t n, ptrdiff_t step, VECTOR bias,
-                                                             VECTOR low, VECTOR high, float *y, ptrdiff_t c) {
+                                                             const field *f, const float *bias, float least, float most,
+                                                             float *y) {
+  const VECTOR start = bias ? load_upto(bias + j, part) : SPLAT(0.0f), low = SPLAT(least), high = SPLAT(most);
+  const ptrdiff_t n = f->n, step = f->step, c = f->to;
   const int taps = kept ? kept : s->taps;
-  const float *at[16];
   VECTOR w[16];
 #pragma GCC unroll 16
-  for (int t = 0; t < kept; t++) at[t] = s->at[t] + j, w[t] = load_upto(s->w[t] + j, part);
-  ptrdiff_t i = 0;
-  for (; !kept && i + 4 <= n; i += 4, y += 4 * c) { /* weights are loaded once for four pixels */
-    VECTOR acc[4] = {bias, bias, bias, bias};
-    for (int t = 0; t < taps; t++) {
-      const VECTOR v = load_upto(s->w[t] + j, part);
-      const float *x = s->at[t] + j + i * step;
+  for (int t = 0; t < kept; t++) w[t] = load_upto(s->w[t] + j, part);
+  for (ptrdiff_t line = 0; line < f->lines; line++) {
+    const ptrdiff_t from = j + f->first * step + line * f->next;
+    float *to = y + j + f->first * c + line * f->down;
+    const float *at[16];
+#pragma GCC unroll 16
+    for (int t = 0; t < kept; t++) at[t] = s->at[t] + from;
+    ptrdiff_t i = 0;
+    for (; !kept && i + 4 <= n; i += 4, to += 4 * c) { /* weights are loaded once for four pixels */
+      VECTOR acc[4] = {start, start, start, start};
+      for (int t = 0; t < taps; t++) {
+        const VECTOR v = load_upto(s->w[t] + j, part);
+        const float *x = s->at[t] + from + i * step;
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
+        for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
     }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
-  }
 #ifdef FOUR_SUMS
-  for (; kept && i + 4 <= n; i += 4, y += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
-    VECTOR acc[4] = {bias, bias, bias, bias}, x[4];
+    for (; kept && i + 4 <= n; i += 4, to += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
+      VECTOR acc[4] = {start, start, start, start}, x[4];
 #pragma GCC unroll 16
-    for (int t = 0; t < kept; t++) {
+      for (int t = 0; t < kept; t++) {
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
+        for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
+        for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
+    }
+#endif
+    for (; i < n; i++, to += c) {
+      VECTOR acc = start;
+#pragma GCC unroll 16
+      for (int t = 0; t < taps; t++)
+        acc = MULTIPLY_ADD(acc, load_upto((kept ? at[t] : s->at[t] + from) + i * step, part),
+                           kept ? w[t] : load_upto(s->w[t] + j, part));
+      store_upto(to, MIN(high, MAX(low, acc)), part);
+    }
+  }
+}
+
+#define PIXELS(name, kept, part) \
+  static __attribute__((noinline)) void name(const sight *s, ptrdiff_t j, const field *f, const float *bias, \
+                                             float least, float most, float *y, ptrdiff_t c) { \
+    (void)c; \
+    pixels_f32(kept, part, s, j, f, bias, least, most, y); \
+  }
+PIXELS(pixels_9, 9, LANES)
+PIXELS(pixels_6, 6, LANES)
+PIXELS(pixels_any, 0, LANES)
+PIXELS(pixels_few, 0, c)
+
+/* Pixels by themselves with any number of taps: four vectors of channels, whose sums do not wait for one another. */
+static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const float *bias, float low, float high, float *y) {
+  for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
+    VECTOR acc[4];
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) acc[k] = bias ? LOAD(bias + j + k * LANES) : SPLAT(0.0f);
+    for (int t = 0; t < s->taps; t++) {
+      const float *x = s->at[t] + j + i * f->step, *w = s->w[t] + j;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], LOAD(x + k * LANES), LOAD(w + k * LANES));
     }
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
-  }
-#endif
-  for (; i < n; i++, y += c) {
-    VECTOR acc = bias;
-#pragma GCC unroll 16
-    for (int t = 0; t < taps; t++)
-      acc = MULTIPLY_ADD(acc, load_upto((kept ? at[t] : s->at[t] + j) + i * step, part),
-                         kept ? w[t] : load_upto(s->w[t] + j, part));
-    store_upto(y, MIN(high, MAX(low, acc)), part);
+    for (int k = 0; k < 4; k++) STORE(y + j + i * f->to + k * LANES, MIN(SPLAT(high), MAX(SPLAT(low), acc[k])));
   }
 }
 
-/* Fewer channels than lanes, stride 1: as many neighbours as fit are done with at once; returns how many pixels. */
-static ptrdiff_t neighbours_f32(const sight *s, ptrdiff_t n, const float *bias, float low, float high, float *y,
-                                ptrdiff_t c) {
-  float lines[16][LANES], start[LANES] = {0};
-  const ptrdiff_t together = LANES / c;
-  sight wide;
-  wide.taps = s->taps;
-  if (LANES % c || s->taps > 16 || n < together) return 0;
-  for (int t = 0; t < s->taps; t++) {
-    wide.at[t] = s->at[t], wide.w[t] = lines[t];
-    for (ptrdiff_t j = 0; j < LANES; j++) lines[t][j] = s->w[t][j % c];
+/* Fewer channels than lanes, stride 1: the weights of as many neighbours as fit, which are done with at once. */
+static __attribute__((noinline, cold)) void widen(const sight *s, const float *bias, ptrdiff_t c, float lines[17][LANES], sight *wide) {
+  wide->taps = s->taps;
+  for (int t = 0; t <= s->taps; t++) {
+    const float *from = t < s->taps ? s->w[t] : bias;
+    if (t < s->taps) wide->at[t] = s->at[t], wide->w[t] = lines[t];
+    for (ptrdiff_t k = 0; k < LANES; k += c)
+      for (ptrdiff_t j = 0; j < c; j++) lines[t][k + j] = from ? from[j] : 0;
   }
-  for (ptrdiff_t j = 0; bias && j < LANES; j++) start[j] = bias[j % c];
-  if (s->taps == 9)
-    pixels_f32(9, LANES, &wide, 0, n / together, LANES, LOAD(start), SPLAT(low), SPLAT(high), y, LANES);
-  else
-    pixels_f32(0, LANES, &wide, 0, n / together, LANES, LOAD(start), SPLAT(low), SPLAT(high), y, LANES);
-  return n / together * together;
 }
 
-static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
-  const ptrdiff_t c = g->c, step = g->stride * c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
+enum { CHUNK = 16 * LANES }; /* channels for which all pixels are done with before the next ones */
+
+static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+  const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
   /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  sight s;
-  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-    see(g, at, w, &s);
-    if (c < LANES && g->stride == 1 && n > 1) {
-      const ptrdiff_t done = neighbours_f32(&s, n, bias, low, high, y + at * c, c);
-      if (done) {
-        n = done;
+  const ptrdiff_t next = g->next / (ptrdiff_t)sizeof(float), down = g->pixels * c, together = LANES / c;
+  float lines[17][LANES];
+  sight s, wide;
+  for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
+    const ptrdiff_t upto = chunk + CHUNK < c ? chunk + CHUNK : c;
+    for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
+      n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
+      see(g, at, w, &s);
+      if (c < LANES && LANES % c == 0 && g->stride == 1 && n >= together && s.taps <= 16) {
+        const field f = {0, n / together, LANES, LANES, g->lines, next, down};
+        widen(&s, bias, c, lines, &wide);
+        (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + at * c, c);
+        n = f.n * together;
         continue;
       }
-    }
-    for (ptrdiff_t b = 0; b * LANES < c; b++) {
-      const ptrdiff_t j = pl_block_start(b, LANES, c);
-      float *to = y + at * c + j;
-      const VECTOR start = bias ? load_upto(bias + j, c) : SPLAT(0.0f);
-      if (c < LANES) pixels_f32(0, c, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
-      else if (s.taps == 9) pixels_f32(9, LANES, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
-      else pixels_f32(0, LANES, &s, j, n, step, start, SPLAT(low), SPLAT(high), to, c);
+      const int any = c < LANES || (s.taps != 9 && s.taps != 6);
+      if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest by columns, four lines at a time */
+      field f = {0, n, g->stride * c, c, g->lines, next, down};
+      if (n == 1) f = (field){0, g->lines, next, down, 1, 0, 0};
+      if (any && c >= 4 * LANES && f.n % 4) { /* and then the lines that are left */
+        const field rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
+        for (ptrdiff_t j = chunk; j < upto; j += 4 * LANES)
+          four_vectors(&s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y + at * c);
+        f.n = rest.first;
+      }
+      for (ptrdiff_t j = chunk; j < upto && f.n; j += LANES)
+        (c < LANES     ? pixels_few
+         : s.taps == 9 ? pixels_9
+         : s.taps == 6 ? pixels_6
+                       : pixels_any)(&s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y + at * c, c);
     }
   }
 }
+#undef PIXELS

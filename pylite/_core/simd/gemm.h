@@ -50,14 +50,16 @@ typedef struct pl_hybrid {
   float low, high;
 } pl_hybrid;
 
-/* Lines of output pixels of a depthwise convolution, one unless dilation is 1.  Channels are contiguous. */
+/* Lines of output pixels of a depthwise convolution.  Channels are contiguous. */
 typedef struct pl_dw_window {
-  const uint8_t *const *row; /* [(lines - 1) * stride + fh]: first pixel of each input line; NULL outside of the image */
+  const uint8_t *const *row; /* [fh]: first pixel of each input line; NULL outside of the image */
   const uint8_t *zero;       /* the pixel that stands for those outside */
   int fh, fw, stride, dilation, pad;
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
-  int lines;                  /* used by depthwise_q8 alone, at most its tile's mr, as is */
-  ptrdiff_t y_line;           /* from one output line to the next */
+  int lines;                  /* how many; of depthwise_q8 at most its tile's mr, and one unless dilation is 1: `row` has
+                               * those of all, (lines - 1) * stride + fh; of depthwise_s64 one */
+  ptrdiff_t y_line;           /* depthwise_q8: from one output line to the next */
+  ptrdiff_t next;             /* depthwise_f32: from what one output line sees to what the next one does, in bytes */
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
@@ -195,7 +197,7 @@ struct pl_slots;
                   float row, int first, int last, const float *bias, float low, float high, float *y)) \
   /* lines of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \
   X(depthwise_q8, (const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *columns, uint8_t *y)) \
-  /* the same for float; w: [taps][c] */ \
+  /* the same for float, and g->lines lines; w: [taps][c] */ \
   X(depthwise_f32, (const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y)) \
   /* exact sums of int16 for channels c..c+n of output pixel `at` */ \
   X(depthwise_s64, (const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc))

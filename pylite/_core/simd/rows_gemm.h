@@ -261,8 +261,10 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw;
   enum { N = 16 };
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    pl_taps(g, at, sizeof(float), p);
+  for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += g->c) {
+    pl_taps(g, i % g->pixels, sizeof(float), p);
+    for (int t = 0; t < taps; t++)
+      if (p[t] != g->zero) p[t] += i / g->pixels * g->next;
     ptrdiff_t c = 0;
     for (; c + N <= g->c; c += N) {
       float acc[N] = {0};
