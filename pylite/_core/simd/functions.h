@@ -82,23 +82,18 @@ PL_INLINE float pl_logistic(float x) {
   e = below < -104.0f ? 0.0f : e * pl_float_of((uint32_t)(n + 127) << 23);
   return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
-/* erfc(z) = t exp(P(t) - z^2) with t = 1 / (1 + z / 2), z >= 0; P fitted on [0, 10] */
-PL_INLINE float pl_erfc(float x) {
-  float z = pl_float_of(pl_bits_of(x) & 0x7FFFFFFFu);
-  z = z > 10.2f ? 10.2f : z; /* where exp gives 0 */
-  float t = 1.0f / (1.0f + 0.5f * z);
-  float p = 0.144930214f;
-  p = PL_FMA(p, t, -0.6808272f);
-  p = PL_FMA(p, t, 1.15673375f);
-  p = PL_FMA(p, t, -0.696251929f);
-  p = PL_FMA(p, t, -0.0802804306f);
-  p = PL_FMA(p, t, 0.00126758602f);
-  p = PL_FMA(p, t, 0.0346027985f);
-  p = PL_FMA(p, t, 0.3866404f);
-  p = PL_FMA(p, t, 0.998632789f);
-  p = PL_FMA(p, t, -1.26544797f);
-  float r = t * pl_exp(PL_FMA(-z, z, p));
-  return x < 0.0f ? 2.0f - r : r;
+/* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|; Phi(b) exp(b^2 / 2) is a quotient, fitted on [-14.6, 0], beyond which
+ * exp gives 0.  -infinity times that is NaN, as in the reference. */
+PL_INLINE float pl_gelu(float x) {
+  float below = pl_float_of(pl_bits_of(x) | 0x80000000u), b = below < -14.6f ? -14.6f : below;
+  float p = -0.0171928573f, q = 0.0431007743f;
+  p = PL_FMA(p, b, 0.120143488f);
+  q = PL_FMA(q, b, -0.300961733f);
+  p = PL_FMA(p, b, -0.363035142f);
+  q = PL_FMA(q, b, 0.956367552f);
+  p = PL_FMA(p, b, 0.499999791f);
+  q = PL_FMA(PL_FMA(q, b, -1.52393508f), b, 1.0f);
+  return (x > 0.0f ? x : 0.0f) + (x < b ? x : b) * pl_exp(b * b * -0.5f) * (p / q);
 }
 
 /* log(x): x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) */

@@ -97,7 +97,6 @@ PL_INLINE vf v_exp_low(vf x) {
 }
 #endif
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
-#define V_MAGNITUDE(x) V(andnot_ps)(V_ALL(-0.0f), x)
 /* as pl_tanh */
 PL_INLINE vf v_tanh(vf x) {
   x = V_MAX(V_MIN(x, 8.44f), -8.44f);
@@ -115,22 +114,16 @@ PL_INLINE vf v_logistic(vf x) {
   vf e = v_exp_low(V(or_ps)(x, V_ALL(-0.0f))), one = V_ALL(1.0f);
   return V_QUOTIENT(x, -9.0f, e, V_BELOW(x, 0.0f, e, one), V(add_ps)(one, e));
 }
-/* x / 2 erfc(-x / sqrt(2)), with the polynomial of pl_erfc */
+/* as pl_gelu */
 PL_INLINE vf v_gelu(vf x) {
-  vf z = V(mul_ps)(x, V_ALL(-0.70710678f)), a = V_MIN(V_MAGNITUDE(z), 10.2f);
-  vf t = V(div_ps)(V_ALL(1.0f), V_FMA1(a, V_ALL(0.5f), 1.0f));
-  vf p = V_FMA1(V_ALL(0.144930214f), t, -0.6808272f);
-  p = V_FMA1(p, t, 1.15673375f);
-  p = V_FMA1(p, t, -0.696251929f);
-  p = V_FMA1(p, t, -0.0802804306f);
-  p = V_FMA1(p, t, 0.00126758602f);
-  p = V_FMA1(p, t, 0.0346027985f);
-  p = V_FMA1(p, t, 0.3866404f);
-  p = V_FMA1(p, t, 0.998632789f);
-  p = V_FMA1(p, t, -1.26544797f);
-  vf r = V(mul_ps)(t, v_exp_low(V(fnmadd_ps)(a, a, p)));
-  r = V_BELOW(z, 0.0f, V(sub_ps)(V_ALL(2.0f), r), r);
-  return V(mul_ps)(V(mul_ps)(x, V_ALL(0.5f)), r);
+  vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), -14.6f);
+  vf e = V(mul_ps)(V(min_ps)(b, x), v_exp_low(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0.5f))));
+  vf p = V_FMA1(V_ALL(-0.0171928573f), b, 0.120143488f), q = V_FMA1(V_ALL(0.0431007743f), b, -0.300961733f);
+  p = V_FMA1(p, b, -0.363035142f);
+  q = V_FMA1(q, b, 0.956367552f);
+  p = V_FMA1(p, b, 0.499999791f);
+  q = V_FMA1(V_FMA1(q, b, -1.52393508f), b, 1.0f);
+  return V_FMA(e, V(div_ps)(p, q), V_MAX(x, 0.0f));
 }
 /* x / 2 (1 + tanh(u)) as x logistic(2 u) */
 PL_INLINE vf v_gelu_tanh(vf x) {

@@ -34,7 +34,7 @@ UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
 UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
-UNARY_FLOAT(gelu_f32, 0.5f * x * pl_erfc(x * -0.70710678f))
+UNARY_FLOAT(gelu_f32, pl_gelu(x))
 /* x / 2 (1 + tanh(u)) is x logistic(2 u), which keeps its relative error where the result is small */
 UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
