@@ -1,6 +1,5 @@
 """From a file to its graph: what the tables say, checked for sense and put into frozen records."""
 import math
-import mmap
 import os
 import stat
 from functools import cache
@@ -8,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from pylite import graph
+from pylite._core.memory import Pages
 from pylite.errors import ModelError
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.records import replace
@@ -40,7 +40,7 @@ def load(source):
 
 
 def _contents(source):
-    if isinstance(source, (bytes, mmap.mmap)):
+    if isinstance(source, bytes) or type(source).__module__ == "mmap":
         return source
     if isinstance(source, (bytearray, memoryview, np.ndarray)):
         return bytes(source)
@@ -50,8 +50,8 @@ def _contents(source):
             raise ModelError(f"Could not open '{path}'. It is not a regular file")
         with open(path, "rb") as file:
             try:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            except (OSError, ValueError):     # an empty file, or a file system without mapping
+                return Pages(os.fstat(file.fileno()).st_size, file.fileno())
+            except OSError:     # an empty file, or a file system without mapping
                 return file.read()
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
