@@ -133,12 +133,22 @@ class Signature(Frozen):
 
 
 class Model(Frozen):
-    """A whole file.  metadata: name -> bytes; associated_files: the names in a zip archive appended to the model."""
+    """A whole file.  metadata: name -> bytes; contents: all its bytes."""
     __slots__ = ()
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...] = ()
     metadata: dict[str, memoryview] = MappingProxyType({})
     description: str = ""
     version: int = 3
-    associated_files: tuple[str, ...] = ()
-    size: int = 0                       # bytes of the whole file
+    contents: memoryview = memoryview(b"")
+
+    @property
+    def size(self):
+        """Bytes of the whole file."""
+        return len(self.contents)
+
+    @property
+    def associated_files(self):
+        """The names in a zip archive appended to the model."""
+        from pylite.schema.archive import archive_names
+        return archive_names(self.contents)

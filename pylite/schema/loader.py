@@ -18,7 +18,6 @@ from pylite.schema.tables import Record, default_options, enum_numbers, options_
 VERSION = 3
 _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
 _CUSTOM = 32
-_ARCHIVE_TAIL = 22 + 0xFFFF   # bytes, in which the end of an appended zip archive lies
 _ZERO = np.zeros(1, np.int64)
 _ZERO.flags.writeable = False
 _NO_SCALES = np.empty(0, np.float32)
@@ -82,8 +81,7 @@ class _Loader:
             metadata={_text(entry.name): self.metadata(i, entry) for i, entry in enumerate(record.metadata or ())},
             description=_text(record.description),
             version=record.version,
-            associated_files=_associated_files(self.contents),
-            size=len(self.contents))
+            contents=self.contents)
 
     def metadata(self, i, entry):
         if entry.buffer >= len(self.buffers):
@@ -338,13 +336,6 @@ def _check_calls(subgraphs):
             left = sorted(set(range(len(subgraphs))) - finished)
             raise _invalid(f"subgraphs {left[:20]}", "they call each other in a circle")
         finished |= ready
-
-
-def _associated_files(contents):
-    if contents[-_ARCHIVE_TAIL:].tobytes().rfind(b"PK\5\6") < 0:
-        return ()
-    from pylite.schema.archive import archive_names  # few models have any
-    return archive_names(contents)
 
 
 @cache
