@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite.errors import ResizeError, TensorError
 from pylite.model import Model
-from pylite.resolver import BuiltinOpResolver, MutableOpResolver, OpResolver, default
+from pylite.registry import default
 
 
 def thread_count(num_threads):
@@ -51,6 +51,7 @@ def model_from(path, content, model):
 def resolver(op_resolver):
     if op_resolver is None:
         return default
+    from pylite.resolver import OpResolver  # seldom wanted
     if not isinstance(op_resolver, OpResolver):
         raise TypeError(f"op_resolver must be an OpResolver, not {op_resolver!r}")
     return op_resolver
@@ -62,6 +63,7 @@ _IN_A_LIBRARY = ("Functions of C++ are given by name to pylite.load_custom_ops(L
 
 def resolver_from(registerers, op_resolver):
     """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
+    from pylite.resolver import BuiltinOpResolver, MutableOpResolver
     filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
     if op_resolver is not None:
         filled.add_all(resolver(op_resolver))

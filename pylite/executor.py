@@ -9,7 +9,7 @@ from pylite.calls import KEPT, Calls
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Node
-from pylite.resolver import default
+from pylite.registry import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
 PAUSING = 64        # the same of a graph whose shapes depend on data, too: what follows is lost with them

@@ -10,7 +10,7 @@ from pylite.errors import DataDependentError, OpError, UnsupportedOpError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Alias, Call, Constant, Node, Padded, Value
 from pylite.records import replace
-from pylite.resolver import default
+from pylite.registry import default
 
 _MANY = 2**26           # elements from which on their bytes are compared with what the machine has
 UNRESOLVED = "Didn't find op for builtin opcode"

@@ -87,6 +87,24 @@ def find(name):
     return found
 
 
+class _Default:
+    """The resolver of interpreters that are given none: what is registered at the time."""
+    entered = None      # the OpResolver of what `custom_op` registers, once anybody has imported it
+
+    def find(self, operator):
+        """The Op for an Operator of a graph; one of another version, which an error can name, failing that; or None."""
+        entered = self.entered
+        if entered is None:
+            return find(operator.name)
+        return entered.find_op(operator.name, operator.version) or find(operator.name) or entered.find(operator)
+
+    def plugs(self):
+        return self.entered is not None and self.entered.plugs()
+
+
+default = _Default()
+
+
 def _restored(name, versions):
     op = find(name)
     if op.versions != versions:

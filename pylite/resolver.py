@@ -87,19 +87,4 @@ class BuiltinOpResolver(MutableOpResolver):
         self.add_all(registered)
 
 
-class _Default(OpResolver):
-    """What interpreters use when no resolver is given: all that is registered at the time."""
-
-    def find(self, operator):
-        if registered._entries:
-            op = registered.find_op(operator.name, operator.version)
-            if op is not None:
-                return op
-        return registry.find(operator.name) or registered.find(operator)
-
-    def plugs(self):
-        return registered.plugs()
-
-
-registered = MutableOpResolver()        # by custom_op
-default = _Default()
+registered = registry.default.entered = MutableOpResolver()     # by custom_op

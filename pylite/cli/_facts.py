@@ -8,7 +8,7 @@ from pylite.cli import _cost
 from pylite.errors import PyliteError
 from pylite.graph import DTYPE_BITS
 from pylite.node import Node, Value
-from pylite.resolver import default
+from pylite.registry import default
 
 FEW = 8         # scales, zero points and bytes shown of a longer list
 
