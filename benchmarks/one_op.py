@@ -41,7 +41,8 @@ def cases():
     yield "FLOOR_MOD", "int64", [whole(dtype=np.int64), whole(low=1, dtype=np.int64)], (), [(SHAPE, "int64")], {}
     yield "SIGN", "int32", [whole()], (), [(SHAPE, "int32")], {}
     yield "POW", "", [reals(low=0.1), reals()], (), [(SHAPE, "float32")], {}
-    yield "POW", "by 2", [reals(), np.array([2], np.float32)], (1,), [(SHAPE, "float32")], {}
+    for exponent in (2, 3):
+        yield "POW", f"by {exponent}", [reals(), np.array([exponent], np.float32)], (1,), [(SHAPE, "float32")], {}
     for op in ("LESS", "EQUAL"):
         yield op, "int32", [whole(), whole()], (), [(SHAPE, "bool")], {}
     for x, to in ((reals(), "int32"), (reals(), "bool"), (whole() > 0, "float32"), (whole(dtype=np.int64), "float32")):

@@ -101,11 +101,12 @@ def test_floor_of_extreme_integers(name, exact):
 
 
 @differential("float32", tolerance=1e-6)
-def test_square_by_pow(m, rng, dtype):
-    """A constant exponent of 2, which may broadcast."""
-    x = rng.standard_normal((2, 3)).astype(np.float32)
-    two = np.full([(), (1,), (1, 1), (1, 1, 1)][int(rng.integers(4))], 2, np.float32)
-    return one_op(m, "POW", dtype, [x], [two])
+def test_pow_of_a_constant(m, rng, dtype):
+    """A constant exponent that has a kernel of its own, or none; it may broadcast."""
+    x = rng.random((2, 3)).astype(np.float32) + np.float32(0.1)
+    exponent = rng.choice([2, 3, 0.5, -0.5, 1.5])
+    shape = [(), (1,), (1, 1), (1, 1, 1)][int(rng.integers(4))]
+    return one_op(m, "POW", dtype, [x], [np.full(shape, exponent, np.float32)])
 
 
 @differential("float32", tolerance=1e-6)
