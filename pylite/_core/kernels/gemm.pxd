@@ -112,10 +112,10 @@ cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdif
     """Fill t; returns the number of tasks.  Panels are divided only where there are too few strips to share out."""
     cdef ptrdiff_t wanted = 4 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
-    t.strips = (o.span + t.mr - 1) // t.mr
-    t.panels = (columns + t.nr - 1) // t.nr
+    t.strips = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
+    t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
     cdef ptrdiff_t strips = t.strips * o.lines * groups
-    t.splits = 0 if strips == 0 else max(<ptrdiff_t>1, min(t.panels, wanted // strips))
+    t.splits = 0 if strips == 0 else max(<ptrdiff_t>1, min(t.panels, share(wanted, strips)))
     return strips * t.splits
 
 

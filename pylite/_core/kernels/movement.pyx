@@ -30,7 +30,7 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t xs[MAX_DIMS]
     cdef Py_ssize_t ys[MAX_DIMS]
-    cdef Py_ssize_t item, total
+    cdef Py_ssize_t item, total, grain
     cdef int n
     cdef Inner inner
 
@@ -52,6 +52,7 @@ cdef class Copy(Kernel):
             self.total *= self.shape[i]
         if 0 in y.shape:
             self.total = 0
+        self.grain = max(1, GRAIN // max(1, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item)))
         self.fn = <kernel_fn>copy
 
     def __dealloc__(self):
@@ -129,11 +130,11 @@ cdef void choose(Copy self) noexcept:
 
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t row = self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item)
+    cdef Py_ssize_t row = self.shape[self.n - 1]
     if self.total == 1 and self.inner == RUNS:
         parallel_for(pool, (row + CHUNK - 1) // CHUNK, GRAIN // CHUNK, <pl_range_fn>copy_chunks, <void *>self)
     elif self.total > 0:
-        parallel_for(pool, self.total, max(1, GRAIN // row), <pl_range_fn>copy_rows, <void *>self)
+        parallel_for(pool, self.total, self.grain, <pl_range_fn>copy_rows, <void *>self)
     return 0
 
 
@@ -150,10 +151,12 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef int i, r = self.n - 2
     cdef Py_ssize_t left = begin, rows, cols = self.shape[r + 1]
     for i in range(r, -1, -1):
-        index[i] = left % self.shape[i]
-        left //= self.shape[i]
-        x += index[i] * self.xs[i]
-        y += index[i] * self.ys[i]
+        index[i] = 0
+        if left:                        # divisions take longer than small copies
+            index[i] = left % self.shape[i]
+            left //= self.shape[i]
+            x += index[i] * self.xs[i]
+            y += index[i] * self.ys[i]
     while begin < end:
         rows = min(end - begin, self.shape[r] - index[r])
         if self.inner == RUNS:
