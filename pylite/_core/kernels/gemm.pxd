@@ -121,7 +121,7 @@ cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdif
 
 cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
     """The pool, or NULL where that many products are done before another thread has begun."""
-    return pool if products >= 1 << 19 else NULL
+    return pool if products >= 1 << 18 else NULL
 
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
