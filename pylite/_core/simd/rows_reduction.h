@@ -146,7 +146,12 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
   if (g->n[2] < abreast) abreast = 1;
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
-  for (ptrdiff_t i = 0; i < (ptrdiff_t)c * abreast; i++) memcpy(a + i * r->acc_item, &r->start, (size_t)r->acc_item);
+  const size_t size = c * (size_t)abreast * (size_t)r->acc_item;
+  memcpy(a, &r->start, sizeof r->start);
+  for (size_t i = (size_t)r->acc_item, more; i < size; i += more) { /* twice as many each time */
+    more = size - i < i ? size - i : i;
+    memcpy(a + i, a, more);
+  }
   if (g->whole) { /* the maximum of a whole tensor starts from its first element, even if it is NaN or infinite */
     const float first = g->sign * *(const float *)x0;
     for (ptrdiff_t i = 0; i < abreast; i++) memcpy(a + 4 * i, &first, 4);

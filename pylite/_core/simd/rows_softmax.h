@@ -83,15 +83,17 @@ static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, 
 }
 
 /* Short rows go together, a lane each: how many. */
-enum { TOGETHER_8 = 16, SHORT_8 = 64 };
+enum { TOGETHER_8 = 32, SHORT_8 = 64 };
 /* SRDHM of factors that cannot saturate. */
 PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
 #if defined(__AVX512DQ__) /* gcc multiplies 64 bits by 64 */
-  const __m512i va = _mm512_loadu_si512(a), vb = _mm512_loadu_si512(b), half = _mm512_set1_epi64(1 << 30);
-  const __m512i even = _mm512_mul_epi32(va, vb);
-  const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(va, 32), _mm512_srli_epi64(vb, 32));
-  _mm512_storeu_si512(y, _mm512_mask_mov_epi32(_mm512_srli_epi64(_mm512_add_epi64(even, half), 31), 0xAAAA,
-                                               _mm512_slli_epi64(_mm512_add_epi64(odd, half), 1)));
+  const __m512i half = _mm512_set1_epi64(1 << 30);
+  for (int i = 0; i < TOGETHER_8; i += 16) {
+    const __m512i va = _mm512_loadu_si512(a + i), vb = _mm512_loadu_si512(b + i), even = _mm512_mul_epi32(va, vb);
+    const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(va, 32), _mm512_srli_epi64(vb, 32));
+    _mm512_storeu_si512(y + i, _mm512_mask_mov_epi32(_mm512_srli_epi64(_mm512_add_epi64(even, half), 31), 0xAAAA,
+                                                     _mm512_slli_epi64(_mm512_add_epi64(odd, half), 1)));
+  }
 #else
   for (int i = 0; i < TOGETHER_8; i++) y[i] = pl_mul_high(a[i], b[i]);
 #endif
