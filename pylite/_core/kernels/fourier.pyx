@@ -113,25 +113,38 @@ cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const 
 cdef void transform(ptrdiff_t n, ptrdiff_t each, const float *turn, float *a, float *b, float *y) noexcept nogil:
     """y = the transforms of `each` interleaved series of n complex numbers in a; a and b are overwritten.
 
-    Stockham's form of radix 2, which needs no reordering.
+    Stockham's form of radix 4 (and 2 at the end), which needs no reordering.
     """
-    cdef ptrdiff_t groups = n // 2, m = each, j, k
-    cdef float re, im, dr, di
+    cdef ptrdiff_t groups = n // 4, m = each, j, k
+    cdef float re, im, re2, im2, re3, im3, dr, di, sr, si, tr, ti, ur, ui
     cdef float *p
     cdef float *q
+    cdef float *r
+    cdef float *s
     cdef float *to
     while groups >= 1:
         for j in range(groups):
-            re, im = turn[2 * j * (m // each)], turn[2 * j * (m // each) + 1]
-            p, q, to = a + 2 * j * m, a + 2 * (j + groups) * m, b + 4 * j * m
+            k = 2 * j * (m // each)
+            re, im, re2, im2 = turn[k], turn[k + 1], turn[2 * k], turn[2 * k + 1]
+            re3, im3 = turn[3 * k], turn[3 * k + 1]
+            p, to = a + 2 * j * m, b + 8 * j * m
+            q, r, s = p + 2 * groups * m, p + 4 * groups * m, p + 6 * groups * m
             for k in range(0, 2 * m, 2):
-                dr, di = p[k] - q[k], p[k + 1] - q[k + 1]
-                to[k] = p[k] + q[k]
-                to[k + 1] = p[k + 1] + q[k + 1]
-                to[2 * m + k] = dr * re - di * im
-                to[2 * m + k + 1] = dr * im + di * re
+                sr, si, dr, di = p[k] + r[k], p[k + 1] + r[k + 1], p[k] - r[k], p[k + 1] - r[k + 1]
+                tr, ti, ur, ui = q[k] + s[k], q[k + 1] + s[k + 1], q[k + 1] - s[k + 1], s[k] - q[k]
+                to[k], to[k + 1] = sr + tr, si + ti
+                sr, si, tr, ti = sr - tr, si - ti, dr + ur, di + ui
+                dr, di = dr - ur, di - ui
+                to[2 * m + k], to[2 * m + k + 1] = tr * re - ti * im, tr * im + ti * re
+                to[4 * m + k], to[4 * m + k + 1] = sr * re2 - si * im2, sr * im2 + si * re2
+                to[6 * m + k], to[6 * m + k + 1] = dr * re3 - di * im3, dr * im3 + di * re3
         a, b = b, a
-        groups, m = groups // 2, m * 2
+        groups, m = groups // 4, m * 4
+    if m < n * each:
+        p, q = a, a + 2 * m
+        for k in range(2 * m):
+            b[k], b[2 * m + k] = p[k] + q[k], p[k] - q[k]
+        a = b
     memcpy(y, a, 2 * n * each * sizeof(float))
 
 
