@@ -20,6 +20,7 @@ from pylite._core.kernels.gemm cimport (
     set_output,
     share,
     take,
+    worth,
 )
 from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, see_line, set_window
 from pylite._core.simd cimport (
@@ -182,6 +183,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
+    pool = worth(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv_f32_tasks, s)
     return 0
 
@@ -190,6 +192,7 @@ cdef int conv_f32_lines(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
+    pool = worth(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv_f32_lines_tasks, s)
     return 0
 
@@ -253,6 +256,7 @@ cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
 
 cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
+    pool = worth(pool, 32 * s.tiles.span * s.depth * s.columns)
     parallel_for(pool, cut(&s.tasks, &s.tiles, &s.tile, s.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
     return 0
 
@@ -424,7 +428,9 @@ cdef class DepthwiseF32(Kernel):
 
 
 cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_f32_lines, &self.state)
+    cdef const pl_dw_window *g = &self.state.window
+    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
+    parallel_for(worth(pool, 4 * lines * g.pixels * g.c * g.fh * g.fw), lines, 1, depthwise_f32_lines, &self.state)
     return 0
 
 

@@ -109,13 +109,19 @@ cdef struct Task:
 
 cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
                           pl_pool *pool) noexcept nogil:
-    """Fill t; returns the number of tasks.  Panels are divided only where there are too few strips to share out."""
-    cdef ptrdiff_t wanted = 4 * pool_threads(pool) if pool_threads(pool) > 1 else 1
+    """Fill t; returns the number of tasks.
+
+    Panels are divided only where there are too few strips to share out, and strips where that does not suffice.
+    """
+    cdef ptrdiff_t wanted = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
-    t.strips = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
     t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
-    cdef ptrdiff_t strips = t.strips * o.lines * groups
-    t.splits = 0 if strips == 0 else max(<ptrdiff_t>1, min(t.panels, share(wanted, strips)))
+    cdef ptrdiff_t strips = o.lines * groups, least = share(wanted, 4 * strips * t.panels)
+    if least > 1 and t.mr > MAX_MR:
+        t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, padded((o.span + least - 1) // least, 4)))
+    t.strips = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
+    strips *= t.strips
+    t.splits = 0 if strips == 0 else min(t.panels, share(wanted + strips - 1, strips))
     return strips * t.splits
 
 

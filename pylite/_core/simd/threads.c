@@ -11,8 +11,9 @@
 
 /* Kernels keep up to 64 KiB of scratch on the stack; musl's default stack is 128 KiB. */
 enum { STACK = 512 * 1024 };
-/* Ranges per thread: more than one, so that a thread that was late or slow does not hold up the rest. */
-enum { RANGES = 4 };
+/* A thread takes that part of its share of what is left, and at last single pieces: so that one that was late or slow
+ * does not hold up the rest. */
+enum { PART = 2 };
 
 /* How long a worker looks out for the next loop, and the caller for the end of this one, before they sleep. */
 enum { WATCH_NS = 50000 };
@@ -30,7 +31,7 @@ struct pl_pool {
   atomic_ptrdiff_t next;         /* of the loop that the gate guards, as are */
   pl_range_fn fn;
   void *ctx;
-  ptrdiff_t n, step;
+  ptrdiff_t n, grain;
   pthread_t *ids;
   pthread_mutex_t lock;          /* for those who sleep */
   pthread_cond_t wake, done;
@@ -41,10 +42,13 @@ static void forked(void) { atomic_fetch_add(&forks, 1); }
 static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
 
 static void share(pl_pool *pool, int thread) {
-  ptrdiff_t begin;
-  while ((begin = atomic_fetch_add(&pool->next, pool->step)) < pool->n) {
-    ptrdiff_t end = begin + pool->step < pool->n ? begin + pool->step : pool->n;
+  ptrdiff_t begin = atomic_load(&pool->next);
+  while (begin < pool->n) {
+    const ptrdiff_t left = pool->n - begin, part = left / (PART * pool->threads);
+    const ptrdiff_t step = part > pool->grain ? part : pool->grain, end = begin + (step < left ? step : left);
+    if (!atomic_compare_exchange_weak(&pool->next, &begin, end)) continue;
     pool->fn(pool->ctx, begin, end, thread);
+    begin = atomic_load(&pool->next);
   }
 }
 
@@ -193,11 +197,10 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
     return;
   }
   if (pool->workers < 0) start(pool);
-  ptrdiff_t step = (n + pool->threads * RANGES - 1) / (pool->threads * RANGES);
   pool->fn = fn;
   pool->ctx = ctx;
   pool->n = n;
-  pool->step = step > grain ? step : grain;
+  pool->grain = grain;
   atomic_store(&pool->next, 0);
   atomic_store(&pool->gate, OPEN);
   call(pool);
