@@ -356,10 +356,11 @@ def test_blockwise(rung, seed):
     scales = rng.random((n, blocks)).astype(np.float32)
     dense = (w.reshape(n, blocks, size) * scales[:, :, None].astype(np.float64)).reshape(n, -1)
     y = Guarded((m, n), np.float32)
-    kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.int8), np.zeros(m, np.float32),
-                                    np.zeros(m, np.int32), hybrid.pack_blocks(w, blocks),
-                                    np.ascontiguousarray(scales.T), None, True, -1e9, 1e9)
-    assert kernel.run(simd.Pool(2)) == 0
-    y.check()
     want = x @ dense.T
-    np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())
+    for narrow in (False, True):
+        kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.uint8), np.zeros(m, np.float32),
+                                        np.zeros(m, np.int32), hybrid.pack_blocks(w, scales, blocks, narrow), blocks,
+                                        None, -1e9, 1e9)
+        assert kernel.run(simd.Pool(2)) == 0
+        y.check()
+        np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())

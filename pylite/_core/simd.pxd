@@ -28,7 +28,7 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_tile:
         int mr, nr, nv, kr, ka, bytes, offset
         const uint8_t *order
-        int wrap
+        int wrap, nibbles
     ctypedef struct pl_columns:
         const int32_t *bias
         const int32_t *mult
@@ -48,6 +48,14 @@ cdef extern from "simd.h" nogil:
         const float *bias
         int column_first
         float low, high
+    ctypedef struct pl_blocks:
+        const uint8_t *panels
+        const int32_t *sums
+        const float *scale
+        const float *bias
+        ptrdiff_t depth, blocks, deep, columns, wide
+        int nibbles
+        float low, high
     ctypedef struct pl_dw_window:
         const uint8_t *const *row
         const uint8_t *zero
@@ -63,6 +71,7 @@ cdef extern from "simd.h" nogil:
     enum: PL_SLACK
     enum: PL_SCALED
     enum: PL_DEPTH
+    enum: PL_ROWS
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride, ptrdiff_t dilation)
@@ -145,6 +154,8 @@ cdef extern from "simd.h" nogil:
         void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
                               float row, int column_first, const float *bias, float low, float high,
                               float *y) noexcept nogil
+        void (*gemm_blocks)(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                            const int32_t *terms, const float *row_scales, float *y) noexcept nogil
         void (*scaled_sums)(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide,
                             const float *scale, float row, int first, int last, const float *bias, float low,
                             float high, float *y) noexcept nogil

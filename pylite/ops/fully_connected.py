@@ -101,12 +101,13 @@ def _lower_float(node, x, w, b, y, rows):
 def _lower_blockwise(node, x, w, y, bias, rows, low, high):
     """Rows are always quantized with a zero point, whatever the option says: so the kernels do that have blocks."""
     columns, depth = w.shape
-    if depth % w.block_size or len(w.scales) != columns * (depth // w.block_size):
+    blocks = depth // w.block_size
+    if depth % w.block_size or len(w.scales) != columns * blocks:
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
     return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Scratch((rows, depth), "int8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
-                Packed("hybrid.pack_blocks", w, depth // w.block_size),
-                np.ascontiguousarray(w.scales.reshape(columns, -1).T), bias, True, low, high)
+                Scratch((rows, depth), "uint8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
+                Packed("hybrid.pack_blocks", w, w.scales.reshape(columns, -1), blocks, w.dtype in ("int4", "int2")),
+                blocks, bias, low, high)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):

@@ -7,9 +7,9 @@ import numpy as np
 
 from pylite import quantization
 from pylite._core import simd
-from pylite._core.kernels import conv, conv_float, matmul
+from pylite._core.kernels import conv, conv_float, hybrid, matmul
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.slots import RUNGS, Columns, DepthwiseWindow, Hybrid, Rows, Tile
+from tests.checkasm.slots import RUNGS, Blocks, Columns, DepthwiseWindow, Hybrid, Rows, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
@@ -364,6 +364,35 @@ def gemm_hybrid(draw):
                Struct(Hybrid, sums=before[0], scale=before[1], bias=0 if bias is None else before[2],
                       column_first=column_first, low=low, high=high), j, Out((rows, ldy), F), ldy, expect=[want],
                work=rows * columns * depth, unit="MAC")
+
+
+@check("gemm_blocks", rounds=100)
+def gemm_blocks(draw):
+    tile = draw.rung.q8
+    rows, columns = (draw.choice(1, 16), 64) if draw.bench else (draw.integer(1, 16), draw.size(150, least=1))
+    blocks, size = (8, 32) if draw.bench else (draw.integer(1, 4), draw.choice(draw.integer(1, 70), 32, 64, 1100))
+    narrow = draw.bench or draw.integer(0, 1)
+    low, high = (-8, 7) if narrow else (-128, 127)
+    x, w = draw.array(np.int8, (rows, blocks * size)), draw.array(np.int8, (columns, blocks * size), low, high)
+    scales = draw.rng.random((columns, blocks)).astype(F)
+    panels, sums, scale, nibbles = using(draw.rung, hybrid.pack_blocks, w, scales, blocks, narrow)
+    zeros, row_scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
+    bias = draw.choice(draw.whole(columns), None)
+    j = tile.nr * draw.integer(0, (columns - 1) // tile.nr)
+    n = min(tile.nr, columns - j)
+    v = np.zeros((rows, n), F)
+    for i in range(blocks):
+        part = slice(i * size, (i + 1) * size)
+        v += ((x[:, part].astype(L) - zeros[:, None]) @ w[j:j + n, part].T.astype(L)).astype(F) * scales[j:j + n, i]
+    v *= row_scales[:, None]
+    want = np.full((rows, columns), np.uint32(0x5A5A5A5A)).view(F)
+    want[:, :n] = (v if bias is None else v + bias[j:j + n]).clip(-1e3, 1e4)
+    numbers = Struct(Blocks, panels=panels, sums=sums, scale=scale, bias=0 if bias is None else bias,
+                     depth=blocks * size, blocks=blocks, deep=padded(size, tile.ka), columns=columns,
+                     wide=padded(columns, tile.nv), nibbles=nibbles, low=-1e3, high=1e4)
+    yield Call(ctypes.addressof(draw.rung.table), rows, n, numbers, j, In((x.astype(L) + tile.offset).astype(B)),
+               In(zeros + tile.offset), In(row_scales), Out((rows, columns), F), expect=[want],
+               work=rows * n * blocks * size, unit="MAC")
 
 
 @check("scaled_sums", rounds=40)

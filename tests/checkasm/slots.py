@@ -56,9 +56,9 @@ def _struct(text, name):
 TEXT = _headers()
 SLOTS = _slots(TEXT)
 PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))) for name, arguments in SLOTS.items()}
-Tile, Rows, Columns, Hybrid, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
-    _struct(TEXT, name) for name in ("pl_tile", "pl_rows", "pl_columns", "pl_hybrid", "pl_dw_window", "pl_window",
-                                     "pl_reduction", "pl_softmax8", "pl_softmax16"))
+Tile, Rows, Columns, Hybrid, Blocks, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
+    _struct(TEXT, name) for name in ("pl_tile", "pl_rows", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_window",
+                                     "pl_window", "pl_reduction", "pl_softmax8", "pl_softmax16"))
 
 
 class Table(ctypes.Structure):

@@ -114,7 +114,8 @@ cdef struct BinaryJob:
 cdef class Binary(Kernel):
     """y = f(a, b) with broadcasting, for the row `name` (PL_BINARY_SLOTS in simd.h).
 
-    shape: y's, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 where the operand repeats;
+    shape: y's, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 where the operand repeats, which else
+    lies as y does;
     a, b, y: bytes, (elements * item size,) uint8, where y may be the memory of an operand of its own size;
     p: the row's parameters as bytes.
     """
@@ -144,7 +145,7 @@ cdef class Binary(Kernel):
         for i in range(job.outer):
             job.a_strides[i] = job.a_size * <ptrdiff_t>a_strides[i]
             job.b_strides[i] = job.b_size * <ptrdiff_t>b_strides[i]
-        job.a_dense, job.b_dense = is_dense(shape, a_strides), is_dense(shape, b_strides)
+        job.a_dense, job.b_dense = 0 not in a_strides, 0 not in b_strides
         self.fn = <kernel_fn>run_binary
         self.path = "all in one row" if job.rows == 1 else (
             "short rows laid side by side" if job.n * job.y_size < SHORT else "row by row")
@@ -157,15 +158,6 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
         if stride:
             elements *= n
     return array.shape[0] // max(elements, 1)
-
-
-cdef bint is_dense(tuple shape, tuple strides) except -1:
-    cdef ptrdiff_t n, stride, run = 1
-    for n, stride in zip(reversed(shape), reversed(strides)):
-        if n != 1 and stride != run:
-            return False
-        run *= n
-    return True
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:

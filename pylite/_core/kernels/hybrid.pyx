@@ -2,7 +2,6 @@
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -30,11 +29,11 @@ from pylite._core.kernels.window cimport POINTERS, STRIP, copy_row, gather, set_
 from pylite._core.simd cimport (
     PL_DEPTH,
     PL_MAX_TAPS,
+    PL_ROWS,
     PL_SCALED,
     PL_SLACK,
-    binary_row,
     parallel_for,
-    pl_binary_fn,
+    pl_blocks,
     pl_dw_window,
     pl_gathered,
     pl_hybrid,
@@ -45,7 +44,8 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.kernels.matmul import arranged, pack_weights
+from pylite._core.kernels.matmul import arranged
+from pylite._core.memory import kept
 
 
 cdef enum:
@@ -448,123 +448,114 @@ cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
                 c += n
 
 
-def pack_blocks(w, Py_ssize_t blocks):
-    """Panels and sums of weights (n, k) as of so many matrices of k / blocks rows, one behind another."""
-    n, k = w.shape
-    return pack_weights(w.reshape(n, blocks, k // blocks).transpose(1, 0, 2).reshape(n * blocks, k // blocks), blocks)
+cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
+    """Pairs of steps of 4-bit numbers in bytes to one step each."""
+    cdef ptrdiff_t _pair, k
+    for _pair in range(pairs):
+        for k in range(step):
+            to[k] = x[k] & 15 | x[step + k] << 4
+        x += 2 * step
+        to += step
 
 
-cdef struct Range:          # of mul_f32 and add_f32
-    float low, high
+def pack_blocks(w, scales, Py_ssize_t blocks, bint narrow):
+    """Weights (n, k) and scales (n, blocks) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
+
+    narrow: weights have 4 bits.
+    """
+    cdef const pl_tile *t = &slots.q8
+    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, wide = padded(columns, t.nv), i, j, width, at
+    cdef ptrdiff_t deep = padded(size, t.ka)
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # 16 sums in 32 bits
+    cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
+    panels, sums = kept(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
+    lines = np.zeros((blocks, wide), np.float32)
+    lines[:, :columns] = scales.T
+    cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
+    cdef int32_t[::1] totals = sums
+    for j in range(0, columns, t.nr):
+        width = min(<ptrdiff_t>t.nr, wide - j)
+        for i in range(blocks):
+            at = j * blocks + i * width
+            slots.pack_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
+                          &panel[0] if nibbles else &to[at * deep], &totals[at])
+            if nibbles:
+                halve(&panel[0], width * t.kr, deep // (2 * t.kr), &to[at * deep // 2])
+    scale = [lines[:, j:j + t.nr].reshape(-1) for j in range(0, wide, t.nr)]
+    return panels, sums, np.concatenate(scale) if scale else lines.reshape(-1), nibbles
 
 
 cdef struct Blockwise:
     pl_slots slots
-    pl_tile tile
-    pl_binary_fn add, multiply
+    pl_blocks blocks
     const float *x
-    int8_t *q
+    uint8_t *q
     float *row_scales
-    int32_t *row_zeros
-    const uint8_t *panels
-    const int32_t *sums
-    const float *scales
-    const float *bias
+    int32_t *terms
     float *y
-    ptrdiff_t rows, columns, depth, blocks, size, wide, splits
-    int asymmetric
-    Range whole, clamp
+    ptrdiff_t rows, splits
 
 
 cdef class BlockwiseHybrid(Kernel):
-    """Rows of float32, each quantized to int8 first, times weights with a scale for each block of the depth.
+    """Rows of float32, each quantized to int8 with a zero point first, times weights with a scale for each block.
 
-    x: (m, k) and y: (m, n) float32; q: (m, k) int8, row_scales: (m,) float32 and row_zeros: (m,) int32 of scratch;
-    panels, sums: from pack_blocks; scales: (blocks, n) float32; bias: (n,) float32 or None; asymmetric: quantize with a
-    zero point.
+    x: (m, k) and y: (m, n) float32; q: (m, k) bytes, row_scales: (m,) float32 and terms: (m,) int32 of scratch;
+    packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None.
     """
-    cdef const float[:, ::1] x, scales
+    cdef const float[:, ::1] x
     cdef float[:, ::1] y
-    cdef int8_t[:, ::1] q
+    cdef uint8_t[:, ::1] q
     cdef float[::1] row_scales
-    cdef int32_t[::1] row_zeros
+    cdef int32_t[::1] terms
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
-    cdef const float[::1] bias
+    cdef const float[::1] scales, bias
     cdef Blockwise state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, int8_t[:, ::1] q, float[::1] row_scales,
-                 int32_t[::1] row_zeros, tuple packed, const float[:, ::1] scales, const float[::1] bias,
-                 bint asymmetric, float low, float high):
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, uint8_t[:, ::1] q, float[::1] row_scales,
+                 int32_t[::1] terms, tuple packed, Py_ssize_t blocks, const float[::1] bias, float low, float high):
         cdef Blockwise *s = &self.state
-        self.x, self.y, self.q, self.row_scales, self.row_zeros, self.scales, self.bias = (
-            x, y, q, row_scales, row_zeros, scales, bias)
-        self.panels, self.sums = packed
+        cdef pl_blocks *b = &s.blocks
+        self.x, self.y, self.q, self.row_scales, self.terms, self.bias = x, y, q, row_scales, terms, bias
+        self.panels, self.sums, self.scales, b.nibbles = packed
         if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.asymmetric = slots[0], asymmetric
-        s.tile, s.add, s.multiply = s.slots.q8, binary_row("add_f32"), binary_row("mul_f32")
-        s.whole.low, s.whole.high, s.clamp.low, s.clamp.high = -INFINITY, INFINITY, low, high
-        s.x, s.q, s.row_scales, s.row_zeros = &x[0, 0], &q[0, 0], &row_scales[0], &row_zeros[0]
-        s.panels, s.sums, s.scales, s.y = &self.panels[0], &self.sums[0], &scales[0, 0], &y[0, 0]
-        s.bias = &bias[0] if bias is not None else NULL
-        s.rows, s.columns, s.depth, s.blocks = x.shape[0], y.shape[1], x.shape[1], scales.shape[0]
-        s.size, s.wide = s.depth // s.blocks, padded(s.columns, s.tile.nv)
-        s.splits = (s.columns + s.tile.nr - 1) // s.tile.nr
-        self.fn = <kernel_fn>blockwise_hybrid
+        s.slots = slots[0]
+        b.panels, b.sums, b.scale = &self.panels[0], &self.sums[0], &self.scales[0]
+        b.bias = &bias[0] if bias is not None else NULL
+        b.depth, b.columns, b.blocks, b.low, b.high = x.shape[1], y.shape[1], blocks, low, high
+        b.deep, b.wide = padded(b.depth // b.blocks, s.slots.q8.ka), padded(b.columns, s.slots.q8.nv)
+        s.x, s.q, s.row_scales, s.terms, s.y = &x[0, 0], &q[0, 0], &row_scales[0], &terms[0], &y[0, 0]
+        s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
+        self.fn, self.path = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef Blockwise *s = &self.state
-    parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // s.depth), quantize_rows, s)
-    parallel_for(pool, (s.rows + s.tile.mr - 1) // s.tile.mr * s.splits, 1, blockwise_tasks, s)
+    cdef ptrdiff_t depth = s.blocks.depth
+    pool = worth(pool, s.rows * depth * s.blocks.columns)
+    parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // depth), quantize_rows, s)
+    parallel_for(pool, (s.rows + PL_ROWS - 1) // PL_ROWS * s.splits, 1, blockwise_tasks, s)
     return 0
 
 
 cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Blockwise *s = <Blockwise *>ctx
-    s.slots.quantize_rows(end - begin, s.depth, s.x + begin * s.depth, s.depth, s.asymmetric, 0,
-                          <uint8_t *>s.q + begin * s.depth, s.row_scales + begin, s.row_zeros + begin)
+    cdef ptrdiff_t depth = s.blocks.depth, r
+    cdef int offset = s.slots.q8.offset         # q is what strips hold
+    s.slots.quantize_rows(end - begin, depth, s.x + begin * depth, depth, True, offset, s.q + begin * depth,
+                          s.row_scales + begin, s.terms + begin)
+    for r in range(begin, end):
+        s.terms[r] += offset
 
 
 cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Some rows times a panel: each block's sums are scaled and added to y, which is scaled by the row at the end."""
     cdef Blockwise *s = <Blockwise *>ctx
-    cdef const pl_tile *t = &s.tile
-    cdef uint8_t strip[2 * MAX_MR * PIECE + 2 * PL_SLACK]
-    cdef const uint8_t *src[MAX_MR]
-    cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef float zeros[MAX_NR]
-    cdef const float *so_far
-    cdef float *y
-    cdef pl_rows shape
-    cdef ptrdiff_t i, j, b, k, piece, row, at, deep = padded(s.size, t.ka), width
-    cdef int n, r, rows
-    memset(zeros, 0, sizeof(zeros))
+    cdef const pl_blocks *b = &s.blocks
+    cdef ptrdiff_t i, j, row
     for i in range(begin, end):
-        row, j = i // s.splits * t.mr, i % s.splits * t.nr
-        rows, n = <int>min(<ptrdiff_t>t.mr, s.rows - row), <int>min(<ptrdiff_t>t.nr, s.columns - j)
-        width = min(<ptrdiff_t>t.nr, s.wide - j)
-        for b in range(s.blocks):
-            memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
-            k = 0
-            while k < s.size:
-                piece = min(<ptrdiff_t>PIECE, s.size - k)
-                for r in range(rows):
-                    src[r] = <const uint8_t *>s.q + (row + r) * s.depth + b * s.size + k
-                shape = pl_gathered(padded(piece, t.ka))
-                s.slots.strip_q8(rows, 1, piece, src, 0, strip, shape.depth)
-                s.slots.gemm_s32(rows, n, &shape, strip, s.panels + (b * s.wide + j) * deep + k * width, acc, MAX_NR)
-                k += piece
-            at = b * s.columns + j
-            for r in range(rows):
-                y = s.y + (row + r) * s.columns + j
-                so_far = y if b else zeros
-                s.slots.finish_hybrid(n, &acc[r * MAX_NR], s.row_zeros[row + r] + t.offset, s.sums + at, s.scales + at,
-                                      1, False, so_far, s.whole.low, s.whole.high, y)
-        for r in range(rows):
-            y = s.y + (row + r) * s.columns + j
-            s.multiply(n, y, 1, s.row_scales + row + r, 0, y, &s.clamp if s.bias == NULL else &s.whole)
-            if s.bias != NULL:
-                s.add(n, y, 1, s.bias + j, 1, y, &s.clamp)
+        row, j = i // s.splits * PL_ROWS, i % s.splits * s.slots.q8.nr
+        s.slots.gemm_blocks(&s.slots, <int>min(<ptrdiff_t>PL_ROWS, s.rows - row),
+                            <int>min(<ptrdiff_t>s.slots.q8.nr, b.columns - j), b, j, s.q + row * b.depth,
+                            s.terms + row, s.row_scales + row, s.y + row * b.columns + j)

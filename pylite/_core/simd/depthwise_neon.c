@@ -273,5 +273,5 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
 void FILL(pl_slots *s);
 void FILL(pl_slots *s) {
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){1, NR, NR, GROUP, GROUP, sizeof(weight), 0, NULL, 0};
+  s->dw8 = (pl_tile){1, NR, NR, GROUP, GROUP, sizeof(weight), 0, NULL, 0, 0};
 }

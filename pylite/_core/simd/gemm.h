@@ -18,6 +18,7 @@ typedef struct pl_tile {
   int offset;  /* strips hold x + offset: 128 where the rung multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
   int wrap;    /* depthwise: most blocks of channels that go on into the next pixel, see pl_wraps; else 0 */
+  int nibbles; /* gemm_blocks takes weights of 4 bits, two steps of kr in one: the first in the lower half of each byte */
 } pl_tile;
 
 /* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.  A strip
@@ -66,6 +67,7 @@ typedef struct pl_dw_window {
 #define PL_SLACK 64      /* elements behind a strip */
 #define PL_SCALED 16     /* columns of scaled_sums go by so many, */
 #define PL_DEPTH 1024    /* and no more products are done at once */
+#define PL_ROWS 16       /* of gemm_blocks */
 
 /* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once), each
  * of its columns (lines) is one group; else groups are consecutive taps in reading order. */
@@ -117,6 +119,21 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
       ptrdiff_t ix = x0 + (ptrdiff_t)x * g->dilation;
       *p++ = g->row[y] && ix >= 0 && ix < g->width ? g->row[y] + ix * g->c * bytes : g->zero;
     }
+}
+
+/* A product whose weights have a scale for each block of the depth.  Panels, sums and scale go panel by panel, and in it
+ * block by block: at(i, j), for the panel from column j on, which is `width` wide. */
+typedef struct pl_blocks {
+  const uint8_t *panels; /* of pack_q8, block by block; nibbles: see pl_tile */
+  const int32_t *sums;
+  const float *scale, *bias; /* bias may be NULL */
+  ptrdiff_t depth, blocks, deep; /* deep: depth of a block, padded for the tile */
+  ptrdiff_t columns, wide;       /* wide: padded for the tile */
+  int nibbles;
+  float low, high;
+} pl_blocks;
+static inline ptrdiff_t pl_at(const pl_blocks *b, ptrdiff_t width, ptrdiff_t i, ptrdiff_t j) {
+  return j * b->blocks + i * width;
 }
 
 struct pl_slots;
@@ -190,6 +207,10 @@ struct pl_slots;
    * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
                     int column_first, const float *bias, float low, float high, float *y)) \
+  /* up to PL_ROWS rows of x, whose bytes are those of strips of 1 byte, or int8, times the panel at column j, n columns of \
+   * it in use: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) + bias[j]) */ \
+  X(gemm_blocks, (const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
+                  const int32_t *terms, const float *row_scales, float *y)) \
   /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row for one k after the other, x as int8, at most PL_DEPTH of them; \
    * first: y holds nothing yet; last: it becomes clamp(y + bias).  Of w, scale and bias multiples of PL_SCALED columns \
    * are read */ \

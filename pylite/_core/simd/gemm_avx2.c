@@ -182,6 +182,6 @@ void pl_fill_gemm_avx2(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){MR, NR, LANES, 2, 2, 2, 0, NULL, 0};
-  s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0};
+  s->q8 = (pl_tile){MR, NR, LANES, 2, 2, 2, 0, NULL, 0, 0};
+  s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0, 0};
 }

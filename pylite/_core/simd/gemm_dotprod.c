@@ -49,5 +49,5 @@ void pl_fill_gemm_dotprod(pl_slots *s);
 void pl_fill_gemm_dotprod(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->q8 = (pl_tile){NARROW, NR, 8, 4, 4, 1, 0, NULL, 0};
+  s->q8 = (pl_tile){NARROW, NR, 8, 4, 4, 1, 0, NULL, 0, 0};
 }

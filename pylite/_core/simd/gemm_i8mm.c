@@ -79,5 +79,5 @@ void pl_fill_gemm_i8mm(pl_slots *s);
 void pl_fill_gemm_i8mm(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0};
+  s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0, 0};
 }

@@ -153,12 +153,12 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0};
+  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0};
 #if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0};
+  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0};
 #endif
 }

@@ -65,7 +65,7 @@ static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32
 }
 
 /* NaN is passed over */
-static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
+static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
 #if defined(V_ALL)
@@ -105,10 +105,14 @@ static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, f
     y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
 }
 
-/* The divisions of 16 rows are done at once. */
+/* Where vectors are long, the divisions of 16 rows are done at once. */
 static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
                           uint8_t *y, float *scales, int32_t *zeros) {
+#if defined(__AVX512F__)
   enum { MANY = 16 };
+#else
+  enum { MANY = 1 };
+#endif
   float low[MANY] = {0}, high[MANY] = {0}, scale[MANY], inverse[MANY];
   int32_t zero[MANY];
   for (; rows > 0; rows -= MANY, x += MANY * step, scales += MANY, zeros += MANY) {
@@ -125,16 +129,10 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
                           int column_first, const float *bias, float low, float high, float *y) {
-  if (!bias && !column_first && low == -INFINITY && high == INFINITY) { /* nothing else to do */
-    PL_INDEPENDENT
-    for (int j = 0; j < n; j++)
-      y[j] = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (row * scale[j]);
-    return;
-  }
+  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* what is 1 changes nothing */
   PL_INDEPENDENT /* y may be the bias */
   for (int j = 0; j < n; j++) {
-    float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]);
-    v = column_first ? v * scale[j] * row : v * (row * scale[j]);
+    float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (first * scale[j]) * then;
     if (bias) v += bias[j];
     v = v < low ? low : v;
     y[j] = v > high ? high : v;
@@ -156,6 +154,41 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_rows *sha
       finish_hybrid(n, acc + (i - r) * WIDE, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
                     h->bias ? h->bias + j : NULL, h->low, h->high, y + i * ldy);
   }
+}
+
+static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                        const int32_t *terms, const float *row_scales, float *y) {
+  enum { WIDE = 64 };
+  const pl_tile *t = &own->q8;
+  int32_t acc[PL_ROWS * WIDE];
+  float total[PL_ROWS * WIDE] = {0};
+  uint8_t strip[2 * PL_ROWS * PL_DEPTH + 2 * PL_SLACK];
+  const uint8_t *src[PL_ROWS];
+  const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
+  for (ptrdiff_t i = 0; i < b->blocks; i++) {
+    const ptrdiff_t at = pl_at(b, width, i, j);
+    memset(acc, 0, sizeof acc);
+    for (ptrdiff_t k = 0; k < size; k += PL_DEPTH) {
+      const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
+      const pl_rows shape = pl_gathered((piece + t->ka - 1) / t->ka * t->ka);
+      for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
+      own->strip_q8(rows, 1, piece, src, t->offset, strip, shape.depth);
+      own->gemm_s32(rows, n, &shape, strip, b->panels + at * b->deep + k * width, acc, WIDE);
+    }
+    for (int r = 0; r < rows; r++) {
+      const uint32_t term = (uint32_t)terms[r];
+      for (int c = 0; c < n; c++)
+        total[r * WIDE + c] += (float)(int32_t)((uint32_t)acc[r * WIDE + c] - term * (uint32_t)b->sums[at + c]) *
+                               b->scale[at + c];
+    }
+  }
+  for (int r = 0; r < rows; r++, y += b->columns)
+    for (int c = 0; c < n; c++) {
+      float v = total[r * WIDE + c] * row_scales[r];
+      if (b->bias) v += b->bias[j + c];
+      v = v < b->low ? b->low : v;
+      y[c] = v > b->high ? b->high : v;
+    }
 }
 
 /* The elements of x that differ from zero, and where they are: how many. */

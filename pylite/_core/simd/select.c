@@ -13,6 +13,7 @@ void pl_rows_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_depthwise_avx512vnni(pl_slots *s);
 void pl_fill_sums_avx512vnni(pl_slots *s);
+void pl_fill_blocks_avx512vnni(pl_slots *s);
 void pl_fill_f32_avx512vnni(pl_slots *s);
 
 static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
@@ -29,6 +30,7 @@ static void hand_avx512vnni(pl_slots *s) {
   pl_fill_gemm_avx512vnni(s);
   pl_fill_depthwise_avx512vnni(s);
   pl_fill_sums_avx512vnni(s);
+  pl_fill_blocks_avx512vnni(s);
   pl_fill_f32_avx512vnni(s);
 }
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)

@@ -1,0 +1,82 @@
+/* Products with 4-bit weights that have a scale for each block, for AVX-512 with VNNI. */
+#include "avx512vnni.h"
+
+static void (*plain)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                     const int32_t *terms, const float *row_scales, float *y); /* for weights of 8 bits */
+
+/* R rows, of which `rows` count, times V vectors of columns, `width` of which are a panel.  A byte of weights holds two, of
+ * steps of four that follow one another; both are used as 16 times what they are, so that they keep their signs. */
+FORCED void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
+                 const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
+  const __m512i upper = _mm512_set1_epi8((char)0xF0);
+  const ptrdiff_t size = b->depth / b->blocks;
+  __m512 total[8][4];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) total[r][v] = _mm512_setzero_ps();
+  for (ptrdiff_t i = 0; i < b->blocks; i++, x += size) {
+    const ptrdiff_t at = pl_at(b, width, i, j) + column;
+    const uint8_t *w = b->panels + pl_at(b, width, i, j) * size / 2 + column * 4;
+    __m512i acc[8][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[r][v] = _mm512_setzero_si512();
+    for (ptrdiff_t k = 0; k < size; k += 8, w += width * 4) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) {
+        const __m512i both = _mm512_loadu_si512(w + 64 * v);
+        const __m512i w0 = _mm512_and_si512(_mm512_slli_epi16(both, 4), upper), w1 = _mm512_and_si512(both, upper);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) {
+          const uint8_t *a = x + (r < rows ? r : 0) * b->depth + k;
+          DOT(acc[r][v], _mm512_set1_epi32(*(const int32_t *)a), w0);
+          DOT(acc[r][v], _mm512_set1_epi32(*(const int32_t *)(a + 4)), w1);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) {
+      const __m512i sums = _mm512_loadu_si512(b->sums + at + LANES * v);
+      const __m512 scale = _mm512_loadu_ps(b->scale + at + LANES * v);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; r++) {
+        const __m512i term = _mm512_mullo_epi32(_mm512_set1_epi32(terms[r < rows ? r : 0]), sums);
+        const __m512 sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_srai_epi32(acc[r][v], 4), term));
+        total[r][v] = _mm512_add_ps(total[r][v], _mm512_mul_ps(sum, scale));
+      }
+    }
+  }
+  const __m512 low = _mm512_set1_ps(b->low), high = _mm512_set1_ps(b->high);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const ptrdiff_t c = column + LANES * v;
+    const __mmask16 lanes = first_lanes(n - c);
+    const __m512 bias = b->bias ? _mm512_maskz_loadu_ps(lanes, b->bias + j + c) : _mm512_setzero_ps();
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+      if (r < rows) {
+        const __m512 sum = _mm512_add_ps(_mm512_mul_ps(total[r][v], _mm512_set1_ps(row_scales[r])), bias);
+        _mm512_mask_storeu_ps(y + r * b->columns + c, lanes, _mm512_min_ps(high, _mm512_max_ps(low, sum)));
+      }
+  }
+}
+
+static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                        const int32_t *terms, const float *row_scales, float *y) {
+  const ptrdiff_t width = b->wide - j < NR ? b->wide - j : NR;
+  if (!b->nibbles) plain(own, rows, n, b, j, x, terms, row_scales, y);
+  else if (rows == 1 && width == NR) tile(1, 4, 1, n, b, j, NR, 0, x, terms, row_scales, y);
+  else
+    for (int r = 0; r < rows; r += 8)
+      for (int c = 0; c < n; c += LANES)
+        tile(8, 1, rows - r, n, b, j, width, c, x + r * b->depth, terms + r, row_scales + r, y + r * b->columns);
+}
+
+void pl_fill_blocks_avx512vnni(pl_slots *s);
+void pl_fill_blocks_avx512vnni(pl_slots *s) {
+  plain = s->gemm_blocks;
+  s->gemm_blocks = gemm_blocks;
+  s->q8.nibbles = 1;
+}
