@@ -79,20 +79,19 @@ _POWERS = {2: "square_f32", 0.5: "sqrt_f32", -0.5: "rsqrt_f32"}
 
 
 def lower_pow(node):
-    calls, (a, b) = [], node.inputs
-    if b.dtype == "float32" and b.data is not None and b.size == 1:
-        exponent = b.data.item()
-        if exponent in _POWERS:
-            return unary(node, _POWERS[exponent])
-        if exponent == 3:
-            calls = [binary(node, "mul_f32", parameters(node, "2f", -np.inf, np.inf), (x, a))
-                     for x in (a, node.outputs[0])]
-            for call in calls:
-                call.inplace = None         # a is read twice
-            return calls
+    a, b = node.inputs
     if b.dtype == "int32":
-        calls = _without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has")
-    return [*calls, wide_binary(node, "pow")]
+        return [*_without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has"),
+                wide_binary(node, "pow")]
+    exponent = b.data.item() if b.data is not None and b.size == 1 else None
+    if exponent in _POWERS:
+        return unary(node, _POWERS[exponent])
+    if exponent != 3:
+        return binary(node, "pow_f32")
+    calls = [binary(node, "mul_f32", parameters(node, "2f", -np.inf, np.inf), (x, a)) for x in (a, node.outputs[0])]
+    for call in calls:
+        call.inplace = None                 # a is read twice
+    return calls
 
 
 def lower_squared_difference(node):

@@ -159,6 +159,7 @@ BINARY = {
     **{f"{name}_f16": (H, H, H, float_range) for name in ("add", "mul", "maximum", "minimum")},
     **{f"{name}_{suffix}": (t, t, t, p) for name in ("add", "sub", "mul") for suffix, t, p in PLAIN},
     "mul_u32": (np.uint32, np.uint32, np.uint32, nothing), "div_i32": (I, I, I, int_range),
+    "pow_f32": (F, F, F, nothing),
     "floor_div_f32": (F, F, F, nothing), "floor_div_i32": (I, I, I, nothing), "floor_mod_i32": (I, I, I, nothing),
     **{f"{name}_{suffix}": (t, t, t, nothing) for name in ("maximum", "minimum")
        for suffix, t in (("i8", np.int8), ("u8", B), ("i16", S), ("i32", I), ("i64", L))},

@@ -144,7 +144,6 @@ static void binary_float(int op, size_t n, const double *va, size_t as, const do
     case MINIMUM: PAIR(a < b ? a : b);
     case FLOOR_DIV: PAIR(floor((float)(a / b))); /* the quotient is float32's, as its rounding may reach a whole number */
     case FLOOR_MOD: PAIR(floor_mod_f(a, b));
-    case POW: PAIR(powf((float)a, (float)b)); /* of float32 only */
     case ATAN2: PAIR(atan2(a, b));
     case SQUARED_DIFFERENCE: PAIR((double)(float)(a - b) * (float)(a - b));
   }
@@ -216,6 +215,12 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   }
 }
 
+void pow_f32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const float *a = va, *b = vb;
+  float *y = vy;
+  (void)vp;
+  for (; n; n--, a += a_step, b += b_step) *y++ = powf(*a, *b);
+}
 void mul_c64(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const complex64 *a = va, *b = vb;
   complex64 *y = vy;
