@@ -166,7 +166,7 @@ cdef class ConvF32(Kernel):
         self.fn = <kernel_fn>conv_f32
         self.path = "rows as they lie in memory" if s.direct else "taps gathered into strips"
         if s.depth <= DEPTH or not s.direct:
-            if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups):
+            if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups, True):
                 s.tile.mr = s.lines.chunk
                 if s.direct:
                     s.lines.shape.step = s.direct
@@ -208,7 +208,7 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     n = share(laid.row, s.window.oh)
     while y < laid.lines:
         line = see_line(&s.window, n, laid.row - n * s.window.oh, ox, pixels, y)
-        to = strip + y * s.lines.shape.pitch * 4
+        to = strip + y * s.lines.pitch * 4
         memset(to, 0, line.before * size)
         to += line.before * size
         if s.window.sw == size:
@@ -219,7 +219,7 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
         to += line.inside * size
         memset(to, 0, line.after * size)
         y += 1
-    return <const float *>strip + first * s.lines.shape.pitch
+    return <const float *>strip + first * s.lines.pitch
 
 
 cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -227,6 +227,7 @@ cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int th
     cdef char strip[STRIP]
     cdef const float *rows = NULL
     cdef ptrdiff_t i, j, width, seen = -1
+    cdef int y
     cdef Task task
     cdef Laid laid
     laid.lines = 0
@@ -240,9 +241,11 @@ cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int th
         j = task.begin
         while j < task.end:
             width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
-            s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape, rows, s.panels + j * s.depth,
-                             1, 1, s.bias + j if s.bias != NULL else NULL, s.low, s.high, <float *>task.y + j,
-                             s.output.sw // 4)
+            for y in range(s.lines.passes):
+                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape, rows + y * s.lines.pitch,
+                                 s.panels + j * s.depth + y * s.lines.line * s.window.fw * width, y == 0,
+                                 y == s.lines.passes - 1, s.bias + j if s.bias != NULL else NULL, s.low, s.high,
+                                 <float *>task.y + j, s.output.sw // 4)
             j += width
 
 

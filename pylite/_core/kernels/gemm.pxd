@@ -116,7 +116,7 @@ cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdif
     cdef ptrdiff_t wanted = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
     t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
-    cdef ptrdiff_t strips = o.lines * groups, least = share(wanted, 4 * strips * t.panels)
+    cdef ptrdiff_t strips = o.lines * groups, least = share(wanted, 4 * max(strips, <ptrdiff_t>1) * t.panels)
     if least > 1 and t.mr > MAX_MR:
         t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, padded((o.span + least - 1) // least, 4)))
     t.strips = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
@@ -153,19 +153,22 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 cdef struct Lines:
     pl_rows shape
     ptrdiff_t line          # elements of a run of the filter
+    ptrdiff_t pitch         # from one laid line to the next, in elements
     int chunk               # output pixels of a task
+    int passes              # the filter's lines, where each has sums of its own; else 1
 
 
-cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups):
+cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
+                            bint adds=False):
     """Can rows be read from lines of the image, and is it worth while?  Then fill l, and part o by its lines.
 
-    item: bytes of an element of the image.
+    item: bytes of an element of the image; adds: sums of lines may be added up, as those of dilated filters must.
     """
     cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, room
     cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint apart = extent != g.fw    # taps of a line are runs of their own then
-    if groups > 1 or line * g.fh == 0 or (apart and (g.fh > 1 or c % t.ka)):
+    if groups > 1 or line * g.fh == 0 or (apart and ((g.fh > 1 and not adds) or c % t.ka)):
         return False
     # Output lines of a few pixels fill no tile, which is better than gathering their taps by the byte.
     if not g.direct and not packed:
@@ -181,8 +184,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
-    l.line, l.chunk = line, <int>most
+    l.line, l.pitch, l.chunk, l.passes = line, room, <int>most, 1
     if apart:
+        l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
     if room * g.fh * t.bytes > STRIP:
         return False
@@ -205,7 +209,7 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, const pl_tile 
     """
     cdef ptrdiff_t first = (row - laid.row) * g.stride_h
     if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh) or g.dilation_h > 1
-            or pixels != g.ow or (first + g.fh) * l.shape.pitch * t.bytes > STRIP):
+            or pixels != g.ow or (first + g.fh) * l.pitch * t.bytes > STRIP):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
     laid.lines = first + g.fh
@@ -300,7 +304,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     border = zero[0] ^ p.flip ^ p.tile.offset
     while y < laid.lines:
         line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
-        to = strip + y * l.shape.pitch * p.tile.bytes
+        to = strip + y * l.pitch * p.tile.bytes
         if p.tile.bytes > 1:
             to = lay_pixels(p, zero, 0, line.before, to)
             to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
@@ -312,4 +316,4 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
             memset(to, border, line.after * c)
         y += 1
-    return strip + first * l.shape.pitch * p.tile.bytes
+    return strip + first * l.pitch * p.tile.bytes
