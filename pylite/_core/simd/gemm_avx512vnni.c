@@ -54,9 +54,14 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
   }
 }
 
-/* acc[r][v] += R rows of the strip times V vectors of columns */
-FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
+/* acc[r][v] = start[v] + R rows of the strip times V vectors of columns */
+FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+                     __m512i acc[12][4]) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) acc[r][v] = start[v];
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     for (ptrdiff_t k = 0; k < depth; k += 4, w += 64 * V) {
@@ -75,7 +80,8 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const
 
 /* The same for one vector of columns, eight steps at a time, since a value that is loaded for a single product takes
  * longer to load than to multiply: pairs of lanes sum up even and odd groups of four. */
-FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
+FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i start,
+                           __m512i acc[12][4]) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
   __m512i low[12], high[12];
 #pragma GCC unroll 12
@@ -98,15 +104,16 @@ FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const 
     const __m512 l = _mm512_castsi512_ps(low[r]), h = _mm512_castsi512_ps(high[r]);
     __m512i sum = _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(l, h, 0x88)),
                                    _mm512_castps_si512(_mm512_shuffle_ps(l, h, 0xDD)));
-    acc[r][0] = _mm512_add_epi32(acc[r][0], sum);
+    acc[r][0] = _mm512_add_epi32(start, sum);
   }
 }
 
 /* The same for a single row, whose products would wait for one another: even and odd steps have their own sums. */
-FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[4]) {
+FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+                         __m512i acc[4]) {
   __m512i other[4];
 #pragma GCC unroll 4
-  for (int v = 0; v < V; v++) other[v] = _mm512_setzero_si512();
+  for (int v = 0; v < V; v++) acc[v] = start[v], other[v] = _mm512_setzero_si512();
   for (int line = shape->lines; line > 0; line--, a += shape->pitch) {
     ptrdiff_t k = 0;
     for (; k + 8 <= shape->depth; k += 8, w += 128 * V) {
@@ -132,21 +139,19 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
-FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i acc[12][4]) {
-  if (R == 1) multiply_row(V, shape, a, w, acc[0]);
-  else if (V == 1 && shape->depth % 8 == 0) multiply_pairs(R, shape, a, w, acc);
-  else multiply(R, V, shape, a, w, acc);
+FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+                    __m512i acc[12][4]) {
+  if (R == 1) multiply_row(V, shape, a, w, start, acc[0]);
+  else if (V == 1 && shape->depth % 8 == 0) multiply_pairs(R, shape, a, w, start[0], acc);
+  else multiply(R, V, shape, a, w, start, acc);
 }
 
 FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  __m512i acc[12][4];
+  __m512i acc[12][4], bias[4];
 #pragma GCC unroll 4
-  for (int v = 0; v < V; v++) {
-    __m512i bias = _mm512_loadu_si512(q->bias + j + LANES * v);
-#pragma GCC unroll 12
-    for (int r = 0; r < R; r++) acc[r][v] = bias;
-  }
+  for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
+  product(R, V, shape, a, w, bias, acc);
   if (row) {
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
@@ -155,7 +160,6 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
       for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
     }
   }
-  product(R, V, shape, a, w, acc);
   if (__builtin_expect(!q->fit, 0)) {
     int32_t lines[12 * NR];
 #pragma GCC unroll 12
@@ -225,13 +229,10 @@ static __attribute__((noinline)) void finish_lines(int rows, int n, const int32_
 FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
                       const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                       ptrdiff_t ldy) {
+  const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[12][4];
   int32_t lines[12 * NR];
-#pragma GCC unroll 12
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; v++) acc[r][v] = _mm512_setzero_si512();
-  product(R, V, shape, a, w, acc);
+  product(R, V, shape, a, w, zeros, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
