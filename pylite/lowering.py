@@ -277,8 +277,13 @@ def _by_reference(op, node):
         if places.dtype == np.int64:
             places = np.ascontiguousarray(places).reshape(y.shape)
 
+            def copy(x, y):
+                y[...] = x
+
             def take(x, y):
                 x.take(places, None, y, "clip")
+            if x.shape == y.shape and (places.reshape(-1) == np.arange(x.size)).all():
+                take = copy
             return Call("python_op.PythonOp", take, 1, 1, x, y)
 
     def run(*arrays):

@@ -54,13 +54,17 @@ def expect(node, variable, shape):
 
 
 def infer_read(node):
-    """The shape that the model declares, unless that is unknown or something else is assigned."""
+    """The shape that the model declares, or else what is known to be assigned, unless something else is, too."""
     variable, y = resource(node, "Variable"), node.outputs[0]
     tensor = y.tensor
-    if -1 in tensor.shape_signature or not (tensor.shape or tensor.has_rank) or y.dtype == "string":
+    if -1 in tensor.shape_signature or not (tensor.shape or tensor.has_rank):
+        shape = variable.expected
+    else:
+        shape = tensor.shape
+    if y.dtype == "string" or shape is None:
         return None
-    expect(node, variable, tensor.shape)
-    return None if variable.varying else [tensor.shape]
+    expect(node, variable, shape)
+    return None if variable.varying else [shape]
 
 
 def evaluate_read(node, handle):

@@ -36,16 +36,26 @@ static const float v_powers[32] = {
     1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f, 1.41421354f,
     1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f, 1.61049032f, 1.64575553f, 1.68179286f,
     1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f, 1.87416768f, 1.91520655f, 1.95714414f};
-/* exp(x) for x <= 89: x = (n + i / 32) log(2) + r, and i is looked up */
-PL_INLINE vf v_exp_low(vf x) {
+/* x = (n + i / 32) log(2) + r, and i is looked up: 2^(i / 32); scalef takes n's whole part */
+PL_INLINE vf v_split(vf x, vf *n, vf *r) {
   const vf magic = V_ALL(393216.0f); /* 1.5 2^18: the sum's low bits are the nearest thirty-second */
-  x = V_MAX(x, -104.0f);
-  vf t = V_FMA(x, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
-  vf power = _mm512_permutex2var_ps(V(loadu_ps)(v_powers), _mm512_castps_si512(t), V(loadu_ps)(v_powers + 16));
-  vf r = V_FMA(n, V_ALL(-0.693359375f), x);
-  r = V_FMA(n, V_ALL(2.12194440e-4f), r);
+  vf t = V_FMA(x, V_ALL(1.44269504f), magic);
+  *n = V(sub_ps)(t, magic);
+  *r = V_FMA(*n, V_ALL(2.12194440e-4f), V_FMA(*n, V_ALL(-0.693359375f), x));
+  return _mm512_permutex2var_ps(V(loadu_ps)(v_powers), _mm512_castps_si512(t), V(loadu_ps)(v_powers + 16));
+}
+/* exp(x) for x <= 89 */
+PL_INLINE vf v_exp_low(vf x) {
+  vf n, r, power = v_split(V_MAX(x, -104.0f), &n, &r);
   r = V(mul_ps)(r, V_FMA1(V_ALL(0.500001132f), r, 1.00001526f));
-  return _mm512_scalef_ps(V_FMA(power, r, power), n); /* takes n's whole part */
+  return _mm512_scalef_ps(V_FMA(power, r, power), n);
+}
+/* exp(x) - 1 below 0 */
+PL_INLINE vf v_elu(vf x) {
+  vf n, r, power = v_split(V_MAX(V_MIN(x, 0.0f), -20.0f), &n, &r);
+  r = V(mul_ps)(r, V_FMA1(V_FMA1(V_ALL(0.166666667f), r, 0.5f), r, 1.0f));
+  power = _mm512_scalef_ps(power, n);
+  return V_BELOW(x, 0.0f, V_FMA(power, r, V(sub_ps)(power, V_ALL(1.0f))), x);
 }
 
 /* log(m 2^n) with m in [3 / 4, 3 / 2): m = (1 + r) / v_inverses[i] where the first five bits of its fraction are i */
@@ -158,4 +168,5 @@ UNARY_VECTOR(hard_swish_f32, v_hard_swish)
 #if defined(__AVX512F__)
 UNARY_VECTOR(log_f32, v_log)
 UNARY_VECTOR(rsqrt_f32, v_rsqrt)
+UNARY_VECTOR(elu_f32, v_elu)
 #endif

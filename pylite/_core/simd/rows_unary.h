@@ -42,8 +42,8 @@ UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)
 #if !defined(__AVX512F__)
 UNARY_FLOAT(log_f32, pl_log(x))
 UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
-#endif
 UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
+#endif
 UNARY_FLOAT(sqrt_f32, sqrtf(x))
 UNARY_FLOAT(abs_f32, fabsf(x))
 UNARY_FLOAT(neg_f32, -x)
