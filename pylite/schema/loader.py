@@ -13,7 +13,7 @@ from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.records import replace
 from pylite.schema.packing import packed_size, string_positions
 from pylite.schema.reader import read
-from pylite.schema.tables import Record, default_options, enum_numbers, options_table
+from pylite.schema.tables import Record, default_options, enum, options_table
 
 VERSION = 3
 _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
@@ -146,15 +146,16 @@ class _Loader:
         if index >= len(self.codes):
             raise _invalid(where, f"operator code {index} of {len(self.codes)}")
         record = self.codes[index]
-        numbers = enum_numbers("BuiltinOperator")
-        number = max(record.deprecated_builtin_code, numbers.get(record.builtin_code, record.builtin_code))
+        names = enum("BuiltinOperator")
+        number = record.builtin_code
+        number = max(record.deprecated_builtin_code, names.index(number) if isinstance(number, str) else number)
         if number < 0:
             raise _invalid(where, f"operator code {index} has the negative number {number}")
         if number == _CUSTOM:
             if not record.custom_code:
                 raise _invalid(where, f"operator code {index} is CUSTOM but has no custom code")
             return _text(record.custom_code), number, True, record.version, None, _NO_OPTIONS
-        name = _builtin_names().get(number, f"BUILTIN_{number}")
+        name = names[number] if number < len(names) else f"BUILTIN_{number}"
         return name, number, False, record.version, options_table(name), default_options(name)
 
     def tensor(self, where, i, record, count):
@@ -341,11 +342,6 @@ def _check_calls(subgraphs):
 @cache
 def _subgraph_fields(kind):
     return tuple(f.name for f in kind.FIELDS if f.name.endswith(("subgraph_index", "subgraph_indices", "subgraph")))
-
-
-@cache
-def _builtin_names():
-    return {number: name for name, number in enum_numbers("BuiltinOperator").items()}
 
 
 def _text(name):

@@ -63,17 +63,14 @@ def _equal(a, b):
 @cache
 def table(name):
     """The Record class of a table."""
-    entries = _tables()
-    if name not in entries:
-        raise KeyError(f"no table {name}")
-    fields = tuple(_fields(entries[name].split()))
+    fields = tuple(_fields(_words(name)))
     return type(name, (Record,), {"FIELDS": fields, "__module__": __name__, **{f.name: f.default for f in fields}})
 
 
 @cache
 def enum(name):
     """The names of an enumeration's values, by number."""
-    return _enums()[name][1]
+    return tuple(_enums()[name][1].split())
 
 
 @cache
@@ -91,7 +88,14 @@ def union(name):
 @cache
 def options_table(operator):
     """The name of the options table of a builtin operator, or None when it has none."""
-    return _options().get(operator) or _option_names().get((operator.replace("_", "") + "options").lower())
+    known = _options().get(operator)
+    if known is None:
+        wanted = (operator.replace("_", "") + "options").lower()
+        for text, start in ((declarations.TABLES, "\n"), (_empty_tables(), " ")):
+            at = _lower(text).find(f"{start}{wanted} ") + 1
+            if at:
+                return text[at:at + len(wanted)]
+    return known
 
 
 def default_options(operator):
@@ -121,31 +125,48 @@ def _field(word, slot):
     if element == "str":
         return Field(name, slot, "string", "", "", None)
     if element in _enums():
-        number, values = _enums()[element]
+        number = _enums()[element][0]
         if declared[0] == "(":
             return Field(name, slot, "enums", number, element, None)
-        return Field(name, slot, "enum", number, element, values[int(default or 0)])
+        return Field(name, slot, "enum", number, element, enum(element)[int(default or 0)])
     if element in _unions():
         return Field(name, slot, "union", "", element, None)
     return Field(name, slot, "tables" if declared[0] == "[" else "table", "", element, None)
 
 
+def _words(name):
+    """The words of a table's declaration."""
+    text = declarations.TABLES
+    start = text.find(f"\n{name} ")
+    if start < 0:
+        if f" {name} " in _empty_tables():
+            return []
+        raise KeyError(f"no table {name}")
+    end = text.find("\n", start + 1)
+    while text[end + 1:end + 2] == " ":
+        end = text.find("\n", end + 1)
+    return text[start:end].split()[1:]
+
+
 def _entries(text):
     """Declarations by name, as text: a line that starts at the margin and the indented ones after it."""
-    for entry in text.strip().replace("\n  ", " ").splitlines():
-        name, _, words = entry.partition(" ")
-        yield name, words
+    return [entry.partition(" ")[::2] for entry in text.strip().replace("\n  ", " ").splitlines()]
 
 
 @cache
-def _tables():
-    return dict(_entries(declarations.TABLES)) | dict.fromkeys(declarations.EMPTY_TABLES.split(), "")
+def _lower(text):
+    return text.lower()
+
+
+@cache
+def _empty_tables():
+    return f" {' '.join(declarations.EMPTY_TABLES.split())} "
 
 
 @cache
 def _enums():
-    return {name.partition(":")[0]: (name.partition(":")[2], tuple(values.split()))
-            for name, values in _entries(declarations.ENUMS)}
+    """Of each enumeration the number type and its values' names, as text."""
+    return {name.partition(":")[0]: (name.partition(":")[2], values) for name, values in _entries(declarations.ENUMS)}
 
 
 @cache
@@ -156,8 +177,3 @@ def _unions():
 @cache
 def _options():
     return dict(pair.split(":") for pair in declarations.OPTIONS.split())
-
-
-@cache
-def _option_names():
-    return {name.lower(): name for name in _tables() if name.endswith("Options")}
