@@ -7,6 +7,11 @@ def pack_3d(w, layout):
     return pack_f32(w.transpose(3, 0, 1, 2, 4))
 
 
+cdef enum:
+    SHORT = 128             # floats that a line of a filter sees, up to which copies for each position do not pay
+    STRIP_3D = MAX_MR * DEPTH
+
+
 cdef struct Axis:           # one of three that a filter moves along; taps lie at at * stride + tap * step - pad
     ptrdiff_t size, out, taps, stride, step, pad
 
@@ -25,6 +30,8 @@ cdef struct Volume:
     ptrdiff_t strides[4]    # of y
     ptrdiff_t channels, columns, depth, wide, image
     ptrdiff_t run, strips, runs     # output positions that are equally far apart, the strips that they make, how often
+    ptrdiff_t rows          # positions of a strip
+    bint lines              # strips hold the lines that their positions see, not what each of them sees
     float low, high
 
 
@@ -62,13 +69,24 @@ cdef class Conv3D(Kernel):
                 s.run *= size
             else:
                 s.runs *= size
-        s.strips = (s.run + s.slots.f32.mr - 1) // s.slots.f32.mr
         for i in range(3):
             s.axis[i].taps, s.axis[i].stride, s.axis[i].step, s.axis[i].pad = axes[i]
             s.axis[i].size, s.axis[i].out = x_shape[1 + i], y_shape[1 + i]
             s.depth *= s.axis[i].taps
+        s.rows = s.slots.f32.mr
+        size = line_room(s, s.axis[2].out)
+        if s.axis[2].step == 1 and s.axis[2].out >= 8 and s.axis[2].taps * s.channels <= SHORT and size <= STRIP_3D:
+            s.lines, s.rows = True, s.axis[2].out
+            s.runs *= s.run // s.rows
+            s.run = s.rows
+        s.strips = (s.run + s.rows - 1) // s.rows
         s.wide = padded(s.columns, s.slots.f32.nv)
         self.fn = <kernel_fn>conv_3d
+
+
+cdef ptrdiff_t line_room(const Volume *s, ptrdiff_t rows) noexcept nogil:
+    """Floats that the lines of so many output positions take."""
+    return s.axis[0].taps * s.axis[1].taps * ((rows - 1) * s.axis[2].stride + s.axis[2].taps) * s.channels
 
 
 cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
@@ -79,15 +97,15 @@ cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
 cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Volume *s = <Volume *>ctx
     cdef const Axis *a = s.axis
-    cdef float strip[MAX_MR * DEPTH]
+    cdef float strip[STRIP_3D]
     cdef pl_rows shape
-    cdef ptrdiff_t i, j, k, piece, width, rows, mr = s.slots.f32.mr
+    cdef ptrdiff_t i, j, k, piece, width, rows
     cdef Spot first, spot
     cdef float *y
     cdef int r
     for i in range(begin, end):
-        j = i % s.strips * mr
-        rows = min(mr, s.run - j)
+        j = i % s.strips * s.rows
+        rows = min(s.rows, s.run - j)
         j += i // s.strips * s.run
         first.x, j = j % a[2].out, j // a[2].out
         first.y, j = j % a[1].out, j // a[1].out
@@ -96,11 +114,17 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
              + first.x * s.strides[3])
         k = 0
         while True:
-            piece = min(<ptrdiff_t>DEPTH, s.depth - k)
-            spot = first
-            for r in range(rows):
-                gather_3d(s, &spot, k, k + piece, strip + r * piece)
-            shape = pl_gathered(piece)
+            if s.lines:
+                piece = s.depth
+                shape.lines, shape.depth = <int>(a[0].taps * a[1].taps), a[2].taps * s.channels
+                shape.step, shape.pitch = a[2].stride * s.channels, line_room(s, rows) // max(1, shape.lines)
+                lay_3d(s, &first, shape.pitch, strip)
+            else:
+                piece = min(<ptrdiff_t>DEPTH, s.depth - k)
+                spot = first
+                for r in range(rows):
+                    gather_3d(s, &spot, k, k + piece, strip + r * piece)
+                shape = pl_gathered(piece)
             j = 0
             while j < s.columns:
                 width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
@@ -111,6 +135,23 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
             k += piece
             if k >= s.depth:
                 break
+
+
+cdef void lay_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
+    """The lines that the output positions from `first` on see, one behind another, each of `pitch` floats."""
+    cdef const Axis *a = s.axis
+    cdef ptrdiff_t x0 = first.x * a[2].stride - a[2].pad, tap_y, tap_z, y, z, at
+    cdef ptrdiff_t before = min(pitch, max(<ptrdiff_t>0, -x0) * s.channels)
+    cdef ptrdiff_t inside = max(<ptrdiff_t>0, min(pitch, (a[2].size - x0) * s.channels) - before)
+    for tap_z in range(a[0].taps):
+        for tap_y in range(a[1].taps):
+            z = first.z * a[0].stride - a[0].pad + tap_z * a[0].step
+            y = first.y * a[1].stride - a[1].pad + tap_y * a[1].step
+            memset(to, 0, pitch * sizeof(float))
+            if 0 <= z < a[0].size and 0 <= y < a[1].size:
+                at = first.n * s.image + ((z * a[1].size + y) * a[2].size + x0) * s.channels + before
+                memcpy(to + before, s.x + at, inside * sizeof(float))
+            to += pitch
 
 
 cdef void gather_3d(const Volume *s, Spot *spot, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
