@@ -42,6 +42,7 @@ from pylite._core.memory import kept
 
 cdef enum:
     DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
+    FEW = 64                # pixels for which weights are not to be read in several turns
     RUN = 256 * 1024        # bytes of an image that depthwise convolutions see at a time
     ROOM = 24 * 1024        # floats of the operands and results of Winograd's products, and of a tile's pixels
 
@@ -170,6 +171,8 @@ cdef class ConvF32(Kernel):
                 s.tile.mr = s.lines.chunk
                 if s.direct:
                     s.lines.shape.step = s.direct
+                    if s.output.span <= FEW:
+                        s.tile.mr = <int>s.output.span
                 self.fn = <kernel_fn>conv_f32_lines
                 if not s.direct:
                     self.path = "lines, each laid down once"

@@ -87,6 +87,9 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
 }
 
+/* How many of so many rows are next: sums of fewer than four wait for one another, so that 25 are 12, 8 and 5. */
+static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8};
+
 /* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
   tile_f32(R, V, whole, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
@@ -95,9 +98,10 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
                                              const float *panel, int first, int last, const float *bias, float low, \
                                              float high, float *y, ptrdiff_t ldy) { \
     for (int r = 0; r < rows;) { \
-      if (rows - r >= MR) TILE_F32(MR, V, whole); \
-      else if (MR > 8 && (rows - r == 5 || rows - r == 10)) TILE_F32(5, V, whole); \
-      else if (MR > 8 && rows - r >= 8) TILE_F32(8, V, whole); \
+      const int next = MR <= 8 || rows - r > 23 ? MR : next_rows[rows - r]; \
+      if (next == MR && rows - r >= MR) TILE_F32(MR, V, whole); \
+      else if (MR > 8 && next == 5) TILE_F32(5, V, whole); \
+      else if (MR > 8 && next == 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
       else if (rows - r >= 2) TILE_F32(2, V, whole); \
       else TILE_F32(1, V, whole); \
