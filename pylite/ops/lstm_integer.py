@@ -33,7 +33,10 @@ def lower_layer(node, layer, x, y):
         if w is None:
             operands += [None] * 7
             continue
-        unit = middle[k].scale if normal else f32(2.0**-12)
+        unit = f32(2.0**-12)
+        if normal:
+            _check_scales(node, middle[k])
+            unit = middle[k].scale
         multipliers = [quantize_multiplier(w.scale * x_value.scale / unit),
                        quantize_multiplier(r.scale * h.scale / unit), _NONE, _NONE, 1]
         if p is not None:
@@ -96,7 +99,7 @@ def _int8(zero_point):
 
 
 def _clip(limit, scale, most):
-    return min(most, int(f32(limit) / scale)) if limit > 0 else 0
+    return int(min(f32(limit) / scale, most)) if limit > 0 else 0
 
 
 def _projection(node, layer, scale):
@@ -116,6 +119,8 @@ def _call(layer, x, y, planes, *args):
 
 def _check_scales(node, *values):
     for value in values:
+        if value is None:
+            raise node.error("lacks an intermediate tensor, which tells a scale")
         if not value.quantized:
             raise node.error("has no scale, which an integer LSTM needs", value)
 

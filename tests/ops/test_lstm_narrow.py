@@ -48,8 +48,8 @@ class Layer:
         self.cell_clip, self.proj_clip = float(rng.choice([0, 0.1, 0.5, 1])), float(rng.choice([0, 0.1, 0.3]))
         self.input_gate, self.peephole = rng.random() < 0.5, rng.random() < 0.3
 
-    def add_to(self, m, name="LSTM", without=()):
-        """Add it to a model; without: numbers of operands that are left out."""
+    def add_to(self, m, name="LSTM", without=(), unknown=()):
+        """Add it to a model; without: numbers of operands that are left out; unknown: of intermediate tensors."""
         names = iter(range(100))
 
         def constant(array, scale=1e-4):
@@ -67,6 +67,8 @@ class Layer:
             operands[i] = -1
         middle = [m.tensor(f"m{i}", (0,), "int16", float(s), z)
                   for i, (s, z) in enumerate(zip(self.middle, self.zeros, strict=True))]
+        for i in unknown:
+            middle[i] = -1
         options = {"kernel_type": "FULL"} if name == "LSTM" else {"time_major": True}
         m.operator(name, operands, [y], intermediates=middle, cell_clip=self.cell_clip, proj_clip=self.proj_clip,
                    **options, **TANH)
@@ -199,12 +201,13 @@ def test_every_input_of_the_gates(gate):
 
 
 @pytest.mark.parametrize(("name", "without", "message"), [
+    ("LSTM", (), r"node 0 LSTM: lacks an intermediate tensor"),
     ("LSTM", (20, 21, 22, 23), r"node 0 LSTM: has 12 intermediate.*only with layer normalization. Convert the model"),
     ("LSTM", (16, 17), r"only with a projection. Convert the model"),
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", (), r"needs 5 intermediate tensors, which tell scales; it has 12. Convert"),
 ])
 def test_what_is_refused(name, without, message):
     rng, m = np.random.default_rng(3), ModelBuilder()
-    Layer(rng, 2, 5, 5).add_to(m, name, without)
+    Layer(rng, 2, 5, 5).add_to(m, name, without, unknown=() if without else (4,))
     with pytest.raises(RuntimeError, match=message):
         Interpreter(model_content=m.build()).allocate_tensors()
