@@ -5,15 +5,12 @@ from math import prod
 
 import numpy as np
 
-from pylite import binding, planning
+from pylite import binding, planning, registry
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call, Packed, Value, View
 
 ALIGNMENT = 64          # of the planner's blocks
-# Operators that do nothing but copy each element of an output once.
-JOINING = ("CONCATENATION", "PACK", "PAD", "PADV2")
 UNARY = "elementwise.Unary"
-CUTTING = ("SPLIT", "SPLIT_V", "UNPACK", "SLICE", "STRIDED_SLICE")
 
 
 def drop_pads(lowered, pads):
@@ -118,9 +115,10 @@ def _part(call, step):
     if not y:
         return None
     (source, start, size), (target, at, _) = x, y
-    if size == target.nbytes and size < source.nbytes and call.node.name in CUTTING:
+    parts = getattr(registry.find(call.node.name), "parts", None)
+    if size == target.nbytes and size < source.nbytes and parts == "cut":
         part, whole, offset, joins = target, source, start, False
-    elif size == source.nbytes and size < target.nbytes and call.node.name in JOINING:
+    elif size == source.nbytes and size < target.nbytes and parts == "joined":
         part, whole, offset, joins = source, target, at, True
     else:
         return None

@@ -1,10 +1,10 @@
-"""Convolutions and matrix products of int16 activations: exact sums, then one rule of rounding."""
+"""Convolutions and matrix products of int16: exact sums, then one rule of rounding; hybrid depthwise ones too."""
 import numpy as np
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, set_output, take
+from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, pl_quantization, set_output, take
 from pylite._core.kernels.window cimport Window, copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_pool, pl_slots, pl_tile, pl_dw_window, slots
 
@@ -167,11 +167,37 @@ cdef struct Depthwise:
     pl_slots slots
     pl_dw_window window
     Finish end
-    const char *x
+    const uint8_t *x
     const int16_t *w
-    char *y
+    uint8_t *y
     ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
     int stride, dilation, pad
+    float *row_scales       # of DepthwiseHybrid, as what follows
+    const float *images
+    const float *scales
+    const float *bias
+    ptrdiff_t size          # elements of an image
+    float low, high
+
+
+cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16_t[:, ::1] w, const uint8_t[::1] zero,
+                        filter, ptrdiff_t oh, ptrdiff_t ow):
+    """zero: the pixel that stands for those outside of an image."""
+    s.slots = slots[0]
+    s.x, s.w = <const uint8_t *>&x[0, 0, 0, 0], &w[0, 0]
+    s.h, s.oh, s.line, s.image = x.shape[1], oh, x.strides[1], x.strides[0]
+    (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
+     s.window.pad) = filter
+    s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], ow, x.shape[3], &zero[0]
+
+
+cdef void see_lines(const Depthwise *s, ptrdiff_t line, const uint8_t **row) noexcept nogil:
+    """The lines of an image under output line `line` of all."""
+    cdef ptrdiff_t iy
+    cdef int y
+    for y in range(s.window.fh):
+        iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
+        row[y] = s.x + line // s.oh * s.image + iy * s.line if 0 <= iy < s.h else NULL
 
 
 cdef class Depthwise16(Finished):
@@ -193,13 +219,9 @@ cdef class Depthwise16(Finished):
             self.fn = <kernel_fn>nothing
             return
         self.set_finish(rule, bias, factors, low, high)
-        self.zero = np.zeros(x.shape[3] * 2, np.uint8)
-        s.slots, s.end = slots[0], self.end
-        s.x, s.w, s.y = <const char *>&x[0, 0, 0, 0], &w[0, 0], <char *>&y[0, 0, 0, 0]
-        s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
-        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
-         s.window.pad) = filter
-        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
+        self.zero = bytes(2 * x.shape[3])
+        set_depthwise(s, x, w, self.zero, filter, y.shape[1], y.shape[2])
+        s.end, s.y, s.y_line = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1]
         self.fn = <kernel_fn>depthwise16
 
 
@@ -213,17 +235,98 @@ cdef void depthwise16_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef pl_dw_window g = s.window
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef int64_t acc[CHANNELS]
-    cdef ptrdiff_t line, iy, at, c
-    cdef int y, n
+    cdef ptrdiff_t line, at, c
+    cdef int n
     g.row = row
     for line in range(begin, end):
-        for y in range(g.fh):
-            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>y * s.dilation
-            row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
+        see_lines(s, line, row)
         for at in range(g.pixels):
             c = 0
             while c < g.c:
                 n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
                 s.slots.depthwise_s64(&g, at, c, n, s.w, acc)
                 finish(&s.slots, &s.end, n, acc, c, <int16_t *>(s.y + line * s.y_line) + at * g.c + c)
+                c += n
+
+
+cdef class DepthwiseHybrid(Kernel):
+    """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
+
+    x: (n, h, w, c) and y: (n, oh, ow, c) float32, contiguous; q: (n, h, w, c) int16 and row_scales: (n,) float32 of
+    scratch; w: int16 (fh * fw, c); scales: (c,) float32; bias: (c,) float32 or None; the rest as in ConvHybrid.
+    """
+    cdef const float[:, :, :, ::1] x
+    cdef float[:, :, :, ::1] y
+    cdef int16_t[:, :, :, ::1] q
+    cdef float[::1] row_scales
+    cdef const int16_t[:, ::1] w
+    cdef const float[::1] scales, bias
+    cdef const uint8_t[::1] zero
+    cdef Depthwise state
+
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, int16_t[:, :, :, ::1] q,
+                 float[::1] row_scales, const int16_t[:, ::1] w, const float[::1] scales, const float[::1] bias, filter,
+                 float low, float high):
+        cdef Depthwise *s = &self.state
+        self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
+        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
+            self.fn = <kernel_fn>nothing
+            return
+        self.zero = bytes(2 * x.shape[3])
+        set_depthwise(s, q, w, self.zero, filter, y.shape[1], y.shape[2])
+        s.y, s.y_line, s.images = <uint8_t *>&y[0, 0, 0, 0], y.strides[1], &x[0, 0, 0, 0]
+        s.row_scales, s.scales = &row_scales[0], &scales[0]
+        s.bias = &bias[0] if bias is not None else NULL
+        s.size, s.low, s.high = x.shape[1] * x.shape[2] * x.shape[3], low, high
+        self.fn = <kernel_fn>depthwise_hybrid
+
+
+cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.y.shape[0], 1, center_images, &self.state)
+    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_hybrid_lines, &self.state)
+    return 0
+
+
+cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Quantize, and take the zero point off: padding then is 0."""
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef int8_t piece[CHANNELS]
+    cdef const float *x
+    cdef int16_t *q
+    cdef float low, high, inverse
+    cdef ptrdiff_t i, k, n, j
+    cdef int32_t zero
+    for i in range(begin, end):
+        x, q, k = s.images + i * s.size, <int16_t *>s.x + i * s.size, 0
+        s.slots.range_f32(s.size, x, &low, &high)
+        zero = pl_quantization(low, high, True, s.row_scales + i, &inverse)
+        while k < s.size:
+            n = min(<ptrdiff_t>CHANNELS, s.size - k)
+            s.slots.quantize_s8(n, x + k, inverse, zero, True, 0, <uint8_t *>piece)
+            for j in range(n):
+                q[k + j] = <int16_t>(piece[j] - zero)
+            k += n
+
+
+cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef pl_dw_window g = s.window
+    cdef const uint8_t *row[PL_MAX_TAPS]
+    cdef int64_t wide[CHANNELS]
+    cdef int32_t acc[CHANNELS]
+    cdef ptrdiff_t line, at, c
+    cdef int n, j
+    g.row = row
+    for line in range(begin, end):
+        see_lines(s, line, row)
+        for at in range(g.pixels):
+            c = 0
+            while c < g.c:
+                n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
+                s.slots.depthwise_s64(&g, at, c, n, s.w, wide)
+                for j in range(n):
+                    acc[j] = <int32_t>wide[j]
+                s.slots.finish_hybrid(n, acc, 0, acc, s.scales + c, s.row_scales[line // s.oh], False,
+                                      s.bias + c if s.bias != NULL else NULL, s.low, s.high,
+                                      <float *>(s.y + line * s.y_line) + at * g.c + c)
                 c += n

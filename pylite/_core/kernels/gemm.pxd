@@ -7,6 +7,7 @@ from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots
 
 cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+    int32_t pl_quantization(float low, float high, bint asymmetric, float *scale, float *inverse)
 
 
 cdef enum:

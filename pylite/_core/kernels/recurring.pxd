@@ -41,7 +41,7 @@ cdef struct Engine:
 
 
 cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
-    """docs/numerics.md section 11."""
+    """docs/numerics.md section 4."""
     if x.q != NULL and x.x != NULL:
         e.slots.quantize_rows(rows, x.depth, x.x, x.step, e.asymmetric, 0, <uint8_t *>x.q, x.scales, x.zeros)
 

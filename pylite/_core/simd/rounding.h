@@ -66,7 +66,7 @@ PL_INLINE int32_t pl_round_away32(float v) {
   v = v + copysignf(0.49999997f, v);
   return v >= -2147483648.0f && v < 2147483648.0f ? (int32_t)v : INT32_MIN;
 }
-/* The rounding of hybrid operators (section 11): one half is added in float32, so 0.49999997 becomes 1. */
+/* The rounding of hybrid operators (section 4): one half is added in float32, so 0.49999997 becomes 1. */
 PL_INLINE int32_t pl_round_half32(float v) { return (int32_t)(v + copysignf(0.5f, v)); }
 /* The gates of an LSTM that keeps them in 8 bits (section 10): the C library's float32 functions, cut off at Q15. */
 PL_INLINE int32_t pl_logistic_q12(int32_t q) {
@@ -76,7 +76,7 @@ PL_INLINE int32_t pl_tanh_scaled(int32_t q, float scale) {
   return pl_min32((int32_t)(tanhf((float)q * scale) * 32768.0f), 32767);
 }
 /* Zero point and scale with which hybrid operators quantize numbers from low to high, 0 among them, and what those are
- * multiplied by for it (section 11). */
+ * multiplied by for it (section 4). */
 PL_INLINE int32_t pl_quantization(float low, float high, int asymmetric, float *scale, float *inverse) {
   const float most = -low > high ? -low : high, span = asymmetric ? high - low : most;
   const int none = (low == 0) & (high == 0);

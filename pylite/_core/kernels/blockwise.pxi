@@ -1,0 +1,113 @@
+# A part of hybrid.pyx: weights with a scale for each block of the depth.
+
+cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
+    """Pairs of steps of 4-bit numbers in bytes to one step each."""
+    cdef ptrdiff_t _pair, k
+    for _pair in range(pairs):
+        for k in range(step):
+            to[k] = x[k] & 15 | x[step + k] << 4
+        x += 2 * step
+        to += step
+
+
+def pack_blocks(w, scales, Py_ssize_t blocks, bint narrow):
+    """Weights (n, k) and scales (n, blocks) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
+
+    narrow: weights have 4 bits.
+    """
+    cdef const pl_tile *t = &slots.q8
+    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, wide = padded(columns, t.nv), i, j, width, at
+    cdef ptrdiff_t deep = padded(size, t.ka)
+    cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # 16 sums in 32 bits
+    cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
+    panels, sums = kept(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
+    lines = np.zeros((blocks, wide), np.float32)
+    lines[:, :columns] = scales.T
+    cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
+    cdef int32_t[::1] totals = sums
+    for j in range(0, columns, t.nr):
+        width = min(<ptrdiff_t>t.nr, wide - j)
+        for i in range(blocks):
+            at = j * blocks + i * width
+            slots.pack_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
+                          &panel[0] if nibbles else &to[at * deep], &totals[at])
+            if nibbles:
+                halve(&panel[0], width * t.kr, deep // (2 * t.kr), &to[at * deep // 2])
+    scale = [lines[:, j:j + t.nr].reshape(-1) for j in range(0, wide, t.nr)]
+    return panels, sums, np.concatenate(scale) if scale else lines.reshape(-1), nibbles
+
+
+cdef struct Blockwise:
+    pl_slots slots
+    pl_blocks blocks
+    const float *x
+    uint8_t *q
+    float *row_scales
+    int32_t *terms
+    float *y
+    ptrdiff_t rows, splits
+
+
+cdef class BlockwiseHybrid(Kernel):
+    """Rows of float32, each quantized to int8 with a zero point first, times weights with a scale for each block.
+
+    x: (m, k) and y: (m, n) float32; q: (m, k) bytes, row_scales: (m,) float32 and terms: (m,) int32 of scratch;
+    packed: from pack_blocks, of `blocks` blocks; bias: (n,) float32 or None.
+    """
+    cdef const float[:, ::1] x
+    cdef float[:, ::1] y
+    cdef uint8_t[:, ::1] q
+    cdef float[::1] row_scales
+    cdef int32_t[::1] terms
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums
+    cdef const float[::1] scales, bias
+    cdef Blockwise state
+
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, uint8_t[:, ::1] q, float[::1] row_scales,
+                 int32_t[::1] terms, tuple packed, Py_ssize_t blocks, const float[::1] bias, float low, float high):
+        cdef Blockwise *s = &self.state
+        cdef pl_blocks *b = &s.blocks
+        self.x, self.y, self.q, self.row_scales, self.terms, self.bias = x, y, q, row_scales, terms, bias
+        self.panels, self.sums, self.scales, b.nibbles = packed
+        if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
+            self.fn = <kernel_fn>nothing
+            return
+        s.slots = slots[0]
+        b.panels, b.sums, b.scale = &self.panels[0], &self.sums[0], &self.scales[0]
+        b.bias = &bias[0] if bias is not None else NULL
+        b.depth, b.columns, b.blocks, b.low, b.high = x.shape[1], y.shape[1], blocks, low, high
+        b.deep, b.wide = padded(b.depth // b.blocks, s.slots.q8.ka), padded(b.columns, s.slots.q8.nv)
+        s.x, s.q, s.row_scales, s.terms, s.y = &x[0, 0], &q[0, 0], &row_scales[0], &terms[0], &y[0, 0]
+        s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
+        self.fn, self.path = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
+
+
+cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
+    cdef Blockwise *s = &self.state
+    cdef ptrdiff_t depth = s.blocks.depth
+    pool = worth(pool, s.rows * depth * s.blocks.columns)
+    parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // depth), quantize_rows, s)
+    parallel_for(pool, (s.rows + PL_ROWS - 1) // PL_ROWS * s.splits, 1, blockwise_tasks, s)
+    return 0
+
+
+cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Blockwise *s = <Blockwise *>ctx
+    cdef ptrdiff_t depth = s.blocks.depth, r
+    cdef int offset = s.slots.q8.offset         # q is what strips hold
+    s.slots.quantize_rows(end - begin, depth, s.x + begin * depth, depth, True, offset, s.q + begin * depth,
+                          s.row_scales + begin, s.terms + begin)
+    for r in range(begin, end):
+        s.terms[r] += offset
+
+
+cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Blockwise *s = <Blockwise *>ctx
+    cdef const pl_blocks *b = &s.blocks
+    cdef ptrdiff_t i, j, row
+    for i in range(begin, end):
+        row, j = i // s.splits * PL_ROWS, i % s.splits * s.slots.q8.nr
+        s.slots.gemm_blocks(&s.slots, <int>min(<ptrdiff_t>PL_ROWS, s.rows - row),
+                            <int>min(<ptrdiff_t>s.slots.q8.nr, b.columns - j), b, j, s.q + row * b.depth,
+                            s.terms + row, s.row_scales + row, s.y + row * b.columns + j)
