@@ -68,15 +68,15 @@ def _sum(node, name, sign):
             return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
     left, a_scaling, b_scaling, y_scaling = add_parameters(a.scale, b.scale, y.scale, y.dtype)
     if y.dtype == "int16":
-        row, estimate = "sum_q16", (0, 0, 0)
+        row, estimate = "sum_q16", (0, 0, 0, 0)
     else:
         row, estimate = "sum_q8", _estimate(float(a.scale), float(b.scale), float(y.scale), sign, y_scaling[1])
-    p = parameters(node, "14i3f", *zeros_and_range(node), left, sign, *a_scaling, *b_scaling, *y_scaling, *estimate)
+    p = parameters(node, "14i4f", *zeros_and_range(node), left, sign, *a_scaling, *b_scaling, *y_scaling, *estimate)
     return binary(node, row, p)
 
 
 def _estimate(a_scale, b_scale, y_scale, sign, y_e):
-    """(a_ratio, b_ratio, sure) with which the row sum_q8 first tries float32.
+    """(a_ratio, b_ratio, sure, rule) with which the row sum_q8 first tries float32, or integers of 20 fraction bits.
 
     The rule's value before its last rounding is within `rule` of the true sum: each input is rounded to 20 fraction
     bits of twice the larger scale (by up to 1 unit, and the multiplier's own error), and the sum once before the
@@ -88,7 +88,7 @@ def _estimate(a_scale, b_scale, y_scale, sign, y_e):
     sure = 0.5 - rule - single
     if not 0 < sure < 0.5 or 255 * (a_ratio + b_ratio) > 2.0**20:
         sure = -1.0
-    return a_ratio, -b_ratio if sign else b_ratio, sure
+    return a_ratio, -b_ratio if sign else b_ratio, sure, rule
 
 
 def lower_mul(node):

@@ -131,9 +131,9 @@ def quantized_sum(bits):
         left, a_scaling, b_scaling, y_scaling = quantization.add_parameters(a, b, y, f"int{bits}")
         sign = draw.choice(0, -1)
         zeros = [draw.integer(-128, 127) for _ in range(3)] if bits == 8 else [0] * 3
-        estimate = _estimate(a, b, y, sign, y_scaling[1]) if bits == 8 else (0, 0, 0)
+        estimate = _estimate(a, b, y, sign, y_scaling[1]) if bits == 8 else (0, 0, 0, 0)
         flip = draw.choice(0, 0x80) if bits == 8 else 0
-        return packed("14i3f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
+        return packed("14i4f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
                         *estimate)
     return make
 

@@ -60,6 +60,6 @@
 typedef struct { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
   int32_t a_m, a_e, b_m, b_e, y_m, y_e;
-  float a_ratio, b_ratio, sure; /* 8 bits only, see sum_block */
+  float a_ratio, b_ratio, sure, rule; /* 8 bits only, see sum_block and sums_avx512vnni.c */
 } sum_q_p;
 #endif
