@@ -24,6 +24,24 @@ typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } field;
 
+/* So many pixels at once, for which weights are loaded once. */
+static inline __attribute__((always_inline)) void together_f32(int P, int taps, ptrdiff_t part, const sight *s,
+                                                               ptrdiff_t j, ptrdiff_t from, ptrdiff_t step,
+                                                               VECTOR start, VECTOR low, VECTOR high, float *y,
+                                                               ptrdiff_t c) {
+  VECTOR acc[8];
+#pragma GCC unroll 8
+  for (int k = 0; k < P; k++) acc[k] = start;
+  for (int t = 0; t < taps; t++) {
+    const VECTOR v = load_upto(s->w[t] + j, part);
+    const float *x = s->at[t] + from;
+#pragma GCC unroll 8
+    for (int k = 0; k < P; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
+  }
+#pragma GCC unroll 8
+  for (int k = 0; k < P; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
+}
+
 /* Channels j .. j + LANES, or `part` if that is less, of output pixels; `kept` taps, any number where that is 0. */
 static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
                                                              const field *f, const float *bias, float least, float most,
@@ -41,17 +59,10 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
 #pragma GCC unroll 16
     for (int t = 0; t < kept; t++) at[t] = s->at[t] + from;
     ptrdiff_t i = 0;
-    for (; !kept && i + 4 <= n; i += 4, to += 4 * c) { /* weights are loaded once for four pixels */
-      VECTOR acc[4] = {start, start, start, start};
-      for (int t = 0; t < taps; t++) {
-        const VECTOR v = load_upto(s->w[t] + j, part);
-        const float *x = s->at[t] + from + i * step;
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
-      }
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
-    }
+    for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c) /* as many as do not wait for their sums */
+      together_f32(8, taps, part, s, j, from + i * step, step, start, low, high, to, c);
+    for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
+      together_f32(4, taps, part, s, j, from + i * step, step, start, low, high, to, c);
 #ifdef FOUR_SUMS
     for (; kept && i + 4 <= n; i += 4, to += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
       VECTOR acc[4] = {start, start, start, start}, x[4];
