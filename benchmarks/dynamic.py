@@ -15,24 +15,14 @@ import _common
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+from tests import test_converted
+
 COUNT, ROUNDS = 40, 5
-
-
-def draw(inputs, details, rng):
-    """Values of the inputs in the order of `details`, by the words of their names."""
-    drawn = {key: np.asarray(make(rng)) for key, make in inputs.items()}
-    names = [detail["name"].split(":")[0].split("_") for detail in details]
-    return [next(value for key, value in drawn.items() if key in words) for words in names]
 
 
 def run(interpreter, values):
     """Seconds of one invoke() on `values`."""
-    details = interpreter.get_input_details()
-    for detail, value in zip(details, values, strict=True):
-        interpreter.resize_tensor_input(detail["index"], value.shape)
-    interpreter.allocate_tensors()
-    for detail, value in zip(details, values, strict=True):
-        interpreter.set_tensor(detail["index"], value)
+    test_converted.feed(interpreter, values)
     start = time.perf_counter()
     interpreter.invoke()
     return time.perf_counter() - start
@@ -41,8 +31,7 @@ def run(interpreter, values):
 def measure(makers, inputs):
     """[(same, varied, first)] in microseconds, for each of the interpreters that `makers` make."""
     interpreters, rng = [make() for make in makers], np.random.default_rng(0)
-    details = interpreters[0].get_input_details()
-    drawn = [draw(inputs, details, rng) for _ in range(COUNT)]
+    drawn = [test_converted.draw(inputs, interpreters[0], rng) for _ in range(COUNT)]
     times = [[[run(i, values) for values in drawn] for i in interpreters] for _ in range(ROUNDS)]
     again = [[run(i, drawn[0]) for _ in range(10 * ROUNDS)] for _ in range(ROUNDS) for i in interpreters]
     found = []
@@ -55,7 +44,6 @@ def measure(makers, inputs):
 
 def main():
     from pylite.interpreter import Interpreter
-    from tests import test_converted
     litert, rows, ratios = _common.peer(), [], []
     for name in sys.argv[1:] or test_converted.INPUTS:
         path = str(test_converted.FOLDER / f"{name}.tflite")

@@ -67,13 +67,24 @@ INPUTS = {
     "lstm_integer": {"input": integer_sequence}}
 
 
-def run(interpreter, values):
+def draw(inputs, interpreter, rng):
+    """Values of the interpreter's inputs, by the words of their names."""
+    drawn = {key: np.asarray(make(rng)) for key, make in inputs.items()}
+    names = [detail["name"].split(":")[0].split("_") for detail in interpreter.get_input_details()]
+    return [next(value for key, value in drawn.items() if key in words) for words in names]
+
+
+def feed(interpreter, values):
     details = interpreter.get_input_details()
     for detail, value in zip(details, values, strict=True):
         interpreter.resize_tensor_input(detail["index"], value.shape)
     interpreter.allocate_tensors()
     for detail, value in zip(details, values, strict=True):
         interpreter.set_tensor(detail["index"], value)
+
+
+def run(interpreter, values):
+    feed(interpreter, values)
     interpreter.invoke()
     results = []
     for detail in interpreter.get_output_details():
@@ -97,9 +108,7 @@ def runs(interpreter, name):
     """The outputs of all runs on drawn inputs, one after the other."""
     rng, results = np.random.default_rng(0), []
     for _ in range(RUNS):
-        drawn = {key: np.asarray(make(rng)) for key, make in INPUTS[name].items()}
-        names = [detail["name"].split(":")[0].split("_") for detail in interpreter.get_input_details()]
-        results += run(interpreter, [next(value for key, value in drawn.items() if key in words) for words in names])
+        results += run(interpreter, draw(INPUTS[name], interpreter, rng))
     return results
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pylite import quantization as q
+from tests.test_quantization import nearest
 
 HEADERS = Path(__file__).resolve().parent.parent / "pylite" / "_core" / "simd"
 COMPILER = os.environ.get("CC", "cc").split()
@@ -79,14 +80,6 @@ def c(request, tmp_path_factory):
 
     run.library = library
     return run
-
-
-def nearest(x, tie):
-    low = x.numerator // x.denominator
-    part = x - low
-    if part != Fraction(1, 2):
-        return low + (part > Fraction(1, 2))
-    return low + 1 if tie == "up" or x > 0 else low
 
 
 def signed32(x):

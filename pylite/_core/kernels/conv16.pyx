@@ -170,7 +170,7 @@ cdef struct Depthwise:
     const uint8_t *x
     const int16_t *w
     uint8_t *y
-    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    ptrdiff_t h, oh, line, image, y_line, item       # lines of the images; bytes
     int stride, dilation, pad
     float *row_scales       # of DepthwiseHybrid, as what follows
     const float *images
@@ -221,31 +221,39 @@ cdef class Depthwise16(Finished):
         self.set_finish(rule, bias, factors, low, high)
         self.zero = bytes(2 * x.shape[3])
         set_depthwise(s, x, w, self.zero, filter, y.shape[1], y.shape[2])
-        s.end, s.y, s.y_line = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1]
+        s.end, s.y, s.y_line, s.item = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1], 2
         self.fn = <kernel_fn>depthwise16
 
 
 cdef int depthwise16(Depthwise16 self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise16_lines, &self.state)
+    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_lines, &self.state)
     return 0
 
 
-cdef void depthwise16_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void depthwise_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Depthwise *s = <Depthwise *>ctx
     cdef pl_dw_window g = s.window
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef int64_t acc[CHANNELS]
+    cdef int32_t sums[CHANNELS]
+    cdef uint8_t *y
     cdef ptrdiff_t line, at, c
-    cdef int n
+    cdef int n, j
     g.row = row
     for line in range(begin, end):
         see_lines(s, line, row)
         for at in range(g.pixels):
-            c = 0
+            c, y = 0, s.y + line * s.y_line + at * g.c * s.item
             while c < g.c:
                 n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
                 s.slots.depthwise_s64(&g, at, c, n, s.w, acc)
-                finish(&s.slots, &s.end, n, acc, c, <int16_t *>(s.y + line * s.y_line) + at * g.c + c)
+                if s.row_scales == NULL:
+                    finish(&s.slots, &s.end, n, acc, c, <int16_t *>y + c)
+                else:
+                    for j in range(n):
+                        sums[j] = <int32_t>acc[j]
+                    s.slots.finish_hybrid(n, sums, 0, sums, s.scales + c, s.row_scales[line // s.oh], False,
+                                          s.bias + c if s.bias != NULL else NULL, s.low, s.high, <float *>y + c)
                 c += n
 
 
@@ -274,7 +282,7 @@ cdef class DepthwiseHybrid(Kernel):
             return
         self.zero = bytes(2 * x.shape[3])
         set_depthwise(s, q, w, self.zero, filter, y.shape[1], y.shape[2])
-        s.y, s.y_line, s.images = <uint8_t *>&y[0, 0, 0, 0], y.strides[1], &x[0, 0, 0, 0]
+        s.y, s.y_line, s.item, s.images = <uint8_t *>&y[0, 0, 0, 0], y.strides[1], 4, &x[0, 0, 0, 0]
         s.row_scales, s.scales = &row_scales[0], &scales[0]
         s.bias = &bias[0] if bias is not None else NULL
         s.size, s.low, s.high = x.shape[1] * x.shape[2] * x.shape[3], low, high
@@ -283,7 +291,7 @@ cdef class DepthwiseHybrid(Kernel):
 
 cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
     parallel_for(pool, self.y.shape[0], 1, center_images, &self.state)
-    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_hybrid_lines, &self.state)
+    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_lines, &self.state)
     return 0
 
 
@@ -306,27 +314,3 @@ cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             for j in range(n):
                 q[k + j] = <int16_t>(piece[j] - zero)
             k += n
-
-
-cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g = s.window
-    cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef int64_t wide[CHANNELS]
-    cdef int32_t acc[CHANNELS]
-    cdef ptrdiff_t line, at, c
-    cdef int n, j
-    g.row = row
-    for line in range(begin, end):
-        see_lines(s, line, row)
-        for at in range(g.pixels):
-            c = 0
-            while c < g.c:
-                n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
-                s.slots.depthwise_s64(&g, at, c, n, s.w, wide)
-                for j in range(n):
-                    acc[j] = <int32_t>wide[j]
-                s.slots.finish_hybrid(n, acc, 0, acc, s.scales + c, s.row_scales[line // s.oh], False,
-                                      s.bias + c if s.bias != NULL else NULL, s.low, s.high,
-                                      <float *>(s.y + line * s.y_line) + at * g.c + c)
-                c += n

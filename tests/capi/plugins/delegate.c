@@ -11,15 +11,7 @@
 #include "tensorflow/lite/c/builtin_op_data.h"
 #include "tensorflow/lite/c/common.h"
 #include "tensorflow/lite/delegates/external/external_delegate_interface.h"
-
-static char trace[1 << 16];
-
-TFL_CAPI_EXPORT const char* take_trace(void) {
-  static char taken[sizeof(trace)];
-  memcpy(taken, trace, sizeof(trace));
-  trace[0] = 0;
-  return taken;
-}
+#include "trace.h"
 
 static void note(const char* what, const TfLiteIntArray* a, const TfLiteIntArray* b) {
   char* at = trace + strlen(trace);

@@ -4,15 +4,7 @@
 #include <string.h>
 
 #include "tensorflow/lite/c/common.h"
-
-static char trace[1 << 16];
-
-TFL_CAPI_EXPORT const char* take_trace(void) {
-  static char taken[sizeof(trace)];
-  memcpy(taken, trace, sizeof(trace));
-  trace[0] = 0;
-  return taken;
-}
+#include "trace.h"
 
 static void note(const char* what, char kind, const char* more) {
   size_t at = strlen(trace);
