@@ -76,6 +76,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
   PL_INLINE void name##_pixel(const pl_window *w, const T *x, T *y) { \
     ptrdiff_t c = w->channels; \
     for (; c >= 64; c -= 64, x += 64, y += 64) name##_block(w, x, 64, y); \
+    for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
   /* m output pixels from position `at` of the input row on */ \
@@ -159,8 +160,27 @@ POOL(max_u8, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
 POOL(max_s16, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
 POOL(l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 
+/* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
+static void max_of_four(const pl_window *w, const float *x, ptrdiff_t n, float *y) {
+  const ptrdiff_t c = w->channels, step = w->stride * c;
+  for (ptrdiff_t b = 0; b < c; b += 16) {
+    const ptrdiff_t k = pl_min(b, c - 16);
+    for (ptrdiff_t j = 0; j < n; j++) {
+      const float *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride;
+      float acc[16];
+      for (int i = 0; i < 16; i++) acc[i] = POOL_MAX(POOL_MAX(-FLT_MAX, p[i]), p[c + i]);
+      for (int i = 0; i < 16; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[c + i]);
+      max_f32_finish(w, 4, 16, acc, y + j * c + k);
+    }
+  }
+}
+
 static void pool_row(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) {
   static void (*const table[])(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *) = {
     average_f32, average_s8, average_u8, average_s16, max_f32, max_s8, max_u8, max_s16, l2_f32};
-  table[kind](w, x, left, n, y);
+  if (table[kind] == max_f32 && w->rows <= 2 && w->cols == 2 && left == 0 && w->channels >= 16 &&
+      (n - 1) * w->stride + 2 <= w->width)
+    max_of_four(w, x, n, y);
+  else
+    table[kind](w, x, left, n, y);
 }
