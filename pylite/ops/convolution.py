@@ -174,7 +174,10 @@ def lower_depthwise(node):
 
 
 def lower_transpose(node):
-    """One plain convolution for each phase of the output: pixels whose taps meet the input alike."""
+    """One plain convolution for each phase of the output: pixels whose taps meet the input alike.
+
+    Where all phases of a line see the same pixels, as with filters as wide as the stride, neighbours are one pixel.
+    """
     o = node.options
     w, x = node.inputs[1:3]
     y = node.outputs[0]
@@ -185,12 +188,18 @@ def lower_transpose(node):
     pad = [shapes.window_padding(size, taps, stride, 1, shapes.window_output(size, taps, stride, 1, o.padding))[0]
            for size, taps, stride in zip((rows, cols), w.shape[1:3], step, strict=True)]
     calls, shared = [], products.shared_room(node, x, w.shape[2])
+    phases = [_phase(j, w.shape[2], step[1], pad[1]) for j in range(min(step[1], cols))]
+    together = 1
+    if cols % step[1] == 0 and len({phase[1:] for phase in phases}) == 1 and x.dtype != "int16":
+        together = len(phases)
     for i in range(min(step[0], rows)):
         top, high, up = _phase(i, w.shape[1], step[0], pad[0])
-        for j in range(min(step[1], cols)):
-            left, wide, before = _phase(j, w.shape[2], step[1], pad[1])
-            window = Window(high, wide, pad=(up, before), layout=(top, step[0], left, step[1]))
-            part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), channels),
+        for j in range(0, len(phases), together):
+            layouts = tuple((top, step[0], phase[0], step[1]) for phase in phases[j:j + together])
+            window = Window(high, phases[j][1], pad=(up, phases[j][2]),
+                            layout=layouts[0] if together == 1 else ("beside", layouts))
+            window.out = together
+            part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), together * channels),
                           (rows * cols * channels, step[0] * cols * channels, step[1] * channels, 1),
                           (i * cols + j) * channels)
             calls.append(lower_window(node, x, w, b, y, part, window, shared, not calls))

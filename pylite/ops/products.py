@@ -106,7 +106,8 @@ def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, colum
     room = shared or [Scratch(shape, dtype) for shape, dtype in _room(x, max(window.fw, 1))]
     scales = per_channel(w.scales, channels)
     if shared:
-        padding = np.zeros(-channels % 16, np.float32)
+        channels *= window.out
+        padding, scales = np.zeros(-channels % 16, np.float32), np.tile(scales, window.out)
         bias = np.zeros(channels, np.float32) if bias is None else bias
         scales, bias = np.concatenate((scales, padding)), np.concatenate((bias, padding))
     return Call("hybrid.TransposeHybrid" if shared else "hybrid.ConvHybrid", x, y, *room, first, packed, scales, bias,

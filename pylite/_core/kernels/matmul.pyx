@@ -51,8 +51,9 @@ def arranged(w, layout):
 
     layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
     channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
-    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("lines",
-    layout, width, out, stride, dilation, pad) where a line of so many pixels is one pixel, as is one of the output;
+    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("beside",
+    layouts) for the columns of several; ("lines", layout, width, out, stride, dilation, pad) where a line of so many
+    pixels is one pixel, as is one of the output;
     "winograd" for the right operands of its 16 products, each a group's.
     """
     if layout is None:
@@ -66,6 +67,8 @@ def arranged(w, layout):
     if layout in ("rows", "columns"):
         w = w if layout == "rows" else w.swapaxes(-1, -2)
         return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
+    if layout[0] == "beside":
+        return np.concatenate([arranged(w, part) for part in layout[1]])
     if layout[0] == "lines":
         return over_lines(arranged(w, layout[1]), *layout[2:])
     y, step_y, x, step_x = layout
