@@ -15,7 +15,7 @@ FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4
 /* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
 static uint8_t order[NR];
 
-static const pl_tile tile = {16, NR, NR, 4, 4, 1, 128, order, 16};
+static const pl_tile tile = {16, NR, NR, 4, 4, 1, 128, order, 16, 0};
 
 FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
                    int n, uint8_t *y) {
@@ -203,8 +203,8 @@ FORCED void two_lines(int stride, int w_zero, const uint8_t *x, const ptrdiff_t 
 static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   enum { AT_ONCE = 256, BYTES = 32768 }; /* channels, where blocks are whole; bytes that stay in the cache */
   uint8_t room_for[PL_DW_BYTES + 64] __attribute__((aligned(64)));
-  int16_t taps[4 * PL_MAX_TAPS];
-  ptrdiff_t tap[4 * PL_MAX_TAPS], places[PL_MAX_TAPS];
+  int16_t taps[4 * PL_MOST_WRAPPED];
+  ptrdiff_t tap[4 * PL_MOST_WRAPPED], places[PL_MOST_WRAPPED];
   const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4, s = g->stride;
   const int whole = g->c % NR == 0, reach = (g->fw - 1) * g->dilation / s + 1;
   const int twice = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;

@@ -97,7 +97,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 }
 
 /* Where a line's pixels are taken for one long row of channels, of which blocks of nr are cut without regard to where
- * a pixel ends: how many blocks there are until they repeat.  0 where that is too many or lines would not fit. */
+ * a pixel ends: how many blocks there are until they repeat.  0 where that is too many, or lines or taps would not fit. */
+#define PL_MOST_WRAPPED 256 /* taps */
 #define PL_DW_BYTES 49152 /* room for the lines that output pixels see */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
                                  ptrdiff_t dilation) {
@@ -107,7 +108,9 @@ static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, pt
     a = b, b = rest;
   }
   const ptrdiff_t together = c % t->nr ? c : t->nr; /* channels that are done with together, at least */
-  if (stride > 64 || dilation > 64 || fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / together) return 0;
+  if (stride > 64 || dilation > 64 || fh * fw > PL_MOST_WRAPPED ||
+      fh * (fw * dilation + 2 * stride) > PL_DW_BYTES / together)
+    return 0;
   return c % t->nr && c / a > t->wrap ? 0 : c / a;
 }
 
