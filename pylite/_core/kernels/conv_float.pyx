@@ -33,6 +33,7 @@ from pylite._core.simd cimport (
     pl_rows,
     pl_slots,
     pl_tile,
+    pool_threads,
     put_off,
     slots,
 )
@@ -435,8 +436,10 @@ cdef class DepthwiseF32(Kernel):
 
 cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
     cdef const pl_dw_window *g = &self.state.window
-    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
-    parallel_for(worth(pool, 4 * lines * g.pixels * g.c * g.fh * g.fw), lines, 1, depthwise_f32_lines, &self.state)
+    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], threads = pool_threads(pool)
+    # Lines are done together: a few of them are one share for each thread, of many at least four are a piece.
+    cdef ptrdiff_t grain = 4 if lines > 8 * threads else (lines + threads - 1) // threads
+    parallel_for(worth(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw), lines, grain, depthwise_f32_lines, &self.state)
     return 0
 
 
