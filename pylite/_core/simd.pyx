@@ -30,7 +30,10 @@ current = ""
 
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
     """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n), each of at least `grain` items."""
-    pl_for(pool, n, grain, fn, ctx)
+    if pool != NULL:
+        pl_for(pool, n, grain, fn, ctx)
+    elif n > 0:
+        fn(ctx, 0, n, 0)
 
 
 cdef pl_unary_fn unary_row(str name) except NULL:

@@ -131,8 +131,12 @@ cdef void choose(Copy self) noexcept:
 
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t row = self.shape[self.n - 1]
-    if self.total == 1 and self.inner == RUNS:
+    if self.total == 1 and self.inner == RUNS and row <= CHUNK:
+        memcpy(self.y, self.x, row)
+    elif self.total == 1 and self.inner == RUNS:
         parallel_for(pool, (row + CHUNK - 1) // CHUNK, GRAIN // CHUNK, <pl_range_fn>copy_chunks, <void *>self)
+    elif 0 < self.total <= self.grain:
+        copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
         parallel_for(pool, self.total, self.grain, <pl_range_fn>copy_rows, <void *>self)
     return 0
