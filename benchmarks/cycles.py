@@ -70,7 +70,7 @@ LOOPS = [
     ("8-bit depthwise", "neon", "armv7", "depthwise_neon.c", HAND, "any_filter_int8", WORDS7, ["Cortex-A72"]),
     ("float product", "neon", "aarch64", "gemm_neon.c", HAND, "rows_wide", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND, "depthwise_f32", LANES,
+    ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND, "pixels_9", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("int16 product", "neon", "aarch64", "rows.c", ROWS, "gemm_s64", WORDS, ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("requantization", "neon", "aarch64", REQUANTIZE, HAND, "requantize_lines", None,
