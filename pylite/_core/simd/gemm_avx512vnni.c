@@ -54,14 +54,26 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
   }
 }
 
-/* acc[r][v] = start[v] + R rows of the strip times V vectors of columns */
+/* acc += row, for each of `rows`, unless it is NULL */
+FORCED void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
+  if (row)
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++) {
+      __m512i term = _mm512_set1_epi32(row[r < rows ? r : 0]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
+    }
+}
+
+/* acc[r][v] = start[v] + row[r] + R rows of the strip times V vectors of columns */
 FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
-                     __m512i acc[12][4]) {
+                     const int32_t *row, int rows, __m512i acc[12][4]) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = start[v];
+  add_terms(R, V, row, rows, acc);
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     for (ptrdiff_t k = 0; k < depth; k += 4, w += 64 * V) {
@@ -140,10 +152,12 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
 }
 
 FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
-                    __m512i acc[12][4]) {
+                    const int32_t *row, int rows, __m512i acc[12][4]) {
+  const int pairs = V == 1 && R > 1 && shape->depth % 8 == 0;
   if (R == 1) multiply_row(V, shape, a, w, start, acc[0]);
-  else if (V == 1 && shape->depth % 8 == 0) multiply_pairs(R, shape, a, w, start[0], acc);
-  else multiply(R, V, shape, a, w, start, acc);
+  else if (pairs) multiply_pairs(R, shape, a, w, start[0], acc);
+  else multiply(R, V, shape, a, w, start, row, rows, acc);
+  if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
 }
 
 FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
@@ -151,15 +165,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
   __m512i acc[12][4], bias[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
-  product(R, V, shape, a, w, bias, acc);
-  if (row) {
-#pragma GCC unroll 12
-    for (int r = 0; r < R; r++) {
-      __m512i term = _mm512_set1_epi32(row[r < rows ? r : 0]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; v++) acc[r][v] = _mm512_add_epi32(acc[r][v], term);
-    }
-  }
+  product(R, V, shape, a, w, bias, row, rows, acc);
   if (__builtin_expect(!q->fit, 0)) {
     int32_t lines[12 * NR];
 #pragma GCC unroll 12
@@ -232,7 +238,7 @@ FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[12][4];
   int32_t lines[12 * NR];
-  product(R, V, shape, a, w, zeros, acc);
+  product(R, V, shape, a, w, zeros, NULL, rows, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
