@@ -52,7 +52,8 @@ def join_tables(lowered, model):
 def _follows(call, before, counts):
     """Does nothing but `call` need what `before` computes?"""
     x, y = call.args[2].value, before.args[3].value
-    return x.root is y.root and counts[x.root] == 2 and x.root.kind == "temporary" and x.root.nbytes == y.nbytes
+    return (x.root is y.root and counts[x.root] == 2 and x.root.kind == "temporary" and x.root.nbytes == y.nbytes
+            and call.args[1] == before.args[1])         # BITCAST may make other elements of the same bytes
 
 
 def _as_table(lowered, model, chain):

@@ -42,3 +42,20 @@ def test_same_results(names, watched):
         np.testing.assert_array_equal(a, b)
     assert apart._main.current.program.size == len(names) + 2
     assert joined._main.current.program.size == (1 if watched is None else len(names) + 2)
+
+
+@pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
+def test_other_elements_of_the_same_bytes():
+    builder = ModelBuilder()
+    x = builder.tensor("x", (8, 4), "int8", scale=0.05, zero_point=3)
+    q = builder.tensor("q", (8, 4), "int8", scale=1 / 256, zero_point=-128)
+    f = builder.tensor("f", (8,), "float32")
+    y = builder.tensor("y", (8,), "int8", scale=0.1, zero_point=0)
+    builder.inputs([x])
+    builder.operator("LOGISTIC", [x], [q])
+    builder.operator("BITCAST", [q], [f])
+    builder.operator("QUANTIZE", [f], [y])
+    builder.outputs([y])
+    content = builder.build()
+    x = np.arange(-128, 128, 8, np.int8).reshape(8, 4)
+    np.testing.assert_array_equal(run(content, x)[1][0], run(content, x, experimental_preserve_all_tensors=True)[1][0])

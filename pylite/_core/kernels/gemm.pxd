@@ -161,7 +161,8 @@ cdef struct Lines:
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
                             bint adds=False):
-    """Can rows be read from lines of the image, and is it worth while?  Then fill l, and part o by its lines.
+    """Can rows be read from lines of the image, and is it worth while?  Then fill l, and part o by its lines; else
+    leave both as they are.
 
     item: bytes of an element of the image; adds: sums of lines may be added up, as those of dilated filters must.
     """
@@ -184,13 +185,13 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c
+    if room * g.fh * t.bytes > STRIP:
+        return False
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
     l.line, l.pitch, l.chunk, l.passes = line, room, <int>most, 1
     if apart:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
-    if room * g.fh * t.bytes > STRIP:
-        return False
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow

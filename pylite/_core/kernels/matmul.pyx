@@ -60,7 +60,8 @@ def arranged(w, layout):
         return w
     if layout == "winograd":
         g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / np.float32(2)   # an axis to a tile's
-        w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
+        with np.errstate(all="ignore"):     # weights may be infinite
+            w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
         return w.swapaxes(0, 1).reshape(-1, w.shape[2])
     if layout == "depthwise":
         return w.transpose(3, 1, 2, 0)

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Kernels keep up to 64 KiB of scratch on the stack; musl's default stack is 128 KiB. */
+/* Kernels keep up to 96 KiB of scratch on the stack; musl's default stack is 128 KiB. */
 enum { STACK = 512 * 1024 };
 /* A thread takes that part of its share of what is left, and at last single pieces: so that one that was late or slow
  * does not hold up the rest. */
