@@ -358,9 +358,9 @@ def test_blockwise(rung, seed):
     y = Guarded((m, n), np.float32)
     want = x @ dense.T
     for narrow in (False, True):
+        packed = hybrid.pack_blocks(w, scales.reshape(-1), blocks, narrow)
         kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.uint8), np.zeros(m, np.float32),
-                                        np.zeros(m, np.int32), hybrid.pack_blocks(w, scales, blocks, narrow), blocks,
-                                        None, -1e9, 1e9)
+                                        np.zeros(m, np.int32), packed, blocks, None, -1e9, 1e9)
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())

@@ -106,7 +106,7 @@ def _lower_blockwise(node, x, w, y, bias, rows, low, high):
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
     return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
                 Scratch((rows, depth), "uint8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
-                Packed("hybrid.pack_blocks", w, w.scales.reshape(columns, -1), blocks, w.dtype in ("int4", "int2")),
+                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")),
                 blocks, bias, low, high)
 
 

@@ -10,31 +10,34 @@ cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) 
         to += step
 
 
-def pack_blocks(w, scales, Py_ssize_t blocks, bint narrow):
-    """Weights (n, k) and scales (n, blocks) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
+def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
+    """Weights (n, k) and scales (n * blocks,) for BlockwiseHybrid: (panels, sums, scale, nibbles) of pl_blocks.
 
     narrow: weights have 4 bits.
     """
     cdef const pl_tile *t = &slots.q8
-    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, wide = padded(columns, t.nv), i, j, width, at
+    cdef ptrdiff_t columns = w.shape[0], size = w.shape[1] // blocks, wide = padded(columns, t.nv), i, j, k, width, at
     cdef ptrdiff_t deep = padded(size, t.ka)
     cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # 16 sums in 32 bits
     cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
     panels, sums = kept(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
-    lines = np.zeros((blocks, wide), np.float32)
-    lines[:, :columns] = scales.T
+    scale = np.zeros(wide * blocks, np.float32)
     cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
     cdef int32_t[::1] totals = sums
-    for j in range(0, columns, t.nr):
+    cdef float[::1] factors = scale
+    j = 0
+    while j < columns:
         width = min(<ptrdiff_t>t.nr, wide - j)
         for i in range(blocks):
             at = j * blocks + i * width
             slots.pack_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
                           &panel[0] if nibbles else &to[at * deep], &totals[at])
+            for k in range(min(width, columns - j)):
+                factors[at + k] = scales[(j + k) * blocks + i]
             if nibbles:
                 halve(&panel[0], width * t.kr, deep // (2 * t.kr), &to[at * deep // 2])
-    scale = [lines[:, j:j + t.nr].reshape(-1) for j in range(0, wide, t.nr)]
-    return panels, sums, np.concatenate(scale) if scale else lines.reshape(-1), nibbles
+        j += t.nr
+    return panels, sums, scale, nibbles
 
 
 cdef struct Blockwise:

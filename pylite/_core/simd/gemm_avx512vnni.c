@@ -202,7 +202,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
 }
 
 /* Lines of NR sums, added to y, or finished as floats: away from the rest, which is compiled for each size. */
-static __attribute__((noinline)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
+static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                                                    ptrdiff_t ldy) {
   for (int c = 0; c < n; c += LANES) {

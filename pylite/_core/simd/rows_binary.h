@@ -117,11 +117,14 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
 /* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
  * the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
  * farthest from an integer that is certain), and a block that has such an element is computed again by the rule. */
-#if defined(__AVX512VNNI__) /* whole blocks are for sums_avx512vnni.c */
-ARITHMETIC(sum_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
-#else
-ARITHMETIC(sum_q8_by_rule, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
 enum { SUM_BLOCK = 64 };
+static void sum_by_rule(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y, sum_q_p p) {
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) y[i] = (uint8_t)(sum_one(BYTE(a[i]), BYTE(b[i]), p) ^ p.flip);
+}
+#if defined(__AVX512VNNI__) /* blocks of which float32 is sure are for sums_avx512vnni.c */
+#define sum_block(n, a, a_step, b, b_step, y, p) 1
+#else
 PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *pb, int b_step, uint8_t *y, sum_q_p p) {
   int unsure = 0;
   for (size_t i = 0; i < n; i++) {
@@ -134,9 +137,10 @@ PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *
   }
   return unsure;
 }
+#endif
 static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
-  uint8_t *y = vy, block[SUM_BLOCK]; /* y may be a or b, which the rule may still need */
+  uint8_t *y = vy, block[SUM_BLOCK], one[SUM_BLOCK]; /* y may be a or b, which the rule may still need */
   sum_q_p p;
   memcpy(&p, vp, sizeof p);
   for (size_t i = 0; i < n; i += SUM_BLOCK) {
@@ -147,11 +151,13 @@ static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_s
     else if (a_step && b_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 1, block, p);
     else if (a_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 0, block, p);
     else unsure = sum_block(SUM_BLOCK, ai, 0, bi, 1, block, p);
-    if (unsure) sum_q8_by_rule(count, ai, a_step, bi, b_step, y + i, vp);
-    else memcpy(y + i, block, SUM_BLOCK);
+    if (unsure) {
+      if (!a_step) ai = memset(one, *ai, SUM_BLOCK);
+      if (!b_step) bi = memset(a_step ? one : block, *bi, SUM_BLOCK);
+      sum_by_rule(count, ai, bi, y + i, p);
+    } else memcpy(y + i, block, SUM_BLOCK);
   }
 }
-#endif
 ARITHMETIC(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 
 typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;

@@ -175,12 +175,9 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
       own->strip_q8(rows, 1, piece, src, t->offset, strip, shape.depth);
       own->gemm_s32(rows, n, &shape, strip, b->panels + at * b->deep + k * width, acc, WIDE);
     }
-    for (int r = 0; r < rows; r++) {
-      const uint32_t term = (uint32_t)terms[r];
-      for (int c = 0; c < n; c++)
-        total[r * WIDE + c] += (float)(int32_t)((uint32_t)acc[r * WIDE + c] - term * (uint32_t)b->sums[at + c]) *
-                               b->scale[at + c];
-    }
+    for (int r = 0; r < rows; r++)
+      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + at, b->scale + at, 1, 0, total + r * WIDE, -INFINITY, INFINITY,
+                    total + r * WIDE);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
     for (int c = 0; c < n; c++) {
