@@ -33,4 +33,3 @@ class MutableOpResolver(OpResolver):
 class BuiltinOpResolver(MutableOpResolver): ...
 
 registered: MutableOpResolver
-default: OpResolver
