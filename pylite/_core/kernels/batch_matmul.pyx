@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: products of many pairs of matrices, of every type (compiled for speed)."""
+"""BATCH_MATMUL: products of many pairs of matrices, of every type."""
 import numpy as np
 
 from libc.math cimport INFINITY

@@ -1,4 +1,4 @@
-"""8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them (compiled for speed)."""
+"""8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
