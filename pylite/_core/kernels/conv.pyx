@@ -312,7 +312,8 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
     packed = kept(pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes)
-    parameters, flat = np.zeros((PARAMETERS, blocks * nr), np.int32), np.ascontiguousarray(w).reshape(-1)
+    parameters = kept(PARAMETERS * blocks * nr * 4).view(np.int32).reshape(PARAMETERS, -1)
+    flat = np.ascontiguousarray(w).reshape(-1)
     if bias is not None:
         bias = bias.reshape(-1)
     if ends is not None:

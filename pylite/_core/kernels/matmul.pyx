@@ -191,7 +191,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     w = arranged(w, layout)
     cdef Py_ssize_t count = w.shape[0]
     held = [None if bias is None else bias.reshape(-1), multipliers, shifts,
-            np.zeros((PARAMETERS, padded(count // groups, slots.q8.nv) * groups), np.int32)]
+            kept(PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4).view(np.int32).reshape(PARAMETERS, -1)]
     cdef const int32_t[::1] b = held[0], m = multipliers, e = shifts
     cdef int32_t[:, ::1] rows = held[3]
     cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held)
