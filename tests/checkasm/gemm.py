@@ -225,7 +225,7 @@ def winograd_in(draw):
     want = np.full((16, tiles + 1, c), 7, F)
     want[:, :tiles] = np.einsum("iy,jx,tyxc->jitc", B_T, B_T, d).reshape(16, tiles, c)
     to = np.full_like(want, 7)
-    yield Call(tiles, c, Pointers(lines), steps.astype(L), InOut(to), (tiles + 1) * c, expect=[want],
+    yield Call(tiles, c, Pointers(lines), steps.astype(np.intp), InOut(to), (tiles + 1) * c, expect=[want],
                work=tiles * c * 16)
 
 
