@@ -155,6 +155,7 @@ cdef struct Lines:
     pl_rows shape
     ptrdiff_t line          # elements of a run of the filter
     ptrdiff_t pitch         # from one laid line to the next, in elements
+    ptrdiff_t pixels        # of the output
     int chunk               # output pixels of a task
     int passes              # the filter's lines, where each has sums of its own; else 1
 
@@ -188,7 +189,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if room * g.fh * t.bytes > STRIP:
         return False
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
-    l.line, l.pitch, l.chunk, l.passes = line, room, <int>most, 1
+    l.line, l.pitch, l.chunk, l.passes, l.pixels = line, room, <int>most, 1, o.span * o.lines
     if apart:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
@@ -285,6 +286,11 @@ cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t s
     return to + n * c * p.tile.bytes
 
 
+cdef inline bint in_place(ptrdiff_t position, ptrdiff_t rows, ptrdiff_t total) noexcept nogil:
+    """May products read these rows where they lie?  They read whole tiles, and must not read behind the last row."""
+    return rows == 1 or position + rows + MAX_MR <= total
+
+
 cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
                                      ptrdiff_t pixels, uint8_t *strip, Laid *laid) noexcept nogil:
     """The lines that `pixels` output pixels see, where products can read them; as_is: in the image itself."""
@@ -293,7 +299,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     cdef const uint8_t *zero
     cdef ptrdiff_t row, ox, n, first, y, c = p.window.length
     cdef int border         # a byte of what lies outside
-    if as_is:
+    if as_is and in_place(position, pixels, l.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
         lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)

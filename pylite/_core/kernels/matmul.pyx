@@ -21,6 +21,7 @@ from pylite._core.kernels.gemm cimport (
     cut,
     finish_columns,
     fit_columns,
+    in_place,
     padded,
     padded_lines,
     set_column,
@@ -343,7 +344,7 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
             for r in range(task.rows):
                 src[r] = p.window.x + (task.position + r) * p.depth
             rows = src[0]
-            if not s.as_is:
+            if not (s.as_is and in_place(task.position, task.rows, s.rows)):
                 p.slots.strip_q8(task.rows, 1, p.depth, src, p.flip, strip, p.deep)
                 rows = strip
             if s.w_zero:
