@@ -186,7 +186,8 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c
-    if room * g.fh * t.bytes > STRIP:
+    # Products read whole tiles.
+    if (room * g.fh + (0 if most == 1 else (t.mr - 1) * g.stride_w * c)) * t.bytes > STRIP:
         return False
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
     l.line, l.pitch, l.chunk, l.passes, l.pixels = line, room, <int>most, 1, o.span * o.lines
