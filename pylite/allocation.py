@@ -33,7 +33,7 @@ class Allocation:
         self.storage = storage
         self.program = program
         self.arena = arena
-        self.readable = {}      # arrays handed out before, by tensor index
+        self.readable = {}      # the Memory of tensors asked for before, by index
         self.writable = {}
         self.pause = lowered.pause
         self.watched = self.evaluate = None

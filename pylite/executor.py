@@ -3,7 +3,7 @@ import numpy as np
 
 from pylite import binding, lowering, planning
 from pylite._core.memory import aligned, most
-from pylite._core.program import Program
+from pylite._core.program import Bound, Memory, Program
 from pylite.allocation import Allocation
 from pylite.calls import KEPT, Calls
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
@@ -17,14 +17,14 @@ LARGE_ARENA = 1 << 28   # bytes from which on it is compared with what the machi
 LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
 
 
-class Executor(Calls):
+class Executor(Calls, Bound):
     """Runs one subgraph of a model.
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
     max_memory: most bytes that the arena may take, or None;
     resolver: the OpResolver that tells the ops; shared: a dict for what the executors of an interpreter share.
-    `readable` and `writable` hold the arrays asked for since the last allocate(), by tensor index: the way of a
-    steady-state caller around every check; `ready` tells whether invoke() may run.
+    `readable` and `writable` hold the Memory of the tensors asked for since the last allocate(), by index: the way of
+    a steady-state caller around every check; `ready` tells whether invoke() may run.
     `plugins` holds an Op of its own for each operator that a plug-in runs, by operator index; a delegate also puts
     another Subgraph in place of `subgraph`, and `delegation` knows how.  With plug-ins every allocation lowers anew,
     so that they are prepared.
@@ -316,7 +316,7 @@ class Executor(Calls):
                 f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
                 "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
         if self.ready:
-            self.readable[index] = array
+            self.readable[index] = Memory(array)
         return array
 
     def to_write(self, index):
@@ -328,7 +328,7 @@ class Executor(Calls):
         if not array.flags.writeable:
             raise TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the model, "
                               "which its interpreters share")
-        self.writable[index] = array
+        self.writable[index] = Memory(array)
         return array
 
     def invoke(self):

@@ -12,7 +12,7 @@ from _thread import RLock  # threading.RLock, without importing threading
 import numpy as np
 
 from pylite import arguments, lowering
-from pylite._core.program import Lock, Steady
+from pylite._core.program import Lock, Steady, quicken
 from pylite._core.simd import Pool
 from pylite.errors import ResizeError, TensorError, ViewError
 from pylite.executor import Executor
@@ -31,7 +31,7 @@ def __getattr__(name):
     return found
 
 
-class Interpreter:
+class Interpreter(Steady):
     """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
 
     model_path: str or os.PathLike; model_content: the file's bytes instead; num_threads: threads for one invoke(),
@@ -83,7 +83,7 @@ class Interpreter:
         if self._resolver.plugs():
             self._executors_of_all()
         self._main = self._executor(0)
-        self._steady = Steady(self._lock, self._main, self._views)
+        self._steady(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
             from pylite import delegates
@@ -102,29 +102,24 @@ class Interpreter:
         """
         with self._lock:
             self._ensure_safe()
-            self._steady.forget()
             self._main.allocate()
 
     def invoke(self):
         """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
-        if not self._steady.run():
-            with self._lock:
-                self._ensure_safe()
-                self._main.invoke()
+        with self._lock:
+            self._ensure_safe()
+            self._main.invoke()
 
     def set_tensor(self, tensor_index, value):
         """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
-        if not self._steady.set(tensor_index, value):
-            with self._lock:
-                self._set(self._main, tensor_index, value)
+        with self._lock:
+            self._set(self._main, tensor_index, value)
 
     def get_tensor(self, tensor_index, subgraph_index=0):
         """A copy of a tensor: an input, an output, a constant, or an intermediate one that is still true.
 
         ValueError when it has no memory (call allocate_tensors() first), or its memory has been used again.
         """
-        if subgraph_index == 0 and (copy := self._steady.get(tensor_index)) is not None:
-            return copy
         with self._lock:
             return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
 
@@ -144,7 +139,6 @@ class Interpreter:
         """
         with self._lock:
             self._ensure_safe()
-            self._steady.forget()
             self._resize(self._main, input_index, tensor_size, strict)
 
     def reset_all_variables(self):
@@ -273,7 +267,7 @@ class Interpreter:
 
     def _set(self, executor, tensor_index, value):
         try:
-            array = executor.writable[tensor_index]
+            array = executor.writable[tensor_index].array
         except (KeyError, TypeError):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
@@ -283,7 +277,7 @@ class Interpreter:
 
     def _get(self, executor, tensor_index):
         try:
-            return executor.readable[tensor_index].copy()
+            return executor.readable[tensor_index].array.copy()
         except (KeyError, TypeError):
             return executor.to_read(arguments.checked_index(executor, tensor_index)).copy()
 
@@ -320,6 +314,10 @@ class Interpreter:
             self._pool = Pool(max(1, count))
             for executor in self._executors.values():
                 executor.rebind(self._pool)
+
+
+quicken(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, tensor_index, value)",
+                      "get_tensor": "($self, tensor_index, subgraph_index=0)"})
 
 
 class InterpreterWithCustomOps(Interpreter):

@@ -15,5 +15,10 @@ cdef class Program:
     cdef readonly Pool pool
 
 
+cdef class Bound:
+    cdef public dict readable, writable
+    cdef public Program steady
+
+
 # Run steps *at..stop-1; the status of the one that failed, at *at, or 0.
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil

@@ -1,6 +1,6 @@
 """A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
-from cpython.buffer cimport PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
-from cpython.object cimport PyObject
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport (
     NOWAIT_LOCK,
     PyThread_acquire_lock,
@@ -11,6 +11,7 @@ from cpython.pythread cimport (
     PyThread_type_lock,
     WAIT_LOCK,
 )
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memmove
@@ -19,7 +20,11 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from pylite._core.kernel cimport Kernel
 from pylite._core.simd cimport Pool, pl_pool
 
-from numpy import empty
+from numpy import ndarray
+try:
+    from numpy._core._multiarray_umath import _ARRAY_API
+except ImportError:     # before version 2
+    from numpy.core._multiarray_umath import _ARRAY_API
 
 
 cdef class Program:
@@ -88,68 +93,105 @@ cdef class Program:
         return None
 
 
+cdef extern from *:
+    """
+    /* What numpy's own macros read of an ndarray, the same in all its versions 1 and 2. */
+    typedef struct { PyObject_HEAD char *data; int nd; Py_ssize_t *shape, *strides; PyObject *base, *dtype; int flags;
+    } pl_array;
+    #define pl_is_array(x) (Py_TYPE(x) == pl_array_type)
+    /* PyArray_NewFromDescr of numpy's table of functions, its entry 94 in all these versions; entry 0 tells which. */
+    static void **pl_numpy;
+    static PyTypeObject *pl_array_type;
+    static int pl_load_numpy(PyObject *table, PyObject *type) {
+      pl_numpy = (void **)PyCapsule_GetPointer(table, NULL);
+      pl_array_type = (PyTypeObject *)type;
+      return pl_numpy ? (int)(((unsigned (*)(void))pl_numpy[0])() >> 24) : -1;
+    }
+    static inline PyObject *pl_new_array(const pl_array *like) {
+      Py_INCREF(like->dtype);
+      return ((PyObject *(*)(PyTypeObject *, PyObject *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int,
+                             PyObject *))pl_numpy[94])(pl_array_type, like->dtype, like->nd, like->shape, NULL, NULL, 0,
+                                                       NULL);
+    }
+    """
+    ctypedef struct pl_array:
+        char *data
+        int nd
+        Py_ssize_t *shape
+        PyObject *dtype
+        int flags
+    bint pl_is_array(object)
+    int pl_load_numpy(object table, object type) except -1
+    object pl_new_array(const pl_array *like)
+
+
+cdef enum:
+    CONTIGUOUS = 1      # ndarray's flag
+
+cdef bint known_numpy = pl_load_numpy(_ARRAY_API, ndarray) in (1, 2)
+
+
 cdef class Memory:
-    """A tensor's memory, which arrays of the same type and shape are copied from and to."""
-    cdef object array, dtype, empty
-    cdef tuple alike
-    cdef bint held
-    cdef Py_buffer view
+    """A tensor's memory, which arrays of the same type and shape are copied from and to.
+
+    Where numpy is one that is not known, or the elements are objects, `array` is all that there is.
+    """
+    cdef readonly object array
+    cdef pl_array *own          # its fields
+    cdef size_t size            # bytes
 
     def __init__(self, array):
-        self.array, self.dtype, self.alike, self.empty = array, array.dtype, (array.shape, array.dtype), empty
-        PyObject_GetBuffer(array, &self.view, PyBUF_ND)
-        self.held = True
-
-    def __dealloc__(self):
-        if self.held:
-            PyBuffer_Release(&self.view)
+        self.array = array
+        if known_numpy and pl_is_array(array) and not array.dtype.hasobject and array.flags.c_contiguous:
+            self.own, self.size = <pl_array *>array, array.nbytes
 
     cdef copy(self):
-        cdef Py_buffer to
-        array = self.empty(*self.alike)
-        if pl_data(<PyObject *>self.array) == self.view.buf:
-            memcpy(pl_data(<PyObject *>array), self.view.buf, self.view.len)
-        else:
-            PyObject_GetBuffer(array, &to, PyBUF_ND)
-            memcpy(to.buf, self.view.buf, self.view.len)
-            PyBuffer_Release(&to)
+        """A copy, or None."""
+        if self.own == NULL:
+            return None
+        array = pl_new_array(self.own)
+        memcpy((<pl_array *>array).data, self.own.data, self.size)
         return array
 
-    cdef bint take(self, value) except -1:
+    cdef bint take(self, value) noexcept:
         """Copy `value` if that is all that there is to do; else returns False."""
-        cdef Py_buffer given
-        cdef bint same
-        if type(value) is not type(self.array) or value.dtype is not self.dtype:
+        cdef const pl_array *given = <pl_array *>value
+        cdef const pl_array *own = self.own
+        if (own == NULL or not pl_is_array(value) or given.dtype != own.dtype or given.nd != own.nd
+                or not given.flags & CONTIGUOUS
+                or memcmp(given.shape, own.shape, own.nd * sizeof(Py_ssize_t)) != 0):
             return False
-        try:
-            PyObject_GetBuffer(value, &given, PyBUF_ND)
-        except (BufferError, ValueError):       # not contiguous
-            return False
-        same = given.ndim == self.view.ndim and (
-            given.ndim == 0 or memcmp(given.shape, self.view.shape, given.ndim * sizeof(Py_ssize_t)) == 0)
-        if same:
-            if given.len < 1 << 16:
-                memmove(self.view.buf, given.buf, given.len)
-            else:
-                with nogil:
-                    memmove(self.view.buf, given.buf, given.len)
-        PyBuffer_Release(&given)
-        return same
+        if self.size < 1 << 16:
+            memmove(own.data, given.data, self.size)
+        else:
+            with nogil:
+                memmove(own.data, given.data, self.size)
+        return True
+
+
+cdef class Bound:
+    """What of an Executor a steady caller needs.
+
+    readable, writable: {index: Memory} of the tensors asked for since the last allocate(); steady: the Program that
+    invoke() runs where that is all that it does, else None.
+    """
 
 
 cdef extern from *:
     """
+    #ifdef Py_GIL_DISABLED
     static inline int pl_swap(int *at, int value) { return __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL); }
     static inline int pl_take(int *at) {
       int none = 0;
       return __atomic_compare_exchange_n(at, &none, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     }
-    /* ndarray's first field, as numpy's own macros read it */
-    static inline void *pl_data(void *array) { return *(void **)((char *)array + sizeof(PyObject)); }
+    #else       /* all that touches it holds the GIL */
+    static inline int pl_swap(int *at, int value) { int held = *at; *at = value; return held; }
+    static inline int pl_take(int *at) { return !*at && (*at = 1); }
+    #endif
     """
     int pl_swap(int *at, int value)
     int pl_take(int *at)
-    void *pl_data(PyObject *array)
 
 
 cdef class Lock:
@@ -197,86 +239,116 @@ cdef class Lock:
 
 
 cdef class Steady:
-    """What a caller does over and over, without looking at anything twice: set, run and get, under the lock.
+    """The base of Interpreter: what a caller does over and over, without looking at anything twice.
 
-    executor: an Executor; views: the set of what keeps invoke() from running.  Each method returns a false value where
-    there is more to be seen to, and has done nothing then.  set() and get() find their memory alike, each by itself: a
-    function for both would add a tenth to their time.
+    quicken() puts its ways to set, run and get in front of the methods of that class.
     """
     cdef Lock lock
-    cdef object executor
+    cdef Bound executor
     cdef set views
-    cdef dict targets, sources
 
-    def __init__(self, Lock lock, executor, set views):
+    def _steady(self, Lock lock, Bound executor, set views):
+        """executor: an Executor, used under the lock; views: the set of what keeps invoke() from running."""
         self.lock, self.executor, self.views = lock, executor, views
-        self.forget()
 
-    def forget(self):
-        """Let go of memory that was set and got before."""
-        self.targets, self.sources = {}, {}
 
-    def set(self, index, value):
-        """Copy an array to a tensor that was set before."""
-        cdef Memory target
-        cdef dict arrays
+cdef extern from *:
+    """
+    static PyMethodDef pl_quick[] = {{"invoke", NULL, METH_NOARGS, NULL},
+                                     {"set_tensor", NULL, METH_FASTCALL | METH_KEYWORDS, NULL},
+                                     {"get_tensor", NULL, METH_FASTCALL | METH_KEYWORDS, NULL}};
+    static PyObject *pl_wholes[3];      /* these methods in Python, which see to whatever there is to be seen to */
+    static PyObject *pl_whole(int method, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+      PyObject *given = PyTuple_New(count + 1), *named = PyDict_New(), *result = NULL;
+      Py_ssize_t i, n = names ? PyTuple_Size(names) : 0;
+      int bad = !given || !named;
+      for (i = 0; i <= count && !bad; i++) {
+        PyObject *arg = i ? args[i - 1] : self;
+        Py_INCREF(arg);
+        bad = PyTuple_SetItem(given, i, arg);
+      }
+      for (i = 0; i < n && !bad; i++) bad = PyDict_SetItem(named, PyTuple_GetItem(names, i), args[count + i]);
+      if (!bad) result = PyObject_Call(pl_wholes[method], given, named);
+      Py_XDECREF(given);
+      Py_XDECREF(named);
+      return result;
+    }
+    """
+    struct PyMethodDef:
+        void *ml_meth
+        const char *ml_doc
+    PyMethodDef pl_quick[3]
+    PyObject *pl_wholes[3]
+    object pl_whole(int method, object self, PyObject *const *args, Py_ssize_t count, PyObject *names)
+    object PyDescr_NewMethod(PyTypeObject *type, PyMethodDef *method)
+
+
+cdef set_tensor(Steady self, PyObject *const *args, Py_ssize_t count, PyObject *names):
+    cdef PyObject *memory
+    cdef bint done = False
+    if count == 2 and names == NULL and self.executor is not None and type(<object>args[0]) is int:
         self.lock.acquire()
-        try:
-            arrays = self.executor.writable
-            array = arrays.get(index)
-            if array is None:
-                return False
-            target = self.targets.get(index)
-            if target is None or target.array is not array:
-                if array.dtype.hasobject:
-                    return False
-                self.targets[index] = target = Memory(array)
-            return target.take(value)
-        except TypeError:       # not an index at all
-            return False
-        finally:
-            self.lock.release()
+        memory = PyDict_GetItem(self.executor.writable, <object>args[0])
+        if memory != NULL:
+            done = (<Memory>memory).take(<object>args[1])
+        self.lock.release()
+    return None if done else pl_whole(1, self, args, count, names)
 
-    def get(self, index):
-        """A copy of a tensor that was got before, or None."""
-        cdef Memory source
-        cdef dict arrays
-        self.lock.acquire()
-        try:
-            arrays = self.executor.readable
-            array = arrays.get(index)
-            if array is None:
-                return None
-            source = self.sources.get(index)
-            if source is None or source.array is not array:
-                if array.dtype.hasobject:
-                    return None
-                self.sources[index] = source = Memory(array)
-            return source.copy()
-        except TypeError:
-            return None
-        finally:
-            self.lock.release()
 
-    def run(self):
-        """Run the model."""
-        cdef Program program
-        cdef Py_ssize_t i = 0
-        cdef int status
-        cdef pl_pool *pool
+cdef get_tensor(Steady self, PyObject *const *args, Py_ssize_t count, PyObject *names):
+    cdef PyObject *memory
+    array = None
+    if count == 1 and names == NULL and self.executor is not None and type(<object>args[0]) is int:
         self.lock.acquire()
-        try:
-            program = self.executor.steady
-            if program is None or self.views:
-                return False
-            pool = NULL if program.pool is None else program.pool.ptr
-            with nogil:
-                status = run_steps(program, pool, &i, program.size)
-            if status != 0:
-                raise self.executor.current.failure(i, status)
-            return True
-        finally:
+        memory = PyDict_GetItem(self.executor.readable, <object>args[0])
+        if memory != NULL:
+            array = (<Memory>memory).copy()
+        self.lock.release()
+    return pl_whole(2, self, args, count, names) if array is None else array
+
+
+cdef invoke(Steady self, PyObject *none):
+    cdef Program program = None
+    cdef Py_ssize_t i = 0
+    cdef int status
+    cdef pl_pool *pool
+    if self.executor is not None:
+        self.lock.acquire()
+        program = self.executor.steady
+        if program is None or self.views:
             self.lock.release()
+            program = None
+    if program is None:
+        return pl_whole(0, self, NULL, 0, NULL)
+    pool = NULL if program.pool is None else program.pool.ptr
+    with nogil:
+        status = run_steps(program, pool, &i, program.size)
+    try:
+        if status != 0:
+            raise (<object>self.executor).current.failure(i, status)
+    finally:
+        self.lock.release()
+
+
+def quicken(cls, documents):
+    """Let the methods that are called over and over try the short way first.
+
+    cls: a class derived from Steady, whose methods in Python see to all else; documents: {name: "(arguments)"} of
+    invoke, set_tensor and get_tensor, in this order.
+    """
+    cdef PyMethodDef *method = pl_quick
+    cdef PyObject **whole = pl_wholes
+    pl_quick[0].ml_meth, pl_quick[1].ml_meth, pl_quick[2].ml_meth = (
+        <void *>invoke, <void *>set_tensor, <void *>get_tensor)
+    for name, arguments in documents.items():
+        python = getattr(cls, name)
+        document = f"{name}{arguments}\n--\n\n{python.__doc__}".encode()
+        Py_INCREF(document)     # these live on
+        Py_INCREF(python)
+        whole[0], method.ml_doc = <PyObject *>python, document
+        setattr(cls, name, PyDescr_NewMethod(<PyTypeObject *>cls, method))
+        whole += 1
+        method += 1
 
 
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
