@@ -10,6 +10,7 @@ from pylite._core.kernels.gemm cimport (
     MAX_MR,
     MAX_NR,
     PARAMETERS,
+    ROW,
     UNFIT,
     Laid,
     Lines,
@@ -22,12 +23,15 @@ from pylite._core.kernels.gemm cimport (
     finish_columns,
     fit_columns,
     lay_lines,
+    one_row,
     padded,
+    padded_lines,
     plan_lines,
     set_column,
     set_constant,
     set_output,
     share,
+    single_row,
     take,
     worth,
 )
@@ -94,6 +98,7 @@ cdef class ConvQ8(Kernel):
     cdef const int32_t[:, ::1] parameters
     cdef pl_slots slots
     cdef Conv state
+    cdef const uint8_t *row
 
     def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
                  const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
@@ -118,13 +123,37 @@ cdef class ConvQ8(Kernel):
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
         set_columns(&self.state.columns, self.parameters, p.depth, zero_point, low, high, y_flip)
         self.state.shape = pl_gathered(p.deep)
-        if use_lines(&self.state):
+        self.row = self.only_row()
+        if self.row != NULL:
+            self.fn, self.path = <kernel_fn>conv_q8_row, "a single row"
+        elif use_lines(&self.state):
             self.fn = <kernel_fn>conv_q8_lines
             self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
         elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
             self.fn, self.path = <kernel_fn>conv_q8_deep, "gathered in pieces, too long for a strip"
         else:
             self.fn, self.path = <kernel_fn>conv_q8, "taps gathered into strips"
+
+    cdef const uint8_t *only_row(self):
+        """The run of bytes that is all there is to multiply, or NULL."""
+        cdef const Product8 *p = &self.state.product
+        cdef const uint8_t *src[ROW]
+        cdef ptrdiff_t length
+        cdef int segments, i
+        if (not single_row(p, self.state.output.span * self.state.output.lines)
+                or padded_lines(&p.tile, 1, p.window.fh, p.window.fw * p.window.length)):
+            return NULL
+        segments = gather(&p.window, 0, 1, 0, src, &length)
+        for i in range(1, segments):
+            if src[i] != src[i - 1] + length:
+                return NULL
+        return src[0]
+
+
+cdef int conv_q8_row(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    one_row(&s.product, &s.columns, s.w_zero, self.row, <uint8_t *>s.output.y)
+    return 0
 
 
 cdef bint use_lines(Conv *s):

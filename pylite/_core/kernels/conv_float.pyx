@@ -113,6 +113,7 @@ cdef struct Conv:
     Output tiles            # Winograd's, which count as pixels,
     ptrdiff_t down, across  # and how many there are
     float low, high
+    int alone               # 2 where there is but one row, see gemm_f32
 
 
 cdef class ConvF32(Kernel):
@@ -153,6 +154,7 @@ cdef class ConvF32(Kernel):
                    x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // s.groups * 4, &self.zero[0], filter)
         set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
                    y.strides[2])
+        s.alone = 2 if s.output.span * s.output.lines == 1 else 0
         s.depth = g.fh * g.fw * g.length // 4
         s.wide = padded(s.columns, s.slots.f32.nv)
         s.direct = g.sw // 4 if g.direct else 0
@@ -247,7 +249,7 @@ cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int th
             width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
             for y in range(s.lines.passes):
                 s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape, rows + y * s.lines.pitch,
-                                 s.panels + j * s.depth + y * s.lines.line * s.window.fw * width, y == 0,
+                                 s.panels + j * s.depth + y * s.lines.line * s.window.fw * width, s.alone | (y == 0),
                                  y == s.lines.passes - 1, s.bias + j if s.bias != NULL else NULL, s.low, s.high,
                                  <float *>task.y + j, s.output.sw // 4)
             j += width
@@ -290,7 +292,7 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                 width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
                 bias = s.bias + task.group * s.columns + j if s.bias != NULL else NULL
                 s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &shape, rows,
-                                 s.panels + (task.group * s.wide + j) * s.depth + k * width, k == 0,
+                                 s.panels + (task.group * s.wide + j) * s.depth + k * width, s.alone | (k == 0),
                                  k + piece == s.depth, bias, s.low, s.high,
                                  <float *>task.y + task.group * s.columns + j, s.output.sw // 4)
                 j += width

@@ -3,7 +3,17 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, see_line
-from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_pool, pl_rows, pl_slots, pl_tile, pool_threads, slots
+from pylite._core.simd cimport (
+    PL_SLACK,
+    pl_columns,
+    pl_gathered,
+    pl_pool,
+    pl_rows,
+    pl_slots,
+    pl_tile,
+    pool_threads,
+    slots,
+)
 
 cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
@@ -16,6 +26,8 @@ cdef enum:
     MAX_CHUNK = 256         # output pixels that are done with at once where images are used line by line,
     MOST_DIRECT = 120       # as they are,
     CHUNK_BYTES = 24576     # and what they may see
+    ROW = 2048              # a single row is put down in
+    ALONE = 1 << 18         # fewer products are done before another thread has begun
 
 
 cdef inline ptrdiff_t share(ptrdiff_t a, ptrdiff_t b) noexcept nogil:
@@ -128,7 +140,7 @@ cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdif
 
 cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
     """The pool, or NULL where that many products are done before another thread has begun."""
-    return pool if products >= 1 << 18 else NULL
+    return pool if products >= ALONE else NULL
 
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
@@ -268,6 +280,30 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
             for r in range(rows):
                 sums[r] += part[r]
         k += piece
+
+
+cdef inline bint single_row(const Product8 *p, ptrdiff_t rows) noexcept nogil:
+    """Is this what one_row() is for?"""
+    return rows == 1 and p.groups == 1 and p.deep <= ROW and p.depth * p.columns < ALONE
+
+
+cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, const uint8_t *x,
+                         uint8_t *y) noexcept nogil:
+    """The product of a single row x, whose bytes follow one another, by the caller alone."""
+    cdef uint8_t strip[2 * ROW + 2 * PL_SLACK]
+    cdef pl_rows shape = pl_gathered(p.deep)
+    cdef int32_t term = 0
+    cdef ptrdiff_t j = 0
+    if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
+        p.slots.strip_q8(1, 1, p.depth, &x, p.flip, strip, p.deep)
+        x = strip
+    if w_zero:
+        p.slots.sums_q8(1, &shape, p.depth, x, &term)
+        term *= -w_zero
+    while j < p.columns:
+        p.slots.gemm_q8(1, <int>min(<ptrdiff_t>p.tile.nr, p.columns - j), &shape, x, p.panels + j * p.deep,
+                        &term if w_zero else NULL, q, j, y + j, 0)
+        j += p.tile.nr
 
 
 cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,

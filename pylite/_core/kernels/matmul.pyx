@@ -22,11 +22,13 @@ from pylite._core.kernels.gemm cimport (
     finish_columns,
     fit_columns,
     in_place,
+    one_row,
     padded,
     padded_lines,
     set_column,
     set_constant,
     set_output,
+    single_row,
     take,
     worth,
 )
@@ -282,6 +284,8 @@ cdef class FullyConnectedQ8(Kernel):
         s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
         s.columns.zero_point, s.columns.low, s.columns.high, s.columns.flip = zero_point, low, high, y_flip
         self.fn = <kernel_fn>fully_connected_q8
+        if s.columns.fit and single_row(p, m):
+            self.fn = <kernel_fn>fully_connected_q8_row
 
     cdef void fit(self, int low, int high):
         """Try to finish sums in float32, in the tiles."""
@@ -321,6 +325,12 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
         starts(s, s.sums, s.w_zero, s.x_zero, self.late)
     pool = worth(pool, s.rows * p.depth * p.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
+    return 0
+
+
+cdef int fully_connected_q8_row(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
+    cdef FullyConnected *s = &self.state
+    one_row(&s.product, &s.columns, s.w_zero, s.product.window.x, <uint8_t *>s.output.y)
     return 0
 
 

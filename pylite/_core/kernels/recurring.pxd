@@ -89,8 +89,8 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
         shape.lines, shape.depth, shape.step, shape.pitch = 1, w.depth, x.step, 0
         while r < rows:
             some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.depth, 0, 0,
-                             NULL, -INFINITY, INFINITY, y + r * step + j, step)
+            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.depth,
+                             2 if rows == 1 else 0, 0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
             r += some
         return
     while r < rows:

@@ -166,8 +166,8 @@ struct pl_slots;
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
              const double *real, double reach, int low, int high, float *scale, float *rest, float *start, int *unfit)) \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
-  /* one strip of float rows times one panel (tile f32); first: y holds nothing yet; last: add bias (may be NULL) and \
-   * clamp */ \
+  /* one strip of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the whole \
+   * product has a single row; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* tiles of 4 x 4 pixels with c channels, at least 16, to the left operands of Winograd's 16 products (tiles, c), \

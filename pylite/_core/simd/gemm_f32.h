@@ -2,7 +2,9 @@
  *
  * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD,
  * STORE, SPLAT, MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which give the value where it is not a
- * number; and BY_LANES where something does several steps of k at once.  Every tile sums in the order of k, so results do not depend on its shape. */
+ * number; and BY_LANES where something does several steps of k at once.
+ * Every tile sums in the order of k, so results do not depend on its shape; only a product's single row has four sums,
+ * which do not wait for one another. */
 #include "simd.h"
 
 /* The first n elements of a vector, which may be all or none. */
@@ -50,7 +52,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++)
-      if (first) acc[r][v] = SPLAT(0.0f);
+      if (first & 1) acc[r][v] = SPLAT(0.0f);
       else acc[r][v] = whole ? LOAD(y + r * ldy + v * LANES) : LOAD_MASKED(y + r * ldy + v * LANES, part[v]);
   }
   for (int line = shape->lines; line > 0; line--, a += pitch) {
@@ -87,6 +89,44 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
 }
 
+static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl_rows *shape, const float *a,
+                                                          const float *w, int first, int last, const float *bias,
+                                                          float low, float high, float *y) {
+  VECTOR acc[4][NV];
+  MASK part[NV];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    part[v] = FIRST(n - v * LANES);
+    acc[0][v] = first & 1 ? SPLAT(0.0f) : LOAD_MASKED(y + v * LANES, part[v]);
+    acc[1][v] = acc[2][v] = acc[3][v] = SPLAT(0.0f);
+  }
+  for (int line = shape->lines; line > 0; line--, a += shape->pitch) {
+    ptrdiff_t k = 0;
+    for (; k + 4 <= shape->depth; k += 4, w += 4 * V * LANES)
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) acc[i][v] = MULTIPLY_ADD(acc[i][v], SPLAT(a[k + i]), LOAD(w + (i * V + v) * LANES));
+    for (; k < shape->depth; k++, w += V * LANES)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[0][v] = MULTIPLY_ADD(acc[0][v], SPLAT(a[k]), LOAD(w + v * LANES));
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    VECTOR x = ADD(ADD(acc[0][v], acc[1][v]), ADD(acc[2][v], acc[3][v]));
+    if (last) {
+      if (bias) x = ADD(x, LOAD_MASKED(bias + v * LANES, part[v]));
+      x = MIN(SPLAT(high), MAX(SPLAT(low), x));
+    }
+    STORE_MASKED(y + v * LANES, x, part[v]);
+  }
+}
+static __attribute__((noinline)) void one_row_f32(int n, const pl_rows *shape, const float *a, const float *w, int first,
+                                               int last, const float *bias, float low, float high, float *y) {
+  if (NV > 1 && n <= LANES) row_f32(1, n, shape, a, w, first, last, bias, low, high, y);
+  else row_f32(NV, n, shape, a, w, first, last, bias, low, high, y);
+}
+
 /* How many of so many rows are next: sums of fewer than four wait for one another, so that 25 are 12, 8 and 5. */
 static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8};
 
@@ -117,6 +157,10 @@ ROWS_F32(rows_narrow_part, 1, 0)
 static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const int narrow = NV > 1 && n <= LANES;
+  if (first & 2) {
+    one_row_f32(n, shape, a, panel, first, last, bias, low, high, y);
+    return;
+  }
 #if WHOLE
   if (n == (narrow ? LANES : NV * LANES)) {
     (narrow ? rows_narrow : rows_wide)(rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);

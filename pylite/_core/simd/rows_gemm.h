@@ -195,7 +195,7 @@ static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, cons
   for (int r = 0; r < rows; r++, a += shape->step, y += ldy) {
     const float *at = a, *w = panel;
     float acc[F32_NR] = {0};
-    if (!first) memcpy(acc, y, n * sizeof *y);
+    if (!(first & 1)) memcpy(acc, y, n * sizeof *y);
     for (int line = 0; line < shape->lines; line++, at += shape->pitch)
       for (ptrdiff_t k = 0; k < shape->depth; k++, w += F32_NR)
         PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += at[k] * w[j];

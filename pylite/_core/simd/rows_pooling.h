@@ -126,7 +126,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     T *y = y0; \
     pl_window w = *w0; \
     const ptrdiff_t c = w.channels; \
-    if ((c < 64 || w.stride == 1) && n > 1 && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK) { \
+    const int apart = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
+    if ((c < 64 || w.stride == 1) && n > 1 && !apart && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
