@@ -22,9 +22,10 @@ from pylite._core.kernels.gemm cimport (
     take,
     worth,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, see_line, set_window
+from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, pl_fill, see_line, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
+    PL_SLACK,
     parallel_for,
     pl_dw_window,
     pl_gathered,
@@ -209,28 +210,34 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     cdef ptrdiff_t size = s.window.length, i
     cdef Line line
     cdef char *to
-    cdef ptrdiff_t row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
+    cdef const uint8_t *x
+    cdef ptrdiff_t iy, row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
     cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, &s.tile, row, pixels, laid, &y)
     n = share(laid.row, s.window.oh)
+    line = see_line(&s.window, n, ox, pixels)
+    iy = (laid.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * s.window.dilation_h
     while y < laid.lines:
-        line = see_line(&s.window, n, laid.row - n * s.window.oh, ox, pixels, y)
         to = strip + y * s.lines.pitch * 4
-        memset(to, 0, line.before * size)
-        to += line.before * size
-        if s.window.sw == size:
-            memcpy(to, line.x, line.inside * size)
-        else:
-            for i in range(line.inside):
-                memcpy(to + i * size, line.x + i * s.window.sw, size)
-        to += line.inside * size
-        memset(to, 0, line.after * size)
+        if line.x == NULL or not 0 <= iy < s.window.h:
+            memset(to, 0, (line.before + line.inside + line.after) * size)
+        else:       # what is too much here lies in the next line, which comes later
+            x = line.x + iy * s.window.sh
+            pl_fill(to, 0, line.before * size)
+            to += line.before * size
+            if s.window.sw == size:
+                memcpy(to, x, line.inside * size)
+            else:
+                for i in range(line.inside):
+                    memcpy(to + i * size, x + i * s.window.sw, size)
+            pl_fill(to + line.inside * size, 0, line.after * size)
+        iy += s.window.dilation_h
         y += 1
     return <const float *>strip + first * s.lines.pitch
 
 
 cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef char strip[STRIP]
+    cdef char strip[STRIP + PL_SLACK]
     cdef const float *rows = NULL
     cdef ptrdiff_t i, j, width, seen = -1
     cdef int y

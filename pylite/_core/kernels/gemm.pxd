@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, see_line
+from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, pl_fill, see_line
 from pylite._core.simd cimport (
     PL_SLACK,
     pl_columns,
@@ -311,11 +311,11 @@ cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t s
     """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
     cdef ptrdiff_t c = p.window.length, i
     cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
-    if p.tile.bytes == 1 and c == 1 and n <= 16:
+    if step == c:
+        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
+    elif p.tile.bytes == 1 and c == 1 and n <= 16:
         for i in range(n):
             to[i] = x[i * step] ^ mask
-    elif step == c:
-        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
     else:
         for i in range(n):
             p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
@@ -334,8 +334,9 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     cdef Line line
     cdef uint8_t *to = strip
     cdef const uint8_t *zero
-    cdef ptrdiff_t row, ox, n, first, y, c = p.window.length
+    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length
     cdef int border         # a byte of what lies outside
+    cdef bint outside
     if as_is and in_place(position, pixels, l.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
@@ -347,18 +348,22 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     n = share(laid.row, p.window.oh)
     zero = p.window.zero + n * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
+    line = see_line(&p.window, n, ox, pixels)
+    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * p.window.dilation_h
     while y < laid.lines:
-        line = see_line(&p.window, n, laid.row - n * p.window.oh, ox, pixels, y)
         to = strip + y * l.pitch * p.tile.bytes
+        outside = line.x == NULL or not 0 <= iy < p.window.h
         if p.tile.bytes > 1:
-            to = lay_pixels(p, zero, 0, line.before, to)
-            to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-            lay_pixels(p, zero, 0, line.after, to)
-        else:
-            memset(to, border, line.before * c)
-            to += line.before * c
-            if line.inside:
-                to = lay_pixels(p, line.x, p.window.sw, line.inside, to)
-            memset(to, border, line.after * c)
+            to = lay_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
+            if not outside:
+                to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
+                lay_pixels(p, zero, 0, line.after, to)
+        elif outside:
+            memset(to, border, (line.before + line.inside + line.after) * c)
+        else:       # what is too much here lies in the next line, which comes later
+            pl_fill(to, border, line.before * c)
+            to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
+            pl_fill(to, border, line.after * c)
+        iy += p.window.dilation_h
         y += 1
     return strip + first * l.pitch * p.tile.bytes

@@ -2,6 +2,20 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+cdef extern from *:
+    """
+    /* n bytes; up to 16 of them at once, which may be more than n */
+    static inline void pl_fill(void *to, int value, ptrdiff_t n) {
+      if (n > 16) memset(to, value, n);
+      else if (n > 0) {
+        const uint64_t eight = (uint8_t)value * UINT64_C(0x0101010101010101);
+        __builtin_memcpy(to, &eight, 8);
+        __builtin_memcpy((char *)to + 8, &eight, 8);
+      }
+    }
+    """
+    void pl_fill(void *to, int value, ptrdiff_t n) noexcept nogil
+
 cdef enum:
     STRIP = 64 * 1024       # bytes of a strip of gathered rows, on the stack
     POINTERS = 1024         # pieces that one strip is gathered from
@@ -84,22 +98,20 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
 
 
 cdef struct Line:
-    const uint8_t *x        # the pixels of an input line that some output pixels see,
+    const uint8_t *x        # the pixels of the image's first line that some output pixels see,
     ptrdiff_t before, inside, after     # between those outside of the image
 
 
-cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t oy, ptrdiff_t ox, ptrdiff_t pixels,
-                          ptrdiff_t y) noexcept nogil:
-    """Line y of the filter as it moves over `pixels` output pixels of line oy of image n, from ox on."""
-    cdef ptrdiff_t iy = oy * g.stride_h - g.pad_h + y * g.dilation_h
+cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
+    """What `pixels` output pixels of image n see of a line, from ox on."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
     cdef Line line
-    if not 0 <= iy < g.h or first >= last:
+    if first >= last:
         line.x, line.before, line.inside, line.after = NULL, end - begin, 0, 0
     else:
-        line.x = g.x + n * g.sn + iy * g.sh + first * g.sw
+        line.x = g.x + n * g.sn + first * g.sw
         line.before, line.inside, line.after = first - begin, last - first, end - last
     return line
 
