@@ -40,11 +40,11 @@ void requantize_lines(int lines, const int32_t *from, const pl_columns *q, uint8
   const ends e = ends_of(q);
   for (int i = 0; i < lines; i++, from += 32, y += 32) {
     int32x4_t acc[4][4];
-    uint8x8_t bytes[4][2];
+    uint8x8_t bytes[4];
     for (int r = 0; r < 4; r++) acc[r][0] = vld1q_s32(from + 8 * r), acc[r][1] = vld1q_s32(from + 8 * r + 4);
     requantize(4, 2, acc, c, NULL);
     narrow(4, 2, acc, &e, bytes);
-    for (int r = 0; r < 4; r++) vst1_u8(y + 8 * r, bytes[r][0]);
+    for (int r = 0; r < 4; r++) vst1_u8(y + 8 * r, bytes[r]);
   }
 }
 """
@@ -53,6 +53,7 @@ DOT, MATRIX = "sdot v{}.4s, v30.16b, v31.4b[0]", "smmla v{}.4s, v30.16b, v31.16b
 BYTES, WORDS, LANES = "smull v{}.8h, v30.8b, v31.8b", "smlal v{}.4s, v30.4h, v31.4h", "fmla v{}.4s, v30.4s, v31.4s"
 WIDE = "smlal v{}.2d, v30.2s, v31.2s"
 BYTES7, WORDS7 = "vmull.s8 q{}, d30, d31", "vmlal.s16 q{}, d30, d31"
+LANES7 = "vfma.f32 q{}, q14, q15"
 # What, rung, target, source, flags, functions, the instruction that makes the peak, cores
 LOOPS = [
     ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND, "gemm_q8", BYTES, ["Cortex-A53", "Cortex-A72"]),
@@ -72,6 +73,8 @@ LOOPS = [
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND, "pixels_9", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
+    ("float product", "neon", "armv7", "gemm_neon.c", HAND, "rows_wide", LANES7, ["Cortex-A72"]),
+    ("float depthwise", "neon", "armv7", "gemm_neon.c", HAND, "pixels_9", LANES7, ["Cortex-A72"]),
     ("int16 product", "neon", "aarch64", "rows.c", ROWS, "gemm_s64", WORDS, ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("requantization", "neon", "aarch64", REQUANTIZE, HAND, "requantize_lines", None,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),

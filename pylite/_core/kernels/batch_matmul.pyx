@@ -157,7 +157,7 @@ cdef class BatchMatmul(Kernel):
             finish_columns(&self.rows[0, 0], s.wide)
             s.columns.mult, s.columns.odd, s.columns.right = &self.rows[1, 0], &self.rows[2, 0], &self.rows[4, 0]
             s.columns.half, s.columns.sign = &self.rows[5, 0], &self.rows[6, 0]
-            s.columns.left = &self.rows[3, 0] if multiplier[1] > 0 else NULL
+            s.columns.left = &self.rows[3, 0] if multiplier[1] >= 0 else NULL
             s.columns.zero_point, s.columns.low, s.columns.high = zero, low, 127
         elif s.kind == WORDS:
             self.rows = np.repeat(np.array(multiplier, np.int32)[:, None], s.n, 1)

@@ -69,7 +69,7 @@ cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, i
     q.scale, q.rest, q.start = <const float *>(at + 7 * n), <const float *>(at + 8 * n), <const float *>(at + 9 * n)
     q.fit = p[9, 0] != UNFIT
     for i in range(n):
-        if p[3, i] or p[1, i] < 0 or not -limit < p[0, i] < limit:
+        if p[1, i] < 0 or (p[1, i] and p[4, i] == 0) or not -limit < p[0, i] < limit:
             q.left = at + 3 * n
     q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
 

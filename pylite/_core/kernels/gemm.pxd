@@ -63,7 +63,7 @@ cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_
                               int32_t shift) noexcept nogil:
     """A column whose weights are all 0, restated with small numbers: often its bias is huge, beyond float32."""
     cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
-    set_column(rows, size, j, (4 * result + (1 if result >= 0 else -1)) // 3, 3 << 29, 0)   # three quarters, rounded
+    set_column(rows, size, j, (8 * result + 1) // 3, 3 << 29, -1)   # three eighths, rounded: twice the result before
 
 
 cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:

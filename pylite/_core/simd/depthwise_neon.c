@@ -27,13 +27,13 @@ FORCED way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
 /* N pixels, `step` apart. */
 FORCED void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
   int32x4_t acc[TOGETHER][4];
-  uint8x8_t bytes[TOGETHER][2];
+  uint8x8_t bytes[TOGETHER];
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
   requantize(N, 2, acc, f->scaling, left);
   narrow(N, 2, acc, &f->ends, bytes);
 #pragma GCC unroll 4
-  for (int i = 0; i < N; i++) vst1_u8(y + i * step, bytes[i][0]);
+  for (int i = 0; i < N; i++) vst1_u8(y + i * step, bytes[i]);
 }
 
 #if defined(__ARM_FEATURE_DOTPROD)

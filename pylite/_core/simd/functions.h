@@ -45,14 +45,15 @@ PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   p = PL_FMA(p, r, 5.0000001201e-1f);
   return PL_FMA(p, r * r, r);
 }
-PL_INLINE float pl_exp(float x) {
+/* exp(x) for x <= 89 */
+PL_INLINE float pl_exp_low(float x) {
   int32_t n;
-  x = x < -104.0f ? -104.0f : x; /* NaN passes both */
-  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x; /* NaN passes */
   float p = 1.0f + pl_expm1_reduced(x, &n);
   int32_t half = n >> 1; /* in two steps: 2^n alone may be out of range */
   return p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
 }
+PL_INLINE float pl_exp(float x) { return pl_exp_low(x > 89.0f ? 89.0f : x); }
 /* exp(x) - 1 for x <= 80 */
 PL_INLINE float pl_expm1(float x) {
   int32_t n;
@@ -75,11 +76,7 @@ PL_INLINE float pl_tanh(float x) {
 }
 /* Below -9 the reference takes exp(x) for 1 / (1 + exp(-x)): off by up to 1.2e-4 of the result. */
 PL_INLINE float pl_logistic(float x) {
-  int32_t n;
-  float below = pl_float_of(pl_bits_of(x) | 0x80000000u);
-  float t = below < -87.0f ? -87.0f : below; /* keeps 2^n normal; NaN passes */
-  float e = 1.0f + pl_expm1_reduced(t, &n);
-  e = below < -104.0f ? 0.0f : e * pl_float_of((uint32_t)(n + 127) << 23);
+  float e = pl_exp_low(pl_float_of(pl_bits_of(x) | 0x80000000u));
   return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
 /* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|; Phi(b) exp(b^2 / 2) is a quotient, fitted on [-14.6, 0], beyond which
@@ -93,7 +90,7 @@ PL_INLINE float pl_gelu(float x) {
   q = PL_FMA(q, b, 0.956367552f);
   p = PL_FMA(p, b, 0.499999791f);
   q = PL_FMA(PL_FMA(q, b, -1.52393508f), b, 1.0f);
-  return (x > 0.0f ? x : 0.0f) + (x < b ? x : b) * pl_exp(b * b * -0.5f) * (p / q);
+  return (x > 0.0f ? x : 0.0f) + (x < b ? x : b) * pl_exp_low(b * b * -0.5f) * (p / q);
 }
 
 /* log(x): x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) */

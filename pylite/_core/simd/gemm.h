@@ -33,10 +33,12 @@ static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, 
  * Arrays reach to the end of the last panel.  `odd`, `half` and `sign` restate mult and right for vector code:
  * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0.
  * fit: fit_q8 has shown that float32 gives the same for every accumulator, between low and high:
- * acc scale + (acc rest +- start), both fused, the sign that of acc, the outer sum rounded towards 0, and cut off. */
+ * acc scale + (acc rest +- start), both fused, the sign that of acc, and cut off; the outer sum is rounded towards 0 on
+ * AVX-512, to the nearest elsewhere, where rest is 0. */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
-                                                                    * shifted left or may reach 2^30 */
+                                                                    * shifted left, not shifted right, or may
+                                                                    * reach 2^30 */
   const float *scale, *rest, *start;
   int fit;
   int32_t zero_point, low, high; /* of int8 */

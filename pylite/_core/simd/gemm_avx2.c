@@ -1,4 +1,5 @@
-/* 8-bit matrix products and depthwise convolutions for AVX2: pairs of 16-bit products. */
+/* 8-bit matrix products and depthwise convolutions for AVX2: pairs of 16-bit products; and products for AVX-VNNI: fours
+ * of bytes. */
 #include "simd.h"
 #include <immintrin.h>
 #include <string.h>
@@ -7,9 +8,59 @@
 enum { MR = 6, NR = 16, LANES = 8 };
 
 FORCED __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-FORCED __m256i widen(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
 
+#if defined(__AVXVNNI__)
+/* Strips hold x + 128, unsigned. */
+typedef uint8_t element;
+enum { KR = 4 };
+#define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
+FORCED __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
+
+static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
+                     ptrdiff_t depth) {
+  const __m256i mask = _mm256_set1_epi8((char)(flip ^ 0x80));
+  uint8_t *to = strip;
+  for (int r = 0; r < rows; r++, to += depth) {
+    uint8_t *d = to;
+    for (int s = 0; s < segments; s++, d += length) {
+      const uint8_t *from = *src++;
+      ptrdiff_t i = 0;
+      for (; i + 32 <= length; i += 32)
+        _mm256_storeu_si256((__m256i *)(d + i), _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(from + i)), mask));
+      for (; i + 4 <= length; i += 4) {
+        uint32_t four;
+        memcpy(&four, from + i, 4);
+        four ^= 0x01010101u * (uint32_t)(flip ^ 0x80);
+        memcpy(d + i, &four, 4);
+      }
+      for (; i < length; i++) d[i] = from[i] ^ (uint8_t)(flip ^ 0x80);
+    }
+    for (ptrdiff_t k = d - to; k < depth; k++) to[k] = 0;
+  }
+}
+
+static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+  for (int r = 0; r < rows; r++) {
+    const uint8_t *a = (const uint8_t *)strip + r * shape->step;
+    __m256i total = _mm256_setzero_si256();
+    uint64_t lanes[4], sum = 0;
+    for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
+      ptrdiff_t k = 0;
+      for (; k + 32 <= length; k += 32)
+        total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256((const __m256i *)(a + k)), _mm256_setzero_si256()));
+      for (; k < length; k++) sum += a[k];
+    }
+    _mm256_storeu_si256((__m256i *)lanes, total);
+    sums[r] = (int32_t)(sum + lanes[0] + lanes[1] + lanes[2] + lanes[3]);
+  }
+}
+#else
 /* Strips are int16. */
+typedef int16_t element;
+enum { KR = 2 };
+#define DOT(acc, x, w) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(x, w))
+FORCED __m256i weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)); }
+
 static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
                      ptrdiff_t depth) {
   const __m128i mask = _mm_set1_epi8((char)flip);
@@ -28,9 +79,15 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
     for (; k < depth; k++) to[k] = 0;
   }
 }
+#endif
 
-/* MBQM32 of 8 accumulators, with the second rounding as (v + half - (v < 0)) >> right. */
-FORCED __m256i requantize(__m256i acc, const pl_columns *q, ptrdiff_t j) {
+/* MBQM32 of 8 accumulators, with the second rounding as (v + half - (v < 0)) >> right; or in float32 (fit). */
+FORCED __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
+  if (fit) {
+    const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
+    return _mm256_cvttps_epi32(_mm256_fmadd_ps(x, _mm256_loadu_ps(q->scale + j),
+                                               _mm256_or_ps(sign, _mm256_loadu_ps(q->start + j))));
+  }
   const __m256i nudge = _mm256_set1_epi64x(1 << 30);
   if (q->left) acc = _mm256_sllv_epi32(acc, load(q->left + j));
   __m256i even = _mm256_mul_epi32(acc, load(q->mult + j));
@@ -51,127 +108,224 @@ FORCED __m128i narrow(__m256i packed, const pl_columns *q) {
   return _mm_xor_si128(y, _mm_set1_epi8((char)q->flip));
 }
 
-FORCED void store(uint8_t *y, __m128i v, ptrdiff_t n) {
-  uint8_t buffer[16];
-  if (n >= 16) {
-    _mm_storeu_si128((__m128i *)y, v);
+/* The first n bytes, less than 16, as two words that overlap. */
+static __attribute__((noinline)) void store_part(uint8_t *y, __m128i v, ptrdiff_t n) {
+  const uint64_t low = (uint64_t)_mm_cvtsi128_si64(v), high = (uint64_t)_mm_extract_epi64(v, 1);
+  if (n >= 8) {
+    const uint64_t last = n > 8 ? low >> 8 * (n - 8) | high << (128 - 8 * n) : low;
+    memcpy(y, &low, 8);
+    memcpy(y + n - 8, &last, 8);
+  } else if (n >= 4) {
+    const uint64_t last = low >> 8 * (n - 4);
+    memcpy(y, &low, 4);
+    memcpy(y + n - 4, &last, 4);
   } else {
-    _mm_storeu_si128((__m128i *)buffer, v);
-    memcpy(y, buffer, n);
+    for (ptrdiff_t i = 0; i < n; i++) y[i] = (uint8_t)(low >> 8 * i);
   }
 }
+FORCED void store(uint8_t *y, __m128i v, ptrdiff_t n) {
+  if (n >= 16) _mm_storeu_si128((__m128i *)y, v);
+  else store_part(y, v, n);
+}
 
-/* acc[r][v] += R rows of the strip times V vectors of columns */
-FORCED void multiply(int R, int V, const pl_rows *shape, const int16_t *a, const int8_t *w, __m256i acc[MR][2]) {
+/* R rows of a strip times V vectors of columns, to lines of NR sums. */
+FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const int8_t *w, int32_t *lines) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
-  for (int line = shape->lines; line > 0; line--, a += pitch) {
-    const int16_t *upper = a + 3 * step;
-    for (ptrdiff_t k = 0; k < depth; k += 2, w += 16 * V) {
-      __m256i w0 = widen(w), w1 = V == 2 ? widen(w + 16) : w0;
-#pragma GCC unroll 6
-      for (int r = 0; r < R; r++) {
-        const int16_t *at = (r < 3 ? a : upper) + r % 3 * step + k;
-        __m256i x = _mm256_set1_epi32(*(const int32_t *)at);
-        acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
-        if (V == 2) acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
-      }
-    }
-  }
-}
-
-FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const int16_t *a, const int8_t *w,
-                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  __m256i acc[MR][2];
-  const pl_columns own = *q; /* y may not be taken to overlap it */
-#pragma GCC unroll 6
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-    for (int v = 0; v < V; v++) acc[r][v] = load(q->bias + j + LANES * v);
-  if (row)
-#pragma GCC unroll 6
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-      for (int v = 0; v < V; v++) acc[r][v] = _mm256_add_epi32(acc[r][v], _mm256_set1_epi32(row[r < rows ? r : 0]));
-  multiply(R, V, shape, a, w, acc);
-#pragma GCC unroll 6
-  for (int r = 0; r < R; r++)
-    if (r < rows) {
-      __m256i v0 = requantize(acc[r][0], &own, j), v1 = V == 2 ? requantize(acc[r][1], &own, j + LANES) : v0;
-      __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(v0, v1), 0xD8);
-      store(y + r * ldy, narrow(packed, &own), n);
-    }
-}
-
-FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const int16_t *a, const int8_t *w, int32_t *y,
-                     ptrdiff_t ldy) {
   __m256i acc[MR][2];
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
-  multiply(R, V, shape, a, w, acc);
+  for (int line = shape->lines; line > 0; line--, a += pitch) {
+    const element *upper = a + 3 * step;
+    for (ptrdiff_t k = 0; k < depth; k += KR, w += LANES * KR * V) {
+      const __m256i w0 = weights(w), w1 = V == 2 ? weights(w + LANES * KR) : w0;
+#pragma GCC unroll 6
+      for (int r = 0; r < R; r++) {
+        const __m256i x = _mm256_set1_epi32(*(const int32_t *)((r < 3 ? a : upper) + r % 3 * step + k));
+        DOT(acc[r][0], x, w0);
+        if (V == 2) DOT(acc[r][1], x, w1);
+      }
+    }
+  }
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
-    if (r < rows) {
-      int32_t sums[NR];
 #pragma GCC unroll 2
-      for (int v = 0; v < V; v++) _mm256_storeu_si256((__m256i *)(sums + LANES * v), acc[r][v]);
-      for (int i = 0; i < n; i++) y[r * ldy + i] += sums[i];
-    }
+    for (int v = 0; v < V; v++) _mm256_storeu_si256((__m256i *)(lines + r * NR + v * LANES), acc[r][v]);
+}
+#define PART(R, V) \
+  static __attribute__((noinline)) void part_##R##_##V(const pl_rows *shape, const element *a, const int8_t *w, \
+                                                       int32_t *lines) { \
+    multiply(R, V, shape, a, w, lines); \
+  }
+PART(1, 1)
+PART(1, 2)
+PART(3, 1)
+PART(3, 2)
+PART(6, 1)
+PART(6, 2)
+/* Sums of up to MR rows, n columns; how many rows. */
+static int sums(int rows, int n, const pl_rows *shape, const element *a, const int8_t *w, int32_t *lines) {
+  static void (*const part[])(const pl_rows *, const element *, const int8_t *, int32_t *) = {
+    part_1_1, part_1_2, part_3_1, part_3_2, part_6_1, part_6_2};
+  const int most = rows == 1 ? 0 : rows <= 3 ? 1 : 2, full = most == 2 ? 6 : 2 * most + 1;
+  part[2 * most + (n > LANES)](shape, a, w, lines);
+  return rows < full ? rows : full;
 }
 
-#define PARTS(TILE, ...) \
-  for (int r = 0; r < rows;) { \
-    const int left = rows - r; \
-    const int16_t *part = (const int16_t *)strip + r * shape->step; \
-    if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
-    else if (left <= 3) { TILE(3, __VA_ARGS__); r += 3; } \
-    else { TILE(6, __VA_ARGS__); r += 6; } \
+/* Lines of sums to bytes; term: of each row, or NULL. */
+FORCED void finish(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q, ptrdiff_t j,
+                   uint8_t *y, ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++, lines += NR, y += ldy) {
+    const __m256i term = _mm256_set1_epi32(terms ? terms[r] : 0);
+    __m256i v[2] = {term, term};
+    for (int k = 0; k < 2 && k * LANES < n; k++) { /* behind n parameters may end */
+      v[k] = _mm256_add_epi32(_mm256_add_epi32(load(lines + k * LANES), term), load(q->bias + j + k * LANES));
+      v[k] = requantize(fit, v[k], q, j + k * LANES);
+    }
+    store(y, narrow(_mm256_permute4x64_epi64(_mm256_packs_epi32(v[0], v[1]), 0xD8), q), n);
   }
-#define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
-#define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
+}
 
 static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  if (n > LANES) PARTS(Q8, 2) else PARTS(Q8, 1)
+  int32_t lines[MR * NR];
+  const pl_columns own = *q; /* y may not be taken to overlap it */
+  for (int r = 0, m; r < rows; r += m) {
+    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, lines);
+    const int32_t *terms = row ? row + r : NULL;
+    if (own.fit) finish(1, m, n, lines, terms, &own, j, y + r * ldy, ldy);
+    else finish(0, m, n, lines, terms, &own, j, y + r * ldy, ldy);
+  }
 }
 
 static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  if (n > LANES) PARTS(S32, 2) else PARTS(S32, 1)
+  int32_t lines[MR * NR];
+  for (int r = 0, m; r < rows; r += m) {
+    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, lines);
+    for (int i = 0; i < m; i++)
+      for (int k = 0; k < n; k++) acc[(r + i) * lda + k] += lines[i * NR + k];
+  }
 }
 
+#if defined(__AVXVNNI__)
+void pl_fill_gemm_avxvnni(pl_slots *s);
+void pl_fill_gemm_avxvnni(pl_slots *s) {
+  s->strip_q8 = strip_q8;
+  s->sums_q8 = sums_q8;
+  s->gemm_q8 = gemm_q8;
+  s->gemm_s32 = gemm_s32;
+  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, 1, 128, NULL, 0, 0};
+}
+#else
 /* ---- depthwise: blocks of 16 channels, taps in pairs, weights of 16 bits (less their zero point) ---- */
 
 /* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
 static const uint8_t order[NR] = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
 
+/* The first n bytes, as store_part. */
+static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n) {
+  uint64_t low = 0, high = 0;
+  if (n >= 8) {
+    memcpy(&low, p, 8);
+    if (n > 8) {
+      memcpy(&high, p + n - 8, 8);
+      high >>= 128 - 8 * n;
+    }
+  } else if (n >= 4) {
+    memcpy(&low, p, 4);
+    memcpy(&high, p + n - 4, 4);
+    low |= high << 8 * (n - 4);
+    high = 0;
+  } else {
+    for (ptrdiff_t i = 0; i < n; i++) low |= (uint64_t)p[i] << 8 * i;
+  }
+  return _mm_set_epi64x((int64_t)high, (int64_t)low);
+}
 FORCED __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
-  uint8_t buffer[16] = {0};
-  if (n < 16) p = memcpy(buffer, p, n);
-  return _mm256_cvtepi8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)p), mask));
+  const __m128i v = n >= 16 ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
+  return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+/* What a block of channels needs, of which n are in use. */
+typedef struct {
+  int pairs;
+  const uint8_t **p;     /* the taps that an output pixel sees, */
+  const ptrdiff_t *keep; /* -1, or 0 where the next pixels see the same */
+  __m128i mask;
+  ptrdiff_t n;
+} sight;
+
+/* Output pixels, `to` apart, whose inputs are `step` apart: channels from c on, which are block j. */
+FORCED void pixels(int fit, ptrdiff_t count, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
+                   const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+  for (ptrdiff_t i = 0; i < count; i++, y += to) {
+    __m256i acc0 = load(q->bias + j), acc1 = load(q->bias + j + LANES);
+    for (int t = 0; t < s->pairs; t++) {
+      const __m256i a = tap(s->p[2 * t] + c + (i * step & s->keep[2 * t]), s->mask, s->n);
+      const __m256i d = tap(s->p[2 * t + 1] + c + (i * step & s->keep[2 * t + 1]), s->mask, s->n);
+      acc0 = _mm256_add_epi32(acc0, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), load(w + t * NR)));
+      acc1 = _mm256_add_epi32(acc1, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), load(w + t * NR + LANES)));
+    }
+    acc0 = requantize(fit, acc0, q, j);
+    acc1 = requantize(fit, acc1, q, j + LANES);
+    store(y, narrow(_mm256_packs_epi32(acc0, acc1), q), s->n);
+  }
+}
+
+/* Weights and parameters of so few channels that neighbouring pixels fill a block: for all of them. */
+enum { MOST_WIDE = 32 }; /* taps */
+typedef struct { int32_t w[MOST_WIDE / 2 * NR], rows[9][NR]; } widened;
+static void widen(ptrdiff_t c, int pairs, const int32_t *w, pl_columns *q, widened *s) {
+  const void *from[] = {q->bias, q->mult, q->odd, q->left, q->right, q->half, q->sign, q->scale, q->start};
+  for (int k = 0; k < NR; k++) {
+    const int place = order[order[k] % c];
+    for (int t = 0; t < pairs; t++) s->w[t * NR + k] = w[t * NR + place];
+    for (int i = 0; i < 9; i++)
+      if (from[i]) s->rows[i][k] = ((const int32_t *)from[i])[place];
+  }
+  for (int k = 0; k < NR; k++) s->rows[2][k] = s->rows[1][k | 1];
+  q->bias = s->rows[0], q->mult = s->rows[1], q->odd = s->rows[2], q->left = q->left ? s->rows[3] : NULL;
+  q->right = s->rows[4], q->half = s->rows[5], q->sign = s->rows[6];
+  q->scale = (const float *)s->rows[7], q->start = (const float *)s->rows[8];
+}
+
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w0, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
+  ptrdiff_t keep[PL_MAX_TAPS + 1];
+  const int32_t *w = w0;
   const int taps = g->fh * g->fw, pairs = (taps + 1) / 2;
-  const ptrdiff_t blocks = (g->c + NR - 1) / NR;
-  const __m128i mask = _mm_set1_epi8((char)flip);
-  const pl_columns own = *q;
+  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
+  const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
+  const ptrdiff_t c = g->c, together = c < NR && NR % c == 0 && g->stride == 1 && taps <= MOST_WIDE ? NR / c : 1;
+  pl_columns own = *q;
+  widened wide;
+  sight s = {pairs, p, keep, _mm_set1_epi8((char)flip), 0};
+  uint8_t zeros[NR];
   (void)w_zero;
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
+  if (together > 1) {
+    for (int k = 0; k < NR; k++) zeros[k] = g->zero[k % c];
+    widen(c, pairs, w, &own, &wide);
+    w = wide.w;
+  }
+  for (int t = 0; t <= taps; t++) keep[t] = -(g->row[t % taps / g->fw] != NULL);
+  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
+    ptrdiff_t size = c;
+    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
     pl_taps(g, at, 1, p);
+    if (together > 1 && n >= together) {
+      size *= together, n -= n % together;
+      for (int t = 0; t < taps; t++)
+        if (!keep[t]) p[t] = zeros;
+    }
     p[taps] = p[0]; /* its weights are zero */
-    for (ptrdiff_t b = 0; b < blocks; b++) {
-      const ptrdiff_t c = pl_block_start(b, NR, g->c), j = b * NR;
-      const int32_t *wb = (const int32_t *)w + b * pairs * NR;
-      __m256i acc0 = load(own.bias + j), acc1 = load(own.bias + j + LANES);
-      for (int t = 0; t < pairs; t++, wb += NR) {
-        __m256i a = tap(p[2 * t] + c, mask, g->c), d = tap(p[2 * t + 1] + c, mask, g->c);
-        acc0 = _mm256_add_epi32(acc0, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), load(wb)));
-        acc1 = _mm256_add_epi32(acc1, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), load(wb + LANES)));
-      }
-      acc0 = requantize(acc0, &own, j);
-      acc1 = requantize(acc1, &own, j + LANES);
-      store(y + c, narrow(_mm256_packs_epi32(acc0, acc1), &own), g->c);
+    s.n = size;
+    for (ptrdiff_t b = 0; b * NR < c; b++) {
+      const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride;
+      const int32_t *wb = w + b * pairs * NR;
+      uint8_t *const to = y + at * c + from;
+      if (own.fit) pixels(1, n * c / size, &s, from, step, wb, &own, b * NR, to, size);
+      else pixels(0, n * c / size, &s, from, step, wb, &own, b * NR, to, size);
     }
   }
 }
@@ -182,6 +336,7 @@ void pl_fill_gemm_avx2(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){MR, NR, LANES, 2, 2, 2, 0, NULL, 0, 0};
+  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, sizeof(element), 0, NULL, 0, 0};
   s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0, 0};
 }
+#endif

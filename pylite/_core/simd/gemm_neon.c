@@ -115,9 +115,14 @@ FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t 
 #include "gemm_neon.h"
 
 /* ---- float ---- */
-#if defined(__aarch64__)
 #define VECTOR float32x4_t
+#if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
+#define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
+#else /* half as many registers; and only what rounds twice takes a lane */
+enum { LANES = 4, MR = 4, NV = 2 };
+#define ADD_BY_LANE(acc, w, x, i) vmlaq_lane_f32(acc, w, (i) < 2 ? vget_low_f32(x) : vget_high_f32(x), (i) % 2)
+#endif
 #define LOAD vld1q_f32
 #define STORE vst1q_f32
 #define SPLAT vdupq_n_f32
@@ -131,8 +136,8 @@ enum { LANES = 4, MR = 8, NV = 2 };
   { \
     const VECTOR w0 = LOAD(w + (i) * V * LANES), w1 = V == 2 ? LOAD(w + ((i) * V + 1) * LANES) : w0; \
     _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) { \
-      acc[r][0] = vfmaq_laneq_f32(acc[r][0], w0, x[r], i); \
-      if (V == 2) acc[r][1] = vfmaq_laneq_f32(acc[r][1], w1, x[r], i); \
+      acc[r][0] = ADD_BY_LANE(acc[r][0], w0, x[r], i); \
+      if (V == 2) acc[r][1] = ADD_BY_LANE(acc[r][1], w1, x[r], i); \
     } \
   }
 #define BY_LANES \
@@ -145,7 +150,6 @@ enum { LANES = 4, MR = 8, NV = 2 };
 #include "gemm_f32.h"
 #include "depthwise_f32.h"
 #include "winograd_f32.h"
-#endif
 
 void pl_fill_gemm_neon(pl_slots *s);
 void pl_fill_gemm_neon(pl_slots *s) {
@@ -154,11 +158,9 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0};
-#if defined(__aarch64__)
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
   s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0};
-#endif
 }

@@ -27,7 +27,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const i
   const int together = R < 8 / V ? R : 8 / V;
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
-    uint8x8_t bytes[4][2];
+    uint8x8_t bytes[4];
     if (__builtin_expect(q->left != NULL, 0)) requantize(together, V, acc + r, c, q->left + j);
     else requantize(together, V, acc + r, c, NULL);
     narrow(together, V, acc + r, &e, bytes);
@@ -35,7 +35,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const i
     for (int i = r; i < r + together; i++)
       if (i < rows) {
 #pragma GCC unroll 2
-        for (int v = 0; v < V; v += 2) store(y + i * ldy + 4 * v, bytes[i - r][v / 2], n - 4 * v);
+        for (int v = 0; v < V; v += 2) store(y + i * ldy + 4 * v, bytes[((i - r) * V + v) / 2], n - 4 * v);
       }
   }
 }

@@ -15,39 +15,39 @@ FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
 /* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negatives are lowered by one
- * before; which cannot overflow where accumulators are below 2^30 in size (left is NULL).  A step for all of them at a
- * time: there are cores that wait where they stand. */
+ * before.  Without `left` that cannot overflow, and there is always a shift.  A step for all of them at a time: there are
+ * cores that wait where they stand. */
 FORCED void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
-  int32x4_t lower[4][4];
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
   if (left)
     EACH acc[r][v] = vshlq_s32(acc[r][v], vld1q_s32(left + 4 * v));
   EACH acc[r][v] = vqrdmulhq_s32(acc[r][v], c[v].mult);
-  EACH lower[r][v] = vandq_s32(acc[r][v], c[v].shift);
-  if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(lower[r][v], 31));
-  else EACH acc[r][v] = vsraq_n_s32(acc[r][v], lower[r][v], 31);
+  if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(vandq_s32(acc[r][v], c[v].shift), 31));
+  else EACH acc[r][v] = vsraq_n_s32(acc[r][v], acc[r][v], 31);
   EACH acc[r][v] = vrshlq_s32(acc[r][v], c[v].shift);
 #undef EACH
 }
 
-typedef struct { int16x8_t zero_point; int8x8_t low, high; uint8x8_t flip; } ends;
+typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; } ends;
 FORCED ends ends_of(const pl_columns *q) {
-  return (ends){vdupq_n_s16((int16_t)q->zero_point), vdup_n_s8((int8_t)q->low), vdup_n_s8((int8_t)q->high),
-                vdup_n_u8((uint8_t)q->flip)};
+  return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
+                vdupq_n_u8((uint8_t)q->flip)};
 }
-/* R rows by V vectors of results to bytes. */
-FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[][2]) {
-  int16x8_t half[4][2];
-#define EACH \
-  _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
-    _Pragma("GCC unroll 2") for (int v = 0; v < V / 2; v++)
-  EACH half[r][v] = vcombine_s16(vqmovn_s32(acc[r][2 * v]), vqmovn_s32(acc[r][2 * v + 1]));
-  EACH half[r][v] = vqaddq_s16(half[r][v], e->zero_point);
-  EACH bytes[r][v] = vreinterpret_u8_s8(vmin_s8(vqmovn_s16(half[r][v]), e->high));
-  EACH bytes[r][v] = vreinterpret_u8_s8(vmax_s8(vreinterpret_s8_u8(bytes[r][v]), e->low));
-  EACH bytes[r][v] = veor_u8(bytes[r][v], e->flip);
+/* R rows by V vectors of results to eights of bytes, two of which are made at once. */
+FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[]) {
+  int16x8_t half[8];
+  int8x16_t both[4];
+  const int n = R * V / 2, pairs = (n + 1) / 2;
+#define EACH(n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+  EACH(n) half[i] = vcombine_s16(vqmovn_s32(acc[2 * i / V][2 * i % V]), vqmovn_s32(acc[2 * i / V][2 * i % V + 1]));
+  EACH(n) half[i] = vqaddq_s16(half[i], e->zero_point);
+  EACH(pairs) both[i] = vcombine_s8(vqmovn_s16(half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(half[2 * i + 1]) : vdup_n_s8(0));
+  EACH(pairs) both[i] = vminq_s8(both[i], e->high);
+  EACH(pairs) both[i] = vmaxq_s8(both[i], e->low);
+  EACH(pairs) both[i] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s8(both[i]), e->flip));
+  EACH(n) bytes[i] = vreinterpret_u8_s8(i % 2 ? vget_high_s8(both[i / 2]) : vget_low_s8(both[i / 2]));
 #undef EACH
 }
 

@@ -32,16 +32,17 @@
 #define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_ROW(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 
 /* ---- float32, clamped to the fused activation ---- */
+PL_LOOSE_BEGIN
 ARITHMETIC(add_f32, float, range_f_p, pl_clampf(a + b, p.low, p.high))
 ARITHMETIC(sub_f32, float, range_f_p, pl_clampf(a - b, p.low, p.high))
 ARITHMETIC(mul_f32, float, range_f_p, pl_clampf(a *b, p.low, p.high))
-ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
 ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
 ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
 ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
-
-ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
+PL_LOOSE_END
+ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
+ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
 
 /* ---- float16, computed in float32, a block at a time ---- */
 #define BINARY_HALF(name, row) \

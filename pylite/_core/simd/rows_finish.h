@@ -64,6 +64,7 @@ static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32
   }
 }
 
+PL_LOOSE_BEGIN
 /* NaN is passed over */
 static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
@@ -105,6 +106,7 @@ static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, f
     y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
 }
 
+PL_LOOSE_END
 /* Where vectors are long, the divisions of 16 rows are done at once. */
 static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
                           uint8_t *y, float *scales, int32_t *zeros) {
@@ -127,6 +129,7 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
   }
 }
 
+PL_LOOSE_BEGIN
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
                           int column_first, const float *bias, float low, float high, float *y) {
   const float first = column_first ? 1 : row, then = column_first ? row : 1; /* what is 1 changes nothing */
@@ -251,3 +254,4 @@ static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const floa
     scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);
   if (j < n) scaled_columns(N, n - j, &c, w + j, scale + j, bias + j, y + j);
 }
+PL_LOOSE_END

@@ -20,6 +20,7 @@ PL_INLINE int32_t by_rule(rule q, int32_t x) {
   return pl_rdbpot(pl_mul_high(pl_shl32(x, q.left), q.mult), q.right);
 }
 
+#if defined(__AVX512F__)
 /* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter: half
  * and `rest` cost 2^-25 each. */
 static int fits_surely(double s, double half, int steps) {
@@ -51,12 +52,55 @@ PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float
   return !bad;
 }
 
+#elif defined(__AVX2__)
+/* Without a rounding towards 0 the product, the sum and their rounding to the nearest are one step, and `rest` is 0.
+ * Between the last accumulator that gives u - 1 and the first that gives u the copy has to pass half of a float's distance
+ * below u, where it is rounded to u: these bounds of all steps have to leave room for `start`. */
+static int fits_nearest(rule q, double size, int steps, float *scale, float *start) {
+  enum { STEPS = 256 };
+  const double margin = 0x1p-40, per = 1 / q.s;
+  double at[STEPS], reached[STEPS], below = 0x1p-25;
+  int near = 0, n = 0;
+  if (steps >= STEPS || steps * per >= 0x1p24) return 0;
+  for (int u = 1; u <= steps; u++) {
+    const double x = (u - q.half) * per;
+    at[u - 1] = __builtin_ceil(x);
+    near |= __builtin_fabs(x - __builtin_rint(x)) < 0x1p-20;
+  }
+  for (int u = 1; near && u <= steps; u++) { /* too close to tell: the rule does */
+    const double x = (u - q.half) * per, whole = __builtin_rint(x);
+    if (__builtin_fabs(x - whole) >= 0x1p-20) continue;
+    const int up = by_rule(q, (int32_t)whole) < u, down = by_rule(q, -(int32_t)whole) > -u;
+    if (up != down) return 0;
+    at[u - 1] = whole + up;
+  }
+  for (; n < steps && at[n] - 1 <= size; n++) {
+    if (n && !(n & (n - 1))) below *= 2; /* n + 1 is the first step beyond a power of two */
+    reached[n] = n + 1 - below;
+  }
+  for (int i = 0; i < 9; i++) { /* the nearest scale, and its neighbours */
+    const float s = pl_float_of(pl_bits_of((float)q.s) + (uint32_t)(i & 1 ? -(i + 1) / 2 : i / 2));
+    double low = 0, high = 1;
+    for (int k = 0; k < n; k++) {
+      const double least = reached[k] - at[k] * s, most = least + s;
+      low = least > low ? least : low;
+      high = most < high ? most : high;
+    }
+    *scale = s, *start = (float)((low + high) / 2);
+    if (low + margin < *start && *start < high - margin) return 1;
+  }
+  return 0;
+}
+#endif
+
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                    const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
                    int *unfit) {
+#if defined(__AVX2__) /* where such columns are used */
+#if defined(__AVX512F__)
   enum { TRIES = 45 };
-#if defined(__AVX512F__) /* where such columns are used */
   double sure = 0; /* what fitted surely last: often all columns have one scale */
+#endif
   for (ptrdiff_t j = 0; j < n; j++) {
     rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
     q.s = real ? real[j] : __builtin_ldexp(mult[j], left[j] - right[j] - 31);
@@ -74,6 +118,9 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
       start[j] = (float)(first < 0 ? -first : first); /* always the same */
       found = start[j] < 0x1p24f;
     }
+#if !defined(__AVX512F__)
+    found = found || fits_nearest(q, size, high > -low ? high : -low, scale + j, start + j);
+#else
     if (!found) {
       scale[j] = (float)q.s, rest[j] = (float)(q.s - (double)scale[j]), start[j] = (float)q.half;
       found = q.s == sure || fits_surely(q.s, q.half, high > -low ? high : -low);
@@ -93,6 +140,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
                             start[j]);
       }
     }
+#endif
     if (!found) {
       *unfit = 1;
       return;
@@ -303,6 +351,7 @@ static const pl_tile tile_q8 = {GEMM_MR, GEMM_NR, GEMM_NR, 1, 1, 2, 0, NULL, 0, 
 static const pl_tile tile_f32 = {F32_MR, F32_NR, F32_NR, 1, 1, 4, 0, NULL, 0, 0};
 static const pl_tile tile_dw8 = {1, DW_NR, DW_NR, 1, 1, 2, 0, NULL, 0, 0};
 
+PL_LOOSE_BEGIN
 /* Sums of 64 neighbours side by side, joined at the end, so that lines are read at their full speed. */
 static void dots_f32(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y) {
   for (ptrdiff_t j = 0; j < n; j++, w += pitch) {
@@ -318,3 +367,4 @@ static void dots_f32(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *
     y[j] = total + (part[0] + part[1]) + (part[2] + part[3]);
   }
 }
+PL_LOOSE_END

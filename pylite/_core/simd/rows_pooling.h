@@ -151,14 +151,19 @@ FINISH_MAX_INT(max_s8, int8_t)
 FINISH_MAX_INT(max_u8, uint8_t)
 FINISH_MAX_INT(max_s16, int16_t)
 FINISH_F32(l2_f32, sqrtf(acc[i] * share))
+PL_LOOSE_BEGIN
 POOL(average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
+PL_LOOSE_END
 POOL(average_s8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
 POOL(average_s16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
+PL_LOOSE_BEGIN
 POOL(max_f32, float, float, -FLT_MAX, POOL_MAX, POOL_MAX)
+PL_LOOSE_END
 POOL(max_s8, int8_t, int8_t, INT8_MIN, POOL_MAX, POOL_MAX)
 POOL(max_u8, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
 POOL(max_s16, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
+PL_LOOSE_BEGIN
 POOL(l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 
 /* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
@@ -176,6 +181,7 @@ static void max_of_four(const pl_window *w, const float *x, ptrdiff_t n, float *
   }
 }
 
+PL_LOOSE_END
 static void pool_row(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) {
   static void (*const table[])(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *) = {
     average_f32, average_s8, average_u8, average_s16, max_f32, max_s8, max_u8, max_s16, l2_f32};

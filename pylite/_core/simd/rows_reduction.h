@@ -67,6 +67,7 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
     } \
   }
 
+PL_LOOSE_BEGIN
 REDUCE_ROWS(sum_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_ADD, FOUR_F32)
 REDUCE_ROWS(sum_8, uint8_t, int32_t, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD, FOUR_S8)
 REDUCE_ROWS(sum_16, int16_t, int32_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD, FOUR_INT)
@@ -94,6 +95,7 @@ REDUCE_RUN_F32(max_f32, JOIN_MAX, -INFINITY)
 REDUCE_RUN_INT(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX)
 REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
 
+PL_LOOSE_END
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;

@@ -11,6 +11,7 @@
 /* y may be x itself: then no iteration meets another's element, which ivdep tells the compiler. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
+PL_LOOSE_BEGIN
 #define ROW_SAME(v) (v)
 #define ROW_SQUARE(v) ((v) * (v))
 JOIN_RUN(row_max_f32, JOIN_MAX, -FLT_MAX, ROW_SAME)
@@ -52,6 +53,7 @@ static void l2_normalize_f32(size_t n, const float *x, float *y) {
   EACH(n) y[i] = x[i] * share;
 }
 
+PL_LOOSE_END
 /* The largest of the bytes, taken as unsigned after the flip. */
 static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   uint8_t top = 0;

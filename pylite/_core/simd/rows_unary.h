@@ -26,6 +26,7 @@ typedef struct { float low, high; } range_f_p;
 typedef struct { float alpha; } alpha_f_p;
 
 /* ---- float32 ---- */
+PL_LOOSE_BEGIN
 UNARY_ROW(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
 UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
 #if defined(__FMA__) && defined(__AVX2__)
@@ -52,6 +53,7 @@ UNARY_FLOAT(floor_f32, floorf(x))
 UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, (float)((x > 0.0f) - (x < 0.0f)))
+PL_LOOSE_END
 /* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX;
  * beyond that, by the C library */
 typedef struct { int32_t quarter; } turn_p;
@@ -226,9 +228,11 @@ UNARY_ROW(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
 
 /* s (q - z) in float32: the product of two exact float32 numbers, so rounded once as in float64 */
 typedef struct { float scale; int32_t zero; } dequantize_p;
+PL_LOOSE_BEGIN
 UNARY_ROW(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 UNARY_ROW(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 UNARY_ROW(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+PL_LOOSE_END
 
 /* ---- the casts that are met most; all others are in casts.h ---- */
 UNARY_ROW(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))

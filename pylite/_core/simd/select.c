@@ -6,9 +6,11 @@ static int always(void) { return 1; }
 void pl_rows_base(pl_slots *s);
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 void pl_rows_avx2(pl_slots *s);
 void pl_fill_gemm_avx2(pl_slots *s);
 void pl_fill_f32_avx2(pl_slots *s);
+void pl_fill_gemm_avxvnni(pl_slots *s);
 void pl_rows_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_depthwise_avx512vnni(pl_slots *s);
@@ -21,6 +23,17 @@ static void hand_avx2(pl_slots *s) {
   pl_fill_gemm_avx2(s);
   pl_fill_f32_avx2(s);
 }
+#if defined(PL_HAVE_AVXVNNI)
+/* AVX-VNNI: compilers may have no word for it */
+static int has_avxvnni(void) {
+  unsigned a = 0, b, c, d;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1 << 4);
+}
+static void hand_avxvnni(pl_slots *s) {
+  hand_avx2(s);
+  pl_fill_gemm_avxvnni(s);
+}
+#endif
 static int has_avx512vnni(void) {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
@@ -57,7 +70,8 @@ static void hand_dotprod(pl_slots *s) {
 static int has_dotprod(void) { return (getauxval(AT_HWCAP) & (1UL << 20)) != 0; }
 static int has_i8mm(void) { return has_dotprod() && (getauxval(AT_HWCAP2) & (1UL << 13)) != 0; }
 #else
-static int has_neon(void) { return (getauxval(AT_HWCAP) & (1UL << 12)) != 0; }
+/* HWCAP_NEON and HWCAP_VFPv4, with which the rung is compiled: Cortex-A8 and A9 have the first alone */
+static int has_neon(void) { return (~getauxval(AT_HWCAP) & (1UL << 12 | 1UL << 16)) == 0; }
 #endif
 #endif
 
@@ -65,6 +79,9 @@ const pl_isa pl_ladder[] = {
   {"base", always, pl_rows_base, NULL},
 #if defined(__x86_64__)
   {"avx2", has_avx2, pl_rows_avx2, hand_avx2},
+#if defined(PL_HAVE_AVXVNNI)
+  {"avxvnni", has_avxvnni, pl_rows_avx2, hand_avxvnni},
+#endif
   {"avx512vnni", has_avx512vnni, pl_rows_avx512vnni, hand_avx512vnni},
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
   {"neon", has_neon, pl_rows_neon, hand_neon},
