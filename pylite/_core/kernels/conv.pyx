@@ -3,6 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
+from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -418,10 +419,11 @@ cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
 
 cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g = s.window
+    cdef pl_dw_window g
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef ptrdiff_t image, line, iy
     cdef int y
+    memcpy(&g, &s.window, sizeof(g))
     g.row, g.y_line = row, s.y_line
     while begin < end:
         image = share(begin, s.oh)

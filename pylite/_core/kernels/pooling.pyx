@@ -1,5 +1,6 @@
 """Pooling kernels."""
 from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_window, slots
@@ -55,11 +56,13 @@ cdef class Pool(Kernel):
 
 cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Output rows [begin, end), counted over the batch."""
-    cdef pl_window window = self.window
-    cdef ptrdiff_t in_width = window.row_stride * self.item, out_width = self.out_w * window.channels * self.item
+    cdef pl_window window
+    cdef ptrdiff_t in_width = self.window.row_stride * self.item
+    cdef ptrdiff_t out_width = self.out_w * self.window.channels * self.item
     cdef ptrdiff_t image = begin // self.out_h if begin else 0, row = begin - image * self.out_h, at, first
     cdef const uint8_t *x = &self.x[0] + image * self.h * in_width
     cdef uint8_t *y = &self.y[0] + begin * out_width
+    memcpy(&window, &self.window, sizeof(window))
     while begin < end:
         at = row * self.stride_h - self.top
         first = max(at, 0)

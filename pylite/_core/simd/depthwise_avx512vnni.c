@@ -87,6 +87,9 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
   }
 }
 
+/* Steps of s to n: rounded up. */
+FORCED ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
+
 /* The taps of output lines in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
  * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on. */
 static void lay_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
@@ -99,7 +102,7 @@ static void lay_lines(const pl_dw_window *g, const uint8_t *const *row, int rows
     for (int phase = 0; phase < g->stride; phase++, to += pixels * cc) {
       const ptrdiff_t x = first + phase, s = g->stride;
       /* pixels i of begin..end are in the image */
-      ptrdiff_t begin = x < 0 ? (s - 1 - x) / s : 0, end = x < g->width ? (g->width - x + s - 1) / s : 0;
+      ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
       if (end > pixels) end = pixels;
       if (!row[y] || begin >= end) begin = end = pixels;
       for (ptrdiff_t b = 0; b < begin * cc; b += 64) _mm512_storeu_si512(to + b, zero);
@@ -206,12 +209,12 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   int16_t taps[4 * PL_MOST_WRAPPED];
   ptrdiff_t tap[4 * PL_MOST_WRAPPED], places[PL_MOST_WRAPPED];
   const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4, s = g->stride;
-  const int whole = g->c % NR == 0, reach = (g->fw - 1) * g->dilation / s + 1;
+  const int whole = g->c % NR == 0, reach = (s == 1 ? (g->fw - 1) * g->dilation : (g->fw - 1) * g->dilation / s) + 1;
   const int twice = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
   const pl_columns own = *q;
   const ends e = ends_of(q);
   ptrdiff_t blocks = 1; /* until they repeat */
-  while (blocks * NR % g->c && !whole) blocks++;
+  while (!whole && blocks * NR % g->c) blocks++;
   ptrdiff_t cc = whole ? NR : g->c;
   int lines = g->lines;
   const ptrdiff_t least = reach + (g->pixels < 16 ? g->pixels : 16);
@@ -223,7 +226,8 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
     const ptrdiff_t room = (reach + 4) * rows * s * cc <= BYTES ? BYTES : PL_DW_BYTES;
     ptrdiff_t most = room / (rows * s * cc) - reach;
     if (most < 1) most = 1;
-    most = (g->pixels + (g->pixels + most - 1) / most - 1) / ((g->pixels + most - 1) / most);
+    const ptrdiff_t chunks = most >= g->pixels ? 1 : (g->pixels + most - 1) / most;
+    most = steps(g->pixels, chunks);
     for (ptrdiff_t c0 = 0; c0 < g->c; c0 += cc) {
       const ptrdiff_t some = c0 + cc > g->c ? g->c - c0 : cc;
       if (whole) blocks = some / NR;
@@ -240,7 +244,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
         for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
           run of = {.step = whole ? some : blocks * NR};
-          of.n = (bytes - b * NR + of.step - 1) / of.step, of.y_step = whole ? g->c : of.step;
+          of.n = whole ? pixels : (bytes - b * NR + of.step - 1) / of.step, of.y_step = whole ? g->c : of.step;
           const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (of.n - 1) * of.step;
           of.tail = left < NR ? (int)left : NR;
           const int8_t *wb = w + j * 4 * groups;
