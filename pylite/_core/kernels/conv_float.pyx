@@ -243,7 +243,7 @@ cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int th
     cdef int y
     cdef Task task
     cdef Laid laid
-    laid.lines = 0
+    laid.row = laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:

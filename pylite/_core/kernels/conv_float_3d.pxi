@@ -96,7 +96,7 @@ cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
 
 cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Volume *s = <Volume *>ctx
-    cdef const Axis *a = s.axis
+    cdef const Axis *a = &s.axis[0]
     cdef float strip[STRIP_3D]
     cdef pl_rows shape
     cdef ptrdiff_t i, j, k, piece, width, rows
@@ -139,7 +139,7 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 cdef void lay_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
     """The lines that the output positions from `first` on see, one behind another, each of `pitch` floats."""
-    cdef const Axis *a = s.axis
+    cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t x0 = first.x * a[2].stride - a[2].pad, tap_y, tap_z, y, z, at
     cdef ptrdiff_t before = min(pitch, max(<ptrdiff_t>0, -x0) * s.channels)
     cdef ptrdiff_t inside = max(<ptrdiff_t>0, min(pitch, (a[2].size - x0) * s.channels) - before)
@@ -156,7 +156,7 @@ cdef void lay_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to)
 
 cdef void gather_3d(const Volume *s, Spot *spot, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
     """Elements begin..end of what an output position sees, line by line of the filter; then it is the next position."""
-    cdef const Axis *a = s.axis
+    cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t line = a[2].taps * s.channels, size, some, x, y, z, i
     cdef ptrdiff_t x0 = spot.x * a[2].stride - a[2].pad, y0 = spot.y * a[1].stride - a[1].pad
     cdef ptrdiff_t z0 = spot.z * a[0].stride - a[0].pad

@@ -210,7 +210,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef Task task
     cdef Laid laid
     cdef ptrdiff_t i, j, seen = -1
-    laid.lines = 0
+    laid.row = laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
         if i // s.tasks.splits != seen:

@@ -2,7 +2,8 @@
 cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
     """How many tiles a task has: as many of a kind, and what products like."""
     cdef ptrdiff_t most = (ROOM - 16 * (c + 16)) // (16 * (c + t.nr))
-    most -= most % (t.mr if most >= t.mr else 4)
+    if most > 4:
+        most -= most % (t.mr if most >= t.mr else 4)
     cdef ptrdiff_t tasks = (tiles + most - 1) // most
     return <int>min(padded((tiles + tasks - 1) // tasks, 4), most)
 
