@@ -67,6 +67,17 @@ cdef extern from "simd.h" nogil:
         int lines
         ptrdiff_t depth, step, pitch
     pl_rows pl_gathered(ptrdiff_t depth)
+    ctypedef struct pl_winograd:
+        const uint8_t *x
+        const uint8_t *zero
+        uint8_t *y
+        const int16_t *panels
+        ptrdiff_t x_image, x_line, x_pixel, y_image, y_line, y_pixel
+        ptrdiff_t h, w, oh, ow, c
+        int pad_h, pad_w, flip
+    enum: PL_WINOGRAD_DEEPEST
+    enum: PL_WINOGRAD_WIDE
+    int pl_winograd_tiles(ptrdiff_t c)
     enum: PL_MAX_TAPS
     enum: PL_SLACK
     enum: PL_SCALED
@@ -178,6 +189,10 @@ cdef extern from "simd.h" nogil:
         void (*depthwise_s64)(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w,
                               int64_t *acc) noexcept nogil
         pl_tile q8, f32, dw8
+        void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
+                            const pl_columns *columns) noexcept nogil
+        void (*winograd_pack)(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
+                              int32_t *sums) noexcept nogil
     ctypedef void (*pl_unary_fn)(size_t n, const void *x, void *y, const void *p) noexcept nogil
     ctypedef void (*pl_binary_fn)(
         size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) noexcept nogil

@@ -136,6 +136,31 @@ def test_conv_winograd(m, rng, kind):
                   fused_activation_function=str(rng.choice(["NONE", "RELU"])))
 
 
+@differential("int8", "int8 per tensor", "uint8", count=40)
+def test_conv_points(m, rng, kind):
+    """3 x 3 filters over enough 8-bit channels for Winograd's way, and images that do not end with a tile."""
+    size, padding = [int(v) for v in rng.integers(5, 26, 2)], str(rng.choice(["SAME", "VALID"]))
+    n, c, k = int(rng.integers(1, 3)), int(rng.choice([32, 32, 48, 64, 128, 144])), int(rng.choice([32, 33, 40, 65]))
+    out = size if padding == "SAME" else [v - 2 for v in size]
+    (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (k, 3, 3, c), 0, (n, *out, k))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding=padding,
+                  fused_activation_function=str(rng.choice(["NONE", "RELU"])))
+
+
+@differential("int8", "uint8", count=20)
+def test_conv_points_far(m, rng, kind):
+    """The same with sums as large as they get."""
+    limits, zero = np.iinfo(kind), 0 if kind == "int8" else int(rng.choice([0, 255]))
+    size, c, k = [int(v) for v in rng.integers(8, 17, 2)], int(rng.choice([32, 48, 56, 112, 128])), 32
+    w, data = (np.where(rng.random(shape) < rng.choice([0, 0.05, 1]), limits.min, limits.max).astype(kind)
+               for shape in ((k, 3, 3, c), (1, *size, c)))
+    x = m.tensor("x", data.shape, kind, scale=0.02, zero_point=int(rng.choice([limits.min, limits.max])))
+    w = m.constant("w", w, scale=0.01, zero_point=zero)
+    b = m.constant("b", rng.integers(-2 ** 21, 2 ** 21, k).astype(np.int32), scale=0.0002)
+    y = m.tensor("y", (1, *size, k), kind, scale=100.0, zero_point=int(rng.choice([limits.min, 0])))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
+
+
 @differential(*[k for k in KINDS if k not in ("int16 int32", "hybrid per tensor", "hybrid int4")], count=40)
 def test_depthwise(m, rng, kind):
     size, taps, out, options = window(rng)

@@ -36,10 +36,11 @@ from pylite._core.kernels.gemm cimport (
     take,
     worth,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, gather, set_window
+from pylite._core.kernels.window cimport POINTERS, STRIP, Window, gather, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
+    PL_WINOGRAD_WIDE,
     parallel_for,
     pl_block_start,
     pl_columns,
@@ -50,6 +51,8 @@ from pylite._core.simd cimport (
     pl_slots,
     pl_tap_order,
     pl_tile,
+    pl_winograd,
+    pl_winograd_tiles,
     pl_wraps,
     pl_dw_window,
     put_off,
@@ -84,6 +87,7 @@ cdef struct Conv:
     Lines lines
     int w_zero
     bint as_is              # images are used where they are
+    pl_winograd tiles
 
 
 cdef class ConvQ8(Kernel):
@@ -105,7 +109,7 @@ cdef class ConvQ8(Kernel):
                  const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Product8 *p = &self.state.product
         self.x, self.y, self.zero = x, y, zero
-        self.panels, self.parameters = packed
+        self.panels, self.parameters = packed[:2]
         self.slots = slots[0]
         self.state.w_zero = w_zero
         if 0 in self.y.shape[:4]:
@@ -124,8 +128,11 @@ cdef class ConvQ8(Kernel):
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
         set_columns(&self.state.columns, self.parameters, p.depth, zero_point, low, high, y_flip)
         self.state.shape = pl_gathered(p.deep)
-        self.row = self.only_row()
-        if self.row != NULL:
+        self.row = NULL if len(packed) > 2 else self.only_row()
+        if len(packed) > 2:
+            use_tiles(&self.state)
+            self.fn, self.path = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
+        elif self.row != NULL:
             self.fn, self.path = <kernel_fn>conv_q8_row, "a single row"
         elif use_lines(&self.state):
             self.fn = <kernel_fn>conv_q8_lines
@@ -170,6 +177,39 @@ cdef bint use_lines(Conv *s):
     return True
 
 
+cdef void use_tiles(Conv *s):
+    """Set up s for Winograd's tiles, which count as pixels of the output."""
+    cdef Window *w = &s.product.window
+    cdef Output *o = &s.output
+    cdef pl_winograd *g = &s.tiles
+    cdef ptrdiff_t most = pl_winograd_tiles(w.length), tiles = o.span * o.lines // (w.oh * w.ow), tasks
+    g.x, g.zero, g.y, g.panels = w.x, w.zero, <uint8_t *>o.y, <const int16_t *>s.product.panels
+    g.x_image, g.x_line, g.x_pixel, g.y_image, g.y_line, g.y_pixel = w.sn, w.sh, w.sw, o.sn, o.sh, o.sw
+    g.h, g.w, g.oh, g.ow, g.c = w.h, w.w, w.oh, w.ow, w.length
+    g.pad_h, g.pad_w, g.flip = w.pad_h, w.pad_w, s.product.flip
+    tiles *= (w.oh + 3) // 4 * ((w.ow + 3) // 4)
+    tasks = (tiles + most - 1) // most
+    o.span, o.lines = tiles, 1
+    s.product.tile.mr, s.product.tile.nr = <int>((tiles + tasks - 1) // tasks), PL_WINOGRAD_WIDE
+
+
+cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    pool = worth(pool, 8 * s.output.span * s.product.depth * s.product.columns)
+    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
+    parallel_for(pool, n, 1, conv_q8_tiles_tasks, s)
+    return 0
+
+
+cdef void conv_q8_tiles_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Conv *s = <Conv *>ctx
+    cdef Task task
+    cdef ptrdiff_t i
+    for i in range(begin, end):
+        take(&s.tasks, &s.output, s.product.columns, i, &task)
+        s.product.slots.winograd_q8(&s.tiles, task.position, task.rows, task.begin, task.end, &s.columns)
+
+
 cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
@@ -189,7 +229,7 @@ cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef Laid laid
     cdef ptrdiff_t i, j, seen = -1
     cdef int r
-    laid.lines = 0
+    laid.row = laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
         if i // s.tasks.splits != seen:
@@ -359,7 +399,9 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.job.run = pack_depthwise
-    p.w, p.packed, p.parameters, p.bias = &values[0], &to[0], &rows[0, 0], NULL if bias is None else &start[0]
+    p.w, p.packed, p.parameters = &values[0], &to[0], &rows[0, 0]
+    if bias is not None:
+        p.bias = &start[0]
     p.multipliers, p.shifts, p.channels, p.blocks, p.wraps = &m[0], &e[0], c, blocks, wraps != 0
     p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, flip
     p.fit, p.low, p.high = ends is not None, low, high

@@ -35,6 +35,8 @@ from pylite._core.kernels.gemm cimport (
 from pylite._core.kernels.window cimport STRIP, set_window
 from pylite._core.simd cimport (
     PL_SLACK,
+    PL_WINOGRAD_DEEPEST,
+    PL_WINOGRAD_WIDE,
     parallel_for,
     pl_columns,
     pl_gathered,
@@ -57,7 +59,7 @@ def arranged(w, layout):
     (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("beside",
     layouts) for the columns of several; ("lines", layout, width, out, stride, dilation, pad) where a line of so many
     pixels is one pixel, as is one of the output;
-    "winograd" for the right operands of its 16 products, each a group's.
+    "winograd" for the right operands of its 16 products of floats, each a group's.
     """
     if layout is None:
         return w
@@ -103,7 +105,7 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
     ptrdiff_t products          # of a sum
     int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
     int flip, w_zero, low, high
-    bint fit
+    bint fit, points            # points: panels are those of Winograd's products
 
 
 cdef void run_packing(pl_job *job) noexcept nogil:
@@ -112,7 +114,9 @@ cdef void run_packing(pl_job *job) noexcept nogil:
     cdef int64_t start
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
-    for g in range(p.groups if p.depth else 0):
+    if p.points:
+        slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+    for g in range(p.groups if p.depth and not p.points else 0):
         slots.pack_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
                       p.sums + g * p.columns)
     if p.parameters == NULL:
@@ -138,11 +142,13 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
     return False
 
 
-cdef Packing *packing(w, Py_ssize_t groups, list held) except NULL:
+cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except NULL:
     """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
-    flat, panels = np.ascontiguousarray(w).reshape(-1).view(np.uint8), kept(groups * wide * padded(depth, slots.q8.ka))
+    flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
+    panels = kept(padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
+                  groups * wide * padded(depth, slots.q8.ka))
     sums = np.empty(w.shape[0], np.int32)
     held += flat, panels, sums
     cdef const uint8_t[::1] source = flat
@@ -153,7 +159,7 @@ cdef Packing *packing(w, Py_ssize_t groups, list held) except NULL:
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.job.run = run_packing
-    p.groups, p.columns, p.depth, p.wide, p.flip = groups, columns, depth, wide, flip
+    p.groups, p.columns, p.depth, p.wide, p.flip, p.points = groups, columns, depth, wide, flip, points
     if columns:
         p.sums = &totals[0]
     if depth:
@@ -182,22 +188,31 @@ def in_lines(w, Py_ssize_t groups):
     return lines
 
 
+def by_points(w, zero):
+    """Can 8-bit filters w (columns, 3, 3, c) go by Winograd's products of 16 bits?  Then sums are below 2^25."""
+    cdef Py_ssize_t c = w.shape[3], sure = 112 if zero == 0 else 56
+    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
+        return False
+    return c <= sure or np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
+
+
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
             Py_ssize_t dilation=1, ends=None):
     """Weights and column parameters of a product that is finished by MBQM32.
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
     x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results less their
-    zero point, to look for a faster way to them.
-    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs().
+    zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the rung.
+    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one if they are Winograd's.
     """
-    w = arranged(w, layout)
+    cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == np.uint8 else 0))
+    w = arranged(w, None if layout == "points" else layout)
     cdef Py_ssize_t count = w.shape[0]
     held = [None if bias is None else bias.reshape(-1), multipliers, shifts,
             kept(PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4).view(np.int32).reshape(PARAMETERS, -1)]
     cdef const int32_t[::1] b = held[0], m = multipliers, e = shifts
     cdef int32_t[:, ::1] rows = held[3]
-    cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held)
+    cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held, points)
     if count:
         p.parameters, p.multipliers, p.shifts = &rows[0, 0], &m[0], &e[0]
         p.bias = NULL if bias is None else &b[0]
@@ -206,7 +221,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     if ends is not None:
         p.fit, p.low, p.high = True, ends[0], ends[1]
     put_off(&p.job, w.size, held)
-    return held[5], held[3]
+    return (held[5], held[3], "points") if points else (held[5], held[3])
 
 
 cdef struct FullyConnected:

@@ -59,34 +59,8 @@ FORCED void store(int V, uint8_t *y, __m512i v, int n) {
     else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
   }
 }
-/* Accumulators of any size, which may be shifted left, to bytes: lines of NR.  Away from the rest, whose registers it
- * would take.  linear: columns follow one another; else they lie as narrow() wants them. */
-static __attribute__((noinline, unused)) void requantize_lines(int rows, int n, const int32_t *acc, int linear,
-                                                               const pl_columns *q, ptrdiff_t j, uint8_t *y,
-                                                               ptrdiff_t ldy) {
-  const ends e = ends_of(q);
-  const __m512i nudge = _mm512_set1_epi64(1 << 30);
-  for (int r = 0; r < rows; r++, acc += NR, y += ldy) {
-    __m512i v[4];
-    for (int i = 0; i < 4; i++) {
-      const ptrdiff_t at = j + i * LANES;
-      if (i * LANES >= n && linear) { /* parameters may end here */
-        v[i] = nudge;
-        continue;
-      }
-      __m512i x = _mm512_loadu_si512(acc + i * LANES);
-      if (q->left) x = _mm512_sllv_epi32(x, _mm512_loadu_si512(q->left + at));
-      __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + at));
-      __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + at));
-      even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);
-      odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
-      x = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
-      __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + at));
-      x = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
-      v[i] = _mm512_srav_epi32(x, _mm512_loadu_si512(q->right + at));
-    }
-    __m512i bytes = narrow(v[0], v[1], v[2], v[3], &e);
-    store(4, y, linear ? in_order(bytes) : bytes, n);
-  }
-}
+/* Accumulators of any size, which may be shifted left, to bytes: lines that are `step` apart.  Away from the rest,
+ * whose registers it would take.  linear: columns follow one another; else they lie as narrow() wants them. */
+void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, int linear, const pl_columns *q,
+                         ptrdiff_t j, uint8_t *y, ptrdiff_t ldy);
 #endif

@@ -24,7 +24,7 @@ FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_colum
     int32_t line[NR];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) _mm512_storeu_si512(line + LANES * i, acc[i]);
-    requantize_lines(1, n, line, 0, q, j, y, 0);
+    pl_requantize_lines(1, n, line, 0, 0, q, j, y, 0);
     return;
   }
 #pragma GCC unroll 4

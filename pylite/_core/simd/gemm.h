@@ -141,6 +141,22 @@ static inline ptrdiff_t pl_at(const pl_blocks *b, ptrdiff_t width, ptrdiff_t i, 
   return j * b->blocks + i * width;
 }
 
+/* A 3 x 3 convolution with stride 1 by Winograd's F(4x4, 3x3), exact: 8-bit images of c channels, a multiple of 16 from
+ * 32 on.  Sums stay below 2^25.  What a task of a few tiles needs lies on the stack. */
+typedef struct pl_winograd {
+  const uint8_t *x, *zero;       /* zero: c bytes, of what is outside of the image */
+  uint8_t *y;
+  const int16_t *panels;
+  ptrdiff_t x_image, x_line, x_pixel, y_image, y_line, y_pixel; /* steps in bytes */
+  ptrdiff_t h, w, oh, ow, c;
+  int pad_h, pad_w, flip;
+} pl_winograd;
+#define PL_WINOGRAD_ROOM 92160
+#define PL_WINOGRAD_DEEPEST 128 /* c */
+#define PL_WINOGRAD_WIDE 32     /* columns of a panel */
+/* How many tiles a task has, at most: more of them would not lie in the first-level cache. */
+static inline int pl_winograd_tiles(ptrdiff_t c) { return c <= 32 ? 12 : 6; }
+
 struct pl_slots;
 /* For simd.h's list. */
 #define PL_SLOTS_GEMM(X) \

@@ -1,5 +1,6 @@
 /* 8-bit matrix products for AVX-512 with VNNI. */
 #include "avx512vnni.h"
+#include <string.h>
 
 enum { MR = 12 };
 
@@ -22,6 +23,34 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
       else if (rest) _mm_storeu_si128((__m128i *)(d + whole), _mm512_castsi512_si128(v));
     }
     for (ptrdiff_t k = d - to; k < depth; k++) to[k] = 0;
+  }
+}
+
+void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, int linear, const pl_columns *q,
+                         ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  const ends e = ends_of(q);
+  const __m512i nudge = _mm512_set1_epi64(1 << 30);
+  for (int r = 0; r < rows; r++, acc += step, y += ldy) {
+    __m512i v[4];
+    for (int i = 0; i < 4; i++) {
+      const ptrdiff_t at = j + i * LANES;
+      if (i * LANES >= n && linear) { /* parameters may end here */
+        v[i] = nudge;
+        continue;
+      }
+      __m512i x = _mm512_loadu_si512(acc + i * LANES);
+      if (q->left) x = _mm512_sllv_epi32(x, _mm512_loadu_si512(q->left + at));
+      __m512i even = _mm512_mul_epi32(x, _mm512_loadu_si512(q->mult + at));
+      __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), _mm512_loadu_si512(q->odd + at));
+      even = _mm512_srli_epi64(_mm512_add_epi64(even, nudge), 31);
+      odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
+      x = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
+      __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + at));
+      x = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
+      v[i] = _mm512_srav_epi32(x, _mm512_loadu_si512(q->right + at));
+    }
+    __m512i bytes = narrow(v[0], v[1], v[2], v[3], &e);
+    store(4, y, linear ? in_order(bytes) : bytes, n);
   }
 }
 
@@ -54,6 +83,17 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
   }
 }
 
+FORCED __m512i spread32(const uint8_t *from) {
+  int32_t four;
+  memcpy(&four, from, sizeof four);
+  return _mm512_set1_epi32(four);
+}
+FORCED __m512i spread64(const uint8_t *from) {
+  int64_t eight;
+  memcpy(&eight, from, sizeof eight);
+  return _mm512_set1_epi64(eight);
+}
+
 /* acc += row, for each of `rows`, unless it is NULL */
 FORCED void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
   if (row)
@@ -82,7 +122,7 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const
       for (int v = 0; v < V; v++) wv[v] = _mm512_loadu_si512(w + 64 * v);
 #pragma GCC unroll 12
       for (int r = 0; r < R; r++) {
-        __m512i x = _mm512_set1_epi32(*(const int32_t *)(base[r / 3] + r % 3 * step + k));
+        const __m512i x = spread32(base[r / 3] + r % 3 * step + k);
 #pragma GCC unroll 4
         for (int v = 0; v < V; v++) DOT(acc[r][v], x, wv[v]);
       }
@@ -105,7 +145,7 @@ FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const 
       const __m512i wl = _mm512_unpacklo_epi32(w0, w1), wh = _mm512_unpackhi_epi32(w0, w1);
 #pragma GCC unroll 12
       for (int r = 0; r < R; r++) {
-        __m512i x = _mm512_set1_epi64(*(const int64_t *)(base[r / 3] + r % 3 * step + k));
+        const __m512i x = spread64(base[r / 3] + r % 3 * step + k);
         DOT(low[r], x, wl);
         DOT(high[r], x, wh);
       }
@@ -129,7 +169,7 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
   for (int line = shape->lines; line > 0; line--, a += shape->pitch) {
     ptrdiff_t k = 0;
     for (; k + 8 <= shape->depth; k += 8, w += 128 * V) {
-      __m512i x0 = _mm512_set1_epi32(*(const int32_t *)(a + k)), x1 = _mm512_set1_epi32(*(const int32_t *)(a + k + 4));
+      const __m512i x0 = spread32(a + k), x1 = spread32(a + k + 4);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) {
         if (V == 4) { /* panels may come from the second-level cache */
@@ -141,7 +181,7 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
       }
     }
     if (k < shape->depth) {
-      __m512i x = _mm512_set1_epi32(*(const int32_t *)(a + k));
+      const __m512i x = spread32(a + k);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) DOT(acc[v], x, _mm512_loadu_si512(w + 64 * v));
       w += 64 * V;
@@ -172,7 +212,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) _mm512_storeu_si512(lines + r * NR + v * LANES, acc[r][v]);
-    requantize_lines(R < rows ? R : rows, n, lines, 1, q, j, y, ldy);
+    pl_requantize_lines(R < rows ? R : rows, n, lines, NR, 1, q, j, y, ldy);
     return;
   }
 #pragma GCC unroll 4

@@ -48,6 +48,8 @@ void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s) {
   s->q8 = tile_q8;
   s->f32 = tile_f32;
   s->dw8 = tile_dw8;
+  s->winograd_q8 = NULL;
+  s->winograd_pack = NULL;
 #if defined(__AVX512BW__)
   if (__builtin_cpu_supports("avx512vbmi")) s->lut8 = lut8_vbmi;
 #elif defined(__aarch64__)

@@ -15,6 +15,7 @@ void pl_rows_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_depthwise_avx512vnni(pl_slots *s);
 void pl_fill_sums_avx512vnni(pl_slots *s);
+void pl_fill_winograd_avx512vnni(pl_slots *s);
 void pl_fill_blocks_avx512vnni(pl_slots *s);
 void pl_fill_f32_avx512vnni(pl_slots *s);
 
@@ -43,6 +44,7 @@ static void hand_avx512vnni(pl_slots *s) {
   pl_fill_gemm_avx512vnni(s);
   pl_fill_depthwise_avx512vnni(s);
   pl_fill_sums_avx512vnni(s);
+  pl_fill_winograd_avx512vnni(s);
   pl_fill_blocks_avx512vnni(s);
   pl_fill_f32_avx512vnni(s);
 }

@@ -24,6 +24,12 @@ typedef struct pl_slots {
   PL_SLOTS(X)
 #undef X
   pl_tile q8, f32, dw8; /* the shapes that strip_q8 and gemm_q8, gemm_f32, depthwise_q8 work in */
+  /* Columns begin..end of tiles first..first + tiles (of all images), and weights (columns, 3, 3, c), bytes ^ flip less
+   * w_zero, to its panels; sums: as of pack_q8.  NULL where a rung has no such kernel. */
+  void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
+                      const pl_columns *columns);
+  void (*winograd_pack)(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
+                        int32_t *sums);
 } pl_slots;
 
 /* The row of that name in the table `s`, or NULL. */
