@@ -71,8 +71,7 @@ def bind(calls, storage, model):
     kernels = []
     array, view = storage.array, storage.view
     open_jobs()
-    try:        # weights first: another thread packs them meanwhile
-        packed = {a: model.pack(a) for call in calls for a in call.args if type(a) is Packed}
+    try:
         operands = []
         for call in calls:
             args = []
@@ -87,7 +86,7 @@ def bind(calls, storage, model):
                 elif kind is Banded:
                     a = storage.banded(a.value)
                 elif kind is Packed:
-                    a = packed[a]
+                    a = model.pack(a)
                 args.append(a)
             operands.append(args)
     finally:

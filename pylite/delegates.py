@@ -64,6 +64,7 @@ def apply(executors, delegates, greedy=True, fuse=True):
     greedy, fuse: see `partition`.  DelegateError names one that is none; DelegationError (a RuntimeError) one that
     fails, and the graphs are as they were before.
     """
+    from pylite.calls import relink
     from pylite.delegation import Delegation
     for delegate in delegates:
         if isinstance(delegate, type) or not hasattr(delegate, "modify"):
@@ -74,4 +75,4 @@ def apply(executors, delegates, greedy=True, fuse=True):
             continue        # a delegate that runs this subgraph as part of another said so
         executor.delegate(Delegation(executor, delegates, greedy, fuse))
     for executor in executors:
-        executor.relink()
+        relink(executor)

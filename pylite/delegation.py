@@ -4,10 +4,9 @@ import enum
 from pylite import lowering
 from pylite.custom import Hosted, runnable
 from pylite.errors import DataDependentError, DelegationError, OpError
-from pylite.graph import Operator
+from pylite.graph import Operator, replace
 from pylite.node import Node, Value
 from pylite.partition import partition, replaced, side_effects
-from pylite.records import replace
 
 DELEGATE = "DELEGATE"
 BUILTIN_CODE = 51

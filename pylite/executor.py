@@ -4,20 +4,18 @@ import numpy as np
 from pylite import binding, lowering, planning
 from pylite._core.memory import aligned, most
 from pylite._core.program import Bound, Memory, Program
+from pylite._core.simd import close_jobs, open_jobs
 from pylite.allocation import Allocation
-from pylite.calls import KEPT, Calls
 from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Node
 from pylite.registry import default
 
 CACHED = 8          # sets of input shapes whose programs are kept
 PAUSING = 64        # the same of a graph whose shapes depend on data, too: what follows is lost with them
 LARGE_ARENA = 1 << 28   # bytes from which on it is compared with what the machine has
-LARGE = 4096        # bytes of what is found, such as computed weights, from which on only the last part is kept
 
 
-class Executor(Calls, Bound):
+class Executor(Bound):
     """Runs one subgraph of a model.
 
     model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of bounds;
@@ -57,7 +55,7 @@ class Executor(Calls, Bound):
         self.rooms = {}         # memory for the variables of loops that change their shapes, by operator index
         self._arenas = []       # one for each depth of parts, since the parts of one depth never live together
         self._cache = {}        # input shapes -> Allocation, the one used last at the end
-        self._kept = {}         # Allocation that followed on another -> (the other, what was found), oldest first
+        self.following = {}     # Allocation that followed on another -> (the other, what was found), oldest first
         self.checked = False    # are all operators known to run?
         self._resolver = resolver
         if resolver.plugs():
@@ -77,7 +75,7 @@ class Executor(Calls, Bound):
     def close(self):
         """Free what the nodes of plug-ins hold, in the order of the nodes; nothing can run afterwards."""
         plugins, self.plugins = self.plugins, {}
-        self._suspend()
+        self.suspend()
         failed = None
         for _, op in sorted(plugins.items()):
             try:
@@ -91,7 +89,7 @@ class Executor(Calls, Bound):
         """Give graph input `position` another shape; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
             self.shapes[position] = shape
-            self._suspend()
+            self.suspend()
             if self.delegation is not None:
                 self.delegation.resized()
 
@@ -101,8 +99,8 @@ class Executor(Calls, Bound):
         if self.tables is not None:
             self.tables.host.set_threads(pool.threads)
         kept = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
-        self._cache, self._kept = {}, {}
-        self._suspend()
+        self._cache, self.following = {}, {}
+        self.suspend()
         if was_ready:
             self.take_up()
             for index, contents in kept:
@@ -126,9 +124,10 @@ class Executor(Calls, Bound):
         Variables and generators of random numbers start anew, as in tf.lite, unless there was nothing to do.
         """
         if self.given:
-            self.prepared(self.shapes, {})
+            from pylite.calls import prepared  # seldom wanted
+            prepared(self, self.shapes, {})
         if not self.ready:
-            self._renew()
+            self.renew()
             self.reset_variables()
             indices = {self.subgraph.index}
             for other in self.callees:
@@ -138,7 +137,8 @@ class Executor(Calls, Bound):
                 if index in indices and start is not None:
                     state[...] = start
 
-    def _renew(self):
+    def renew(self):
+        """What allocate() does when there is anything to do; variables keep their contents."""
         if self.delegation is not None:
             self.delegation.renew()
         if not self.ready:
@@ -154,9 +154,21 @@ class Executor(Calls, Bound):
     def substitute(self, subgraph):
         """Run the nodes of `subgraph`, which has the same tensors, instead."""
         self.subgraph = subgraph
-        self._cache, self._kept = {}, {}
+        self._cache, self.following = {}, {}
         self.checked = False
-        self._suspend()
+        self.suspend()
+
+    def sibling(self, index):
+        """An Executor of another subgraph of the model, for the same interpreter."""
+        return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve, self.guard,
+                          self.max_memory, self._resolver, self.shared)
+
+    def renews(self):
+        """Is every allocation lowered anew, since there are plug-ins, here or in subgraphs that operators call?"""
+        if self.plugins or not self.callees:
+            return bool(self.plugins)
+        from pylite.calls import plugins_called
+        return plugins_called(self)
 
     @property
     def operators(self):
@@ -173,7 +185,8 @@ class Executor(Calls, Bound):
             lowering.check(self.model, [self.subgraph], find=self.find)
             self.checked = True
 
-    def _suspend(self):
+    def suspend(self):
+        """Nothing is ready any more: the next allocate() makes it so."""
         self.ready = False
         self.steady = None
         self.readable = {}
@@ -183,17 +196,23 @@ class Executor(Calls, Bound):
         """What allocate() does when there is anything to do; variables keep their contents."""
         self.check()
         key = (*self.shapes, *[(i, id(data)) for i, data in self.given.items()])
-        if self.plugins or (self.callees and self._calls_plugins()):
-            self._cache, self._kept = {}, {}
+        if self.renews():
+            self._cache, self.following = {}, {}
         known = self._cache.pop(key, None)
         if known is None:
-            lowered = None
-            while lowered is None or self.stale:
-                self.stale = False
-                lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
-            if lowered.pause is not None:
-                self.kept = max(self.kept, PAUSING)
-            known = self._bind(lowered)
+            open_jobs()     # weights are packed while lowering goes on
+            try:
+                lowered = None
+                while lowered is None or self.stale:
+                    self.stale = False
+                    lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True,
+                                             self)
+                if lowered.pause is not None:
+                    from pylite.pausing import go_on  # seldom wanted
+                    self.kept, self.go_on = max(self.kept, PAUSING), go_on
+                known = self.bind(lowered)
+            finally:
+                close_jobs()
             self._cache[key] = known
             self._evict()
         else:
@@ -205,7 +224,7 @@ class Executor(Calls, Bound):
         self.ready = True
         self.steady = known.program if known.pause is None and not self.guard else None
 
-    def _bind(self, lowered, before=()):
+    def bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
         if self.tables is not None:
             self.tables.finish(lowered)
@@ -223,7 +242,7 @@ class Executor(Calls, Bound):
                 f"the arena needs {plan.total + beside} bytes and this machine has {most()}. Make the inputs smaller")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
-            self._drop([part for part in self._kept if part.arena is arena])
+            self.drop([part for part in self.following if part.arena is arena])
             try:
                 arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
             except (MemoryError, OSError, ValueError):      # ValueError: of sizes that are no array's
@@ -261,14 +280,14 @@ class Executor(Calls, Bound):
             outgrown = {id(a.arena): a.arena.nbytes for a in self._cache.values() if a.arena is not arena}
             if len(self._cache) <= self.kept and sum(outgrown.values()) <= arena.nbytes:
                 break
-            self._drop([self._cache.pop(key)])
+            self.drop([self._cache.pop(key)])
 
-    def _drop(self, parts):
+    def drop(self, parts):
         """Forget `parts` and whatever followed on them."""
         gone = set(parts)
-        while going := [part for part, (before, _) in self._kept.items() if part in gone or before in gone]:
+        while going := [part for part, (before, _) in self.following.items() if part in gone or before in gone]:
             for part in going:
-                before, key = self._kept.pop(part)
+                before, key = self.following.pop(part)
                 before.next.pop(key, None)
             gone.update(going)
 
@@ -284,9 +303,9 @@ class Executor(Calls, Bound):
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                     f"{self.subgraph.tensors[index].name!r})")
-        return self._found(index)[1]
+        return self.found(index)[1]
 
-    def _found(self, index):
+    def found(self, index):
         """(the part that has memory for tensor `index`, its array)"""
         for part in self.parts:
             array = part.array(index)
@@ -309,7 +328,7 @@ class Executor(Calls, Bound):
     def to_read(self, index):
         """array(index), or an error where a later node of the last run has reused its memory."""
         array = self.array(index)
-        part = self._found(index)[0]
+        part = self.found(index)[0]
         value = part.lowered.values[index]
         if part.plan.overwritten(value):
             raise NotAllocatedError(
@@ -341,68 +360,4 @@ class Executor(Calls, Bound):
         if failed is not None:
             raise part.failure(*failed)
         if part.pause is not None:
-            self._go_on()
-
-    def _go_on(self):
-        """Run the parts that follow `current`, each once what decides on its shapes is there."""
-        part = self.current
-        self.parts = parts = [part]
-        self.readable, self.writable = {}, {}
-        while (pause := part.pause) is not None:
-            watched, evaluate = part.watched, part.evaluate
-            if watched is None:
-                watched, evaluate = self._watch(part)
-            if evaluate is None:
-                key = watched.tobytes()
-                after = part.next.get(key) or self._follow(part, key)
-            else:
-                results = evaluate(pause, *watched)
-                key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
-                after = part.next.get(key) or self._follow(part, key)
-                for array, result in zip(after.evaluated, results):     # noqa: B905 (it costs as much as the copy)
-                    array[...] = result
-            after.used = True
-            parts.append(after)
-            part = after
-            failed = part.run_guarded() if self.guard else part.program.run()
-            if failed is not None:
-                raise part.failure(*failed)
-        self.readable, self.writable = part.readable, part.writable
-
-    def _watch(self, part):
-        """Note what `part` looks at when it has run: the memory of the value that decides, or what is evaluated."""
-        pause = part.pause
-        if type(pause) is Node:
-            part.evaluate = evaluate = self.find(pause.operator).evaluate
-            if None in pause.outputs:
-                part.evaluate = lambda node, *arrays: [
-                    y for v, y in zip(node.outputs, evaluate(node, *arrays), strict=True) if v is not None]
-            part.watched = [None if v is None else self._found(v.index)[1] for v in pause.inputs]
-        else:
-            part.watched = self._found(pause.index)[1]
-        return part.watched, part.evaluate
-
-    def _follow(self, part, key):
-        """The Allocation that goes on after `part`, which is new."""
-        kept, pause = self._kept, part.pause
-        if len(key) > LARGE or self.plugins or (self.callees and self._calls_plugins()):
-            self._drop(list(part.next.values()))
-        if part.evaluate is None:
-            found = part.watched.copy()
-            found.flags.writeable = False
-        else:
-            found = key if len([v for v in pause.outputs if v is not None]) != 1 else (key,)
-        lowered = lowering.resume(self.model, part.lowered, found, self.preserve, self.find, self)
-        known = self._bind(lowered, self.parts)
-        if part.evaluate is not None:
-            known.evaluated = [known.array(v.index) for v in pause.outputs if v is not None]
-        while len(kept) >= KEPT:
-            oldest = next(iter(kept))
-            if oldest.used:         # since it was looked at last: it may stay
-                oldest.used = False
-                kept[oldest] = kept.pop(oldest)
-            else:
-                self._drop([oldest])
-        kept[known] = part, key
-        part.next[key] = known
-        return known
+            self.go_on(self)

@@ -5,8 +5,7 @@ on data in each turn. It is one DYNAMIC_UPDATE_SLICE, whose shapes are known.
 """
 import numpy as np
 
-from pylite.graph import Operator
-from pylite.records import replace
+from pylite.graph import Operator, replace
 
 WRITE = "DYNAMIC_UPDATE_SLICE"
 WRITE_CODE = 151

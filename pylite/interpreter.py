@@ -12,6 +12,7 @@ from _thread import RLock  # threading.RLock, without importing threading
 import numpy as np
 
 from pylite import arguments, lowering
+from pylite._core.memory import Growing
 from pylite._core.program import Lock, Steady, quicken
 from pylite._core.simd import Pool
 from pylite.errors import ResizeError, TensorError, ViewError
@@ -70,19 +71,20 @@ class Interpreter(Steady):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
                           "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
-        self._model = arguments.model_from(model_path, model_content, model)
+        with Growing():
+            self._model = arguments.model_from(model_path, model_content, model)
+            self._signatures = {s.key: s for s in self._model.graph.signatures}
+            self._resolver = arguments.resolver(op_resolver)
+            self._checked = lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True,
+                                           find=self._resolver.find)
+            weakref.finalize(self, _close, self._executors)
+            if self._resolver.plugs():
+                self._executors_of_all()
+            self._main = self._executor(0)
         if model_content:
             self._model_content = model_content
-        self._signatures = {s.key: s for s in self._model.graph.signatures}
         self._wrapper = None
         self._custom_op_registerers = []
-        self._resolver = arguments.resolver(op_resolver)
-        self._checked = lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True,
-                                       find=self._resolver.find)
-        weakref.finalize(self, _close, self._executors)
-        if self._resolver.plugs():
-            self._executors_of_all()
-        self._main = self._executor(0)
         self._steady(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
@@ -102,7 +104,8 @@ class Interpreter(Steady):
         """
         with self._lock:
             self._ensure_safe()
-            self._main.allocate()
+            with Growing():
+                self._main.allocate()
 
     def invoke(self):
         """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
@@ -272,7 +275,8 @@ class Interpreter(Steady):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
                 or array.dtype is OBJECTS):
-            value = arguments.fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
+            from pylite.inputs import fitting
+            value = fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 
     def _get(self, executor, tensor_index):
@@ -293,21 +297,11 @@ class Interpreter(Steady):
             return np.asarray(lease)
 
     def _resize(self, executor, tensor_index, size, strict):
+        from pylite import inputs
         index = arguments.checked_index(executor, tensor_index, ResizeError)
-        tensor = executor.subgraph.tensors[index]
-        size = np.array(size, np.int32)
-        if size.ndim != 1:
-            raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
-        shape = tuple(size.tolist())
-        if index not in executor.subgraph.inputs:
-            raise ResizeError(f"tensor {index} ({tensor.name!r}) is not an input; only inputs "
-                              f"{list(executor.subgraph.inputs)} can be resized")
-        if any(n < 0 for n in shape):
-            raise ResizeError(f"input {index} ({tensor.name!r}) cannot have the shape {list(shape)}: a dimension is "
-                              "negative")
-        if strict:
-            arguments.check_strict(tensor, executor.shape(index), shape)
-        executor.resize(executor.subgraph.inputs.index(index), shape)
+        subgraph = executor.subgraph
+        shape = inputs.new_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
+        executor.resize(subgraph.inputs.index(index), shape)
 
     def _set_num_threads(self, count):
         with self._lock:
@@ -330,7 +324,8 @@ class InterpreterWithCustomOps(Interpreter):
     def __init__(self, custom_op_registerers=None, **kwargs):
         registerers = list(custom_op_registerers or ())
         if registerers:
-            kwargs["op_resolver"] = arguments.resolver_from(registerers, kwargs.get("op_resolver"))
+            from pylite.resolver import filled_by
+            kwargs["op_resolver"] = filled_by(registerers, kwargs.get("op_resolver"))
         super().__init__(**kwargs)
         self._custom_op_registerers = registerers
 

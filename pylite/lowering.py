@@ -4,12 +4,9 @@ from math import prod
 
 import numpy as np
 
-from pylite import binding
 from pylite._core.memory import most
-from pylite.errors import DataDependentError, OpError, UnsupportedOpError
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias, Call, Constant, Node, Padded, Value
-from pylite.records import replace
+from pylite.errors import DataDependentError, UnsupportedOpError
+from pylite.node import Call, Constant, Node, Packed, Padded, Value
 from pylite.registry import default
 
 _MANY = 2**26           # elements from which on their bytes are compared with what the machine has
@@ -108,40 +105,13 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
-    return _lower(model, subgraph, values, preserve, find, pausing, host)
+    return lower_values(model, subgraph, values, preserve, find, pausing, host)
 
 
-@np.errstate(all="ignore")
-def resume(model, before, found, preserve=False, find=default.find, host=None):
-    """Lower what is left after the pause of `before`.
-
-    found: the contents of the Value that it waits for, or the shapes of the outputs of the Node that was evaluated.
-    """
-    values = []
-    for old in before.values:
-        value = Value(old.tensor, old.data)
-        value.shape, value.fixed, value.dtype = old.shape, old.fixed, old.dtype
-        if old.data is None and old.kind != "variable" and old.index not in before.later:
-            value.kind = "carried"
-        values.append(value)
-    pause, evaluated = before.pause, []
-    if type(pause) is Node:
-        for old, shape in zip([v for v in pause.outputs if v is not None], found, strict=True):
-            value = values[old.index]
-            value.kind, value.shape = "temporary", shape
-            evaluated.append(value)
-    else:
-        for old in before.values:       # the same elements under other shapes are known as well
-            if old.root is pause.root and old.dtype == pause.dtype and old.data is None:
-                values[old.index].data = found.reshape(old.shape)
-    lowered = _lower(model, before.tail, values, preserve, find, True, host)
-    lowered.evaluated = evaluated
-    return lowered
-
-
-def _lower(model, subgraph, values, preserve, find, pausing, host):
+def lower_values(model, subgraph, values, preserve, find, pausing, host):
+    """The rest of lower(): the Lowered of `subgraph` whose `values` hold what is known beforehand."""
     outputs = set(subgraph.outputs)
-    strings = "string" in [value.dtype for value in values]
+    has_strings = "string" in [value.dtype for value in values]
     calls = []
     nodes = []
     pads = []
@@ -160,7 +130,8 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
         except DataDependentError as problem:
             if not pausing:
                 raise
-            return _paused(subgraph, position, values, nodes, calls, problem.cause)
+            from pylite import pausing  # seldom wanted, as are those below
+            return pausing.paused(subgraph, position, values, nodes, calls, problem.cause)
         nodes.append(node)
         if emitted is None:
             notes[node.index] = (
@@ -168,16 +139,21 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
             continue
         if not isinstance(emitted, list):
             emitted = [emitted]
-        if strings and _strings(node) and getattr(op, "reference", None) and not _in_python(emitted[0]):
-            emitted = [_by_reference(op, node)]
+        if has_strings:
+            from pylite import strings
+            emitted = strings.by_reference(op, node, emitted)
         if foldable:
-            _fold(model, subgraph, node, emitted)
+            from pylite import folding
+            folding.fold(model, subgraph, node, emitted)
             notes[node.index] = "computed once, from constants"
             continue
         for item in emitted:
             if type(item) is Call:
                 item.node = node
                 calls.append(item)
+                for a in item.args:
+                    if type(a) is Packed:
+                        model.pack(a)       # now, for another thread can do it while this one goes on
             elif type(item) is Constant:
                 item.y.data = np.asarray(item.data, order="C")
                 notes[node.index] = "known beforehand"
@@ -198,7 +174,7 @@ def _lower(model, subgraph, values, preserve, find, pausing, host):
     folded = any(padded.folded for _, padded in pads)
     chained = not preserve and any(a.kernel == b.kernel == "elementwise.Unary" for a, b in pairwise(calls))
     if folded or chained:
-        from pylite import rewriting  # seldom wanted
+        from pylite import rewriting
         if folded:
             rewriting.drop_pads(lowered, pads)
         if chained:
@@ -212,7 +188,8 @@ def _prepared(op, node, foldable):
     if shapes is None:
         if not foldable:
             raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
-        return _evaluate(op, node)
+        from pylite import folding
+        return folding.evaluate(op, node)
     if len(shapes) != len(node.outputs):
         raise node.error(f"has {len(node.outputs)} outputs where {len(shapes)} are computed")
     empty = True
@@ -232,113 +209,12 @@ def _prepared(op, node, foldable):
         raise node.error(str(problem)) from problem
 
 
-def _paused(subgraph, position, values, nodes, calls, pause):
-    """What is lowered before operator `position`, which waits for `pause`; a node that is evaluated is then done."""
-    evaluated = type(pause) is Node
-    head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
-    later = frozenset(i for operator in tail for i in operator.outputs)
-    kept = {i for operator in tail for i in operator.inputs if i >= 0} | set(subgraph.outputs)
-    if evaluated:
-        later = later.union(pause.operator.outputs)
-        kept.update(value.index for value in pause.inputs if value is not None)
-    else:
-        kept.add(pause.index)
-    return Lowered(replace(subgraph, operators=head, outputs=tuple(sorted(kept - later))), values, nodes, calls, pause,
-                   replace(subgraph, operators=tail, inputs=()), later)
-
-
-def _evaluate(op, node):
-    """Compute the outputs of a node whose inputs are known, now."""
-    results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
-    for value, result in zip(node.outputs, results, strict=True):
-        if value is not None:
-            value.data, value.shape = np.ascontiguousarray(result).reshape(result.shape), result.shape
-
-
-def _strings(node):
-    return any(value is not None and value.dtype == "string" for value in (*node.inputs, *node.outputs))
-
-
-def _in_python(emitted):
-    return type(emitted) is Constant or (type(emitted) is Call and emitted.kernel == "python_op.PythonOp")
-
-
-def _by_reference(op, node):
-    """Strings are objects, which no kernel handles: numpy does, by what the op means.
-
-    Where an op only moves the elements of one tensor, where each comes from is found out once, on their numbers.
-    """
-    count, (y, *others) = len(node.inputs), node.outputs
-    moved = [value for value in node.inputs if value is not None and value.data is None]
-    if len(moved) == 1 and moved[0].dtype == y.dtype == "string" and not others:
-        x = moved[0]
-        places = op.reference(*[np.arange(x.size).reshape(x.shape) if value is x else value.data
-                                for value in node.inputs if value is not None], node.options)
-        if places.dtype == np.int64:
-            places = np.ascontiguousarray(places).reshape(y.shape)
-
-            def copy(x, y):
-                y[...] = x
-
-            def take(x, y):
-                x.take(places, None, y, "clip")
-            if x.shape == y.shape and (places.reshape(-1) == np.arange(x.size)).all():
-                take = copy
-            return Call("python_op.PythonOp", take, 1, 1, x, y)
-
-    def run(*arrays):
-        results = op.reference(*[x for x in arrays[:count] if x is not None], node.options)
-        for y, result in zip(arrays[count:], results if isinstance(results, list) else [results], strict=True):
-            y[...] = result
-    return Call("python_op.PythonOp", run, count, len(node.outputs), *node.inputs, *node.outputs)
-
-
 def _may_share(y, x, outputs):
     """May y live in x's memory?  Not when the caller could see or change one through the other."""
     root = x.root
     if root.data is not None or root.kind == "variable":
         return False
     return not (y.index in outputs and (root.kind in ("input", "carried") or root.index in outputs))
-
-
-def _fold(model, subgraph, node, emitted):
-    """Run a node whose inputs are all known, now; results from the file alone are kept with the model."""
-    fixed = all(value is None or value.fixed for value in node.inputs)
-    for value in node.outputs:
-        if value is None:
-            continue
-        known = model.folded.get((subgraph.index, value.index)) if fixed else None
-        if known is not None:
-            value.data, value.fixed = known, True
-    if all(value is None or value.data is not None for value in node.outputs):
-        return
-    calls = []
-    fresh = {}
-    for item in emitted:
-        if type(item) is Call:
-            calls.append(item)
-        elif type(item) is Constant:
-            item.y.data = np.asarray(item.data, order="C")
-        elif type(item) is Alias:
-            bits = np.ascontiguousarray(item.x.data).reshape(-1).view(NUMPY_DTYPES[item.y.dtype])
-            item.y.data = bits.reshape(item.y.shape)
-    for value in node.outputs:
-        if value is not None and value.data is None:
-            fresh[value.index] = np.zeros(value.shape, NUMPY_DTYPES[value.dtype])
-    kernels = binding.bind(calls, binding.Storage(fresh), model)
-    for kernel in kernels:
-        status = kernel.run()
-        if status:
-            raise OpError(f"{node}: {kernel.ERRORS.get(status, f'status {status}')}")
-    for value in node.outputs:
-        if value is None:
-            continue
-        if value.index in fresh:
-            value.data = fresh[value.index]
-        value.data.flags.writeable = False
-        if fixed:
-            value.fixed = True
-            model.folded[subgraph.index, value.index] = value.data
 
 
 def _few(indices):

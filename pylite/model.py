@@ -50,15 +50,21 @@ class Model:
 
     def pack(self, packed):
         """The result of a Packed call; computed once where its value comes from the file alone."""
-        function = binding.kernel_class(packed.function)
-        value = packed.value
-        if not value.fixed:
-            return function(value.data, *packed.args)
-        key = (packed.function, _identity(value.tensor), simd.current, *map(_key, packed.args))
-        with self._lock:
-            if key not in self._packed:
-                self._packed[key] = function(value.data, *packed.args)
-            return self._packed[key]
+        made = packed.made
+        if made is None:
+            function = binding.kernel_class(packed.function)
+            value = packed.value
+            if value.fixed:
+                key = (packed.function, _identity(value.tensor), simd.current,
+                       *[a.tobytes() if type(a) is np.ndarray else a for a in packed.args])
+                with self._lock:
+                    made = self._packed.get(key)
+                    if made is None:
+                        made = self._packed[key] = function(value.data, *packed.args)
+            else:
+                made = function(value.data, *packed.args)
+            packed.made = made
+        return made
 
     @property
     def packed_bytes(self):
@@ -74,10 +80,6 @@ def _identity(tensor):
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
         return id(tensor)
     return tensor.buffer, tensor.dtype, tensor.shape
-
-
-def _key(argument):
-    return argument.tobytes() if isinstance(argument, np.ndarray) else argument
 
 
 def _typed(tensor):

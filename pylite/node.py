@@ -17,8 +17,11 @@ class Value:
     shape: tuple of int, current after infer; data: typed read-only array when the contents are known, else None;
     fixed: the contents come from the file alone and so are the same whatever the input shapes; padded: the Padded that
     computes it, for those who can do with less.
+    quantization: the file's, or None; scale, zero_point: the (first) scale as np.float32, 0 when there is none, and the
+    (first) zero point as int.
     """
-    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "at", "padded", "kind")
+    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "at", "padded", "kind",
+                 "quantization", "scale", "zero_point")
 
     def __init__(self, tensor, data=None):
         self.tensor = tensor
@@ -32,6 +35,13 @@ class Value:
         self.at = 0                # from this byte on
         self.padded = None
         self.kind = "variable" if tensor.is_variable else "temporary"
+        self.quantization = q = tensor.quantization
+        self.scale, self.zero_point = _NO_SCALE, 0
+        if q is not None:
+            if len(q.scale):
+                self.scale = q.scale[0]
+            if len(q.zero_point):
+                self.zero_point = int(q.zero_point[0])
 
     @property
     def planned(self):
@@ -58,41 +68,29 @@ class Value:
 
     @property
     def quantized(self):
-        q = self.tensor.quantization
+        q = self.quantization
         return q is not None and len(q.scale) > 0
 
     @property
-    def scale(self):
-        """The (first) scale as np.float32; 0 when there is none."""
-        q = self.tensor.quantization
-        return q.scale[0] if q is not None and len(q.scale) else _NO_SCALE
-
-    @property
-    def zero_point(self):
-        """The (first) zero point as int; 0 when there is none."""
-        q = self.tensor.quantization
-        return int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0
-
-    @property
     def scales(self):
-        q = self.tensor.quantization
+        q = self.quantization
         return q.scale if q is not None else _EMPTY_F32
 
     @property
     def zero_points(self):
-        q = self.tensor.quantization
+        q = self.quantization
         return q.zero_point if q is not None else _EMPTY_I64
 
     @property
     def axis(self):
         """The axis that the scales run along."""
-        q = self.tensor.quantization
+        q = self.quantization
         return q.axis if q is not None else 0
 
     @property
     def block_size(self):
         """Elements that share one scale in blockwise quantisation, else 0."""
-        q = self.tensor.quantization
+        q = self.quantization
         return q.block_size if q is not None else 0
 
     def view(self, shape=None, strides=None, offset=0, dtype=None):
@@ -143,13 +141,17 @@ class Scratch:
 
 
 class Packed:
-    """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared."""
-    __slots__ = ("function", "value", "args")
+    """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared.
+
+    made: the result, once Model.pack() has been asked for it.
+    """
+    __slots__ = ("function", "value", "args", "made")
 
     def __init__(self, function, value, *args):
         self.function = function
         self.value = value
         self.args = args
+        self.made = None
 
 
 class Call:
@@ -205,7 +207,8 @@ class Temporary(Value):
     __slots__ = ()
 
     def __init__(self, node, shape, dtype, number=0):
-        self.tensor, self.data, self.fixed = None, None, False
+        self.tensor, self.data, self.fixed, self.quantization = None, None, False, None
+        self.scale, self.zero_point = _NO_SCALE, 0
         self.index = -1 - 8 * node.index - number       # no tensor's
         self.name, self.kind = "temporary", "temporary"
         self.shape, self.dtype, self.root, self.at, self.padded = tuple(shape), dtype, self, 0, None

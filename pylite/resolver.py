@@ -1,5 +1,5 @@
 """Op resolvers: which ops an interpreter has, by name and version."""
-from pylite import registry
+from pylite import arguments, registry
 
 
 class OpResolver:
@@ -88,3 +88,25 @@ class BuiltinOpResolver(MutableOpResolver):
 
 
 registered = registry.default.entered = MutableOpResolver()     # by custom_op
+
+
+_IN_A_LIBRARY = ("Functions of C++ are given by name to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
+                 "here stand functions in Python that add ops to a pylite.MutableOpResolver")
+
+
+def filled_by(registerers, op_resolver):
+    """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
+    filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
+    if op_resolver is not None:
+        filled.add_all(arguments.resolver(op_resolver))
+    for registerer in registerers:
+        if not callable(registerer):
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+        try:
+            registerer(filled)
+        except TypeError as error:
+            if hasattr(registerer, "__code__"):
+                raise
+            raise ValueError(f"{registerer!r} in custom_op_registerers does not take a pylite.MutableOpResolver. "
+                             f"{_IN_A_LIBRARY}") from error
+    return filled

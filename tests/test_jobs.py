@@ -53,9 +53,20 @@ def test_work_put_off_is_done_at_the_end():
 def test_nothing_to_close():
     close_jobs()
     open_jobs()
-    open_jobs()
     close_jobs()
-    check(packed_later([1]), packed_now([1]))
+    close_jobs()
+    check(packed_now([1]), packed_later([1]))
+
+
+def test_nested():
+    expected = packed_now(range(3))
+    open_jobs()
+    outside = packed_now(range(3))
+    check(packed_later(range(3)), expected)
+    check(outside, expected)        # closing waits for all of them
+    more = packed_now(range(3))
+    close_jobs()
+    check(more, expected)
 
 
 def test_threads_wait_for_each_others_work():

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pylite import fixed_point
 from pylite import quantization as q
 from tests.test_quantization import nearest
 
@@ -95,15 +96,15 @@ def test_srdhm(c, pairs):
     a, b = (list(v) for v in zip(*pairs, strict=True))
     expected = [2**31 - 1 if x == y == -(2**31) else trunc_div(x * y + (2**30 if x * y >= 0 else 1 - 2**30), 2**31)
                 for x, y in pairs]
-    assert c("srdhm", a, b) == expected == [q.srdhm(x, y) for x, y in pairs]
+    assert c("srdhm", a, b) == expected == [fixed_point.srdhm(x, y) for x, y in pairs]
     b = [max(y, 1 - 2**31) for y in b]
-    assert c("mul_high", a, b) == [q.srdhm(x, y) for x, y in zip(a, b, strict=True)]
+    assert c("mul_high", a, b) == [fixed_point.srdhm(x, y) for x, y in zip(a, b, strict=True)]
 
 
 def test_srdhm_corners(c):
     corners = [-(2**31), 1 - 2**31, -(2**30), -1, 0, 1, 2**30, 2**31 - 1]
     a, b = (v.ravel().tolist() for v in np.meshgrid(corners, corners))
-    assert c("srdhm", a, b) == [q.srdhm(x, y) for x, y in zip(a, b, strict=True)]
+    assert c("srdhm", a, b) == [fixed_point.srdhm(x, y) for x, y in zip(a, b, strict=True)]
 
 
 def test_srdhm16(c):
@@ -116,7 +117,7 @@ def test_srdhm16(c):
 def test_rdbpot(c, pairs):
     a, k = zip(*pairs, strict=True)
     expected = [nearest(Fraction(x, 2**n), "away") for x, n in pairs]
-    assert c("rdbpot", a, k) == expected == [q.rdbpot(x, n) for x, n in pairs]
+    assert c("rdbpot", a, k) == expected == [fixed_point.rdbpot(x, n) for x, n in pairs]
     assert c("rdbpot_any", a, k) == expected
 
 
@@ -133,10 +134,10 @@ def test_mbqm32(c, triples):
     expected = [nearest(Fraction(nearest(Fraction(signed32(x << max(s, 0)) * k, 2**31), "up"), 2 ** max(-s, 0)), "away")
                 for x, k, s in triples]
     assert c("mbqm32", a, m, e) == expected
-    assert expected == [q.mbqm32(x, k, s) for x, k, s in triples]
-    assert c("mbqm32_row", a, m[0], e[0]) == [q.mbqm32(x, m[0], e[0]) for x in a]
-    assert c("mbqm_small", a, m, [-abs(s) for s in e]) == [q.mbqm32(x, k, -abs(s)) for x, k, s in triples]
-    assert c("mbqm_large", a, m, [abs(s) for s in e]) == [q.mbqm32(x, k, abs(s)) for x, k, s in triples]
+    assert expected == [fixed_point.mbqm32(x, k, s) for x, k, s in triples]
+    assert c("mbqm32_row", a, m[0], e[0]) == [fixed_point.mbqm32(x, m[0], e[0]) for x in a]
+    assert c("mbqm_small", a, m, [-abs(s) for s in e]) == [fixed_point.mbqm32(x, k, -abs(s)) for x, k, s in triples]
+    assert c("mbqm_large", a, m, [abs(s) for s in e]) == [fixed_point.mbqm32(x, k, abs(s)) for x, k, s in triples]
 
 
 @given(st.lists(st.tuples(st.integers(-(2**46), 2**46), multipliers, st.integers(-31, 7)), min_size=1, max_size=40))
@@ -144,7 +145,7 @@ def test_mbqm64(c, triples):
     a, m, e = zip(*triples, strict=True)
     expected = [signed32(nearest(Fraction(x * min((k + 2**15) >> 16, 32767), 2 ** (15 - s)), "up"))
                 for x, k, s in triples]
-    assert c("mbqm64", a, m, e, dtype=np.int64) == expected == [q.mbqm64(x, k, s) for x, k, s in triples]
+    assert c("mbqm64", a, m, e, dtype=np.int64) == expected == [fixed_point.mbqm64(x, k, s) for x, k, s in triples]
 
 
 HALVES = st.integers(-(2**31), 2**31 - 2).map(lambda n: n + 0.5)
@@ -276,7 +277,7 @@ def test_reciprocal(c, x, m):
 def test_inv_sqrt(c, v):
     e = ctypes.c_int()
     m = c.library.inv_sqrt(ctypes.c_int32(v), ctypes.byref(e))
-    assert (m, e.value) == q.inv_sqrt(v)
+    assert (m, e.value) == fixed_point.inv_sqrt(v)
 
 
 @given(st.lists(st.integers(2**19, 2**31 - 1), min_size=1, max_size=30))
@@ -292,9 +293,9 @@ def test_div(c, a, b, scale):
     x, y = (a, b) if b > 0 else (-a, -b)
     r, over = F32.reciprocal(y, 31)
     head = 31 - x.bit_length() if x >= 0 else 32 - (2 * -x - 1).bit_length()
-    u = q.srdhm(signed32(x << head), r)
+    u = fixed_point.srdhm(signed32(x << head), r)
     k = -(e - over - head)
-    v = q.srdhm(u, m)
+    v = fixed_point.srdhm(u, m)
     mask = signed32((1 << (k % 64)) - 1)
     expected = (v >> (k % 32)) + ((v & mask) > (mask >> 1) + (v < 0))
     assert c("div_q", [a, a], [b, b], [m, e]) == [expected, expected]

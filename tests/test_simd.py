@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from pylite import quantization
+from pylite import fixed_point, quantization
 from pylite._core import simd
 from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, softmax
 from pylite._core.program import Program
@@ -53,7 +53,7 @@ def sums(x, w, filter, size, groups=1, x_zero=0, w_zero=0):
 
 
 def requantized(acc, m, e, zero_point, low, high):
-    v = [quantization.mbqm32(quantization.wrap32(acc[..., c]), int(m[c]), int(e[c])) for c in range(acc.shape[-1])]
+    v = [fixed_point.mbqm32(fixed_point.wrap32(acc[..., c]), int(m[c]), int(e[c])) for c in range(acc.shape[-1])]
     return np.clip(np.stack(v, -1), low - zero_point, high - zero_point) + zero_point
 
 
@@ -254,7 +254,7 @@ def test_conv16(rung, rule, seed):
     if rule == "MBQM32":
         want = requantized(acc, m, e, 0, -30000, 32767)
     else:
-        want = np.clip(np.stack([quantization.mbqm64(acc[..., i], int(m[i]), int(e[i])) for i in range(k)], -1),
+        want = np.clip(np.stack([fixed_point.mbqm64(acc[..., i], int(m[i]), int(e[i])) for i in range(k)], -1),
                        -30000, 32767)
     y = Guarded(want.shape, np.int16)
     kernel = conv16.Conv16(x.astype(np.int16), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias, (m, e),

@@ -22,17 +22,24 @@ cdef extern from *:
     """
     int HUGE_PAGES(void *at, size_t size)
 
-cdef enum:
-    HUGE_BYTES = 2 << 20
+cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
 
-ALIGNMENT = 64              # a cache line
-HUGE = HUGE_BYTES           # bytes of a huge page where they are worth having
-_MODEST = HUGE // 8         # what models may take before they get whole huge pages
+cdef enum:
+    HUGE_BYTES = 2 << 20        # of a huge page where they are worth having
+    MODEST = HUGE_BYTES // 8    # what models may take before they get whole huge pages
+    CACHE_LINE = 64
+
+ALIGNMENT = CACHE_LINE
+HUGE = HUGE_BYTES
 
 _lock = allocate_lock()
-_block = np.empty(0, np.uint8)      # what kept() cuts from, and how much of it is used
-_used = 0
+cdef object _block = np.empty(0, np.uint8)      # what kept() cuts from: so many bytes, of which so many are used
+cdef Py_ssize_t _bytes = 0, _used = 0
 _most = None
+_growing = 0                # how many are inside Growing, and
+_was_enabled = False        # did the collector run before the first of them?
 
 
 cdef class Pages:
@@ -89,14 +96,50 @@ def aligned(nbytes):
     return larger[start:start + nbytes]
 
 
-def kept(nbytes):
+def kept(Py_ssize_t nbytes):
     """The same for what lives about as long as its model: many of them share a block."""
-    global _block, _used
-    if nbytes > HUGE // 2:
+    global _block, _bytes, _used
+    cdef Py_ssize_t start
+    if nbytes > HUGE_BYTES // 2:
         return aligned(nbytes)
     with _lock:
-        if _used + nbytes > _block.size:
-            _block, _used = aligned(HUGE if _block.size or nbytes > _MODEST else _MODEST), 0
+        if _used + nbytes > _bytes:
+            start = HUGE_BYTES if _bytes or nbytes > MODEST else MODEST
+            _block, _bytes, _used = aligned(start), start, 0
         start = _used
-        _used += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        _used += (nbytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
         return _block[start:start + nbytes]
+
+
+class Growing:
+    """A context in which much is made and nothing thrown away: Python's collector would look through it in vain.
+
+    It is switched off for all threads meanwhile, where it was on.
+    """
+    __slots__ = ()
+
+    def __enter__(self):
+        global _growing, _was_enabled
+        with _lock:
+            if not _growing:
+                _was_enabled = PyGC_Disable()
+            _growing += 1
+
+    def __exit__(self, *_):
+        global _growing
+        with _lock:
+            _growing = max(_growing - 1, 0)
+            if not _growing and _was_enabled:
+                PyGC_Enable()
+
+
+def _after_fork():
+    """The other threads are gone, and with them what they held."""
+    global _lock, _growing
+    _lock = allocate_lock()
+    if _growing and _was_enabled:
+        PyGC_Enable()
+    _growing = 0
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -202,6 +202,7 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_job:
         pl_job *next
         void (*run)(pl_job *job) noexcept nogil
+        ptrdiff_t bytes
         void *held
 
 
@@ -210,6 +211,7 @@ cdef pl_unary_fn unary_row(str name) except NULL
 cdef pl_binary_fn binary_row(str name) except NULL
 cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
+cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL
 cdef void put_off(pl_job *job, ptrdiff_t nbytes, held)
 
 

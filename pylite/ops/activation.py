@@ -5,6 +5,7 @@ An 8-bit function of one tensor is a table of 256 entries, whatever the op.
 import numpy as np
 
 from pylite import tables
+from pylite.fixed_point import hard_swish, mbqm32, sigmoid16_multiplier
 from pylite.ops.elementwise import (
     binary,
     flip,
@@ -16,14 +17,7 @@ from pylite.ops.elementwise import (
     unary,
 )
 from pylite.ops.wide import wide_unary
-from pylite.quantization import (
-    LIMITS,
-    hard_swish,
-    mbqm32,
-    quantize_multiplier,
-    quantized_range,
-    sigmoid16_multiplier,
-)
+from pylite.quantization import LIMITS, quantize_multiplier, quantized_range
 from pylite.registry import register, same
 
 FLOAT = {"float32": "f32", "float16": "f16"}

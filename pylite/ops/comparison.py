@@ -3,10 +3,11 @@ from struct import pack
 
 import numpy as np
 
+from pylite.fixed_point import common_scale
 from pylite.node import Call
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized
 from pylite.ops.wide import BINARY, wide_binary, wide_unary
-from pylite.quantization import common_scale, quantize_multiplier
+from pylite.quantization import quantize_multiplier
 from pylite.registry import register
 from pylite.tables import bytes_of
 

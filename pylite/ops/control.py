@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from pylite import calls
 from pylite.allocation import raw
 from pylite.binding import kernel_class
 from pylite.errors import ExecutionError
@@ -19,7 +20,7 @@ def callee(node, index, inputs, outputs):
     """The Executor of subgraph `index`, once it takes the `inputs` and gives the `outputs` (Values)."""
     if node.host is None:
         raise node.error("calls another subgraph, which only an interpreter has")
-    other = node.host.callee(index)
+    other = calls.callee(node.host, index)
     called = other.subgraph
     for what, values, wanted in (("inputs", inputs, called.inputs), ("outputs", outputs, called.outputs)):
         if len(values) != len(wanted):
@@ -37,7 +38,7 @@ def constants(inputs):
 
 def result_shapes(other, shapes, given):
     """The shapes that a callee gives for those of its inputs; None where they depend on data."""
-    allocation = other.prepared(shapes, given)
+    allocation = calls.prepared(other, shapes, given)
     if allocation.pause is not None:
         return None
     return [allocation.lowered.values[i].shape for i in other.subgraph.outputs]
@@ -56,7 +57,7 @@ def calling(node, others, make, shapes, given):
     """
     if in_loop(node, others):
         for other in others:
-            other.prepared(shapes, given)
+            calls.prepared(other, shapes, given)
         return make()
     evaluate, count = EVALUATE[node.name], len(node.inputs)
 
@@ -120,8 +121,8 @@ def lower_branch(node):
     def make():
         arrays = operands([*inputs, *node.outputs])
         if which is None:
-            return Call("control.Block", others[0].entry(), *arrays)
-        return Call("control.Branch", [other.entry() for other in others], which.flat, *arrays)
+            return Call("control.Block", calls.entry(others[0]), *arrays)
+        return Call("control.Branch", [calls.entry(other) for other in others], which.flat, *arrays)
     return calling(node, others, make, [x.shape for x in inputs], constants(inputs))
 
 
@@ -130,7 +131,7 @@ def evaluate_branch(node, *arrays):
     at = 0
     if which is not None:
         at = chosen(which, arrays[0], len(indices))
-    return node.host.callee(indices[at]).call(arrays[len(arrays) - len(inputs):])
+    return calls.call(calls.callee(node.host, indices[at]), arrays[len(arrays) - len(inputs):])
 
 
 # ---- WHILE ---------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def lower_while(node):
 
     def make():
         arrays = operands(node.inputs) + [None if i in given else y for i, y in enumerate(operands(node.outputs))]
-        return [Call("control.While", test.entry(), body.entry(whole=True), *arrays),
+        return [Call("control.While", calls.entry(test), calls.entry(body, whole=True), *arrays),
                 *[Constant(node.outputs[i], data) for i, data in given.items() if node.outputs[i] is not None]]
     return calling(node, [test, body], make, [x.shape for x in node.inputs], given)
 
@@ -185,27 +186,27 @@ class Turn:
     def __init__(self, node, test, body, shapes):
         self.state = _room(node, body, shapes)
         self.test = self.body = self.entry = self.next = None
-        inner = body.prepared(shapes, {})
-        asked = test.prepared(shapes, {})
+        inner = calls.prepared(body, shapes, {})
+        asked = calls.prepared(test, shapes, {})
         if inner.pause is not None or asked.pause is not None:
             return
         block, count = kernel_class("control.Block"), prod(asked.lowered.values[test.subgraph.outputs[0]].shape)
         if count != 1:
             raise node.error(f"the condition gives {count} values, not one")
         self.going_on = np.zeros(1, np.uint8)
-        self.entry = body.entry()
-        self.test = block(test.entry(), *map(raw, self.state), self.going_on)
+        self.entry = calls.entry(body)
+        self.test = block(calls.entry(test), *map(raw, self.state), self.going_on)
 
     def follow(self, node, test, body):
         """Find `next`, and the kernel that leads there."""
-        inner = body.prepared([x.shape for x in self.state], {})
+        inner = calls.prepared(body, [x.shape for x in self.state], {})
         self.next = _turn(node, test, body, [inner.lowered.values[i].shape for i in body.subgraph.outputs])
         self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
 
 
 def _turn(node, test, body, shapes):
     """The Turn for variables of these shapes; it is forgotten with what the body is bound to for them."""
-    turns = body.prepared(shapes, {}).turns
+    turns = calls.prepared(body, shapes, {}).turns
     key = node.host, node.index
     if key not in turns:
         turns[key] = Turn(node, test, body, shapes)
@@ -233,8 +234,8 @@ def _run(kernel, pool):
 
 
 def evaluate_while(node, *arrays):
-    test = node.host.callee(node.options.cond_subgraph_index)
-    body = node.host.callee(node.options.body_subgraph_index)
+    test = calls.callee(node.host, node.options.cond_subgraph_index)
+    body = calls.callee(node.host, node.options.body_subgraph_index)
     pool, quick = node.host.pool, in_loop(node, [test, body])
     while True:
         if quick:
@@ -250,12 +251,12 @@ def evaluate_while(node, *arrays):
                 _run(turn.body, pool)
                 turn = turn.next
             arrays = [held.copy() for held in turn.state]
-        going_on, = test.call(arrays)
+        going_on, = calls.call(test, arrays)
         if going_on.size != 1:
             raise node.error(f"the condition gives {going_on.size} values, not one")
         if not going_on.item():
             return arrays
-        arrays = body.call(arrays)
+        arrays = calls.call(body, arrays)
 
 
 # ---- CALL_ONCE -----------------------------------------------------------------------------------------------
@@ -268,18 +269,18 @@ def initializer(node):
 
 def infer_once(node):
     other, _ = initializer(node)
-    return None if other.prepared([], {}).pause is not None else []
+    return None if calls.prepared(other, [], {}).pause is not None else []
 
 
 def lower_once(node):
     other, flag = initializer(node)
-    return calling(node, [other], lambda: Call("control.Once", other.entry(), flag), [], {})
+    return calling(node, [other], lambda: Call("control.Once", calls.entry(other), flag), [], {})
 
 
 def evaluate_once(node):
     other, flag = initializer(node)
     if not flag[0]:
-        other.call([])
+        calls.call(other, [])
         flag[0] = 1
     return []
 

@@ -1,4 +1,4 @@
-"""2-D convolutions: plain, depthwise and transposed, of every type that they come in."""
+"""2-D convolutions, plain and depthwise, of every type that they come in."""
 import math
 
 import numpy as np
@@ -40,13 +40,13 @@ class Window:
         return (self.fh, self.fw, *self.stride, *self.dilation, *self.pad)
 
 
-def _images(node, x, w):
+def check_images(node, x, w):
     for value, what in ((x, "input"), (w, "filter")):
         if len(value.shape) != 4:
             raise node.error(f"the {what} of a 2-D convolution has 4 dimensions", value)
 
 
-def _strides(node):
+def strides_of(node):
     o = node.options
     if min(o.stride_h, o.stride_w) < 1:
         raise node.error(f"strides ({o.stride_h}, {o.stride_w}) must be at least 1")
@@ -55,12 +55,12 @@ def _strides(node):
 
 def _output(node, x, w, channels):
     o = node.options
-    strides = _strides(node)
+    down, right = strides_of(node)
     dilations = o.dilation_h_factor, o.dilation_w_factor
     if min(dilations) < 1:
         raise node.error(f"dilations {dilations} must be at least 1")
-    rows, cols = (shapes.window_output(size, taps, stride, dilation, o.padding) for size, taps, stride, dilation
-                  in zip(x.shape[1:3], w.shape[1:3], strides, dilations, strict=True))
+    rows = shapes.window_output(x.shape[1], w.shape[1], down, dilations[0], o.padding)
+    cols = shapes.window_output(x.shape[2], w.shape[2], right, dilations[1], o.padding)
     if rows < 0 or cols < 0:
         raise node.error(f"a filter of {w.shape[1]} x {w.shape[2]} does not fit", x)
     return [(x.shape[0], rows, cols, channels)]
@@ -68,7 +68,7 @@ def _output(node, x, w, channels):
 
 def infer_conv(node):
     x, w = node.inputs[:2]
-    _images(node, x, w)
+    check_images(node, x, w)
     filters, c = w.shape[0], w.shape[3]
     if c == 0 or x.shape[3] % c or filters % max(x.shape[3] // c, 1):
         raise node.error(f"filters of shape {list(w.shape)} do not divide its {x.shape[3]} channels into groups", x)
@@ -77,29 +77,12 @@ def infer_conv(node):
 
 def infer_depthwise(node):
     x, w = node.inputs[:2]
-    _images(node, x, w)
+    check_images(node, x, w)
     if w.shape[0] != 1:
         raise node.error("the first dimension of a depthwise filter is 1", w)
     if x.shape[3] == 0 or w.shape[3] % x.shape[3]:
         raise node.error(f"its {w.shape[3]} channels are no multiple of the input's {x.shape[3]}", w)
     return _output(node, x, w, w.shape[3])
-
-
-def infer_transpose(node):
-    wanted, w, x = node.inputs[:3]
-    _images(node, x, w)
-    _strides(node)
-    shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
-    if len(shape) != 4 or min(shape) < 0:
-        raise node.error(f"the output shape has 4 dimensions, not {list(shape)}", wanted)
-    if x.shape[3] != w.shape[3]:
-        raise node.error(f"has {x.shape[3]} channels and the filter {w.shape[3]}", x)
-    if shape[3] != w.shape[0]:
-        raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", wanted)
-    if shape[0] != x.shape[0]:
-        raise node.error(f"asks for {shape[0]} images of {x.shape[0]}. If the input was resized, the shape was fixed "
-                         "when the model was converted", wanted)
-    return [shape]
 
 
 def _over_lines(x, w, y, window):
@@ -125,9 +108,10 @@ def _window(node, x, w, y):
     o = node.options
     stride = o.stride_h, o.stride_w
     dilation = o.dilation_h_factor, o.dilation_w_factor
-    pad = tuple(shapes.window_padding(*sizes)[0] for sizes
-                in zip(x.shape[1:3], w.shape[1:3], stride, dilation, y.shape[1:3], strict=True))
-    return Window(w.shape[1], w.shape[2], stride, dilation, pad)
+    fh, fw = w.shape[1:3]
+    pad = (shapes.window_padding(x.shape[1], fh, stride[0], dilation[0], y.shape[1])[0],
+           shapes.window_padding(x.shape[2], fw, stride[1], dilation[1], y.shape[2])[0])
+    return Window(fh, fw, stride, dilation, pad)
 
 
 def _unpadded(node, x, window):
@@ -171,46 +155,6 @@ def lower_depthwise(node):
     window.groups, window.layout = x.shape[3], "depthwise"
     return _noted(_lower_images(node, x, w, b, y, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
-
-
-def lower_transpose(node):
-    """One plain convolution for each phase of the output: pixels whose taps meet the input alike.
-
-    Where all phases of a line see the same pixels, as with filters as wide as the stride, neighbours are one pixel.
-    """
-    o = node.options
-    w, x = node.inputs[1:3]
-    y = node.outputs[0]
-    b = node.input(3)
-    products.check(node, x, w, b, y, y.shape[3], axis=0)
-    batch, rows, cols, channels = y.shape
-    step = o.stride_h, o.stride_w
-    pad = [shapes.window_padding(size, taps, stride, 1, shapes.window_output(size, taps, stride, 1, o.padding))[0]
-           for size, taps, stride in zip((rows, cols), w.shape[1:3], step, strict=True)]
-    calls, shared = [], products.shared_room(node, x, w.shape[2])
-    phases = [_phase(j, w.shape[2], step[1], pad[1]) for j in range(min(step[1], cols))]
-    together = 1
-    if cols % step[1] == 0 and len({phase[1:] for phase in phases}) == 1 and x.dtype != "int16":
-        together = len(phases)
-    for i in range(min(step[0], rows)):
-        top, high, up = _phase(i, w.shape[1], step[0], pad[0])
-        for j in range(0, len(phases), together):
-            layouts = tuple((top, step[0], phase[0], step[1]) for phase in phases[j:j + together])
-            window = Window(high, phases[j][1], pad=(up, phases[j][2]),
-                            layout=layouts[0] if together == 1 else ("beside", layouts))
-            window.out = together
-            part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), together * channels),
-                          (rows * cols * channels, step[0] * cols * channels, step[1] * channels, 1),
-                          (i * cols + j) * channels)
-            calls.append(lower_window(node, x, w, b, y, part, window, shared, not calls))
-    return calls
-
-
-def _phase(i, taps, stride, pad):
-    """(first tap, number of taps, padding before) of the outputs i, i + stride, ... along one axis."""
-    first = (i + pad) % stride
-    count = max(-(-(taps - first) // stride), 0)
-    return first, count, count - 1 - (i + pad - first) // stride
 
 
 def _bytes(view):
@@ -325,5 +269,3 @@ def reference_conv(x, w, b, o):
 
 register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv)
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise)
-register("TRANSPOSE_CONV", versions=(1, 5), types=["int32 " + " ".join(
-    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer_transpose, lower=lower_transpose)

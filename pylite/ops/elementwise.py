@@ -4,7 +4,7 @@ from struct import error, pack
 import numpy as np
 from numpy import ndarray
 
-from pylite import shapes, tables
+from pylite import shapes
 from pylite.node import Call, Packed, Value
 
 SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
@@ -53,6 +53,7 @@ def unary(node, row, p=b"", x=None):
 
 def lut(node, values):
     """y = table[x] for 8-bit types: `values` are the outputs, one for each byte of x, still to be clamped."""
+    from pylite import tables  # what does not need them loads faster
     return unary(node, "lut8", tables.byte_table(values, node.outputs[0].dtype))
 
 

@@ -4,11 +4,12 @@ from struct import pack
 
 import numpy as np
 
+from pylite.fixed_point import common_scale
 from pylite.node import Call
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
 from pylite.ops.wide import TYPES, combining, wide_binary, wide_unary
-from pylite.quantization import common_scale, f32, round_away, squared_difference_parameters
+from pylite.quantization import f32, round_away, squared_difference_parameters
 from pylite.registry import register, same
 from pylite.tables import bytes_of, log_above
 

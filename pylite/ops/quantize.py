@@ -5,10 +5,11 @@ from struct import pack
 import numpy as np
 
 from pylite import tables
+from pylite.fixed_point import mbqm32
 from pylite.node import Call
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
 from pylite.ops.wide import TYPES, UNARY
-from pylite.quantization import LIMITS, mbqm32, quantize_multiplier
+from pylite.quantization import LIMITS, quantize_multiplier
 from pylite.registry import register
 
 _STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}

@@ -4,7 +4,7 @@ from struct import pack
 
 import numpy as np
 
-from pylite import quantization, shapes
+from pylite import fixed_point, quantization, shapes
 from pylite.node import Call, Constant, Temporary
 from pylite.ops.filling import filled, spread
 from pylite.ops.wide import combining, region_op
@@ -93,7 +93,7 @@ def lower_sum(mean):
             m, e = quantization.quantize_multiplier(float(x.scale) / float(y.scale))
         shift = 128 if x.dtype == "uint8" else 0        # the kernel takes uint8 as int8
         low, high = quantization.LIMITS[y.dtype]
-        return reduce_call(node, "sum", axes, 1, (quantization.wrap32((x.zero_point - shift) * n), m, e,
+        return reduce_call(node, "sum", axes, 1, (fixed_point.wrap32((x.zero_point - shift) * n), m, e,
                                                   y.zero_point - shift, low - shift, high - shift))
     return lower
 
@@ -148,7 +148,7 @@ def lower_product(node):
         low, high = quantization.LIMITS[y.dtype]
         return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))
     m, e = quantization.quantize_multiplier(float(x.scale) / math.pow(float(y.scale), 1.0 / n))
-    m16, wide = quantization.multiplier16(m), int(x.dtype == "int16")
+    m16, wide = fixed_point.multiplier16(m), int(x.dtype == "int16")
     products = Temporary(node, y.shape, "int64")
     nothing = -(2**63)                  # until the first element comes
     return [filled(products, nothing),

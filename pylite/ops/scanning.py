@@ -4,11 +4,11 @@ from math import prod
 
 import numpy as np
 
+from pylite.fixed_point import wrap32
 from pylite.node import Scratch
 from pylite.ops.elementwise import infer_same, task
 from pylite.ops.filling import sizes
 from pylite.ops.moves import axis_of, scalar
-from pylite.quantization import wrap32
 from pylite.registry import register
 
 

@@ -4,10 +4,11 @@ from functools import cache
 import numpy as np
 
 from pylite import tables
+from pylite.fixed_point import inv_sqrt, mbqm32
 from pylite.node import Call
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
-from pylite.quantization import LIMITS, f32, inv_sqrt, mbqm32, quantize_multiplier
+from pylite.quantization import LIMITS, f32, quantize_multiplier
 from pylite.registry import register, same
 
 

@@ -51,7 +51,8 @@ _REGIONS = {"ADD": "add", "MUL": "mul", "MULTIPLY": "mul", "MAXIMUM": "maximum",
 
 def region_op(node, index):
     """The op that subgraph `index` applies to its two inputs, in STABLEHLO's reductions; None: it gives the second."""
-    region = node.host.callee(index).subgraph if node.host is not None else None
+    from pylite import calls  # seldom wanted
+    region = calls.callee(node.host, index).subgraph if node.host is not None else None
     if region is not None and not region.operators and tuple(region.outputs) == tuple(region.inputs[1:2]):
         return None
     name = region.operators[0].name if region is not None and len(region.operators) == 1 else ""

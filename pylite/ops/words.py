@@ -3,7 +3,7 @@ import numpy as np
 
 from pylite.node import Call
 from pylite.registry import register
-from pylite.schema.packing import pack_strings
+from pylite.schema.encodings import pack_strings
 
 _SPACES = b" \t\n\v\f\r"
 

@@ -2,7 +2,8 @@
 import numpy as np
 
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.schema.packing import pack, packed_size
+from pylite.schema.encodings import pack
+from pylite.schema.packing import packed_size
 from pylite.schema.tables import enum_numbers, options_table, table, union
 from pylite.schema.writer import write
 

@@ -9,9 +9,8 @@ import numpy as np
 from pylite import graph
 from pylite._core.memory import Pages
 from pylite.errors import ModelError
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.records import replace
-from pylite.schema.packing import packed_size, string_positions
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, replace
+from pylite.schema.packing import packed_size
 from pylite.schema.reader import read
 from pylite.schema.tables import Record, default_options, enum, options_table
 
@@ -190,6 +189,7 @@ class _Loader:
         if data is None or not len(data):
             return None
         if record.type == "string":
+            from pylite.schema.encodings import string_positions  # seldom wanted
             try:
                 string_positions(data, math.prod(record.shape or ()))
             except ValueError as error:

@@ -5,7 +5,7 @@ import ctypes
 
 import numpy as np
 
-from pylite import quantization
+from pylite import fixed_point
 from pylite._core import simd
 from pylite._core.kernels import conv, conv_float, hybrid, matmul
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
@@ -182,7 +182,7 @@ def fit_q8(draw):
                 assert not rest.any()
                 outer = outer.astype(F)
             got = np.clip(np.trunc(outer), low, high)
-            want = quantization.mbqm32(acc.astype(L), int(mult[j]), int(shift[j]))
+            want = fixed_point.mbqm32(acc.astype(L), int(mult[j]), int(shift[j]))
             np.testing.assert_array_equal(got, np.clip(want, low, high))
     yield Call(n, In(bias), In(mult), In(np.zeros(n, I)), In(-shift), None, reach, low, high, InOut(np.zeros(n, F)),
                InOut(np.zeros(n, F)), InOut(np.zeros(n, F)), InOut(np.zeros(1, I)), expect=same, work=n)

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter, quantization, registry
+from pylite import Interpreter, fixed_point, quantization, registry
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import check, differential
@@ -206,9 +206,9 @@ def test_every_pair_of_bytes(name, scales):
     m = ModelBuilder()
     one_op_on(m, name, [a, b], "int8", [{"scale": s, "zero_point": z} for s, z in zip(scales, zeros, strict=True)])
     left, ma, mb, my = quantization.add_parameters(*np.array(scales, np.float32), "int8")
-    va = quantization.mbqm32((a.astype(np.int64) - zeros[0]) << left, *ma)
-    vb = quantization.mbqm32((b.astype(np.int64) - zeros[1]) << left, *mb)
-    expected = quantization.mbqm32(va + vb if name == "ADD" else va - vb, *my) + zeros[2]
+    va = fixed_point.mbqm32((a.astype(np.int64) - zeros[0]) << left, *ma)
+    vb = fixed_point.mbqm32((b.astype(np.int64) - zeros[1]) << left, *mb)
+    expected = fixed_point.mbqm32(va + vb if name == "ADD" else va - vb, *my) + zeros[2]
     check(m.build(), [a, b], [np.clip(expected, -128, 127).astype(np.int8)], f"{name} {scales}")
 
 

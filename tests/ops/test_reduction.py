@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite import quantization
+from pylite import fixed_point, quantization
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests import oneop
@@ -42,8 +42,8 @@ def exact_sum(inputs, model):
         return [np.zeros(total.shape, inputs[0].dtype)]
     (sx, zx), (sy, zy) = ((t.quantization.scale[0], int(t.quantization.zero_point[0])) for t in (x, y))
     m, e = quantization.quantize_multiplier(float(sx) / float(sy))
-    q = quantization.mbqm32(quantization.wrap32(total - zx * n), m, e) + zy
-    return [np.clip(quantization.wrap32(q), *quantization.LIMITS[x.dtype]).astype(inputs[0].dtype)]
+    q = fixed_point.mbqm32(fixed_point.wrap32(total - zx * n), m, e) + zy
+    return [np.clip(fixed_point.wrap32(q), *quantization.LIMITS[x.dtype]).astype(inputs[0].dtype)]
 
 
 @oneop.differential("float32", "uint8", "int32", "int64", "bool", count=40)

@@ -17,7 +17,8 @@ from pylite._core.memory import aligned
 from pylite.allocation import failure, raw
 from pylite.errors import OpError
 from pylite.node import Banded, Call, Constant, Scratch
-from pylite.schema.packing import pack, packed_size, unpack
+from pylite.schema.encodings import pack
+from pylite.schema.packing import packed_size, unpack
 
 
 class NativeNode:

@@ -41,6 +41,7 @@ from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
     PL_WINOGRAD_WIDE,
+    memory_of,
     parallel_for,
     pl_block_start,
     pl_columns,
@@ -60,6 +61,8 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.memory import kept
+
+cdef object UINT8 = np.dtype(np.uint8)
 
 
 cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, int zero_point, int low, int high,
@@ -336,32 +339,43 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
     cdef const pl_tile *tile = &slots.dw8
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int taps = pl_tap_order(tile, p.fh, p.fw, order), t
+    cdef int32_t total[MAX_NR]
+    cdef int32_t any_weight[MAX_NR]
+    cdef int32_t channels[MAX_NR]
     cdef bint wide = tile.bytes == 2
     cdef ptrdiff_t nr = tile.nr, size = p.blocks * nr, b, i, at, channel
-    cdef int64_t zero = p.x_zero + (0 if wide else tile.offset), total
-    cdef int8_t value, weight
+    cdef int64_t zero = p.x_zero + (0 if wide else tile.offset), start
+    cdef const uint8_t *line
+    cdef int8_t value
     for b in range(p.blocks):
         for i in range(nr):
             channel = tile.order[i] if tile.order != NULL else i
             channel = (b * nr + channel) % p.channels if p.wraps else pl_block_start(b, nr, p.channels) + channel
+            channels[i] = <int32_t>channel
+            total[i] = any_weight[i] = 0
+        for t in range(taps):
+            if order[t] < 0:
+                continue
+            line = p.w + order[t] * p.channels
+            at = b * taps * nr + t // tile.kr * nr * tile.kr + t % tile.kr
+            for i in range(nr):
+                if channels[i] < p.channels:
+                    value = <int8_t>(line[channels[i]] ^ p.flip)
+                    total[i] += value
+                    any_weight[i] |= value
+                    if wide:
+                        (<int16_t *>p.packed)[at + i * tile.kr] = value - p.w_zero
+                    else:
+                        p.packed[at + i * tile.kr] = value
+        for i in range(nr):
+            channel = channels[i]
             if channel >= p.channels:
                 continue
-            total = weight = 0
-            for t in range(taps):
-                if order[t] >= 0:
-                    value = <int8_t>(p.w[order[t] * p.channels + channel] ^ p.flip)
-                    total += value
-                    weight |= value
-                    at = b * taps * nr + i * tile.kr + t // tile.kr * nr * tile.kr + t % tile.kr
-                    if wide:
-                        (<int16_t *>p.packed)[at] = value - p.w_zero
-                    else:
-                        p.packed[at] = value
-            total = (0 if p.bias == NULL else p.bias[channel]) - zero * (total - p.fh * p.fw * p.w_zero)
-            if weight or p.w_zero:
-                set_column(p.parameters, size, b * nr + i, total, p.multipliers[channel], p.shifts[channel])
+            start = (0 if p.bias == NULL else p.bias[channel]) - zero * (total[i] - p.fh * p.fw * p.w_zero)
+            if any_weight[i] or p.w_zero:
+                set_column(p.parameters, size, b * nr + i, start, p.multipliers[channel], p.shifts[channel])
             else:
-                set_constant(p.parameters, size, b * nr + i, total, p.multipliers[channel], p.shifts[channel])
+                set_constant(p.parameters, size, b * nr + i, start, p.multipliers[channel], p.shifts[channel])
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high)
@@ -381,31 +395,30 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
-    packed = kept(pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes)
-    parameters = kept(PARAMETERS * blocks * nr * 4).view(np.int32).reshape(PARAMETERS, -1)
-    flat = np.ascontiguousarray(w).reshape(-1)
-    if bias is not None:
-        bias = bias.reshape(-1)
+    cdef ptrdiff_t room = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
+    cdef ptrdiff_t nbytes = PARAMETERS * blocks * nr * 4
+    flat, packed, rows = np.ascontiguousarray(w), kept(room), kept(nbytes)
+    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     if ends is not None:
         low, high = ends
-    cdef const uint8_t[::1] values = flat.view(np.uint8)
-    cdef const int32_t[::1] start = bias, m = multipliers, e = shifts
-    cdef uint8_t[::1] to = packed
-    cdef int32_t[:, ::1] rows = parameters
-    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
-    if not values.shape[0]:
+    cdef void *values = memory_of(flat, fh * fw * c)
+    cdef void *start = NULL if bias is None else memory_of(bias, 4 * c)
+    cdef void *m = memory_of(multipliers, 4 * c)
+    cdef void *e = memory_of(shifts, 4 * c)
+    cdef void *to = memory_of(packed, room)
+    cdef void *at = memory_of(rows, nbytes)
+    if not fh * fw * c:
         return packed, parameters
     cdef DepthwisePacking *p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.job.run = pack_depthwise
-    p.w, p.packed, p.parameters = &values[0], &to[0], &rows[0, 0]
-    if bias is not None:
-        p.bias = &start[0]
-    p.multipliers, p.shifts, p.channels, p.blocks, p.wraps = &m[0], &e[0], c, blocks, wraps != 0
-    p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, flip
+    p.w, p.packed, p.parameters, p.bias = <const uint8_t *>values, <uint8_t *>to, <int32_t *>at, <const int32_t *>start
+    p.multipliers, p.shifts = <const int32_t *>m, <const int32_t *>e
+    p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
+    p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
     p.fit, p.low, p.high = ends is not None, low, high
-    put_off(&p.job, 8 * w.size, (flat, packed, parameters, bias, multipliers, shifts))
+    put_off(&p.job, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
     return packed, parameters
 
 

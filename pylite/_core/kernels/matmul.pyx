@@ -37,6 +37,7 @@ from pylite._core.simd cimport (
     PL_SLACK,
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
+    memory_of,
     parallel_for,
     pl_columns,
     pl_gathered,
@@ -49,6 +50,8 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.memory import kept
+
+cdef object UINT8 = np.dtype(np.uint8)
 
 
 def arranged(w, layout):
@@ -146,24 +149,23 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
     """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
-    flat = np.ascontiguousarray(w).reshape(-1).view(np.uint8)
-    panels = kept(padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
-                  groups * wide * padded(depth, slots.q8.ka))
-    sums = np.empty(w.shape[0], np.int32)
+    cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
+                           groups * wide * padded(depth, slots.q8.ka))
+    flat, panels, sums = np.ascontiguousarray(w), kept(room), np.empty(groups * columns, np.int32)
     held += flat, panels, sums
-    cdef const uint8_t[::1] source = flat
-    cdef uint8_t[::1] to = panels
-    cdef int32_t[::1] totals = sums
-    cdef int flip = 0x80 if w.dtype == np.uint8 else 0
+    cdef void *source = memory_of(flat, groups * columns * depth)
+    cdef void *to = memory_of(panels, room)
+    cdef void *totals = memory_of(sums, groups * columns * 4)
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.job.run = run_packing
-    p.groups, p.columns, p.depth, p.wide, p.flip, p.points = groups, columns, depth, wide, flip, points
+    p.groups, p.columns, p.depth, p.wide, p.points = groups, columns, depth, wide, points
+    p.flip = 0x80 if w.dtype == UINT8 else 0
     if columns:
-        p.sums = &totals[0]
+        p.sums = <int32_t *>totals
     if depth:
-        p.w, p.panels = &source[0], &to[0]
+        p.w, p.panels = <const uint8_t *>source, <uint8_t *>to
     return p
 
 
@@ -205,23 +207,26 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the rung.
     Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one if they are Winograd's.
     """
-    cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == np.uint8 else 0))
+    cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == UINT8 else 0))
     w = arranged(w, None if layout == "points" else layout)
-    cdef Py_ssize_t count = w.shape[0]
-    held = [None if bias is None else bias.reshape(-1), multipliers, shifts,
-            kept(PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4).view(np.int32).reshape(PARAMETERS, -1)]
-    cdef const int32_t[::1] b = held[0], m = multipliers, e = shifts
-    cdef int32_t[:, ::1] rows = held[3]
+    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
+    rows = kept(nbytes)
+    held = [bias, multipliers, shifts, rows]
+    cdef void *at = memory_of(rows, nbytes)
+    cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
+    cdef void *m = memory_of(multipliers, 4 * count)
+    cdef void *e = memory_of(shifts, 4 * count)
     cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held, points)
     if count:
-        p.parameters, p.multipliers, p.shifts = &rows[0, 0], &m[0], &e[0]
-        p.bias = NULL if bias is None else &b[0]
+        p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
+        p.multipliers, p.shifts = <const int32_t *>m, <const int32_t *>e
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
     p.constant = p.products * w_zero * p.zero
     if ends is not None:
         p.fit, p.low, p.high = True, ends[0], ends[1]
     put_off(&p.job, w.size, held)
-    return (held[5], held[3], "points") if points else (held[5], held[3])
+    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
+    return (held[5], parameters, "points") if points else (held[5], parameters)
 
 
 cdef struct FullyConnected:

@@ -3,29 +3,35 @@
 #define _GNU_SOURCE
 #include "simd.h"
 #include "threads.h"
+#include <time.h>
 #include <unistd.h>
 
-/* Bytes of work that make up for starting a thread. */
-enum { WORTH = 128 * 1024 };
+enum {
+  WORTH = 1024 * 1024,   /* bytes of work that make up for starting a thread, or waking it */
+  PROMPT = 300000       /* nanoseconds: one that takes longer to begin has no core for itself */
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INITIALIZER;
 static pl_job *waiting, **end = &waiting;   /* in order */
 static pl_job *running, *finished;          /* in no order */
-static ptrdiff_t bytes;                     /* of what has been put off since nobody was open */
+static ptrdiff_t bytes;                     /* of what waits */
 static int open_threads, worker, idle;      /* is there a worker, and does it sleep? */
-static _Thread_local int is_open;
+static int crowded;                         /* the others do without a worker until nobody is open */
+static int64_t called;                      /* when the worker was last wanted */
+static _Thread_local int depth;          /* how often the calling thread has opened */
 
 /* A fork leaves the child one thread, and the others' work where it was: it can be done again. */
 static void forked(void) {
   pthread_mutex_init(&lock, NULL);
   pthread_cond_init(&more, NULL);
   pthread_cond_init(&ended, NULL);
-  open_threads = is_open;
+  open_threads = depth > 0;
   worker = idle = 0;
   while (running) {
     pl_job *job = running;
     running = job->next;
+    bytes += job->bytes;
     job->next = waiting;
     if (!waiting) end = &job->next;
     waiting = job;
@@ -41,6 +47,7 @@ static void run_first(void) {
   pl_job *job = waiting, **at = &running;
   waiting = job->next;
   if (!waiting) end = &waiting;
+  bytes -= job->bytes;
   job->next = running;
   running = job;
   pthread_mutex_unlock(&lock);
@@ -53,16 +60,22 @@ static void run_first(void) {
   if (!running) pthread_cond_broadcast(&ended);
 }
 
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* A thread that shares its core with others would be taken off it in the middle of a job, which all would wait for. */
 static void *work(void *arg) {
   (void)arg;
   pthread_mutex_lock(&lock);
-  while (waiting || open_threads) {
-    if (waiting) run_first();
-    else {
-      idle = 1;
-      pthread_cond_wait(&more, &lock);
-      idle = 0;
-    }
+  while (open_threads && !(crowded = now() - called > PROMPT)) {
+    while (waiting) run_first();
+    if (!open_threads) break;
+    idle = 1;
+    pthread_cond_wait(&more, &lock);
+    idle = 0;
   }
   worker = 0;
   pthread_mutex_unlock(&lock);
@@ -73,17 +86,16 @@ void pl_jobs_open(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
   pthread_mutex_lock(&lock);
-  if (!is_open) {
-    if (!open_threads) bytes = 0;
-    is_open = 1;
+  if (!depth++) {
+    if (!open_threads) crowded = 0;
     open_threads++;
   }
   pthread_mutex_unlock(&lock);
 }
 
-int pl_later(pl_job *job, ptrdiff_t size) {
+int pl_later(pl_job *job) {
   pthread_t id;
-  if (!is_open) {
+  if (!depth) {
     job->run(job);
     return 0;
   }
@@ -91,11 +103,14 @@ int pl_later(pl_job *job, ptrdiff_t size) {
   job->next = NULL;
   *end = job;
   end = &job->next;
-  bytes += size;
-  if (idle) pthread_cond_signal(&more);
-  else if (!worker && bytes >= WORTH && sysconf(_SC_NPROCESSORS_ONLN) > 1 && !pl_start_thread(&id, work, NULL)) {
-    worker = 1;
-    pthread_detach(id);
+  bytes += job->bytes;
+  if (bytes >= WORTH && !crowded && (idle || !worker)) {
+    called = now();
+    if (idle) pthread_cond_signal(&more);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1 && !pl_start_thread(&id, work, NULL)) {
+      worker = 1;
+      pthread_detach(id);
+    }
   }
   pthread_mutex_unlock(&lock);
   return 1;
@@ -103,8 +118,7 @@ int pl_later(pl_job *job, ptrdiff_t size) {
 
 pl_job *pl_jobs_close(void) {
   pthread_mutex_lock(&lock);
-  open_threads -= is_open;
-  is_open = 0;
+  if (depth && !--depth) open_threads--;
   while (waiting) run_first();
   while (running) pthread_cond_wait(&ended, &lock);
   if (idle && !open_threads) pthread_cond_signal(&more);

@@ -1,6 +1,6 @@
 /* The rounding rules and fixed-point functions of docs/numerics.md, for every kernel.
  *
- * Static inline and free of branches where the compiler is to vectorise.  pylite/quantization.py is the same in
+ * Static inline and free of branches where the compiler is to vectorise.  pylite/fixed_point.py is the same in
  * Python.  Signed arithmetic wraps (-fwrapv) and >> of negatives is arithmetic. */
 #ifndef PYLITE_ROUNDING_H
 #define PYLITE_ROUNDING_H

@@ -63,8 +63,9 @@ struct pl_job {
   pl_job *next;
   void (*run)(pl_job *job);      /* may be run twice, after a fork */
   void *held;                    /* whatever must live until then */
+  ptrdiff_t bytes;               /* how much work it is */
 };
 void pl_jobs_open(void);         /* what the calling thread puts off may wait from now on, */
-int pl_later(pl_job *job, ptrdiff_t bytes);   /* 0: it did not, and is done */
+int pl_later(pl_job *job);      /* 0: it did not, and is done */
 pl_job *pl_jobs_close(void);     /* until it is all done; returns those done since, of all threads */
 #endif

@@ -1,0 +1,75 @@
+"""How the file packs constants, above all what numpy cannot view: 4- and 2-bit integers, and strings."""
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+
+_SIGNED = {"int4", "int2"}
+
+
+def pack_bits(values, dtype):
+    """Integers -> bytes of a 4- or 2-bit type, the first element in the lowest bits."""
+    bits = DTYPE_BITS[dtype]
+    per_byte = 8 // bits
+    flat = np.asarray(values).astype(np.uint8).ravel() & (2**bits - 1)
+    flat = np.pad(flat, (0, -len(flat) % per_byte)).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(flat << np.arange(0, 8, bits, dtype=np.uint8), axis=1).astype(np.uint8)
+
+
+def unpack_bits(data, dtype, shape):
+    """Bytes of a 4- or 2-bit type -> integers as NUMPY_DTYPES stores them."""
+    bits = DTYPE_BITS[dtype]
+    values = (data[:, None] >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
+    values = values.ravel()[:math.prod(shape)].reshape(shape)
+    if dtype in _SIGNED:
+        sign = np.uint8(2**(bits - 1))
+        values = (values ^ sign).view(np.int8) - np.int8(sign)
+    return values.astype(NUMPY_DTYPES[dtype], copy=False)
+
+
+def pack_strings(strings):
+    """Strings (bytes or str, in any nesting) -> a string tensor's bytes.
+
+    int32 count, then count + 1 int32 positions, then the text; positions count from the start.
+    """
+    texts = [s.encode() if isinstance(s, str) else bytes(s) for s in np.asarray(strings, object).ravel()]
+    head = 4 * (len(texts) + 2)
+    ends = head + np.cumsum([0, *map(len, texts)])
+    return np.frombuffer(np.array([len(texts), *ends], "<i4").tobytes() + b"".join(texts), np.uint8)
+
+
+def string_positions(data, count):
+    """The positions of a string tensor's `count` texts in `data`, checked: int64 array with one more, the last end.
+
+    Raises ValueError saying what is wrong.
+    """
+    head = 4 * (count + 2)
+    if head > len(data):
+        raise ValueError(f"{count} strings do not fit in {len(data)} bytes")
+    words = np.frombuffer(data[:head], "<i4")
+    if words[0] != count:
+        raise ValueError(f"{words[0]} strings stored for {count} elements")
+    positions = words[1:].astype(np.int64)
+    if positions[0] < head or positions[-1] > len(data) or (np.diff(positions) < 0).any():
+        raise ValueError("the positions of the strings are out of order or out of bounds")
+    return positions
+
+
+def unpack_strings(data, shape):
+    """A string tensor's bytes -> array of bytes objects."""
+    count = math.prod(shape)
+    text = data.tobytes()
+    strings = np.empty(count, object)
+    strings[:] = [text[a:b] for a, b in pairwise(string_positions(data, count))]
+    return strings.reshape(shape)
+
+
+def pack(array, dtype):
+    """An array -> the bytes of a constant, as uint8 array."""
+    if dtype == "string":
+        return pack_strings(array)
+    if DTYPE_BITS[dtype] < 8:
+        return pack_bits(array, dtype)
+    return np.frombuffer(np.ascontiguousarray(array, NUMPY_DTYPES[dtype]).tobytes(), np.uint8)
