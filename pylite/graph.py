@@ -8,6 +8,7 @@ schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand
 """
 from __future__ import annotations
 
+import math
 from operator import itemgetter
 from types import MappingProxyType
 
@@ -26,6 +27,14 @@ DTYPES = tuple(DTYPE_BITS)
 _STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8", "uint4": "uint8",
             "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
 NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
+
+
+def packed_size(dtype, shape):
+    """Bytes that a constant occupies in the file; None where it depends on the contents."""
+    bits = DTYPE_BITS[dtype]
+    return None if bits is None else (math.prod(shape) * bits + 7) // 8
+
+
 _REQUIRED = object()
 
 

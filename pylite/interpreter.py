@@ -11,12 +11,14 @@ from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
-from pylite import arguments, lowering
 from pylite._core.memory import Growing
-from pylite._core.program import Lock, Steady, quicken
-from pylite._core.simd import Pool
-from pylite.errors import ResizeError, TensorError, ViewError
-from pylite.executor import Executor
+
+with Growing():
+    from pylite import arguments, lowering
+    from pylite._core.program import Lock, Steady, quicken
+    from pylite._core.simd import Pool
+    from pylite.errors import ResizeError, TensorError, ViewError
+    from pylite.executor import Executor
 
 _HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature",
           "OpResolverType": "pylite.resolver_type"}

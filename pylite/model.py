@@ -7,8 +7,8 @@ import numpy as np
 from pylite import binding
 from pylite._core import simd
 from pylite.errors import ModelError
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.schema import load
-from pylite.schema.packing import unpack
 
 
 class Model:
@@ -90,7 +90,10 @@ def _typed(tensor):
             array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
         except ValueError as error:
             raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+    elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
+        array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
     else:
+        from pylite.schema.encodings import unpack
         array = unpack(tensor.data, tensor.dtype, tensor.shape)
     array.flags.writeable = False
     return array

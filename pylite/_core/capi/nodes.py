@@ -16,9 +16,9 @@ from pylite._core.capi.tables import (
 from pylite._core.memory import aligned
 from pylite.allocation import failure, raw
 from pylite.errors import OpError
+from pylite.graph import packed_size
 from pylite.node import Banded, Call, Constant, Scratch
-from pylite.schema.encodings import pack
-from pylite.schema.packing import packed_size, unpack
+from pylite.schema.encodings import pack, unpack
 
 
 class NativeNode:

@@ -6,10 +6,9 @@ import numpy as np
 from pylite._core.capi.hosting import Externals, Host
 from pylite._core.capi.kernels import Plugin, ReadBack
 from pylite._core.capi.layouts import TYPE_CODES, builtin_data
-from pylite.graph import DTYPE_BITS
+from pylite.graph import DTYPE_BITS, packed_size
 from pylite.node import Call, Value, View
 from pylite.schema.encodings import pack
-from pylite.schema.packing import packed_size
 from pylite.schema.tables import enum_numbers
 
 MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
