@@ -235,8 +235,8 @@ cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     laid.row = laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != seen:
-            seen = i // s.tasks.splits
+        if share(i, s.tasks.splits) != seen:
+            seen = share(i, s.tasks.splits)
             rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
@@ -273,8 +273,8 @@ cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef int segments, r
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != gathered:
-            gathered = i // s.tasks.splits
+        if share(i, s.tasks.splits) != gathered:
+            gathered = share(i, s.tasks.splits)
             segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
             p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
             if s.w_zero:

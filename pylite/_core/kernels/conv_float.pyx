@@ -1,4 +1,4 @@
-"""Float convolutions and matrix products (compiled for speed)."""
+"""Float convolutions and matrix products."""
 import numpy as np
 
 from libc.stdint cimport uint8_t
@@ -248,8 +248,8 @@ cdef void conv_f32_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int th
         take(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:
             rows = <const float *>s.window.x + task.position * s.direct
-        elif i // s.tasks.splits != seen:
-            seen = i // s.tasks.splits
+        elif share(i, s.tasks.splits) != seen:
+            seen = share(i, s.tasks.splits)
             rows = lay_lines(s, task.position, task.rows, strip, &laid)
         j = task.begin
         while j < task.end:

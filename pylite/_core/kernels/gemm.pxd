@@ -19,6 +19,15 @@ cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
     int32_t pl_quantization(float low, float high, bint asymmetric, float *scale, float *inverse)
 
+cdef extern from *:
+    """
+    /* a / b, at once where it is 0 or a, as it mostly is where work is handed out. */
+    static inline __attribute__((always_inline)) ptrdiff_t pl_share(ptrdiff_t a, ptrdiff_t b) {
+      return a < b ? 0 : b == 1 ? a : a / b;
+    }
+    """
+    ptrdiff_t share "pl_share"(ptrdiff_t a, ptrdiff_t b) noexcept nogil
+
 
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
@@ -28,11 +37,6 @@ cdef enum:
     CHUNK_BYTES = 24576     # and what they may see
     ROW = 2048              # a single row is put down in
     ALONE = 1 << 18         # fewer products are done before another thread has begun
-
-
-cdef inline ptrdiff_t share(ptrdiff_t a, ptrdiff_t b) noexcept nogil:
-    """a // b, at once where it is 0 or a, as it mostly is where work is handed out."""
-    return 0 if a < b else a if b == 1 else a // b
 
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:

@@ -22,6 +22,7 @@ from pylite._core.kernels.gemm cimport (
     pl_quantization,
     plan_lines,
     set_output,
+    share,
     take,
     worth,
 )
@@ -213,8 +214,8 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     laid.row = laid.lines = 0
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != seen:
-            seen = i // s.tasks.splits
+        if share(i, s.tasks.splits) != seen:
+            seen = share(i, s.tasks.splits)
             rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
             see_rows(s, &task, p.tile.offset, terms, scales)
         j = task.begin
@@ -241,8 +242,8 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef int n, r, segments
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != seen:
-            seen = i // s.tasks.splits
+        if share(i, s.tasks.splits) != seen:
+            seen = share(i, s.tasks.splits)
             see_rows(s, &task, p.tile.offset, terms, scales)
             if whole:
                 segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)

@@ -28,6 +28,7 @@ from pylite._core.kernels.gemm cimport (
     set_column,
     set_constant,
     set_output,
+    share,
     single_row,
     take,
     worth,
@@ -369,8 +370,8 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
     memset(sums, 0, sizeof(sums))
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if i // s.tasks.splits != laid and not deep:
-            laid = i // s.tasks.splits
+        if share(i, s.tasks.splits) != laid and not deep:
+            laid = share(i, s.tasks.splits)
             for r in range(task.rows):
                 src[r] = p.window.x + (task.position + r) * p.depth
             rows = src[0]
