@@ -7,6 +7,7 @@
 #include "rounding.h"
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* y may be x itself: then no iteration meets another's element, which ivdep tells the compiler. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
@@ -84,7 +85,7 @@ static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, 
   return (int32_t)(a + b + c + d);
 }
 
-/* Short rows go together, a lane each: how many. */
+/* So many short rows go together: what lies side by side in memory does so in vectors. */
 enum { TOGETHER_8 = 32, SHORT_8 = 64 };
 /* SRDHM of factors that cannot saturate. */
 PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
@@ -100,13 +101,16 @@ PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
   for (int i = 0; i < TOGETHER_8; i++) y[i] = pl_mul_high(a[i], b[i]);
 #endif
 }
-/* pl_reciprocal of each sum, in Q12: pl_newton side by side. */
+/* pl_reciprocal of each sum, in Q12: pl_newton side by side.  Sums are positive and below 2^26. */
 static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
   int32_t h[TOGETHER_8], x[TOGETHER_8], d[TOGETHER_8];
   for (int i = 0; i < TOGETHER_8; i++) {
-    const int head = pl_clz32((uint32_t)sum[i]);
+    const float f = (float)(sum[i] >> 2); /* exact */
+    int32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    const int head = 31 - 2 + 127 - (bits >> 23);
     over[i] = 12 - head;
-    h[i] = pl_half_sum((int32_t)(((uint32_t)sum[i] << (head & 31)) - 0x80000000u), INT32_MAX);
+    h[i] = (int32_t)((uint32_t)sum[i] << head >> 1);
   }
   for (int i = 0; i < TOGETHER_8; i++) x[i] = -1010580540;
   products_8(h, x, x);
@@ -119,6 +123,43 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
   }
   for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
+/* e[i] = exp(d) of TOGETHER_8 rows one behind the other, and for each element its row's r and shift; bits: of a result. */
+static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
+                        int32_t *shift) {
+  enum { MOST = TOGETHER_8 * SHORT_8 };
+  const size_t m = TOGETHER_8 * n;
+  const uint8_t flip = s->flip ^ 0xff; /* the other way round, the largest is the smallest */
+  uint8_t v[MOST], least[MOST + SHORT_8];
+  int32_t sum[TOGETHER_8], share[TOGETHER_8], by[TOGETHER_8];
+  for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ flip;
+  for (size_t i = m; i < m + n; i++) least[i] = 0;
+  for (size_t have = 1, step; have < n; have += step) { /* the least of so many, from each element on */
+    step = have < n - have ? have : n - have;
+    for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
+  }
+  for (size_t row = 0; row < TOGETHER_8; row++) {
+    const int32_t *value = s->value - least[row * n];
+    uint32_t total = 0;
+    for (size_t i = row * n; i < row * n + n; i++) {
+      size_t at = v[i];
+      __asm__("" : "+r"(at)); /* as in below() */
+      e[i] = value[at];
+      total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as `scaled` has it */
+    }
+    sum[row] = (int32_t)total;
+  }
+  reciprocals_8(sum, share, by);
+  for (int row = 0; row < TOGETHER_8; row++) {
+    by[row] += 31 - bits;
+    share[row] = by[row] > 31 ? 0 : share[row]; /* nothing is left of any element */
+    by[row] = by[row] > 31 ? 31 : by[row];
+  }
+  for (size_t row = 0; row < TOGETHER_8; row++, r += n, shift += n)
+    for (size_t i = 0; i < n; i += 16) { /* what is too much, the next row writes over */
+      for (size_t k = 0; k < 16; k++) r[i + k] = share[row];
+      for (size_t k = 0; k < 16; k++) shift[i + k] = by[row];
+    }
+}
 
 /* What a row makes of e = exp(d), clamped: RDBPOT(SRDHM(r, e), shift). */
 #define SOFTMAX_8(name, type, bits, outflip) \
@@ -127,31 +168,14 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
     return (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e, r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
   } \
   static void name##_short(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
-    int32_t e[SHORT_8][TOGETHER_8], sum[TOGETHER_8], r[TOGETHER_8], shift[TOGETHER_8]; \
+    enum { MOST = TOGETHER_8 * SHORT_8 }; \
+    int32_t e[MOST], r[MOST + 16], shift[MOST + 16]; \
     const uint8_t flip = s->flip; \
-    for (int row = 0; row < TOGETHER_8; row++) { \
-      const uint8_t *at = x + row * n; \
-      uint8_t top = at[0] ^ flip; \
-      for (size_t i = 1; i < n; i++) { \
-        uint8_t v = at[i] ^ flip; \
-        __asm__("" : "+r"(v)); /* not worth vectors */ \
-        top = v > top ? v : top; \
-      } \
-      for (size_t i = 0; i < n; i++) e[i][row] = s->value[below(at[i], flip, top)]; \
-      sum[row] = 0; \
-    } \
-    for (size_t i = 0; i < n; i++) /* as `scaled` has it */ \
-      for (int row = 0; row < TOGETHER_8; row++) sum[row] += (int32_t)(((uint32_t)e[i][row] + (1 << 11)) >> 12); \
-    reciprocals_8(sum, r, shift); \
-    for (int row = 0; row < TOGETHER_8; row++) { \
-      shift[row] += 31 - bits; \
-      r[row] = shift[row] > 31 ? 0 : r[row]; /* nothing is left of any element */ \
-      shift[row] = shift[row] > 31 ? 31 : shift[row]; \
-    } \
-    for (size_t i = 0; i < n; i++) { \
+    exponents_8(n, s, x, bits, e, r, shift); \
+    for (size_t i = 0; i < TOGETHER_8 * n; i += TOGETHER_8) { \
       type part[TOGETHER_8]; \
-      for (int row = 0; row < TOGETHER_8; row++) part[row] = name##_share(e[i][row], r[row], shift[row], flip); \
-      for (int row = 0; row < TOGETHER_8; row++) y[row * n + i] = part[row]; \
+      for (int k = 0; k < TOGETHER_8; k++) part[k] = name##_share(e[i + k], r[i + k], shift[i + k], flip); \
+      for (int k = 0; k < TOGETHER_8; k++) y[i + k] = part[k]; \
     } \
   } \
   static void name##_row(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
