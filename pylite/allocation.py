@@ -2,6 +2,7 @@
 import numpy as np
 
 from pylite import planning
+from pylite._core.program import Part
 from pylite.errors import ExecutionError
 
 GUARD_BYTE = 0xA5
@@ -18,14 +19,13 @@ def failure(node, why):
                           f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
 
 
-class Allocation:
+class Allocation(Part):
     """A subgraph, or a part of one between shapes that depend on data, bound to memory for one set of input shapes.
 
     Where it pauses: `watched` is the array that decides, or what `evaluate` gets; `next` tells what follows by the
     bytes of the one or the shapes that the other gives, and `evaluated` where the results go in what follows.
     """
-    __slots__ = ("lowered", "plan", "storage", "program", "arena", "readable", "writable", "pause", "watched",
-                 "evaluate", "next", "evaluated", "used", "turns")
+    __slots__ = ("lowered", "plan", "storage", "arena", "turns")
 
     def __init__(self, lowered, plan, storage, program, arena):
         self.lowered = lowered

@@ -188,7 +188,7 @@ class Executor(Bound):
     def suspend(self):
         """Nothing is ready any more: the next allocate() makes it so."""
         self.ready = False
-        self.steady = None
+        self.steady = self.first = None
         self.readable = {}
         self.writable = {}
 
@@ -208,8 +208,8 @@ class Executor(Bound):
                     lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True,
                                              self)
                 if lowered.pause is not None:
-                    from pylite.pausing import go_on  # seldom wanted
-                    self.kept, self.go_on = max(self.kept, PAUSING), go_on
+                    from pylite import pausing  # seldom wanted
+                    self.kept, self.pausing = max(self.kept, PAUSING), pausing
                 known = self.bind(lowered)
             finally:
                 close_jobs()
@@ -222,7 +222,8 @@ class Executor(Bound):
         self.readable = known.readable
         self.writable = known.writable
         self.ready = True
-        self.steady = known.program if known.pause is None and not self.guard else None
+        if not self.guard:
+            self.steady, self.first = (known.program, None) if known.pause is None else (None, known)
 
     def bind(self, lowered, before=()):
         """Plan and bind; before: the Allocations of the parts that run first, whose results are read."""
@@ -289,6 +290,7 @@ class Executor(Bound):
             for part in going:
                 before, key = self.following.pop(part)
                 before.next.pop(key, None)
+                before.after = None
             gone.update(going)
 
     def reset_variables(self):
@@ -355,9 +357,4 @@ class Executor(Bound):
         if not self.ready:
             raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also after "
                                  "every resize_tensor_input() that changes a shape")
-        part = self.current
-        failed = part.run_guarded() if self.guard else part.program.run()
-        if failed is not None:
-            raise part.failure(*failed)
-        if part.pause is not None:
-            self.go_on(self)
+        self.run(self.current)

@@ -54,35 +54,8 @@ def resume(model, before, found, preserve, find, host):
     return lowered
 
 
-# ---- running -------------------------------------------------------------------------------------------------
-def go_on(executor):
-    """Run the parts that follow `current`, each once what decides on its shapes is there."""
-    part = executor.current
-    executor.parts = parts = [part]
-    executor.readable, executor.writable = {}, {}
-    while (pause := part.pause) is not None:
-        watched, evaluate = part.watched, part.evaluate
-        if watched is None:
-            watched, evaluate = _watch(executor, part)
-        if evaluate is None:
-            key = watched.tobytes()
-            after = part.next.get(key) or _follow(executor, part, key)
-        else:
-            results = evaluate(pause, *watched)
-            key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
-            after = part.next.get(key) or _follow(executor, part, key)
-            for array, result in zip(after.evaluated, results):     # noqa: B905 (it costs as much as the copy)
-                array[...] = result
-        after.used = True
-        parts.append(after)
-        part = after
-        failed = part.run_guarded() if executor.guard else part.program.run()
-        if failed is not None:
-            raise part.failure(*failed)
-    executor.readable, executor.writable = part.readable, part.writable
-
-
-def _watch(executor, part):
+# ---- running: what Bound.run() in _core/program.pyx asks for the first time ------------------------------------
+def watch(executor, part):
     """Note what `part` looks at when it has run: the memory of the value that decides, or what is evaluated."""
     pause = part.pause
     if type(pause) is Node:
@@ -93,10 +66,9 @@ def _watch(executor, part):
         part.watched = [None if v is None else executor.found(v.index)[1] for v in pause.inputs]
     else:
         part.watched = executor.found(pause.index)[1]
-    return part.watched, part.evaluate
 
 
-def _follow(executor, part, key):
+def follow(executor, part, key):
     """The Allocation that goes on after `part`, which is new."""
     following, pause = executor.following, part.pause
     if len(key) > LARGE or executor.renews():

@@ -15,9 +15,21 @@ cdef class Program:
     cdef readonly Pool pool
 
 
+cdef class Part:
+    cdef public object program, pause, watched, evaluate, evaluated
+    cdef public dict next, readable, writable
+    cdef public bint used
+    cdef public Part after      # what followed when last looked at, and on which bytes
+    cdef bytes key
+
+
 cdef class Bound:
     cdef public dict readable, writable
     cdef public Program steady
+    cdef public Part first
+    cdef public list parts
+    cdef public object pausing
+    cdef public bint guard
 
 
 # Run steps *at..stop-1; the status of the one that failed, at *at, or 0.

@@ -1,4 +1,5 @@
 """A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
+from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport (
@@ -169,12 +170,70 @@ cdef class Memory:
         return True
 
 
+cdef class Part:
+    """What of an Allocation it takes to run it."""
+
+
 cdef class Bound:
     """What of an Executor a steady caller needs.
 
     readable, writable: {index: Memory} of the tensors asked for since the last allocate(); steady: the Program that
-    invoke() runs where that is all that it does, else None.
+    invoke() runs where that is all that it does, else None; first: the first of the parts that it runs where shapes
+    depend on data, with `pausing`, the module that lowers them; parts: those of the last run.
     """
+    def run(self, Part part not None):
+        """Run `part`, and what follows where it pauses, each once what decides on its shapes is there."""
+        cdef Part after
+        cdef Py_ssize_t size
+        run_part(self, part)
+        if part.pause is None:
+            return
+        self.parts = parts = [part]
+        self.readable, self.writable = {}, {}
+        while part.pause is not None:
+            if part.watched is None:
+                self.pausing.watch(self, part)
+            if part.evaluate is None:
+                size = 0 if part.after is None else PyBytes_Size(part.key)
+                if (part.after is not None and pl_is_array(part.watched)
+                        and memcmp((<pl_array *>part.watched).data, PyBytes_AsString(part.key), size) == 0):
+                    after = part.after
+                else:
+                    key = part.watched.tobytes()
+                    after = part.next.get(key) or self.pausing.follow(self, part, key)
+                    if known_numpy and part.watched.flags.c_contiguous:
+                        part.key, part.after = key, after
+            else:
+                results = part.evaluate(part.pause, *part.watched)
+                key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
+                after = part.next.get(key) or self.pausing.follow(self, part, key)
+                for array, result in zip(after.evaluated, results):
+                    array[...] = result
+            after.used = True
+            parts.append(after)
+            part = after
+            run_part(self, part)
+        self.readable, self.writable = part.readable, part.writable
+
+
+cdef int run_part(Bound executor, part) except -1:
+    cdef Program program
+    cdef Py_ssize_t i = 0
+    cdef int status
+    cdef pl_pool *pool
+    given = (<Part>part).program
+    if executor.guard or type(given) is not Program:
+        failed = part.run_guarded() if executor.guard else given.run()
+        if failed is not None:
+            raise part.failure(*failed)
+        return 0
+    program = given
+    pool = NULL if program.pool is None else program.pool.ptr
+    with nogil:
+        status = run_steps(program, pool, &i, program.size)
+    if status != 0:
+        raise part.failure(i, status)
+    return 0
 
 
 cdef extern from *:
@@ -308,24 +367,27 @@ cdef get_tensor(Steady self, PyObject *const *args, Py_ssize_t count, PyObject *
 
 
 cdef invoke(Steady self, PyObject *none):
-    cdef Program program = None
+    cdef Bound executor = self.executor
+    cdef Program program
     cdef Py_ssize_t i = 0
     cdef int status
     cdef pl_pool *pool
-    if self.executor is not None:
-        self.lock.acquire()
-        program = self.executor.steady
-        if program is None or self.views:
-            self.lock.release()
-            program = None
-    if program is None:
+    if executor is None:
         return pl_whole(0, self, NULL, 0, NULL)
-    pool = NULL if program.pool is None else program.pool.ptr
-    with nogil:
-        status = run_steps(program, pool, &i, program.size)
+    self.lock.acquire()
+    program = executor.steady
+    if self.views or (program is None and executor.first is None):
+        self.lock.release()
+        return pl_whole(0, self, NULL, 0, NULL)
     try:
+        if program is None:
+            executor.run(executor.first)
+            return
+        pool = NULL if program.pool is None else program.pool.ptr
+        with nogil:
+            status = run_steps(program, pool, &i, program.size)
         if status != 0:
-            raise (<object>self.executor).current.failure(i, status)
+            raise (<object>executor).current.failure(i, status)
     finally:
         self.lock.release()
 
