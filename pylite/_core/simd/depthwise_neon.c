@@ -1,67 +1,14 @@
-/* 8-bit depthwise convolutions for NEON, 32 and 64 bit, and for dotprod: blocks of 8 channels.
+/* 8-bit depthwise convolutions for NEON, 32 and 64 bit.
  *
- * NEON multiplies 16-bit lanes, tap by tap; weights have 16 bits (less their zero point).  Dotprod takes taps in groups
- * of four, whose bytes are interleaved so that a lane holds the four of one channel; of a weight zero point, its
- * multiple of the taps' sum is taken off at the end. */
-#include "neon.h"
+ * The products of two taps are added up in 16 bits where no weight, less its zero point, is beyond +-127, as all are in
+ * models of int8; else 16-bit lanes are multiplied, tap by tap.  Taps outside of the image are left out, and what they
+ * would add goes to the bias. */
+#include "depthwise_neon.h"
 
-#if defined(__ARM_FEATURE_DOTPROD)
-enum { NR = 8, TOGETHER = 4, GROUP = 4 };
-#define FILL pl_fill_depthwise_dotprod
-typedef int8_t weight;
-#else
-enum { NR = 8, TOGETHER = 4, GROUP = 1 };
-#define FILL pl_fill_depthwise_neon
-typedef int16_t weight;
-#endif
-
-typedef struct { int32x4_t low, high; } sums;
-FORCED sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
-
-/* How input bytes are read, and what a block of channels needs in the end. */
-typedef struct { int flip, w_zero; scaling scaling[2]; const int32_t *bias, *left; ends ends; } way;
-FORCED way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
-  return (way){flip, w_zero, {scaling_of(q, j), scaling_of(q, j + 4)}, q->bias + j, q->left ? q->left + j : NULL,
-               ends_of(q)};
-}
-/* N pixels, `step` apart. */
-FORCED void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
-  int32x4_t acc[TOGETHER][4];
-  uint8x8_t bytes[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
-  requantize(N, 2, acc, f->scaling, left);
-  narrow(N, 2, acc, &f->ends, bytes);
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) vst1_u8(y + i * step, bytes[i]);
-}
-
-#if defined(__ARM_FEATURE_DOTPROD)
-FORCED int8x16_t zipped(int8x8_t a, int8x8_t b) {
-  int8x16_t r; /* the intrinsic would widen its operands first */
-  __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
-  return r;
-}
-/* Four taps of 8 channels: for channels 0 to 3, and 4 to 7. */
-typedef struct { int8x16_t low, high; } four_taps;
-FORCED four_taps interleave(int plain, const way *f, const uint8_t *a, const uint8_t *b, const uint8_t *c,
-                            const uint8_t *d) {
-  const uint8x8_t mask = vdup_n_u8((uint8_t)f->flip);
-#define READ(p) vreinterpret_s8_u8(plain ? vld1_u8(p) : veor_u8(vld1_u8(p), mask))
-  const int16x8_t ab = vreinterpretq_s16_s8(zipped(READ(a), READ(b)));
-  const int16x8_t cd = vreinterpretq_s16_s8(zipped(READ(c), READ(d)));
-#undef READ
-  return (four_taps){vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
-}
-FORCED void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
-  acc->low = vdotq_s32(acc->low, x.low, low);
-  acc->high = vdotq_s32(acc->high, x.high, high);
-}
-#else
-/* Bytes, ^ flip, as int8: uint8 less 128. */
-FORCED int16x8_t widen(int plain, uint8x8_t x, const way *f) {
-  if (plain) return vmovl_s8(vreinterpret_s8_u8(x));
-  return vreinterpretq_s16_u16(vsubl_u8(x, vdup_n_u8((uint8_t)f->flip)));
+/* Bytes, ^ flip, as int8. */
+FORCED int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
+  const uint8x8_t v = vld1_u8(p);
+  return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
 }
 FORCED void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->low = vmlal_s16(acc->low, vget_low_s16(x), vget_low_s16(w));
@@ -71,207 +18,165 @@ FORCED void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->high = vmlal_s16(acc->high, vget_high_s16(x), vget_high_s16(w));
 #endif
 }
-#endif
-
-/* N neighbouring output pixels, each of which sees tap t at p[t], step[t] behind where that before it does.  There is one
- * tap more, which does not count.  plain: int8 without a zero point of weights. */
-FORCED void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
-                   const weight *w, const way *f, uint8_t *y, ptrdiff_t c) {
-  sums acc[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) acc[i] = load_sums(f->bias);
-#if defined(__ARM_FEATURE_DOTPROD)
-  const int8x16_t ones = vdupq_n_s8(1);
-  sums sum[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) sum[i] = (sums){vdupq_n_s32(0), vdupq_n_s32(0)};
-  for (int t = 0; t < taps; t += 4, w += 4 * NR) {
-    const int8x16_t low = vld1q_s8(w), high = vld1q_s8(w + 16);
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) {
-      const ptrdiff_t at = from + i;
-      const four_taps x = interleave(plain, f, p[t] + at * step[t], p[t + 1] + at * step[t + 1],
-                                     p[t + 2] + at * step[t + 2], p[t + 3] + at * step[t + 3]);
-      add(&acc[i], x, low, high);
-      if (!plain) add(&sum[i], x, ones, ones);
-    }
-  }
-  if (!plain)
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) {
-      acc[i].low = vmlsq_n_s32(acc[i].low, sum[i].low, f->w_zero);
-      acc[i].high = vmlsq_n_s32(acc[i].high, sum[i].high, f->w_zero);
-    }
+FORCED void add_wide(sums *acc, int16x8_t x) {
+  acc->low = vaddw_s16(acc->low, vget_low_s16(x));
+#if defined(__aarch64__)
+  acc->high = vaddw_high_s16(acc->high, x);
 #else
-  uint8x8_t x[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) x[i] = vld1_u8(p[0] + (from + i) * step[0]);
-  for (int t = 0; t < taps; t++, w += NR) {
-    const uint8_t *next = p[t + 1] + from * step[t + 1];
-    const int16x8_t wv = vld1q_s16(w);
-    int16x8_t v[TOGETHER];
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) v[i] = widen(plain, x[i], f);
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) { /* the next tap's, for cores that wait where they stand */
-      x[i] = vld1_u8(next + i * step[t + 1]);
-      add(&acc[i], v[i], wv);
-    }
-  }
+  acc->high = vaddw_s16(acc->high, vget_high_s16(x));
 #endif
-  if (f->left) finish(N, acc, f, f->left, y, c);
-  else finish(N, acc, f, NULL, y, c);
 }
 
-/* Where taps are seen from an output pixel, in the order of packing, and one tap more. */
-typedef struct { int taps; int16_t order[4 * PL_MAX_TAPS]; } filter;
-static void filter_of(const pl_dw_window *g, filter *s) {
-  const pl_tile shape = {.kr = GROUP};
-  s->taps = pl_tap_order(&shape, g->fh, g->fw, s->order);
+/* The taps that an output pixel sees: how many, where, and which ones.  Two more do not count. */
+typedef struct {
+  int taps;
+  const uint8_t *p[PL_MAX_TAPS + 2];
+  int16_t tap[PL_MAX_TAPS];
+} sight;
+static void see(const pl_dw_window *g, ptrdiff_t pixel, sight *s) {
+  const uint8_t *all[PL_MAX_TAPS];
+  int n = 0;
+  pl_taps(g, pixel, 1, all);
+  for (int t = 0; t < g->fh * g->fw; t++)
+    if (all[t] != g->zero) s->p[n] = all[t], s->tap[n++] = (int16_t)t;
+  s->taps = n;
+  s->p[n] = s->p[n + 1] = n ? s->p[0] : g->zero;
 }
-static void see(const pl_dw_window *g, const filter *s, ptrdiff_t pixel, const uint8_t *none, const uint8_t **p) {
-  const uint8_t *seen[PL_MAX_TAPS];
-  pl_taps(g, pixel, 1, seen);
-  for (int t = 0; t < s->taps; t++) p[t] = s->order[t] < 0 ? none : seen[s->order[t]];
-  p[s->taps] = p[0];
+
+/* What a block of channels multiplies these taps by: as bytes where they are small enough. */
+typedef struct {
+  int small;
+  int32_t bias[NR];
+  int8_t bytes[(PL_MAX_TAPS + 1) * NR];
+  int16_t words[PL_MAX_TAPS * NR];
+} factors;
+static void choose(int taps, const sight *s, const int16_t *w, const uint8_t *zero, const way *f, factors *to) {
+  const uint8x8_t flip = vdup_n_u8((uint8_t)f->flip);
+  int16x8_t size = vdupq_n_s16(0);
+  for (int i = 0; i < s->taps; i++) {
+    const int16x8_t v = vld1q_s16(w + s->tap[i] * NR);
+    size = vmaxq_s16(size, vabsq_s16(v));
+    vst1_s8(to->bytes + i * NR, vmovn_s16(v));
+    vst1q_s16(to->words + i * NR, v);
+  }
+  vst1_s8(to->bytes + s->taps * NR, vdup_n_s8(0));
+  int16x4_t most = vmax_s16(vget_low_s16(size), vget_high_s16(size));
+  most = vpmax_s16(most, most);
+  to->small = vget_lane_s16(vpmax_s16(most, most), 0) <= 127;
+  sums bias = load_sums(f->bias);
+  if (s->taps < taps) {
+    const int16x8_t outside = vmovl_s8(read(0, zero, flip));
+    for (int t = 0, i = 0; t < taps; t++)
+      if (i < s->taps && s->tap[i] == t) i++;
+      else add(&bias, outside, vld1q_s16(w + t * NR));
+  }
+  vst1q_s32(to->bias, bias.low);
+  vst1q_s32(to->bias + 4, bias.high);
+}
+
+/* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  Bytes of the next tap
+ * are read beside the products of this one, for cores that wait where they stand. */
+FORCED void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from, ptrdiff_t step, const factors *w,
+                   const way *f, uint8_t *y, ptrdiff_t to) {
+  const uint8x8_t flip = vdup_n_u8((uint8_t)f->flip);
+  const ptrdiff_t taps = s->taps;
+  const uint8_t *const *p = s->p;
+  ptrdiff_t at[TOGETHER];
+  sums acc[TOGETHER];
+  int8x8_t x[TOGETHER];
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < N; i++)
+  EACH {
+    at[i] = c + (from + i) * step;
+    acc[i] = load_sums(w->bias);
+    x[i] = read(plain, p[0] + at[i], flip);
+  }
+  if (w->small) {
+    const int8_t *v = w->bytes;
+    for (ptrdiff_t t = 0; t < taps; t += 2, v += 2 * NR) {
+      const int8x8_t v0 = vld1_s8(v), v1 = vld1_s8(v + NR);
+      int16x8_t product[TOGETHER];
+      EACH {
+        product[i] = vmull_s8(x[i], v0);
+        x[i] = read(plain, p[t + 1] + at[i], flip);
+      }
+      EACH {
+        product[i] = vmlal_s8(product[i], x[i], v1);
+        x[i] = read(plain, p[t + 2] + at[i], flip);
+      }
+      EACH add_wide(&acc[i], product[i]);
+    }
+  } else {
+    for (ptrdiff_t t = 0; t < taps; t++) {
+      const int16x8_t v = vld1q_s16(w->words + t * NR);
+      EACH {
+        const int16x8_t wide = vmovl_s8(x[i]);
+        x[i] = read(plain, p[t + 1] + at[i], flip);
+        add(&acc[i], wide, v);
+      }
+    }
+  }
+#undef EACH
+  if (f->left) finish(N, acc, f, f->left, y, to);
+  else finish(N, acc, f, NULL, y, to);
+}
+
+FORCED void any_filter(int plain, const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q, uint8_t *y) {
+  const int taps = g->fh * g->fw;
+  const ptrdiff_t channels = g->c, step = g->stride * channels;
+  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
+  const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
+  sight s;
+  factors v;
+  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
+    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
+    see(g, at, &s);
+    for (ptrdiff_t b = 0; b * NR < channels; b++) {
+      const ptrdiff_t c = pl_block_start(b, NR, channels);
+      const way f = way_of(flip, 0, q, b * NR);
+      uint8_t *to = y + at * channels + c;
+      ptrdiff_t i = 0;
+      choose(taps, &s, w + b * NR * taps, g->zero + c, &f, &v);
+      for (; i + TOGETHER <= n; i += TOGETHER)
+        pixels(TOGETHER, plain, &s, c, i, step, &v, &f, to + i * channels, channels);
+      for (; i < n; i++) pixels(1, plain, &s, c, i, step, &v, &f, to + i * channels, channels);
+    }
+  }
 }
 
 /* Pixels of fewer channels than a block has. */
-static void few_channels(int plain, const pl_dw_window *g, int flip, int w_zero, const weight *w, const pl_columns *q,
-                         uint8_t *y) {
-  const uint8_t *p[4 * PL_MAX_TAPS + 1];
-  static const ptrdiff_t step[4 * PL_MAX_TAPS + 1];
-  uint8_t line[4 * PL_MAX_TAPS][NR], out[NR];
-  const way f = way_of(flip, w_zero, q, 0);
-  filter s;
-  filter_of(g, &s);
-  memset(line, flip, (size_t)s.taps * NR);
+static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q,
+                                                   uint8_t *y) {
+  const way f = way_of(flip, 0, q, 0);
+  uint8_t line[PL_MAX_TAPS][NR] = {{0}}, zero[NR] = {0}, out[NR];
+  sight s;
+  factors v;
+  memcpy(zero, g->zero, (size_t)g->c);
   for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    see(g, &s, at, line[0], p);
+    see(g, at, &s);
     for (int t = 0; t < s.taps; t++) {
-      for (ptrdiff_t i = 0; i < NR && i < g->c && s.order[t] >= 0; i++) line[t][i] = p[t][i];
-      p[t] = line[t];
+      for (ptrdiff_t i = 0; i < NR && i < g->c; i++) line[t][i] = s.p[t][i];
+      s.p[t] = line[t];
     }
-    p[s.taps] = line[0];
-    if (plain) pixels(1, 1, s.taps, p, step, 0, w, &f, out, 0);
-    else pixels(1, 0, s.taps, p, step, 0, w, &f, out, 0);
+    s.p[s.taps] = s.p[s.taps + 1] = zero;
+    choose(g->fh * g->fw, &s, w, zero, &f, &v);
+    pixels(1, 0, &s, 0, 0, 0, &v, &f, out, 0);
     memcpy(y, out, (size_t)g->c);
   }
 }
 
-FORCED void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero, const weight *w, const pl_columns *q,
-                       uint8_t *y) {
-  const uint8_t *p[4 * PL_MAX_TAPS + 1], *at_block[4 * PL_MAX_TAPS + 1];
-  ptrdiff_t step[4 * PL_MAX_TAPS + 1];
-  uint8_t none[NR];
-  filter s;
-  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
-  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
-  const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  filter_of(g, &s);
-  memset(none, flip, sizeof none);
-  for (int t = 0; t < s.taps; t++)
-    step[t] = s.order[t] >= 0 && g->row[s.order[t] / g->fw] ? g->stride * g->c : 0;
-  step[s.taps] = 0;
-  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-    see(g, &s, at, none, p);
-    for (ptrdiff_t b = 0; b * NR < g->c; b++) {
-      const ptrdiff_t c = pl_block_start(b, NR, g->c);
-      const weight *wb = w + b * NR * s.taps;
-      const way f = way_of(flip, w_zero, q, b * NR);
-      uint8_t *to = y + at * g->c + c;
-      ptrdiff_t i = 0;
-      for (int t = 0; t <= s.taps; t++) at_block[t] = p[t] == none ? none : p[t] + c;
-      for (; i + TOGETHER <= n; i += TOGETHER)
-        pixels(TOGETHER, plain, s.taps, at_block, step, i, wb, &f, to + i * g->c, g->c);
-      for (; i < n; i++) pixels(1, plain, s.taps, at_block, step, i, wb, &f, to + i * g->c, g->c);
-    }
-  }
-}
-
-#if defined(__ARM_FEATURE_DOTPROD)
-/* 3x3, stride 1: each column of three pixels is interleaved once, for the three outputs that it touches. */
-FORCED void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, const weight *w, const pl_columns *q,
-                     uint8_t *y) {
-  const int8x16_t ones = vreinterpretq_s8_s32(vdupq_n_s32(0x00010101));
-  const ptrdiff_t channels = g->c, width = g->width, count = g->pixels, pad = g->pad;
-  for (ptrdiff_t b = 0; b * NR < channels; b++) {
-    const ptrdiff_t c = pl_block_start(b, NR, channels);
-    const way f = way_of(flip, w_zero, q, b * NR);
-    const sums bias = load_sums(f.bias);
-    const uint8_t *row[3], *const zero = g->zero + c;
-    int8x16_t wv[6];
-    sums acc[3] = {bias, bias, bias};
-    uint8_t *to = y + c;
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; i++) wv[i] = vld1q_s8(w + b * 12 * NR + 16 * i);
-    for (int i = 0; i < 3; i++) row[i] = g->row[i] ? g->row[i] + c : NULL;
-    /* Columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad.  Of three sums, in turn, one is
-     * complete with a column. */
-    ptrdiff_t x = -2, column = -pad;
-#define COLUMN(one, two, three) \
-    { \
-      const int inside = column >= 0 && column < width; \
-      const ptrdiff_t at = column * channels; \
-      const uint8_t *const r0 = inside && row[0] ? row[0] + at : zero, *const r1 = inside && row[1] ? row[1] + at : zero; \
-      const uint8_t *const r2 = inside && row[2] ? row[2] + at : zero; \
-      const four_taps v = interleave(plain, &f, r0, r1, r2, r2); \
-      add(&acc[one], v, wv[4], wv[5]); \
-      add(&acc[two], v, wv[2], wv[3]); \
-      add(&acc[three], v, wv[0], wv[1]); \
-      if (!plain) { \
-        sums sum = {vdupq_n_s32(0), vdupq_n_s32(0)}; \
-        add(&sum, v, ones, ones); \
-        sum.low = vmulq_n_s32(sum.low, w_zero), sum.high = vmulq_n_s32(sum.high, w_zero); \
-        _Pragma("GCC unroll 3") for (int i = 0; i < 3; i++) \
-          acc[i] = (sums){vsubq_s32(acc[i].low, sum.low), vsubq_s32(acc[i].high, sum.high)}; \
-      } \
-      if (x >= 0) { \
-        finish(1, &acc[one], &f, NULL, to, 0); \
-        to += channels; \
-      } \
-      acc[one] = bias; \
-      column++; \
-      if (++x >= count) break; \
-    }
-    for (;;) {
-      COLUMN(0, 1, 2)
-      COLUMN(1, 2, 0)
-      COLUMN(2, 0, 1)
-    }
-#undef COLUMN
-  }
-}
-#endif
-
-#define ARGUMENTS const pl_dw_window *g, int flip, int w_zero, const weight *w, const pl_columns *q, uint8_t *y
-#define BOTH(name) \
-  static __attribute__((noinline)) void name##_int8(ARGUMENTS) { name(1, g, flip, w_zero, w, q, y); } \
-  static __attribute__((noinline)) void name##_uint8(ARGUMENTS) { name(0, g, flip, w_zero, w, q, y); }
-BOTH(any_filter)
-#if defined(__ARM_FEATURE_DOTPROD)
-BOTH(slide3x3)
-#endif
+#define ARGUMENTS const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q, uint8_t *y
+static __attribute__((noinline)) void any_filter_int8(ARGUMENTS) { any_filter(1, g, flip, w, q, y); }
+static __attribute__((noinline)) void any_filter_uint8(ARGUMENTS) { any_filter(0, g, flip, w, q, y); }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns own = *q; /* y may not be taken to overlap it */
-  const int plain = !flip && (GROUP == 1 || !w_zero);
-  if (g->c < NR) {
-    few_channels(plain, g, flip, w_zero, w, &own, y);
-    return;
-  }
-#if defined(__ARM_FEATURE_DOTPROD)
-  if (g->fh == 3 && g->fw == 3 && g->stride == 1 && g->dilation == 1 && !q->left) {
-    (plain ? slide3x3_int8 : slide3x3_uint8)(g, flip, w_zero, w, &own, y);
-    return;
-  }
-#endif
-  (plain ? any_filter_int8 : any_filter_uint8)(g, flip, w_zero, w, &own, y);
+  (void)w_zero; /* already taken off the weights */
+  (g->c < NR ? few_channels : flip ? any_filter_uint8 : any_filter_int8)(g, flip, w, &own, y);
 }
 
-void FILL(pl_slots *s);
-void FILL(pl_slots *s) {
+void pl_fill_depthwise_neon(pl_slots *s);
+void pl_fill_depthwise_neon(pl_slots *s) {
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){1, NR, NR, GROUP, GROUP, sizeof(weight), 0, NULL, 0, 0};
+  s->dw8 = (pl_tile){1, NR, NR, 1, 1, sizeof(int16_t), 0, NULL, 0, 0};
 }
