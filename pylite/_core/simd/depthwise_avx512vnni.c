@@ -1,6 +1,8 @@
 /* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
 #include "avx512vnni.h"
 
+/* gcc is not to load it anew for each use. */
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
 
 /* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
 FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
@@ -170,28 +172,41 @@ FORCED void two_lines(int stride, int w_zero, const uint8_t *x, const ptrdiff_t 
   const int32_t *bias = q->bias + j;
   for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
     const uint8_t *a = x + tap[0], *b = x + tap[1], *c = x + tap[2];
-    __m512i acc[2][4], v[4], less[4];
+    __m512i acc[2][4], v[4], before[4];
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) acc[0][k] = acc[1][k] = _mm512_loadu_si512(bias + LANES * k);
+    for (int k = 0; k < 4; k++) {
+      __m512i start = _mm512_loadu_si512(bias + LANES * k);
+      IN_REGISTER(start);
+      acc[0][k] = acc[1][k] = start;
+    }
 #pragma GCC unroll 5
     for (int row = 0; row < 3 + stride; row++, a += pitch, b += pitch, c += pitch) {
-      const __m512i last = _mm512_loadu_si512(c);
-      interleave(_mm512_loadu_si512(a), _mm512_loadu_si512(b), last, last, v);
-      if (w_zero) /* its multiples of the taps' sums, at most 3 * 255: 16 bits */
+      __m512i first = _mm512_loadu_si512(a), second = _mm512_loadu_si512(b), last = _mm512_loadu_si512(c);
+      IN_REGISTER(first);
+      IN_REGISTER(second);
+      IN_REGISTER(last);
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-          less[k] = _mm512_setzero_si512();
-          DOT(less[k], v[k], _mm512_set1_epi32(0x00010101));
-          less[k] = _mm512_madd_epi16(less[k], _mm512_set1_epi32(w_zero));
+      for (int k = 0; k < 4; k++) before[k] = v[k];
+      interleave(first, second, last, last, v);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        if (w_zero) { /* its multiples of the taps' sums, at most 3 * 255: 16 bits */
+          __m512i less = _mm512_setzero_si512();
+          DOT(less, v[k], _mm512_set1_epi32(0x00010101));
+          less = _mm512_madd_epi16(less, _mm512_set1_epi32(w_zero));
+          if (row < 3) acc[0][k] = _mm512_sub_epi32(acc[0][k], less);
+          if (row >= stride) acc[1][k] = _mm512_sub_epi32(acc[1][k], less);
         }
-#pragma GCC unroll 2
-      for (int line = 0; line < 2; line++)
-        if (row >= line * stride && row < line * stride + 3)
-#pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) {
-            DOT(acc[line][k], v[k], _mm512_loadu_si512(w + 256 * (row - line * stride) + 64 * k));
-            if (w_zero) acc[line][k] = _mm512_sub_epi32(acc[line][k], less[k]);
-          }
+        if (stride == 1 && row > 0) { /* the same weights for both lines */
+          __m512i weights = _mm512_loadu_si512(w + 256 * (row - 1) + 64 * k);
+          IN_REGISTER(weights);
+          DOT(acc[0][k], before[k], weights);
+          DOT(acc[1][k], v[k], weights);
+        } else if (stride > 1) {
+          if (row < 3) DOT(acc[0][k], v[k], _mm512_loadu_si512(w + 256 * row + 64 * k));
+          if (row >= stride) DOT(acc[1][k], v[k], _mm512_loadu_si512(w + 256 * (row - stride) + 64 * k));
+        }
+      }
     }
 #pragma GCC unroll 2
     for (int line = 0; line < 2; line++) {
