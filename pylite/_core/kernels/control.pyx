@@ -7,7 +7,7 @@ the inputs, then the outputs, None where absent.
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.program cimport Program, run_steps
@@ -300,7 +300,7 @@ cdef class Read(Access):
 cdef int read(Read self, pl_pool *pool) noexcept nogil:
     if not same(&self.form, &self.variable.form):
         return 1
-    memcpy(self.data, self.variable.data, self.form.nbytes)
+    memmove(self.data, self.variable.data, self.form.nbytes)
     return 0
 
 
@@ -320,5 +320,5 @@ cdef int assign(Assign self, pl_pool *pool) noexcept nogil:
             except MemoryError:
                 return 1
     else:
-        memcpy(self.variable.data, self.data, self.form.nbytes)
+        memmove(self.variable.data, self.data, self.form.nbytes)
     return 0

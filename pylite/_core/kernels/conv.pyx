@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy
+from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -478,7 +478,7 @@ cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thre
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef ptrdiff_t image, line, iy
     cdef int y
-    memcpy(&g, &s.window, sizeof(g))
+    memmove(&g, &s.window, sizeof(g))
     g.row, g.y_line = row, s.y_line
     while begin < end:
         image = share(begin, s.oh)

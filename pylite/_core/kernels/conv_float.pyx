@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
@@ -219,16 +219,16 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     while y < laid.lines:
         to = strip + y * s.lines.pitch * 4
         if line.x == NULL or not 0 <= iy < s.window.h:
-            memset(to, 0, (line.before + line.inside + line.after) * size)
+            pl_fill(to, 0, (line.before + line.inside + line.after) * size)
         else:       # what is too much here lies in the next line, which comes later
             x = line.x + iy * s.window.sh
             pl_fill(to, 0, line.before * size)
             to += line.before * size
             if s.window.sw == size:
-                memcpy(to, x, line.inside * size)
+                memmove(to, x, line.inside * size)
             else:
                 for i in range(line.inside):
-                    memcpy(to + i * size, x + i * s.window.sw, size)
+                    memmove(to + i * size, x + i * s.window.sw, size)
             pl_fill(to + line.inside * size, 0, line.after * size)
         iy += s.window.dilation_h
         y += 1
@@ -288,7 +288,7 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                 if piece == s.depth and s.window.fh * s.window.fw * task.rows <= POINTERS:
                     segments = gather(&s.window, task.position, task.rows, offset, src, &length)
                     for r in range(task.rows * segments):
-                        memcpy(<char *>strip + r * length, src[r], length)
+                        memmove(<char *>strip + r * length, src[r], length)
                 else:
                     for r in range(task.rows):
                         copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,

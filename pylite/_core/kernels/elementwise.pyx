@@ -1,6 +1,6 @@
 """Element-wise kernels: one for any function of one operand, one for any of two with broadcasting."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_unary_fn, unary_row
@@ -218,7 +218,7 @@ cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t
     """`rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side."""
     cdef ptrdiff_t i, done = n * size, whole = rows * done
     if step and stride == done:
-        memcpy(to, x, whole)
+        memmove(to, x, whole)
     elif rows > 1 and stride:
         for i in range(rows):
             lay(to + i * done, x + i * stride, step, size, n, 1, 0)
@@ -227,9 +227,9 @@ cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t
     else:
         if step == 0:
             done = size
-        memcpy(to, x, done)
+        memmove(to, x, done)
         while done < whole:             # twice as much each time
-            memcpy(to + done, to, min(done, whole - done))
+            memmove(to + done, to, min(done, whole - done))
             done *= 2
 
 

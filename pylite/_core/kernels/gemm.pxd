@@ -1,6 +1,5 @@
 # Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memset
 
 from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, pl_fill, see_line
 from pylite._core.simd cimport (
@@ -363,7 +362,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
                 lay_pixels(p, zero, 0, line.after, to)
         elif outside:
-            memset(to, border, (line.before + line.inside + line.after) * c)
+            pl_fill(to, border, (line.before + line.inside + line.after) * c)
         else:       # what is too much here lies in the next line, which comes later
             pl_fill(to, border, line.before * c)
             to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)

@@ -295,6 +295,7 @@ cdef class ScatterBoxes(Boxes):
     cdef uint8_t[::1] array
     cdef const uint8_t[::1] boxes, p, start
     cdef pl_binary_fn row
+    cdef bint adds          # single floats
 
     def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
                  Py_ssize_t width, vectors, components, shape, str policy, str name="", const uint8_t[::1] p=b"\0",
@@ -304,6 +305,8 @@ cdef class ScatterBoxes(Boxes):
         self.row = NULL
         if name:
             self.row = binary_row(name)
+        self.adds = (name == "add_f32" and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
+                     and self.vectors.c[0] == 0 and self.policy != CUT)
         self.fn = <kernel_fn>scatter
 
 
@@ -323,6 +326,14 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
     if self.start is not None and &self.start[0] != &self.array[0]:
         memcpy(&self.array[0], &self.start[0], self.array.shape[0])
     if self.boxes.shape[0] == 0:
+        return 0
+    if self.adds:
+        for k in range(self.vectors.total):
+            first[0] = locate(self, &self.indices[0] + k * self.vectors.a[0])
+            if first[0] == -2:
+                return 1
+            if first[0] >= 0:
+                (<float *>(&self.array[0] + first[0]))[0] += (<float *>(&self.boxes[0] + k * self.vectors.b[0]))[0]
         return 0
     place(&self.vectors, 0, index, offset)
     for _i in range(self.vectors.total):

@@ -1,7 +1,7 @@
 """Kernels that move elements, whatever their type."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
@@ -132,7 +132,7 @@ cdef void choose(Copy self) noexcept:
 cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     cdef Py_ssize_t row = self.shape[self.n - 1]
     if self.total == 1 and self.inner == RUNS and row <= CHUNK:
-        memcpy(self.y, self.x, row)
+        memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
         parallel_for(pool, (row + CHUNK - 1) // CHUNK, GRAIN // CHUNK, <pl_range_fn>copy_chunks, <void *>self)
     elif 0 < self.total <= self.grain:
@@ -144,7 +144,7 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
 
 cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Py_ssize_t bytes = min(end * CHUNK, self.shape[self.n - 1]) - begin * CHUNK
-    memcpy(self.y + begin * CHUNK, self.x + begin * CHUNK, bytes)
+    memmove(self.y + begin * CHUNK, self.x + begin * CHUNK, bytes)
 
 
 cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,6 +1,6 @@
 """Pooling kernels."""
 from libc.stdint cimport uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_window, slots
@@ -62,7 +62,7 @@ cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef ptrdiff_t image = begin // self.out_h if begin else 0, row = begin - image * self.out_h, at, first
     cdef const uint8_t *x = &self.x[0] + image * self.h * in_width
     cdef uint8_t *y = &self.y[0] + begin * out_width
-    memcpy(&window, &self.window, sizeof(window))
+    memmove(&window, &self.window, sizeof(window))
     while begin < end:
         at = row * self.stride_h - self.top
         first = max(at, 0)

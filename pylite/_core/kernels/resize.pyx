@@ -1,6 +1,6 @@
 """Resizing kernels: rows and columns come as indices and weights computed when the model is lowered."""
 from libc.stdint cimport int32_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
@@ -82,7 +82,7 @@ cdef void nearest_rows(Nearest self, ptrdiff_t begin, ptrdiff_t end, int thread)
         n = row // self.y.shape[1]
         i = row % self.y.shape[1]
         if row > begin and i and self.rows[i] == self.rows[i - 1]:
-            memcpy(y, y - width, width)
+            memmove(y, y - width, width)
         else:
             slots.gather_pixels(self.y.shape[2], self.y.shape[3], &self.cols[0], &self.x[n, self.rows[i], 0, 0], y)
         y += width

@@ -4,13 +4,12 @@ from libc.string cimport memcpy
 
 cdef extern from *:
     """
-    /* n bytes; up to 16 of them at once, which may be more than n */
+    /* n bytes, and up to 15 more. */
     static inline void pl_fill(void *to, int value, ptrdiff_t n) {
-      if (n > 16) memset(to, value, n);
-      else if (n > 0) {
-        const uint64_t eight = (uint8_t)value * UINT64_C(0x0101010101010101);
-        __builtin_memcpy(to, &eight, 8);
-        __builtin_memcpy((char *)to + 8, &eight, 8);
+      const uint64_t eight = (uint8_t)value * UINT64_C(0x0101010101010101);
+      for (ptrdiff_t i = 0; i < n; i += 16) {
+        memcpy((char *)to + i, &eight, 8);
+        memcpy((char *)to + i + 8, &eight, 8);
       }
     }
     """
