@@ -1,4 +1,5 @@
 """A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
+from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
@@ -15,17 +16,13 @@ from cpython.pythread cimport (
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy, memmove
+from libc.string cimport memcmp, memmove
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from pylite._core.kernel cimport Kernel
 from pylite._core.simd cimport Pool, pl_pool
 
 from numpy import ndarray
-try:
-    from numpy._core._multiarray_umath import _ARRAY_API
-except ImportError:     # before version 2
-    from numpy.core._multiarray_umath import _ARRAY_API
 
 
 cdef class Program:
@@ -94,80 +91,40 @@ cdef class Program:
         return None
 
 
-cdef extern from *:
-    """
-    /* What numpy's own macros read of an ndarray, the same in all its versions 1 and 2. */
-    typedef struct { PyObject_HEAD char *data; int nd; Py_ssize_t *shape, *strides; PyObject *base, *dtype; int flags;
-    } pl_array;
-    #define pl_is_array(x) (Py_TYPE(x) == pl_array_type)
-    /* PyArray_NewFromDescr of numpy's table of functions, its entry 94 in all these versions; entry 0 tells which. */
-    static void **pl_numpy;
-    static PyTypeObject *pl_array_type;
-    static int pl_load_numpy(PyObject *table, PyObject *type) {
-      pl_numpy = (void **)PyCapsule_GetPointer(table, NULL);
-      pl_array_type = (PyTypeObject *)type;
-      return pl_numpy ? (int)(((unsigned (*)(void))pl_numpy[0])() >> 24) : -1;
-    }
-    static inline PyObject *pl_new_array(const pl_array *like) {
-      Py_INCREF(like->dtype);
-      return ((PyObject *(*)(PyTypeObject *, PyObject *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int,
-                             PyObject *))pl_numpy[94])(pl_array_type, like->dtype, like->nd, like->shape, NULL, NULL, 0,
-                                                       NULL);
-    }
-    """
-    ctypedef struct pl_array:
-        char *data
-        int nd
-        Py_ssize_t *shape
-        PyObject *dtype
-        int flags
-    bint pl_is_array(object)
-    int pl_load_numpy(object table, object type) except -1
-    object pl_new_array(const pl_array *like)
-
-
-cdef enum:
-    CONTIGUOUS = 1      # ndarray's flag
-
-cdef bint known_numpy = pl_load_numpy(_ARRAY_API, ndarray) in (1, 2)
-
-
 cdef class Memory:
-    """A tensor's memory, which arrays of the same type and shape are copied from and to.
-
-    Where numpy is one that is not known, or the elements are objects, `array` is all that there is.
-    """
+    """A tensor's memory, which arrays of the same type and shape are copied from and to."""
     cdef readonly object array
-    cdef pl_array *own          # its fields
-    cdef size_t size            # bytes
+    cdef object dtype, copy     # copy: the array's own method
+    cdef Py_buffer view         # what take() writes to, where buf is not NULL
 
     def __init__(self, array):
-        self.array = array
-        if known_numpy and pl_is_array(array) and not array.dtype.hasobject and array.flags.c_contiguous:
-            self.own, self.size = <pl_array *>array, array.nbytes
+        self.array, self.dtype, self.copy = array, array.dtype, array.copy
+        if array.flags.c_contiguous and array.flags.writeable and not array.dtype.hasobject:
+            PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
 
-    cdef copy(self):
-        """A copy, or None."""
-        if self.own == NULL:
-            return None
-        array = pl_new_array(self.own)
-        memcpy((<pl_array *>array).data, self.own.data, self.size)
-        return array
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)        # which may be empty
 
-    cdef bint take(self, value) noexcept:
+    cdef bint take(self, value) except -1:
         """Copy `value` if that is all that there is to do; else returns False."""
-        cdef const pl_array *given = <pl_array *>value
-        cdef const pl_array *own = self.own
-        if (own == NULL or not pl_is_array(value) or given.dtype != own.dtype or given.nd != own.nd
-                or not given.flags & CONTIGUOUS
-                or memcmp(given.shape, own.shape, own.nd * sizeof(Py_ssize_t)) != 0):
+        cdef Py_buffer given
+        cdef bint same
+        if type(value) is not ndarray or value.dtype is not self.dtype or self.view.buf == NULL:
             return False
-        if self.size < 1 << 16:
-            memmove(own.data, given.data, self.size)
-        else:
-            with nogil:
-                memmove(own.data, given.data, self.size)
-        return True
+        try:
+            PyObject_GetBuffer(value, &given, PyBUF_ND)
+        except (BufferError, ValueError):       # not contiguous
+            return False
+        same = given.ndim == self.view.ndim and (
+            given.ndim == 0 or memcmp(given.shape, self.view.shape, given.ndim * sizeof(Py_ssize_t)) == 0)
+        if same:
+            if given.len < 1 << 16:
+                memmove(self.view.buf, given.buf, given.len)
+            else:
+                with nogil:
+                    memmove(self.view.buf, given.buf, given.len)
+        PyBuffer_Release(&given)
+        return same
 
 
 cdef class Part:
@@ -347,10 +304,12 @@ cdef set_tensor(Steady self, PyObject *const *args, Py_ssize_t count, PyObject *
     cdef bint done = False
     if count == 2 and names == NULL and self.executor is not None and type(<object>args[0]) is int:
         self.lock.acquire()
-        memory = PyDict_GetItem(self.executor.writable, <object>args[0])
-        if memory != NULL:
-            done = (<Memory>memory).take(<object>args[1])
-        self.lock.release()
+        try:
+            memory = PyDict_GetItem(self.executor.writable, <object>args[0])
+            if memory != NULL:
+                done = (<Memory>memory).take(<object>args[1])
+        finally:
+            self.lock.release()
     return None if done else pl_whole(1, self, args, count, names)
 
 
@@ -359,10 +318,12 @@ cdef get_tensor(Steady self, PyObject *const *args, Py_ssize_t count, PyObject *
     array = None
     if count == 1 and names == NULL and self.executor is not None and type(<object>args[0]) is int:
         self.lock.acquire()
-        memory = PyDict_GetItem(self.executor.readable, <object>args[0])
-        if memory != NULL:
-            array = (<Memory>memory).copy()
-        self.lock.release()
+        try:
+            memory = PyDict_GetItem(self.executor.readable, <object>args[0])
+            if memory != NULL:
+                array = (<Memory>memory).copy()
+        finally:
+            self.lock.release()
     return pl_whole(2, self, args, count, names) if array is None else array
 
 
