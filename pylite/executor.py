@@ -290,7 +290,6 @@ class Executor(Bound):
             for part in going:
                 before, key = self.following.pop(part)
                 before.next.pop(key, None)
-                before.after = None
             gone.update(going)
 
     def reset_variables(self):

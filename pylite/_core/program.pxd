@@ -19,8 +19,6 @@ cdef class Part:
     cdef public object program, pause, watched, evaluate, evaluated
     cdef public dict next, readable, writable
     cdef public bint used
-    cdef public Part after      # what followed when last looked at, and on which bytes
-    cdef bytes key
 
 
 cdef class Bound:

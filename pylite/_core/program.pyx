@@ -1,6 +1,5 @@
 """A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
 from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport (
@@ -141,7 +140,6 @@ cdef class Bound:
     def run(self, Part part not None):
         """Run `part`, and what follows where it pauses, each once what decides on its shapes is there."""
         cdef Part after
-        cdef Py_ssize_t size
         run_part(self, part)
         if part.pause is None:
             return
@@ -151,15 +149,8 @@ cdef class Bound:
             if part.watched is None:
                 self.pausing.watch(self, part)
             if part.evaluate is None:
-                size = 0 if part.after is None else PyBytes_Size(part.key)
-                if (part.after is not None and pl_is_array(part.watched)
-                        and memcmp((<pl_array *>part.watched).data, PyBytes_AsString(part.key), size) == 0):
-                    after = part.after
-                else:
-                    key = part.watched.tobytes()
-                    after = part.next.get(key) or self.pausing.follow(self, part, key)
-                    if known_numpy and part.watched.flags.c_contiguous:
-                        part.key, part.after = key, after
+                key = part.watched.tobytes()
+                after = part.next.get(key) or self.pausing.follow(self, part, key)
             else:
                 results = part.evaluate(part.pause, *part.watched)
                 key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
