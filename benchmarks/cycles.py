@@ -56,12 +56,12 @@ BYTES7, WORDS7 = "vmull.s8 q{}, d30, d31", "vmlal.s16 q{}, d30, d31"
 LANES7 = "vfma.f32 q{}, q14, q15"
 # What, rung, target, source, flags, functions, the instruction that makes the peak, cores
 LOOPS = [
-    ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND, "gemm_q8", BYTES, ["Cortex-A53", "Cortex-A72"]),
+    ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND, "q8_small", BYTES, ["Cortex-A53", "Cortex-A72"]),
     ("8-bit product", "dotprod", "aarch64", "gemm_dotprod.c", DOTPROD, "q8_wide", DOT,
      ["Cortex-A76"]),
     ("8-bit product", "i8mm", "aarch64", "gemm_i8mm.c", I8MM, "q8_wide", MATRIX,
      ["Neoverse N2"]),
-    ("8-bit product", "neon", "armv7", "gemm_neon.c", HAND, "gemm_q8", BYTES7, ["Cortex-A72"]),
+    ("8-bit product", "neon", "armv7", "gemm_neon.c", HAND, "q8_small", BYTES7, ["Cortex-A72"]),
     ("8-bit depthwise", "neon", "aarch64", "depthwise_neon.c", HAND, "any_filter_int8", BYTES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("8-bit depthwise", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD, "any_filter_int8",

@@ -131,8 +131,8 @@ cdef extern from "simd.h" nogil:
         void (*gemm_s32)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                          ptrdiff_t lda) noexcept nogil
         void (*fit_q8)(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
-                       const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
-                       int *unfit) noexcept nogil
+                       const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
+                       float *scale, float *rest, float *start, int *unfit) noexcept nogil
         void (*requantize_q8)(int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j,
                               uint8_t *y) noexcept nogil
         void (*gemm_f32)(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,

@@ -378,7 +378,7 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
                 set_constant(p.parameters, size, b * nr + i, start, p.multipliers[channel], p.shifts[channel])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high)
+        fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):

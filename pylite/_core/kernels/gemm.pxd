@@ -78,17 +78,18 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
         rows[9 * size] = UNFIT
 
 
-cdef inline void fit_columns(int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth, int low,
-                             int high) noexcept nogil:
+cdef inline void fit_columns(int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth, int low, int high,
+                             const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
     """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
 
-    real: the scales of FULLY_CONNECTED, or NULL.
+    real: the scales of FULLY_CONNECTED, or NULL; panels: of their weights, or NULL.
     """
     cdef int unfit = 0
     if size:
         rows[9 * size] = 0
         slots.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
-                     <float *>(rows + 7 * size), <float *>(rows + 8 * size), <float *>(rows + 9 * size), &unfit)
+                     panels, nbytes, <float *>(rows + 7 * size), <float *>(rows + 8 * size),
+                     <float *>(rows + 9 * size), &unfit)
         if unfit:
             rows[9 * size] = UNFIT
 

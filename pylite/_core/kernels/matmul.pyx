@@ -135,7 +135,8 @@ cdef void run_packing(pl_job *job) noexcept nogil:
             set_constant(p.parameters, size, at, start, p.multipliers[i], p.shifts[i])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(p.parameters, size, NULL, p.products, p.low, p.high)
+        fit_columns(p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
+                    p.groups * room)
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -317,7 +318,7 @@ cdef class FullyConnectedQ8(Kernel):
         cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
         scales[:n] = self.scales
         rows[0, :n] = self.start
-        fit_columns(&rows[0, 0], wide, &scales[0], s.product.depth, low, high)
+        fit_columns(&rows[0, 0], wide, &scales[0], s.product.depth, low, high, NULL, 0)
         self.parameters = rows
         q.fit = rows[9, 0] != UNFIT
         q.bias, q.scale, q.rest, q.start = (

@@ -34,7 +34,7 @@ static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, 
  * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0.
  * fit: fit_q8 has shown that float32 gives the same for every accumulator, between low and high:
  * acc scale + (acc rest +- start), both fused, the sign that of acc, and cut off; the outer sum is rounded towards 0 on
- * AVX-512, to the nearest elsewhere, where rest is 0. */
+ * AVX-512, to the nearest on AVX2, where rest is 0.  On NEON: no weight of the panels is -128. */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
                                                                     * shifted left, not shifted right, or may
@@ -180,9 +180,11 @@ struct pl_slots;
   /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
   /* scale, rest and start of pl_columns for n columns whose results count between low and high (less the zero point): \
    * of MBQM32, or of the float64 rule where `real` is not NULL.  Accumulators differ from bias by `reach` at most. \
-   * *unfit = 1 where some column has none; rungs that do without do not look for any */ \
+   * *unfit = 1 where some column has none; rungs that do without do not look for any.  NEON looks at the panels instead, \
+   * which may be NULL: see pl_columns */ \
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
-             const double *real, double reach, int low, int high, float *scale, float *rest, float *start, int *unfit)) \
+             const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, float *scale, \
+             float *rest, float *start, int *unfit)) \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
   /* one strip of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the whole \
    * product has a single row; last: add bias (may be NULL) and clamp */ \

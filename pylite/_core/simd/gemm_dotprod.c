@@ -3,8 +3,9 @@
 enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
-FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
+  (void)small;
   const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
   const int8_t *x[NARROW];
 #pragma GCC unroll 8

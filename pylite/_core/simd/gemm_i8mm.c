@@ -25,8 +25,9 @@ FORCED void product_row(int V, const pl_rows *shape, const int8_t *a, const int8
     const int8x16_t wv = vld1q_s8(w); \
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
-FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
+  (void)small;
   const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
   const int8_t *x[NARROW];
   int32x4_t block[NARROW / 2][8]; /* two rows by two columns each */

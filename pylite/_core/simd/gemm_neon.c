@@ -2,8 +2,8 @@
  *
  * Products of bytes: those of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.
  * Cores with one multiplier for vectors (Cortex-A72) do the additions beside the products, and get twice as much done
- * as with products of 16-bit lanes; the others (Cortex-A53) as much.  Two products may not be summed in 16 bits: both
- * can be 2^14. */
+ * as with products of 16-bit lanes; the others (Cortex-A53) as much.  Two products are summed in 16 bits only where no
+ * weight is -128 (pl_columns says so): else both can be 2^14. */
 #define NR 8
 enum { WIDE = 2, NARROW = 2 };
 #include "neon.h"
@@ -102,17 +102,76 @@ FORCED void columns(int R, int c0, int C, int rows, const pl_rows *shape, const 
     for (int c = 0; c < C; c += 4)
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
-FORCED void products(int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+/* The same without a weight of -128: sixteen deep at once, G columns at a time. */
+FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+                          int32x4_t acc[NARROW][4]) {
+  int32x4_t lanes[NARROW][8];
+  const ptrdiff_t depth = shape->depth, second = rows > 1 ? shape->step : 0;
+  const int n = G * R, groups = C / G;
+  int16x8_t product[2][4], *last = product[(groups - 1) % 2];
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
+#define ADD(group, i) \
+  { \
+    int32x4_t *sum = &lanes[(i) % R][G * (group) + (i) / R]; \
+    *sum = vpadalq_s16(*sum, product[(group) % 2][i]); \
+  }
+  EACH last[i] = vdupq_n_s16(0);
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+    for (int c = 0; c < C; c++) lanes[r][c] = vdupq_n_s32(0);
+  w += 8 * c0;
+  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
+    for (ptrdiff_t k = 0; k < depth; k += 16) {
+      const int pair = k + 8 < depth;
+      const int8_t *next = pair ? w + 8 * NR : w;
+      const int8x8_t none = vdup_n_s8(0), x0[2] = {vld1_s8(a + k), R == 2 ? vld1_s8(a + second + k) : none};
+      const int8x8_t x1[2] = {pair ? vld1_s8(a + k + 8) : none, R == 2 && pair ? vld1_s8(a + second + k + 8) : none};
+#pragma GCC unroll 8
+      for (int g = 0; g < groups; g++) {
+        int8x8_t v[2];
+#pragma GCC unroll 2
+        for (int c = 0; c < G; c++) v[c] = vld1_s8(w + 8 * (G * g + c));
+        EACH {
+          product[g % 2][i] = vmull_s8(x0[i % R], v[i / R]);
+          if (i % R == R - 1) v[i / R] = vld1_s8(next + 8 * (G * g + i / R));
+          ADD((g + groups - 1) % groups, i)
+        }
+        EACH product[g % 2][i] = vmlal_s8(product[g % 2][i], x1[i % R], v[i / R]);
+      }
+      w = next + 8 * NR;
+    }
+  EACH ADD(groups - 1, i)
+#undef ADD
+#undef EACH
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int c = 0; c < C; c += 4)
+      acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
+}
+FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
   (void)V;
 #if defined(__aarch64__)
-  columns(R, 0, 8, rows, shape, a, w, acc);
+  if (small) small_columns(R, 0, 8, 2, rows, shape, a, w, acc);
+  else columns(R, 0, 8, rows, shape, a, w, acc);
 #else /* half as many registers */
-  columns(R, 0, 4, rows, shape, a, w, acc);
-  columns(R, 4, 4, rows, shape, a, w, acc);
+#pragma GCC unroll 2
+  for (int c = 0; c < 8; c += 4)
+    if (small) small_columns(R, c, 4, 1, rows, shape, a, w, acc);
+    else columns(R, c, 4, rows, shape, a, w, acc);
 #endif
 }
 #include "gemm_neon.h"
+
+/* Where no weight is -128. */
+static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
+                   const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
+                   float *scale, float *rest, float *start, int *unfit) {
+  *unfit = !panels;
+  for (ptrdiff_t i = 0; i < bytes; i++) *unfit |= panels[i] == 0x80;
+}
 
 /* ---- float ---- */
 #define VECTOR float32x4_t
@@ -157,6 +216,7 @@ void pl_fill_gemm_neon(pl_slots *s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->fit_q8 = fit_q8;
   s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0};
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;

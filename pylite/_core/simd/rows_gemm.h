@@ -94,8 +94,8 @@ static int fits_nearest(rule q, double size, int steps, float *scale, float *sta
 #endif
 
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
-                   const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
-                   int *unfit) {
+                   const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
+                   float *scale, float *rest, float *start, int *unfit) {
 #if defined(__AVX2__) /* where such columns are used */
 #if defined(__AVX512F__)
   enum { TRIES = 45 };
