@@ -56,38 +56,55 @@ PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float
 /* Without a rounding towards 0 the product, the sum and their rounding to the nearest are one step, and `rest` is 0.
  * Between the last accumulator that gives u - 1 and the first that gives u the copy has to pass half of a float's distance
  * below u, where it is rounded to u: these bounds of all steps have to leave room for `start`. */
-static int fits_nearest(rule q, double size, int steps, float *scale, float *start) {
-  enum { STEPS = 256 };
-  const double margin = 0x1p-40, per = 1 / q.s;
-  double at[STEPS], reached[STEPS], below = 0x1p-25;
-  int near = 0, n = 0;
-  if (steps >= STEPS || steps * per >= 0x1p24) return 0;
-  for (int u = 1; u <= steps; u++) {
-    const double x = (u - q.half) * per;
-    at[u - 1] = __builtin_ceil(x);
-    near |= __builtin_fabs(x - __builtin_rint(x)) < 0x1p-20;
+enum { STEPS = 256, LANES = 4 };
+static void bounds(double *reached) { /* what the copy has to pass in a step, before `start` */
+  double below = 0x1p-25;
+  for (int n = 0; n < STEPS; n++) {
+    if (n && !(n & (n - 1))) below *= 2; /* n + 1 is the first step beyond a power of two */
+    reached[n] = n + 1 - below;
   }
+}
+
+static int fits_nearest(rule q, double size, int steps, const double *reached, float *scale, float *start) {
+  const double margin = 0x1p-40, per = 1 / q.s, close = 0x1p-20;
+  double at[STEPS], gap[LANES] = {1, 1, 1, 1};
+  if (steps >= STEPS || steps * per >= 0x1p24) return 0;
+  for (int k = 0; k < steps; k += LANES)
+    for (int l = 0; l < LANES; l++) {
+      const double x = (k + l + 1 - q.half) * per, away = __builtin_fabs(x - __builtin_rint(x));
+      at[k + l] = __builtin_ceil(x);
+      gap[l] = away < gap[l] ? away : gap[l];
+    }
+  const int near = (gap[0] < close) | (gap[1] < close) | (gap[2] < close) | (gap[3] < close);
   for (int u = 1; near && u <= steps; u++) { /* too close to tell: the rule does */
     const double x = (u - q.half) * per, whole = __builtin_rint(x);
-    if (__builtin_fabs(x - whole) >= 0x1p-20) continue;
+    if (__builtin_fabs(x - whole) >= close) continue;
     const int up = by_rule(q, (int32_t)whole) < u, down = by_rule(q, -(int32_t)whole) > -u;
     if (up != down) return 0;
     at[u - 1] = whole + up;
   }
-  for (; n < steps && at[n] - 1 <= size; n++) {
-    if (n && !(n & (n - 1))) below *= 2; /* n + 1 is the first step beyond a power of two */
-    reached[n] = n + 1 - below;
-  }
+  int n = steps;
+  while (n && at[n - 1] - 1 > size) n--;
   for (int i = 0; i < 9; i++) { /* the nearest scale, and its neighbours */
     const float s = pl_float_of(pl_bits_of((float)q.s) + (uint32_t)(i & 1 ? -(i + 1) / 2 : i / 2));
-    double low = 0, high = 1;
-    for (int k = 0; k < n; k++) {
-      const double least = reached[k] - at[k] * s, most = least + s;
-      low = least > low ? least : low;
-      high = most < high ? most : high;
+    double low[LANES] = {0}, high[LANES] = {1, 1, 1, 1};
+    int k = 0;
+    for (; k + LANES <= n; k += LANES)
+      for (int l = 0; l < LANES; l++) {
+        const double least = reached[k + l] - at[k + l] * s, most = least + s;
+        low[l] = least > low[l] ? least : low[l];
+        high[l] = most < high[l] ? most : high[l];
+      }
+    for (int l = 0; l < LANES; l++) {
+      const double least = k < n ? reached[k] - at[k] * s : 0, most = k < n ? least + s : 1;
+      low[0] = low[l] > low[0] ? low[l] : low[0];
+      high[0] = high[l] < high[0] ? high[l] : high[0];
+      low[0] = least > low[0] ? least : low[0];
+      high[0] = most < high[0] ? most : high[0];
+      k++;
     }
-    *scale = s, *start = (float)((low + high) / 2);
-    if (low + margin < *start && *start < high - margin) return 1;
+    *scale = s, *start = (float)((low[0] + high[0]) / 2);
+    if (low[0] + margin < *start && *start < high[0] - margin) return 1;
   }
   return 0;
 }
@@ -100,6 +117,11 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #if defined(__AVX512F__)
   enum { TRIES = 45 };
   double sure = 0; /* what fitted surely last: often all columns have one scale */
+#else
+  double reached[STEPS], held = -1; /* up to which accumulator the last fit holds: often all columns have one scale */
+  rule fitted = {0};
+  ptrdiff_t from = 0;
+  bounds(reached);
 #endif
   for (ptrdiff_t j = 0; j < n; j++) {
     rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
@@ -119,7 +141,14 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
       found = start[j] < 0x1p24f;
     }
 #if !defined(__AVX512F__)
-    found = found || fits_nearest(q, size, high > -low ? high : -low, scale + j, start + j);
+    if (!found) {
+      const int steps = high > -low ? high : -low;
+      found = size <= held && q.s == fitted.s && q.mult == fitted.mult && q.left == fitted.left &&
+              q.right == fitted.right;
+      if (found) scale[j] = scale[from], start[j] = start[from];
+      else if ((found = fits_nearest(q, size, steps, reached, scale + j, start + j)))
+        fitted = q, from = j, held = steps - q.half <= size * q.s ? __builtin_inf() : size;
+    }
 #else
     if (!found) {
       scale[j] = (float)q.s, rest[j] = (float)(q.s - (double)scale[j]), start[j] = (float)q.half;
