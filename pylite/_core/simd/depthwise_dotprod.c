@@ -1,5 +1,5 @@
-/* 8-bit depthwise convolutions for dotprod: taps go in groups of four, whose bytes are interleaved so that a lane holds the
- * four of one channel; of a weight zero point, its multiple of the taps' sum is taken off at the end. */
+/* 8-bit depthwise convolutions for dotprod: taps go in groups of four, whose bytes are interleaved so that a lane holds
+ * the four of one channel; of a weight zero point, its multiple of the taps' sum is taken off at the end. */
 #include "depthwise_neon.h"
 
 FORCED int8x16_t zipped(int8x8_t a, int8x8_t b) {
@@ -23,8 +23,8 @@ FORCED void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
 
-/* N neighbouring output pixels, each of which sees tap t at p[t], step[t] behind where that before it does.  There is one
- * tap more, which does not count.  plain: int8 without a zero point of weights. */
+/* N neighbouring output pixels, each of which sees tap t at p[t], step[t] behind where that before it does.  There is
+ * one tap more, which does not count.  plain: int8 without a zero point of weights. */
 FORCED void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
                    const int8_t *w, const way *f, uint8_t *y, ptrdiff_t c) {
   sums acc[TOGETHER];
@@ -145,7 +145,8 @@ FORCED void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, con
     { \
       const int inside = column >= 0 && column < width; \
       const ptrdiff_t at = column * channels; \
-      const uint8_t *const r0 = inside && row[0] ? row[0] + at : zero, *const r1 = inside && row[1] ? row[1] + at : zero; \
+      const uint8_t *const r0 = inside && row[0] ? row[0] + at : zero; \
+      const uint8_t *const r1 = inside && row[1] ? row[1] + at : zero; \
       const uint8_t *const r2 = inside && row[2] ? row[2] + at : zero; \
       const four_taps v = interleave(plain, &f, r0, r1, r2, r2); \
       add(&acc[one], v, wv[4], wv[5]); \

@@ -18,8 +18,8 @@ static __attribute__((noinline, cold)) void see(const pl_dw_window *g, ptrdiff_t
     }
 }
 
-/* Output pixels: from the first on n side by side, whose inputs are `step` apart and they `to`, in `lines` lines, `next`
- * and `down` apart. */
+/* Output pixels: from the first on n side by side, whose inputs are `step` apart and they `to`, in `lines` lines,
+ * `next` and `down` apart. */
 typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } field;
@@ -59,7 +59,8 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
 #pragma GCC unroll 16
     for (int t = 0; t < kept; t++) at[t] = s->at[t] + from;
     ptrdiff_t i = 0;
-    for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c) /* as many as do not wait for their sums */
+    /* as many as do not wait for their sums */
+    for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
       together_f32(8, taps, part, s, j, from + i * step, step, start, low, high, to, c);
     for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
       together_f32(4, taps, part, s, j, from + i * step, step, start, low, high, to, c);
@@ -100,7 +101,8 @@ PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
 /* Pixels by themselves with any number of taps: four vectors of channels, whose sums do not wait for one another. */
-static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const float *bias, float low, float high, float *y) {
+static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
+                         float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
     VECTOR acc[4];
 #pragma GCC unroll 4
@@ -116,7 +118,8 @@ static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const floa
 }
 
 /* Fewer channels than lanes, stride 1: the weights of as many neighbours as fit, which are done with at once. */
-static __attribute__((noinline, cold)) void widen(const sight *s, const float *bias, ptrdiff_t c, float lines[17][LANES], sight *wide) {
+static __attribute__((noinline, cold)) void widen(const sight *s, const float *bias, ptrdiff_t c,
+                                                  float lines[17][LANES], sight *wide) {
   wide->taps = s->taps;
   for (int t = 0; t <= s->taps; t++) {
     const float *from = t < s->taps ? s->w[t] : bias;
@@ -128,7 +131,8 @@ static __attribute__((noinline, cold)) void widen(const sight *s, const float *b
 
 enum { CHUNK = 16 * LANES }; /* channels for which all pixels are done with before the next ones */
 
-static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low, float high, float *y) {
+static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low,
+                                                float high, float *y) {
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
   /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;

@@ -74,8 +74,8 @@ static void choose(int taps, const sight *s, const int16_t *w, const uint8_t *ze
   vst1q_s32(to->bias + 4, bias.high);
 }
 
-/* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  Bytes of the next tap
- * are read beside the products of this one, for cores that wait where they stand. */
+/* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  Bytes of the next
+ * tap are read beside the products of this one, for cores that wait where they stand. */
 FORCED void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from, ptrdiff_t step, const factors *w,
                    const way *f, uint8_t *y, ptrdiff_t to) {
   const uint8x8_t flip = vdup_n_u8((uint8_t)f->flip);
@@ -145,8 +145,8 @@ FORCED void any_filter(int plain, const pl_dw_window *g, int flip, const int16_t
 }
 
 /* Pixels of fewer channels than a block has. */
-static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q,
-                                                   uint8_t *y) {
+static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int flip, const int16_t *w,
+                                                   const pl_columns *q, uint8_t *y) {
   const way f = way_of(flip, 0, q, 0);
   uint8_t line[PL_MAX_TAPS][NR] = {{0}}, zero[NR] = {0}, out[NR];
   sight s;

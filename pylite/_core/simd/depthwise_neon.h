@@ -1,4 +1,5 @@
-/* What depthwise convolutions of bytes for NEON and for dotprod share: blocks of 8 channels, several pixels at a time. */
+/* What depthwise convolutions of bytes for NEON and for dotprod share: blocks of 8 channels, several pixels at a
+ * time. */
 #include "neon.h"
 
 enum { NR = 8, TOGETHER = 4 };

@@ -53,7 +53,8 @@
   X(floor_mod_i32, PL_BINARY) \
   PL_WIDE_BINARY_SLOTS(X)
 #define PL_WIDE_BINARY_SLOTS(X) \
-  X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) X(compare_q16, PL_BINARY) \
+  X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) \
+  X(compare_q16, PL_BINARY) \
   X(squared_difference_q8, PL_BINARY) X(product_q, PL_BINARY)
 
 

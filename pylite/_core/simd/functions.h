@@ -139,7 +139,8 @@ PL_INLINE float pl_sin_shifted(float x, int quarter) {
 #else
 #define PL_TURNS_MAX 1e6f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
-  double t = (double)x * 0.63661977236758134308 + 6755399441055744.0; /* 1.5 2^52: the sum's low bits are the quadrant */
+  /* 1.5 2^52: the sum's low bits are the quadrant */
+  double t = (double)x * 0.63661977236758134308 + 6755399441055744.0;
   uint64_t quadrant;
   memcpy(&quadrant, &t, 8);
   quadrant += (uint64_t)quarter;

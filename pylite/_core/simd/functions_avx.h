@@ -1,5 +1,5 @@
-/* The functions of functions.h that are met most, by hand: gcc makes two comparisons and a choice of each minimum, and has
- * no word for multiplying by a power of two.  The same error bounds; included by rows_unary.h alone. */
+/* The functions of functions.h that are met most, by hand: gcc makes two comparisons and a choice of each minimum, and
+ * has no word for multiplying by a power of two.  The same error bounds; included by rows_unary.h alone. */
 #include <immintrin.h>
 
 #if defined(__AVX512F__)

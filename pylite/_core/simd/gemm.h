@@ -18,7 +18,7 @@ typedef struct pl_tile {
   int offset;  /* strips hold x + offset: 128 where the rung multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
   int wrap;    /* depthwise: most blocks of channels that go on into the next pixel, see pl_wraps; else 0 */
-  int nibbles; /* gemm_blocks takes weights of 4 bits, two steps of kr in one: the first in the lower half of each byte */
+  int nibbles; /* gemm_blocks takes weights of 4 bits, two steps of kr in one: the first in each byte's lower half */
 } pl_tile;
 
 /* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.  A strip
@@ -59,8 +59,8 @@ typedef struct pl_dw_window {
   const uint8_t *zero;       /* the pixel that stands for those outside */
   int fh, fw, stride, dilation, pad;
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
-  int lines;                  /* how many; of depthwise_q8 at most its tile's mr, and one unless dilation is 1: `row` has
-                               * those of all, (lines - 1) * stride + fh; of depthwise_s64 one */
+  int lines;                  /* how many; of depthwise_q8 at most its tile's mr, and one unless dilation is 1: `row`
+                               * has those of all, (lines - 1) * stride + fh; of depthwise_s64 one */
   ptrdiff_t y_line;           /* depthwise_q8: from one output line to the next */
   ptrdiff_t next;             /* depthwise_f32: from what one output line sees to what the next one does, in bytes */
 } pl_dw_window;
@@ -71,8 +71,8 @@ typedef struct pl_dw_window {
 #define PL_DEPTH 1024    /* and no more products are done at once */
 #define PL_ROWS 16       /* of gemm_blocks */
 
-/* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once), each
- * of its columns (lines) is one group; else groups are consecutive taps in reading order. */
+/* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once),
+ * each of its columns (lines) is one group; else groups are consecutive taps in reading order. */
 static inline int pl_few(const pl_tile *t, int taps) { return t->kr == 4 && (taps == 3 || taps == 4); }
 
 /* Taps in the order of packing, padded to whole groups with -1; returns their number. */
@@ -99,7 +99,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
 }
 
 /* Where a line's pixels are taken for one long row of channels, of which blocks of nr are cut without regard to where
- * a pixel ends: how many blocks there are until they repeat.  0 where that is too many, or lines or taps would not fit. */
+ * a pixel ends: how many blocks there are until they repeat.  0 where that is too many, or lines or taps would not
+ * fit. */
 #define PL_MOST_WRAPPED 256 /* taps */
 #define PL_DW_BYTES 49152 /* room for the lines that output pixels see */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,
@@ -126,8 +127,8 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
     }
 }
 
-/* A product whose weights have a scale for each block of the depth.  Panels, sums and scale go panel by panel, and in it
- * block by block: at(i, j), for the panel from column j on, which is `width` wide. */
+/* A product whose weights have a scale for each block of the depth.  Panels, sums and scale go panel by panel, and in
+ * it block by block: at(i, j), for the panel from column j on, which is `width` wide. */
 typedef struct pl_blocks {
   const uint8_t *panels; /* of pack_q8, block by block; nibbles: see pl_tile */
   const int32_t *sums;
@@ -180,22 +181,22 @@ struct pl_slots;
   /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
   /* scale, rest and start of pl_columns for n columns whose results count between low and high (less the zero point): \
    * of MBQM32, or of the float64 rule where `real` is not NULL.  Accumulators differ from bias by `reach` at most. \
-   * *unfit = 1 where some column has none; rungs that do without do not look for any.  NEON looks at the panels instead, \
-   * which may be NULL: see pl_columns */ \
+   * *unfit = 1 where some column has none; rungs that do without do not look for any.  NEON looks at the panels \
+   * instead, which may be NULL: see pl_columns */ \
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
-             const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, float *scale, \
-             float *rest, float *start, int *unfit)) \
+             const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, \
+             float *scale, float *rest, float *start, int *unfit)) \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
-  /* one strip of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the whole \
-   * product has a single row; last: add bias (may be NULL) and clamp */ \
+  /* one strip of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the \
+   * whole product has a single row; last: add bias (may be NULL) and clamp */ \
   X(gemm_f32, (int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* tiles of 4 x 4 pixels with c channels, at least 16, to the left operands of Winograd's 16 products (tiles, c), \
    * which are `next` apart.  line[y]: of the first tile; its pixels are step[y] apart, tiles two pixels */ \
   X(winograd_in, (ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v, \
                   ptrdiff_t next)) \
-  /* n columns of those products m (tiles, width) to pixels of y and of the line `down` behind it, `step` apart, with bias \
-   * (may be NULL), clamped; down or step is 0 where there is only one line or pixel */ \
+  /* n columns of those products m (tiles, width) to pixels of y and of the line `down` behind it, `step` apart, with \
+   * bias (may be NULL), clamped; down or step is 0 where there is only one line or pixel */ \
   X(winograd_out, (ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias, \
                    float low, float high, float *y, ptrdiff_t down, ptrdiff_t step)) \
   /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits hold `chunk` products */ \
@@ -221,8 +222,8 @@ struct pl_slots;
   /* the same for rows of n elements that start `step` apart, each with the scale and zero point that it needs */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
-  /* one strip times one panel as in gemm_q8, and the sums finished as by finish_hybrid: columns from j on of `h`, each \
-   * row with its own term and scale; own: this table */ \
+  /* one strip times one panel as in gemm_q8, and the sums finished as by finish_hybrid: columns from j on of `h`, \
+   * each row with its own term and scale; own: this table */ \
   X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \
                   float *y, ptrdiff_t ldy)) \
@@ -230,13 +231,14 @@ struct pl_slots;
    * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
                     int column_first, const float *bias, float low, float high, float *y)) \
-  /* up to PL_ROWS rows of x, whose bytes are those of strips of 1 byte, or int8, times the panel at column j, n columns of \
-   * it in use: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) + bias[j]) */ \
+  /* up to PL_ROWS rows of x, whose bytes are those of strips of 1 byte, or int8, times the panel at column j, n \
+   * columns of it in use: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) \
+   * + bias[j]) */ \
   X(gemm_blocks, (const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
                   const int32_t *terms, const float *row_scales, float *y)) \
   /* y[j] += (((x[k] - zero) w[k][j]) scale[j]) row for one k after the other, x as int8, at most PL_DEPTH of them; \
-   * first: y holds nothing yet; last: it becomes clamp(y + bias).  Of w, scale and bias multiples of PL_SCALED columns \
-   * are read */ \
+   * first: y holds nothing yet; last: it becomes clamp(y + bias).  Of w, scale and bias multiples of PL_SCALED \
+   * columns are read */ \
   X(scaled_sums, (int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide, const float *scale, \
                   float row, int first, int last, const float *bias, float low, float high, float *y)) \
   /* lines of a depthwise convolution (tile dw8); bytes ^ flip, weights less w_zero */ \

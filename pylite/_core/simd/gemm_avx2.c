@@ -26,7 +26,8 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
       const uint8_t *from = *src++;
       ptrdiff_t i = 0;
       for (; i + 32 <= length; i += 32)
-        _mm256_storeu_si256((__m256i *)(d + i), _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(from + i)), mask));
+        _mm256_storeu_si256((__m256i *)(d + i),
+                            _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(from + i)), mask));
       for (; i + 4 <= length; i += 4) {
         uint32_t four;
         memcpy(&four, from + i, 4);
@@ -47,7 +48,8 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
     for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
       ptrdiff_t k = 0;
       for (; k + 32 <= length; k += 32)
-        total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256((const __m256i *)(a + k)), _mm256_setzero_si256()));
+        total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256((const __m256i *)(a + k)),
+                                                        _mm256_setzero_si256()));
       for (; k < length; k++) sum += a[k];
     }
     _mm256_storeu_si256((__m256i *)lanes, total);
@@ -172,8 +174,8 @@ static int sums(int rows, int n, const pl_rows *shape, const element *a, const i
 }
 
 /* Lines of sums to bytes; term: of each row, or NULL. */
-FORCED void finish(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q, ptrdiff_t j,
-                   uint8_t *y, ptrdiff_t ldy) {
+FORCED void finish(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+                   ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++, lines += NR, y += ldy) {
     const __m256i term = _mm256_set1_epi32(terms ? terms[r] : 0);
     __m256i v[2] = {term, term};

@@ -121,8 +121,9 @@ static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl
     STORE_MASKED(y + v * LANES, x, part[v]);
   }
 }
-static __attribute__((noinline)) void one_row_f32(int n, const pl_rows *shape, const float *a, const float *w, int first,
-                                               int last, const float *bias, float low, float high, float *y) {
+static __attribute__((noinline)) void one_row_f32(int n, const pl_rows *shape, const float *a, const float *w,
+                                                  int first, int last, const float *bias, float low, float high,
+                                                  float *y) {
   if (NV > 1 && n <= LANES) row_f32(1, n, shape, a, w, first, last, bias, low, high, y);
   else row_f32(NV, n, shape, a, w, first, last, bias, low, high, y);
 }

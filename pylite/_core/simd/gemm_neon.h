@@ -1,7 +1,7 @@
 /* The slots of 8-bit matrix products for NEON, dotprod and i8mm, whose strips are int8.
  *
- * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with 16 columns and with
- * 8) and
+ * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
+ * 16 columns and with 8) and
  *   products(small, R, V, rows, shape, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
  *   vector v of V columns; small: no weight is -128. */
 FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w,

@@ -15,8 +15,8 @@ FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
 /* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negatives are lowered by one
- * before.  Without `left` that cannot overflow, and there is always a shift.  A step for all of them at a time: there are
- * cores that wait where they stand. */
+ * before.  Without `left` that cannot overflow, and there is always a shift.  A step for all of them at a time: there
+ * are cores that wait where they stand. */
 FORCED void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
@@ -43,7 +43,8 @@ FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t by
 #define EACH(n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
   EACH(n) half[i] = vcombine_s16(vqmovn_s32(acc[2 * i / V][2 * i % V]), vqmovn_s32(acc[2 * i / V][2 * i % V + 1]));
   EACH(n) half[i] = vqaddq_s16(half[i], e->zero_point);
-  EACH(pairs) both[i] = vcombine_s8(vqmovn_s16(half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(half[2 * i + 1]) : vdup_n_s8(0));
+  EACH(pairs)
+    both[i] = vcombine_s8(vqmovn_s16(half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(half[2 * i + 1]) : vdup_n_s8(0));
   EACH(pairs) both[i] = vminq_s8(both[i], e->high);
   EACH(pairs) both[i] = vmaxq_s8(both[i], e->low);
   EACH(pairs) both[i] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s8(both[i]), e->flip));

@@ -24,7 +24,8 @@ typedef struct pl_reduction {
   ptrdiff_t n[3], stride[3], run, step;
   float divisor, sign; /* float32: a mean's number of elements, else 1; -1 for a minimum */
   int whole;           /* float32: it is the extreme of a whole tensor */
-  int32_t flip;        /* integers: makes 8 bits signed for a sum, unsigned for a maximum; turns the order for a minimum */
+  int32_t flip;        /* integers: makes 8 bits signed for a sum, unsigned for a maximum; turns the order round for a
+                        * minimum */
   int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of an integer sum */
 } pl_reduction;
 
@@ -54,7 +55,8 @@ typedef struct pl_softmax16 {
   /* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */ \
   X(pool_row, (int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)) \
   /* c <= 1024 neighbouring outputs of a reduction */ \
-  /* acc, an int64 or a float, joined with n elements `stride` apart; type PL_S32, PL_S64 or PL_F32, operation PL_JOIN_* */ \
+  /* acc, an int64 or a float, joined with n elements `stride` apart; type PL_S32, PL_S64 or PL_F32, operation \
+   * PL_JOIN_* */ \
   X(join_line, (int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc)) \
   X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
   /* rows of n > 0 elements, or one row; y may be x */ \

@@ -99,8 +99,12 @@ PL_INLINE int32_t pl_scale_f64(int64_t acc, double scale) { return pl_round_away
 PL_INLINE int32_t pl_fx_max(int bits) { return (int32_t)((1u << (bits - 1)) - 1); }
 PL_INLINE int32_t pl_fx_wrap(int32_t v, int bits) { return bits == 16 ? (int16_t)v : v; }
 PL_INLINE int32_t pl_fx_mul(int32_t a, int32_t b, int bits) { return bits == 16 ? pl_srdhm16(a, b) : pl_srdhm(a, b); }
-PL_INLINE int32_t pl_fx_add(int32_t a, int32_t b, int bits) { return pl_fx_wrap((int32_t)((uint32_t)a + (uint32_t)b), bits); }
-PL_INLINE int32_t pl_fx_sub(int32_t a, int32_t b, int bits) { return pl_fx_wrap((int32_t)((uint32_t)a - (uint32_t)b), bits); }
+PL_INLINE int32_t pl_fx_add(int32_t a, int32_t b, int bits) {
+  return pl_fx_wrap((int32_t)((uint32_t)a + (uint32_t)b), bits);
+}
+PL_INLINE int32_t pl_fx_sub(int32_t a, int32_t b, int bits) {
+  return pl_fx_wrap((int32_t)((uint32_t)a - (uint32_t)b), bits);
+}
 PL_INLINE int32_t pl_fx_const(int32_t c, int bits) { return bits == 16 ? pl_rdbpot(c, 16) : c; }
 PL_INLINE int32_t pl_fx_one(int m, int bits) { return m == 0 ? pl_fx_max(bits) : (int32_t)1 << (bits - 1 - m); }
 /* times 2^k, saturating: to k fewer integer bits */

@@ -12,9 +12,9 @@
 /* Unrolls the next loop, which is over an array that shall stay in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")
 
-/* Rows between these two are vectorised on 32-bit Arm, too, whose vectors take denormal numbers for 0: gcc has to be told
- * that it may.  It then brackets sums of products anew and multiplies by reciprocals, so results that must be exact stay
- * outside. */
+/* Rows between these two are vectorised on 32-bit Arm, too, whose vectors take denormal numbers for 0: gcc has to be
+ * told that it may.  It then brackets sums of products anew and multiplies by reciprocals, so results that must be
+ * exact stay outside. */
 #if defined(__arm__) && defined(__ARM_NEON) && defined(__GNUC__) && !defined(__clang__)
 #define PL_LOOSE_BEGIN \
   _Pragma("GCC push_options") \

@@ -81,7 +81,8 @@ ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
 /* b is not 0 (checked beforehand); -2^31 / -1 wraps */
 ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
 
-/* The same rounded downwards, and its remainder, by way of float64, whose quotient is never rounded up to a whole number */
+/* The same rounded downwards, and its remainder, by way of float64, whose quotient is never rounded up to a whole
+ * number */
 PL_INLINE int32_t whole_part(int32_t a, int32_t b) {
   return b == -1 ? (int32_t)(0 - (uint32_t)a) : (int32_t)((double)a / (double)b);
 }
@@ -115,8 +116,8 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
 
-/* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
- * the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
+/* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs
+ * from the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
  * farthest from an integer that is certain), and a block that has such an element is computed again by the rule. */
 enum { SUM_BLOCK = 64 };
 static void sum_by_rule(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y, sum_q_p p) {

@@ -179,8 +179,8 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
       own->gemm_s32(rows, n, &shape, strip, b->panels + at * b->deep + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
-      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + at, b->scale + at, 1, 0, total + r * WIDE, -INFINITY, INFINITY,
-                    total + r * WIDE);
+      finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + at, b->scale + at, 1, 0, total + r * WIDE, -INFINITY,
+                    INFINITY, total + r * WIDE);
   }
   for (int r = 0; r < rows; r++, y += b->columns)
     for (int c = 0; c < n; c++) {

@@ -21,8 +21,8 @@ PL_INLINE int32_t by_rule(rule q, int32_t x) {
 }
 
 #if defined(__AVX512F__)
-/* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter: half
- * and `rest` cost 2^-25 each. */
+/* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter:
+ * half and `rest` cost 2^-25 each. */
 static int fits_surely(double s, double half, int steps) {
   const double per = 1 / s, near = 0x1.2p-24 * per + 0x1p-26;
   int bad = steps * per >= 0x1p24;
@@ -33,9 +33,9 @@ static int fits_surely(double s, double half, int steps) {
   return !bad;
 }
 
-/* Neither the rule nor its copy in float32 ever falls as accumulators grow.  So they agree between `least` and `most` if
- * they take each step at the same place: `at` is the first accumulator that gives u (counting down, and -u, where sign
- * is -1).  What the copy cuts off is computed in float64, whose error is far below the margin. */
+/* Neither the rule nor its copy in float32 ever falls as accumulators grow.  So they agree between `least` and `most`
+ * if they take each step at the same place: `at` is the first accumulator that gives u (counting down, and -u, where
+ * sign is -1).  What the copy cuts off is computed in float64, whose error is far below the margin. */
 PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float scale, float rest, float start) {
   const double margin = 0x1p-40;
   int bad = 0;
@@ -54,8 +54,8 @@ PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float
 
 #elif defined(__AVX2__)
 /* Without a rounding towards 0 the product, the sum and their rounding to the nearest are one step, and `rest` is 0.
- * Between the last accumulator that gives u - 1 and the first that gives u the copy has to pass half of a float's distance
- * below u, where it is rounded to u: these bounds of all steps have to leave room for `start`. */
+ * Between the last accumulator that gives u - 1 and the first that gives u the copy has to pass half of a float's
+ * distance below u, where it is rounded to u: these bounds of all steps have to leave room for `start`. */
 enum { STEPS = 256, LANES = 4 };
 static void bounds(double *reached) { /* what the copy has to pass in a step, before `start` */
   double below = 0x1p-25;
@@ -165,8 +165,8 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
         const double least = sign > 0 ? ends[0] : -ends[1], most = sign > 0 ? ends[1] : -ends[0];
         const int steps = sign > 0 ? high : -low;
         found = real ? fits((rule){1, 0, 0, 0, q.s, q.half}, sign, least, most, steps, scale[j], rest[j], start[j])
-                     : fits((rule){0, q.left, q.right, q.mult, q.s, q.half}, sign, least, most, steps, scale[j], rest[j],
-                            start[j]);
+                     : fits((rule){0, q.left, q.right, q.mult, q.s, q.half}, sign, least, most, steps, scale[j],
+                            rest[j], start[j]);
       }
     }
 #endif

@@ -143,8 +143,8 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
     for (size_t c = 0; c < cols; c++) memcpy(y + (ptrdiff_t)r * yrow + c * 8, x + (ptrdiff_t)c * xcol + r * 8, 8);
 }
 
-/* Tiles of n x n, in squares that fill cache lines of both sides; lines of the side where they lie farther apart are done
- * with one after the other.  The last tiles overlap those before.  Where there are fewer rows (as in RGB pixels to
+/* Tiles of n x n, in squares that fill cache lines of both sides; lines of the side where they lie farther apart are
+ * done with one after the other.  The last tiles overlap those before.  Where there are fewer rows (as in RGB pixels to
  * planes) tiles read on into the next pixel, but not beyond x; where there are fewer columns (planes to pixels) they
  * write on into the next pixel, which is yet to be written, but not beyond y. */
 #define PL_TRANSPOSE_ALL(tile, n)                                                                              \

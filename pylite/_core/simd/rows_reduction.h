@@ -191,7 +191,8 @@ JOIN_RUN(product_f32_join, JOIN_MUL, 1, LOAD_AS_IS)
     if (operation == PL_JOIN_SUM) { \
       int64_t sum = *acc; \
       if (stride == 1) for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[i]); \
-      else for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[(ptrdiff_t)i * stride]); \
+      else \
+        for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[(ptrdiff_t)i * stride]); \
       *acc = sum; \
       return; \
     } \

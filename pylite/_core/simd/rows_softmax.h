@@ -123,7 +123,8 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
   }
   for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
-/* e[i] = exp(d) of TOGETHER_8 rows one behind the other, and for each element its row's r and shift; bits: of a result. */
+/* e[i] = exp(d) of TOGETHER_8 rows one behind the other, and for each element its row's r and shift; bits: of a
+ * result. */
 static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
                         int32_t *shift) {
   enum { MOST = TOGETHER_8 * SHORT_8 };

@@ -74,7 +74,7 @@ static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
   }
 }
 
-/* ---- float16, computed in float32, a block at a time; inlined, the two conversions would be there twenty times ---- */
+/* ---- float16, computed in float32, a block at a time; inlined, the conversions would be there twenty times ---- */
 static void half_to_float(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 static void float_to_half(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 UNARY_ROW(half_to_float, uint16_t, float, none_p, pl_from_half(x))

@@ -323,9 +323,9 @@ TASK(random_bits) {
   later[2] = counter[0];
   later[3] = counter[1];
 }
-/* Which of n[0] elements of type n[2] (PL_KEY_*) and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them, a
- * power of two above n[0]; the places of the different ones, int32, in order; for each element which of them it is, int32
- * or int64 (n[4] bytes); how many there are, int64; the different ones.  No NaN equals another. */
+/* Which of n[0] elements of type n[2] (PL_KEY_*) and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them,
+ * a power of two above n[0]; the places of the different ones, int32, in order; for each element which of them it is,
+ * int32 or int64 (n[4] bytes); how many there are, int64; the different ones.  No NaN equals another. */
 TASK(unique) {
   const int64_t n = t->n[0], last = t->n[1] - 1;
   const int type = (int)t->n[2];

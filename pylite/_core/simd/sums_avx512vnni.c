@@ -16,8 +16,8 @@ FORCED __m512i both(int16_t a, int16_t b) {
 }
 #define DOT16(acc, x, m) __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(m))
 
-/* a a_ratio + b b_ratio with 20 fraction bits, rounded; but by the rule where that is not sure.  The ratios are wrong by
- * 2^-24 of themselves, for differences of up to 255, and what is cut off here by 8 of the last bit. */
+/* a a_ratio + b b_ratio with 20 fraction bits, rounded; but by the rule where that is not sure.  The ratios are wrong
+ * by 2^-24 of themselves, for differences of up to 255, and what is cut off here by 8 of the last bit. */
 static void sum_q8 PL_BINARY {
   const uint8_t *pa = a, *pb = b;
   uint8_t *to = y, line[64];

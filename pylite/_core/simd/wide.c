@@ -142,7 +142,7 @@ static void binary_float(int op, size_t n, const double *va, size_t as, const do
     case MUL: PAIR(a * b);
     case MAXIMUM: PAIR(a > b ? a : b);
     case MINIMUM: PAIR(a < b ? a : b);
-    case FLOOR_DIV: PAIR(floor((float)(a / b))); /* the quotient is float32's, as its rounding may reach a whole number */
+    case FLOOR_DIV: PAIR(floor((float)(a / b))); /* the quotient is float32's: its rounding may reach a whole number */
     case FLOOR_MOD: PAIR(floor_mod_f(a, b));
     case ATAN2: PAIR(atan2(a, b));
     case SQUARED_DIFFERENCE: PAIR((double)(float)(a - b) * (float)(a - b));
@@ -272,7 +272,8 @@ void product_q(size_t n, const void *va, int a_step, const void *vb, int b_step,
   product_p p;
   memcpy(&p, vp, sizeof p);
   for (size_t i = 0; i < n; i++, a += a_step) {
-    int32_t b = (p.wide ? ((const int16_t *)vb)[i * (size_t)b_step] : ((const int8_t *)vb)[i * (size_t)b_step]) - p.zero;
+    int32_t b = p.wide ? ((const int16_t *)vb)[i * (size_t)b_step] : ((const int8_t *)vb)[i * (size_t)b_step];
+    b -= p.zero;
     y[i] = *a == INT64_MIN ? b : pl_mbqm64((int64_t)(int32_t)*a * b, p.m16, p.e);
   }
 }

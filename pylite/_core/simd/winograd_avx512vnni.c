@@ -77,9 +77,9 @@ static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], pt
 }
 
 /* n columns of a tile's products, at most 16, to its pixels in use. */
-static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next, int n, const pl_columns *q, ptrdiff_t j,
-                                               const ends *e, uint8_t *y, ptrdiff_t down, ptrdiff_t right,
-                                               ptrdiff_t rows, ptrdiff_t pixels) {
+static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next, int n, const pl_columns *q,
+                                               ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t down,
+                                               ptrdiff_t right, ptrdiff_t rows, ptrdiff_t pixels) {
   static const int8_t powers[4] = {6, 5, 4, 4};
   const __m512i ninth = _mm512_set1_epi32(0x38E38E39), bias = _mm512_loadu_si512(q->bias + j);
   const scaling own = scaling_of(q, j);

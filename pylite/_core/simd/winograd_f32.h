@@ -1,4 +1,5 @@
-/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over a rung's vectors: see gemm_f32.h.
+/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over a rung's vectors: see
+ * gemm_f32.h.
  *
  * Tiles of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, d to B^T d B; element (y, x) of all
  * tiles is the left operand of product 4 x + y.  The 16 products m give 2 x 2 output pixels, A^T m A. */
@@ -42,8 +43,8 @@ static void winograd_in(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, 
   }
 }
 
-static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next, const float *bias,
-                         float low, float high, float *y, ptrdiff_t down, ptrdiff_t step) {
+static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next,
+                         const float *bias, float low, float high, float *y, ptrdiff_t down, ptrdiff_t step) {
   for (ptrdiff_t k = 0; k < n; k += LANES) {
     const ptrdiff_t part = n - k < LANES ? n - k : LANES;
     const VECTOR start = !bias ? SPLAT(0.0f) : part == LANES ? LOAD(bias + k) : LOAD_FIRST(bias + k, part);
