@@ -102,12 +102,12 @@ FORCED __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j
   return _mm256_srav_epi32(v, load(q->right + j));
 }
 
-/* Two vectors of results, whose 128-bit lanes interleave, to 16 bytes in order. */
-FORCED __m128i narrow(__m256i packed, const pl_columns *q) {
-  __m256i v = _mm256_adds_epi16(packed, _mm256_set1_epi16((short)q->zero_point));
-  __m128i y = _mm_packs_epi16(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-  y = _mm_max_epi8(_mm_min_epi8(y, _mm_set1_epi8((char)q->high)), _mm_set1_epi8((char)q->low));
-  return _mm_xor_si128(y, _mm_set1_epi8((char)q->flip));
+/* Results of two lines, each packed to 16 bits, to bytes; the pack interleaves their 128-bit lanes. */
+FORCED __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
+  const __m256i zero_point = _mm256_set1_epi16((short)q->zero_point);
+  __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero_point), _mm256_adds_epi16(b, zero_point));
+  y = _mm256_max_epi8(_mm256_min_epi8(y, _mm256_set1_epi8((char)q->high)), _mm256_set1_epi8((char)q->low));
+  return _mm256_xor_si256(y, _mm256_set1_epi8((char)q->flip));
 }
 
 /* The first n bytes, less than 16, as two words that overlap. */
@@ -129,16 +129,33 @@ FORCED void store(uint8_t *y, __m128i v, ptrdiff_t n) {
   if (n >= 16) _mm_storeu_si128((__m128i *)y, v);
   else store_part(y, v, n);
 }
+/* N lines of n bytes, at most two. */
+FORCED void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t n) {
+  store(y, _mm256_castsi256_si128(v), n);
+  if (N > 1) store(y + next, _mm256_extracti128_si256(v, 1), n);
+}
 
-/* R rows of a strip times V vectors of columns, to lines of NR sums. */
-FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const int8_t *w, int32_t *lines) {
+/* R rows of a strip times V vectors of columns, on top of `start`, to lines of NR sums. */
+FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const int8_t *w, const int32_t *start,
+                     int32_t *lines) {
   const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
   __m256i acc[MR][2];
 #pragma GCC unroll 6
-  for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) acc[r][v] = load(start + v * LANES);
+  if (R == 1) acc[1][0] = acc[1][1] = _mm256_setzero_si256();
   for (int line = shape->lines; line > 0; line--, a += pitch) {
     const element *upper = a + 3 * step;
-    for (ptrdiff_t k = 0; k < depth; k += KR, w += LANES * KR * V) {
+    ptrdiff_t k = 0;
+    for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* do not wait for one another */
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; i++) {
+        const __m256i x = _mm256_set1_epi32(*(const int32_t *)(a + k + i * KR));
+#pragma GCC unroll 2
+        for (int v = 0; v < V; v++) DOT(acc[i][v], x, weights(w + (i * V + v) * LANES * KR));
+      }
+    for (; k < depth; k += KR, w += LANES * KR * V) {
       const __m256i w0 = weights(w), w1 = V == 2 ? weights(w + LANES * KR) : w0;
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++) {
@@ -148,6 +165,7 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const
       }
     }
   }
+  for (int v = 0; R == 1 && v < V; v++) acc[0][v] = _mm256_add_epi32(acc[0][v], acc[1][v]);
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
@@ -155,8 +173,8 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const
 }
 #define PART(R, V) \
   static __attribute__((noinline)) void part_##R##_##V(const pl_rows *shape, const element *a, const int8_t *w, \
-                                                       int32_t *lines) { \
-    multiply(R, V, shape, a, w, lines); \
+                                                       const int32_t *start, int32_t *lines) { \
+    multiply(R, V, shape, a, w, start, lines); \
   }
 PART(1, 1)
 PART(1, 2)
@@ -165,45 +183,56 @@ PART(3, 2)
 PART(6, 1)
 PART(6, 2)
 /* Sums of up to MR rows, n columns; how many rows. */
-static int sums(int rows, int n, const pl_rows *shape, const element *a, const int8_t *w, int32_t *lines) {
-  static void (*const part[])(const pl_rows *, const element *, const int8_t *, int32_t *) = {
+static int sums(int rows, int n, const pl_rows *shape, const element *a, const int8_t *w, const int32_t *start,
+                int32_t *lines) {
+  static void (*const part[])(const pl_rows *, const element *, const int8_t *, const int32_t *, int32_t *) = {
     part_1_1, part_1_2, part_3_1, part_3_2, part_6_1, part_6_2};
   const int most = rows == 1 ? 0 : rows <= 3 ? 1 : 2, full = most == 2 ? 6 : 2 * most + 1;
-  part[2 * most + (n > LANES)](shape, a, w, lines);
+  part[2 * most + (n > LANES)](shape, a, w, start, lines);
   return rows < full ? rows : full;
 }
 
-/* Lines of sums to bytes; term: of each row, or NULL. */
-FORCED void finish(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
-                   ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  for (int r = 0; r < rows; r++, lines += NR, y += ldy) {
-    const __m256i term = _mm256_set1_epi32(terms ? terms[r] : 0);
-    __m256i v[2] = {term, term};
-    for (int k = 0; k < 2 && k * LANES < n; k++) { /* behind n parameters may end */
-      v[k] = _mm256_add_epi32(_mm256_add_epi32(load(lines + k * LANES), term), load(q->bias + j + k * LANES));
-      v[k] = requantize(fit, v[k], q, j + k * LANES);
-    }
-    store(y, narrow(_mm256_permute4x64_epi64(_mm256_packs_epi32(v[0], v[1]), 0xD8), q), n);
+/* Lines of sums to bytes; terms: of each row, or NULL. */
+FORCED void finish(int fit, int N, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q, ptrdiff_t j,
+                   uint8_t *y, ptrdiff_t ldy) {
+  __m256i v[2][2];
+#pragma GCC unroll 2
+  for (int i = 0; i < N; i++) {
+    v[i][0] = load(lines + i * NR), v[i][1] = load(lines + i * NR + LANES);
+    if (terms)
+      for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
+    v[i][0] = requantize(fit, v[i][0], q, j);
+    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* or parameters end here */
+    v[i][0] = _mm256_packs_epi32(v[i][0], v[i][1]);
   }
+  const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
+  store_lines(N, y, ldy, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), n);
+}
+FORCED void finish_all(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+  int r = 0;
+  for (; r + 2 <= rows; r += 2) finish(fit, 2, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
+  if (r < rows) finish(fit, 1, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
 static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
                     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  int32_t lines[MR * NR];
+  int32_t lines[MR * NR] = {0};
   const pl_columns own = *q; /* y may not be taken to overlap it */
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, lines);
+    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, own.bias + j, lines);
     const int32_t *terms = row ? row + r : NULL;
-    if (own.fit) finish(1, m, n, lines, terms, &own, j, y + r * ldy, ldy);
-    else finish(0, m, n, lines, terms, &own, j, y + r * ldy, ldy);
+    if (own.fit) finish_all(1, m, n, lines, terms, &own, j, y + r * ldy, ldy);
+    else finish_all(0, m, n, lines, terms, &own, j, y + r * ldy, ldy);
   }
 }
 
 static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
+  static const int32_t none[NR];
   int32_t lines[MR * NR];
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, lines);
+    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, none, lines);
     for (int i = 0; i < m; i++)
       for (int k = 0; k < n; k++) acc[(r + i) * lda + k] += lines[i * NR + k];
   }
@@ -244,34 +273,39 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
 FORCED __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
-  const __m128i v = n >= 16 ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
+  const __m128i v = n == NR ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
 
-/* What a block of channels needs, of which n are in use. */
+/* What output pixels see. */
 typedef struct {
   int pairs;
   const uint8_t **p;     /* the taps that an output pixel sees, */
   const ptrdiff_t *keep; /* -1, or 0 where the next pixels see the same */
   __m128i mask;
-  ptrdiff_t n;
 } sight;
 
-/* Output pixels, `to` apart, whose inputs are `step` apart: channels from c on, which are block j. */
-FORCED void pixels(int fit, ptrdiff_t count, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
-                   const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
-  for (ptrdiff_t i = 0; i < count; i++, y += to) {
-    __m256i acc0 = load(q->bias + j), acc1 = load(q->bias + j + LANES);
-    for (int t = 0; t < s->pairs; t++) {
-      const __m256i a = tap(s->p[2 * t] + c + (i * step & s->keep[2 * t]), s->mask, s->n);
-      const __m256i d = tap(s->p[2 * t + 1] + c + (i * step & s->keep[2 * t + 1]), s->mask, s->n);
-      acc0 = _mm256_add_epi32(acc0, _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), load(w + t * NR)));
-      acc1 = _mm256_add_epi32(acc1, _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), load(w + t * NR + LANES)));
+/* N output pixels, `to` apart, from `from` on, whose inputs are `step` apart: n channels from c on, which are block j. */
+FORCED void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t from, const sight *s, ptrdiff_t c, ptrdiff_t step,
+                   const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+  const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
+  __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
+  for (int t = 0; t < s->pairs; t++) {
+    const uint8_t *const p0 = s->p[2 * t] + c, *const p1 = s->p[2 * t + 1] + c;
+    const __m256i w0 = load(w + t * NR), w1 = load(w + t * NR + LANES);
+#pragma GCC unroll 2
+    for (int i = 0; i < N; i++) {
+      const __m256i a = tap(p0 + ((from + i) * step & s->keep[2 * t]), s->mask, n);
+      const __m256i d = tap(p1 + ((from + i) * step & s->keep[2 * t + 1]), s->mask, n);
+      acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), w0));
+      acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), w1));
     }
-    acc0 = requantize(fit, acc0, q, j);
-    acc1 = requantize(fit, acc1, q, j + LANES);
-    store(y, narrow(_mm256_packs_epi32(acc0, acc1), q), s->n);
   }
+#pragma GCC unroll 2
+  for (int i = 0; i < N; i++)
+    acc[i][0] = _mm256_packs_epi32(requantize(fit, acc[i][0], q, j), requantize(fit, acc[i][1], q, j + LANES));
+  const __m256i bytes = narrow(acc[0][0], acc[N - 1][0], q);
+  store_lines(N, y + from * to, to, _mm256_permute4x64_epi64(bytes, 0xD8), n);
 }
 
 /* Weights and parameters of so few channels that neighbouring pixels fill a block: for all of them. */
@@ -302,7 +336,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const ptrdiff_t c = g->c, together = c < NR && NR % c == 0 && g->stride == 1 && taps <= MOST_WIDE ? NR / c : 1;
   pl_columns own = *q;
   widened wide;
-  sight s = {pairs, p, keep, _mm_set1_epi8((char)flip), 0};
+  sight s = {pairs, p, keep, _mm_set1_epi8((char)flip)};
   uint8_t zeros[NR];
   (void)w_zero;
   if (together > 1) {
@@ -321,13 +355,19 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
         if (!keep[t]) p[t] = zeros;
     }
     p[taps] = p[0]; /* its weights are zero */
-    s.n = size;
     for (ptrdiff_t b = 0; b * NR < c; b++) {
-      const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride;
+      const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride, count = n * c / size;
       const int32_t *wb = w + b * pairs * NR;
       uint8_t *const to = y + at * c + from;
-      if (own.fit) pixels(1, n * c / size, &s, from, step, wb, &own, b * NR, to, size);
-      else pixels(0, n * c / size, &s, from, step, wb, &own, b * NR, to, size);
+      ptrdiff_t i = 0;
+#define PIXELS(fit, N, n) pixels(fit, N, n, i, &s, from, step, wb, &own, b * NR, to, size)
+      for (; size >= NR && i + 2 <= count; i += 2)
+        if (own.fit) PIXELS(1, 2, NR);
+        else PIXELS(0, 2, NR);
+      for (; i < count; i++)
+        if (size >= NR) PIXELS(0, 1, NR);
+        else PIXELS(0, 1, size);
+#undef PIXELS
     }
   }
 }
