@@ -103,8 +103,9 @@ cdef struct Filters:
     int16_t *newest
     int32_t *sums
     ptrdiff_t rows, filters, steps, units, rank
-    int32_t m, zero
+    int32_t m
     int e
+    int16_t zero
 
 
 cdef class Svdf(Kernel):
@@ -142,7 +143,9 @@ cdef class Svdf(Kernel):
         s.m, s.e = multipliers[1]
         s.zero = zeros[1]
         s.x, s.y, s.time = &x[0, 0] if x.shape[1] else NULL, &y[0, 0], &time[0, 0]
-        s.bias = &bias[0] if bias is not None else NULL
+        if bias is None:
+            self.bias = np.zeros(s.units, np.int32)
+        s.bias = &self.bias[0]
         s.memory = &memory[0]
         check_room(newest, s.filters)
         check_room(sums, s.filters)
@@ -177,8 +180,13 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
                 s.newest[j] = <int16_t>(v - self.bytes_zero)
         s.slots.filter_s16(<int>s.filters, <int>s.steps, s.newest, s.time, s.memory + r * s.filters * s.steps, s.sums)
         for i in range(s.units):
-            v = s.bias[i] if s.bias != NULL else 0
-            for j in range(s.rank):
-                v += s.sums[i * s.rank + j]
-            s.y[r * s.units + i] = <int8_t>pl_clamp32(pl_mbqm32(v, s.m, s.e) + s.zero, -128, 127)
+            s.newest[i] = s.zero
+            if s.rank > 1:
+                v = 0
+                for j in range(s.rank):
+                    v += s.sums[i * s.rank + j]
+                s.sums[i] = v
+        s.slots.gate_s16(<int>s.units, s.sums, s.bias, s.m, s.e, s.newest)
+        for i in range(s.units):
+            s.y[r * s.units + i] = <int8_t>pl_clamp32(s.newest[i], -128, 127)
     return 0

@@ -2,7 +2,7 @@
 #include "avx512vnni.h"
 #include <string.h>
 
-static void (*plain) PL_BINARY; /* where float32 is not sure, and for what is left over */
+static void (*plain) PL_BINARY; /* where float32 is not sure, and for few elements */
 
 /* Ratios below 8 with 27 fraction bits: 12 of them in `high`, the rest in `low`. */
 enum { FRACTION = 20 };
@@ -16,6 +16,10 @@ FORCED __m512i both(int16_t a, int16_t b) {
 }
 #define DOT16(acc, x, m) __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(m))
 
+FORCED __m512i load(int n, const uint8_t *from, __m512i others) {
+  return n == 64 ? _mm512_loadu_si512(from) : _mm512_mask_loadu_epi8(others, first_bytes(n), from);
+}
+
 /* a a_ratio + b b_ratio with 20 fraction bits, rounded; but by the rule where that is not sure.  The ratios are wrong
  * by 2^-24 of themselves, for differences of up to 255, and what is cut off here by 8 of the last bit. */
 static void sum_q8 PL_BINARY {
@@ -26,7 +30,7 @@ static void sum_q8 PL_BINARY {
   memcpy(&own, p, sizeof own);
   size_t i = 0;
   const float ratios = own.a_ratio + (own.b_ratio < 0 ? -own.b_ratio : own.b_ratio);
-  if (n >= 64 && own.sure > 0 && ratios < 7.9f) {
+  if (n >= 16 && own.sure > 0 && ratios < 7.9f) {
     const pl_columns q = {.zero_point = own.y_zero, .low = own.low, .high = own.high, .flip = own.flip};
     const ends e = ends_of(&q);
     const int32_t ra = (int32_t)(own.a_ratio * (float)(1 << 27)), rb = (int32_t)(own.b_ratio * (float)(1 << 27));
@@ -38,9 +42,10 @@ static void sum_q8 PL_BINARY {
     const __m512i over = _mm512_set1_epi32(reach), last = _mm512_set1_epi32((1 << FRACTION) - 1);
     const __m512i most = _mm512_set1_epi32(2 * reach);
     const __m512i one_a = _mm512_set1_epi8((char)*pa), one_b = _mm512_set1_epi8((char)*pb);
-    for (; i + 64 <= n; i += 64) {
-      const __m512i va = _mm512_xor_si512(a_step ? _mm512_loadu_si512(pa + i) : one_a, e.flip);
-      const __m512i vb = _mm512_xor_si512(b_step ? _mm512_loadu_si512(pb + i) : one_b, e.flip);
+    for (; i < n; i += 64) {
+      const int few = n - i < 64 ? (int)(n - i) : 64; /* the others of a block are taken for the first two */
+      const __m512i va = _mm512_xor_si512(load(a_step ? few : 0, pa + i, one_a), e.flip);
+      const __m512i vb = _mm512_xor_si512(load(b_step ? few : 0, pb + i, one_b), e.flip);
       const __m512i a0 = _mm512_unpacklo_epi8(zero, va), a1 = _mm512_unpackhi_epi8(zero, va); /* times 256 */
       const __m512i b0 = _mm512_unpacklo_epi8(zero, vb), b1 = _mm512_unpackhi_epi8(zero, vb);
       const __m512i x[4] = {_mm512_unpacklo_epi16(a0, b0), _mm512_unpackhi_epi16(a0, b0), _mm512_unpacklo_epi16(a1, b1),
@@ -60,17 +65,17 @@ static void sum_q8 PL_BINARY {
       if (__builtin_expect(_mm512_cmple_epu32_mask(least, most), 0)) { /* y may be a or b */
         _mm512_storeu_si512(line, bytes);
         for (int k = 0; k < 4; k++) _mm512_storeu_si512(near + 16 * k, off[k]);
-        for (int k = 0; k < 64; k++)
-          if (near[k] <= (uint32_t)(2 * reach)) {
-            const size_t at = (size_t)(k % 16 / 4 * 16 + k / 16 * 4 + k % 4); /* as unpacking leaves them */
+        for (int k = 0; k < 64; k++) {
+          const size_t at = (size_t)(k % 16 / 4 * 16 + k / 16 * 4 + k % 4); /* as unpacking leaves them */
+          if (near[k] <= (uint32_t)(2 * reach) && at < (size_t)few)
             plain(1, pa + (a_step ? i + at : 0), 1, pb + (b_step ? i + at : 0), 1, line + at, p);
-          }
+        }
         bytes = _mm512_loadu_si512(line);
       }
-      _mm512_storeu_si512(to + i, bytes);
+      store(4, to + i, bytes, few);
     }
   }
-  if (i < n) plain(n - i, a_step ? pa + i : pa, a_step, b_step ? pb + i : pb, b_step, to + i, p);
+  if (i < n) plain(n, pa, a_step, pb, b_step, to, p);
 }
 
 void pl_fill_sums_avx512vnni(pl_slots *s);
