@@ -5,7 +5,7 @@ from _thread import RLock  # threading.RLock, without importing threading
 import numpy as np
 
 from pylite import binding
-from pylite._core import simd
+from pylite._core import memory, simd
 from pylite.errors import ModelError
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.schema import load
@@ -29,6 +29,8 @@ class Model:
         self.folded = {}
         self._constants = {}
         self._packed = {}
+        self._room = memory.Room(sum([tensor.data.nbytes for subgraph in self.graph.subgraphs
+                                      for tensor in subgraph.tensors if tensor.data is not None]))
         self._lock = RLock()
 
     def __reduce__(self):
@@ -60,6 +62,7 @@ class Model:
                 with self._lock:
                     made = self._packed.get(key)
                     if made is None:
+                        memory.keep_in(self._room)
                         made = self._packed[key] = function(value.data, *packed.args)
             else:
                 made = function(value.data, *packed.args)

@@ -14,6 +14,18 @@ def test_memory_is_zeroed_and_aligned(nbytes):
         assert not array.any()
 
 
+def test_rooms_are_kept_apart():
+    rooms = [memory.Room(3 * memory.HUGE), memory.Room()]
+    arrays = []
+    for i in range(40):
+        memory.keep_in(rooms[i % 2])
+        arrays.append(memory.kept(300_000 if i % 3 else 70))
+        arrays[-1][:] = i
+    assert all((array == i).all() for i, array in enumerate(arrays))
+    owners = [{id(array.base.base) for array in arrays[i::2]} for i in range(2)]
+    assert owners[0].isdisjoint(owners[1])
+
+
 def test_what_is_kept_does_not_overlap():
     rng = np.random.default_rng(0)
     arrays = [memory.kept(int(n)) for n in rng.integers(0, memory.HUGE * 2 // 3, 30)]

@@ -28,15 +28,13 @@ cdef extern from "Python.h":
 
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page where they are worth having
-    MODEST = HUGE_BYTES // 8    # what models may take before they get whole huge pages
+    LEAST = HUGE_BYTES // 8     # of a block, which costs nothing until it is used
     CACHE_LINE = 64
 
 ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
 
 _lock = allocate_lock()
-cdef object _block = np.empty(0, np.uint8)      # what kept() cuts from: so many bytes, of which so many are used
-cdef Py_ssize_t _bytes = 0, _used = 0
 _most = None
 _growing = 0                # how many are inside Growing, and
 _was_enabled = False        # did the collector run before the first of them?
@@ -85,30 +83,55 @@ def most():
     return _most
 
 
-def aligned(nbytes):
-    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line."""
-    count = (nbytes + HUGE // 2) // HUGE
+def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
+    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line.
+
+    expected: how many of them are likely to be used, if not all; they are made huge pages where they fill most of one.
+    """
+    cdef Py_ssize_t count = ((nbytes if expected < 0 else expected) + HUGE_BYTES // 2) // HUGE_BYTES
     if count:
-        pages = Pages(HUGE + max(nbytes, count * HUGE), huge=count)
+        pages = Pages(HUGE_BYTES + max(nbytes, count * HUGE_BYTES), huge=count)
         return np.frombuffer(pages, np.uint8, nbytes, pages.start)
-    larger = np.zeros(nbytes + ALIGNMENT, np.uint8)
-    start = -larger.ctypes.data % ALIGNMENT
+    larger = np.zeros(nbytes + CACHE_LINE, np.uint8)
+    cdef Py_ssize_t start = -larger.ctypes.data % CACHE_LINE
     return larger[start:start + nbytes]
 
 
+cdef class Room:
+    """Memory for what lives as long as its model, of which `expected` bytes are likely to be wanted.
+
+    It comes from blocks, the first with as many huge pages as these bytes fill and small ones behind them.
+    """
+    cdef Py_ssize_t expected, nbytes, used
+    cdef object block
+
+    def __cinit__(self, Py_ssize_t expected=0):
+        self.expected = expected
+
+    cdef take(self, Py_ssize_t nbytes):
+        cdef Py_ssize_t start
+        if self.block is None or self.used + nbytes > self.nbytes:
+            start = max(self.expected, nbytes)
+            self.nbytes, self.used, self.expected = start + start // 4 + LEAST, 0, HUGE_BYTES
+            self.block = aligned(self.nbytes, start)
+        start = self.used
+        self.used += (nbytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
+        return self.block[start:start + nbytes]
+
+
+cdef Room _room = Room()        # where kept() is at
+
+
+def keep_in(Room room not None):
+    """What is kept from now on belongs to this Room."""
+    global _room
+    _room = room
+
+
 def kept(Py_ssize_t nbytes):
-    """The same for what lives about as long as its model: many of them share a block."""
-    global _block, _bytes, _used
-    cdef Py_ssize_t start
-    if nbytes > HUGE_BYTES // 2:
-        return aligned(nbytes)
+    """A zeroed uint8 array on a cache line, from the Room of the model that is lowered."""
     with _lock:
-        if _used + nbytes > _bytes:
-            start = HUGE_BYTES if _bytes or nbytes > MODEST else MODEST
-            _block, _bytes, _used = aligned(start), start, 0
-        start = _used
-        _used += (nbytes + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE
-        return _block[start:start + nbytes]
+        return _room.take(nbytes)
 
 
 class Growing:
