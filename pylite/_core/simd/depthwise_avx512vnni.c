@@ -217,7 +217,8 @@ FORCED void two_lines(int stride, int w_zero, const uint8_t *x, const ptrdiff_t 
   }
 }
 
-/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels, of channels and of lines at a time. */
+/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels, of channels and of lines at a time.  Where
+ * blocks are whole, pixels that a stride skips lie among the others; else each phase has lines of its own. */
 static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   enum { AT_ONCE = 256, BYTES = 32768 }; /* channels, where blocks are whole; bytes that stay in the cache */
   uint8_t room_for[PL_DW_BYTES + 64] __attribute__((aligned(64)));
@@ -231,6 +232,8 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   ptrdiff_t blocks = 1; /* until they repeat */
   while (!whole && blocks * NR % g->c) blocks++;
   ptrdiff_t cc = whole ? NR : g->c;
+  pl_dw_window laid = *g;
+  if (whole) laid.stride = 1;
   int lines = g->lines;
   const ptrdiff_t least = reach + (g->pixels < 16 ? g->pixels : 16);
   while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * cc > BYTES) lines -= lines > 2 ? 2 : 1;
@@ -249,18 +252,19 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
       for (ptrdiff_t at = 0; at < g->pixels; at += most) {
         const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
         const ptrdiff_t bytes = pixels * some, pitch = s * wide * some;
-        lay_lines(g, g->row + line * s, rows, at * s - g->pad, wide, c0, some, flip, room_for);
+        lay_lines(&laid, g->row + line * s, rows, at * s - g->pad, whole ? s * wide : wide, c0, some, flip, room_for);
         ptrdiff_t *place = places;
         for (int y = 0; y < g->fh; y++)
           for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
-            for (; phase >= s; phase -= s) pixel++;
+            for (; phase >= laid.stride; phase -= (int)laid.stride) pixel++;
             *place++ = y * pitch + (phase * wide + pixel) * some;
           }
         for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          run of = {.step = whole ? some : blocks * NR};
-          of.n = whole ? pixels : (bytes - b * NR + of.step - 1) / of.step, of.y_step = whole ? g->c : of.step;
-          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (of.n - 1) * of.step;
+          const ptrdiff_t apart = whole ? some : blocks * NR;
+          run of = {.n = whole ? pixels : (bytes - b * NR + apart - 1) / apart, .step = whole ? s * some : apart};
+          of.y_step = whole ? g->c : apart;
+          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (of.n - 1) * apart;
           of.tail = left < NR ? (int)left : NR;
           const int8_t *wb = w + j * 4 * groups;
           const uint8_t *x = room_for + b * NR;
