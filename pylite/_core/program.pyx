@@ -1,5 +1,5 @@
 """A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
-from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pythread cimport (
@@ -21,7 +21,7 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from pylite._core.kernel cimport Kernel
 from pylite._core.simd cimport Pool, pl_pool
 
-from numpy import ndarray
+from numpy import empty, ndarray
 
 
 cdef class Program:
@@ -93,16 +93,28 @@ cdef class Program:
 cdef class Memory:
     """A tensor's memory, which arrays of the same type and shape are copied from and to."""
     cdef readonly object array
-    cdef object dtype, copy     # copy: the array's own method
+    cdef object dtype, make
+    cdef tuple alike
     cdef Py_buffer view         # what take() writes to, where buf is not NULL
 
     def __init__(self, array):
-        self.array, self.dtype, self.copy = array, array.dtype, array.copy
+        self.array, self.dtype, self.make, self.alike = array, array.dtype, empty, (array.shape, array.dtype)
         if array.flags.c_contiguous and array.flags.writeable and not array.dtype.hasobject:
             PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)        # which may be empty
+
+    cdef copy(self):
+        """A copy of the array."""
+        cdef Py_buffer to
+        if self.view.buf == NULL:
+            return self.array.copy()
+        array = self.make(*self.alike)
+        PyObject_GetBuffer(array, &to, PyBUF_SIMPLE)
+        memmove(to.buf, self.view.buf, self.view.len)
+        PyBuffer_Release(&to)
+        return array
 
     cdef bint take(self, value) except -1:
         """Copy `value` if that is all that there is to do; else returns False."""
