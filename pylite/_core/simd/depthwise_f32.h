@@ -49,6 +49,10 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
   const VECTOR start = bias ? load_upto(bias + j, part) : SPLAT(0.0f), low = SPLAT(least), high = SPLAT(most);
   const ptrdiff_t n = f->n, step = f->step, c = f->to;
   const int taps = kept ? kept : s->taps;
+#ifdef FOUR_SUMS
+  int neighbours = kept == 9; /* three by three, as far apart as outputs see them */
+  for (int t = 0; t < kept; t++) neighbours &= t % 3 == 2 || s->at[t + 1] - s->at[t] == step;
+#endif
   VECTOR w[16];
 #pragma GCC unroll 16
   for (int t = 0; t < kept; t++) w[t] = load_upto(s->w[t] + j, part);
@@ -65,6 +69,21 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
     for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
       together_f32(4, taps, part, s, j, from + i * step, step, start, low, high, to, c);
 #ifdef FOUR_SUMS
+    for (; kept == 9 && neighbours && i + 4 <= n; i += 4, to += 4 * c) {
+      VECTOR acc[4] = {start, start, start, start};
+#pragma GCC unroll 3
+      for (int t = 0; t < 9; t += 3) { /* a line's pixels are seen by three outputs each */
+        VECTOR x[6];
+#pragma GCC unroll 6
+        for (int k = 0; k < 6; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
+#pragma GCC unroll 3
+        for (int u = 0; u < 3; u++)
+#pragma GCC unroll 4
+          for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k + u], w[t + u]);
+      }
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
+    }
     for (; kept && i + 4 <= n; i += 4, to += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
       VECTOR acc[4] = {start, start, start, start}, x[4];
 #pragma GCC unroll 16

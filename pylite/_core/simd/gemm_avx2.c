@@ -285,7 +285,7 @@ typedef struct {
   __m128i mask;
 } sight;
 
-/* N output pixels, `to` apart, from `from` on, whose inputs are `step` apart: n channels from c on, which are block j. */
+/* N output pixels from `from` on, `to` apart, whose inputs are `step` apart: n channels from c on, the j-th columns. */
 FORCED void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t from, const sight *s, ptrdiff_t c, ptrdiff_t step,
                    const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
