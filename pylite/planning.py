@@ -55,6 +55,10 @@ class Plan:
 
 def plan(lowered, preserve=False, guard=False):
     """Plan the arena of `lowered`.  preserve: every tensor keeps its own place; guard: leave bands in between."""
+    calls = lowered.calls
+    if not (preserve or guard or lowered.pause or lowered.later) and "control.Read" in [call.kernel for call in calls]:
+        from pylite import rewriting
+        rewriting.read_late(calls)
     lives = lifetimes(lowered, preserve)
     if lives.copies and not preserve and not guard:
         from pylite import rewriting  # seldom wanted

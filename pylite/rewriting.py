@@ -7,10 +7,11 @@ import numpy as np
 
 from pylite import binding, planning, registry
 from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call, Packed, Value, View
+from pylite.node import Banded, Call, Packed, Value, View
 
 ALIGNMENT = 64          # of the planner's blocks
 UNARY = "elementwise.Unary"
+READ = "control.Read"
 
 
 def drop_pads(lowered, pads):
@@ -28,7 +29,7 @@ def drop_pads(lowered, pads):
 
 
 def _roots(call):
-    return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) is Value or type(a) is View]
+    return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View, Banded)]
 
 
 def join_tables(lowered, model):
@@ -107,6 +108,27 @@ def plan_parts(lowered, lives):
         joined = [copy for copy in found if copy[5]]
         found = [copy for copy in found if not copy[5]] if joined else []
     return whole or planning.place(lives)
+
+
+def read_late(calls):
+    """Move reads of variables to where what they give is needed first.
+
+    Converters put all of them first, where they live through the whole graph.  They pass no call that may change them.
+    """
+    for step in range(len(calls) - 1, -1, -1):
+        call = calls[step]
+        if call.kernel == READ:
+            at = step + 1
+            while at < len(calls) and call.args[1].root not in _roots(calls[at]) and _passes(calls[at], call.args[0]):
+                at += 1
+            calls.insert(at - 1, calls.pop(step))
+
+
+def _passes(call, variable):
+    """Does `call` leave the variable as it is?"""
+    kernel = call.kernel
+    return type(kernel) is str and (kernel == READ or not kernel.startswith(("control.", "python_op."))
+                                    or (kernel == "control.Assign" and call.args[0] is not variable))
 
 
 def _part(call, step):
