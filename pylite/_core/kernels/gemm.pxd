@@ -64,9 +64,13 @@ cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t 
 
 cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
                               int32_t shift) noexcept nogil:
-    """A column whose weights are all 0, restated with small numbers: often its bias is huge, beyond float32."""
+    """A column whose weights are all 0, restated with small numbers: often its bias is huge, beyond float32.
+
+    The root of an eighth is a scale that float32 can do with no trouble: few steps are close to a whole number.
+    """
     cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
-    set_column(rows, size, j, (8 * result + 1) // 3, 3 << 29, -1)   # three eighths, rounded: twice the result before
+    # twice the result before it is shifted
+    set_column(rows, size, j, <int32_t>(result * 2.8284271247461903 + (.5 if result >= 0 else -.5)), 1518500250, -1)
 
 
 cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:

@@ -20,11 +20,15 @@ PL_INLINE int32_t by_rule(rule q, int32_t x) {
   return pl_rdbpot(pl_mul_high(pl_shl32(x, q.left), q.mult), q.right);
 }
 
+enum { STEPS = 256 }; /* of results of 8 bits, up or down from their zero point */
+
 #if defined(__AVX512F__)
-/* Does float32 do, at first sight?  Yes where no step lies so near to an accumulator that its rounding could matter:
- * half and `rest` cost 2^-25 each. */
+/* How near to an accumulator a step has to lie for a rounding of the copy to matter: half and `rest` cost 2^-25 each. */
+PL_INLINE double nearness(double per) { return 0x1.2p-24 * per + 0x1p-26; }
+
+/* Does float32 do, at first sight?  Yes where no step lies so near. */
 static int fits_surely(double s, double half, int steps) {
-  const double per = 1 / s, near = 0x1.2p-24 * per + 0x1p-26;
+  const double per = 1 / s, near = nearness(per);
   int bad = steps * per >= 0x1p24;
   for (int u = 1; u <= steps; u++) {
     const double at = (u - half) * per, part = at - __builtin_floor(at);
@@ -33,13 +37,35 @@ static int fits_surely(double s, double half, int steps) {
   return !bad;
 }
 
+/* The steps that lie so near, also when the copy is tilted by the scale and the start that fit_q8 tries: how many. */
+static int close_steps(double s, double half, int steps, int16_t *close) {
+  enum { LANES = 8 };
+  const double per = 1 / s, near = nearness(per) + 4. / 2048;
+  const int all = steps * per >= 0x1p24;
+  int count = 0;
+  for (int k = 0; k < steps; k += LANES) {
+    int8_t is_close[LANES];
+    int any = 0;
+    for (int l = 0; l < LANES; l++) {
+      const double at = (k + l + 1 - half) * per, part = at - __builtin_floor(at), room = near + at * 0x1p-28;
+      any |= is_close[l] = all | (part < room) | (part > 1 - room);
+    }
+    for (int l = 0; any && l < LANES && k + l < steps; l++)
+      if (is_close[l]) close[count++] = (int16_t)(k + l + 1);
+  }
+  return count;
+}
+
 /* Neither the rule nor its copy in float32 ever falls as accumulators grow.  So they agree between `least` and `most`
  * if they take each step at the same place: `at` is the first accumulator that gives u (counting down, and -u, where
- * sign is -1).  What the copy cuts off is computed in float64, whose error is far below the margin. */
-PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float scale, float rest, float start) {
+ * sign is -1).  Steps that are not close are taken there.  What the copy cuts off is computed in float64, whose error is
+ * far below the margin. */
+static int fits(rule q, int sign, double least, double most, int steps, const int16_t *close, int count, float scale,
+                float rest, float start) {
   const double margin = 0x1p-40;
   int bad = 0;
-  for (int u = 1; u <= steps; u++) {
+  for (int i = 0; i < count && close[i] <= steps && !bad; i++) {
+    const int u = close[i];
     const double at = __builtin_ceil((u - q.half) / q.s);
     const int32_t x1 = (int32_t)(at < least ? least : at > most ? most : at);
     const int32_t x0 = (int32_t)(at - 1 > most ? most : at - 1 < least ? least : at - 1);
@@ -56,7 +82,6 @@ PL_INLINE int fits(rule q, int sign, double least, double most, int steps, float
 /* Without a rounding towards 0 the product, the sum and their rounding to the nearest are one step, and `rest` is 0.
  * Between the last accumulator that gives u - 1 and the first that gives u the copy has to pass half of a float's
  * distance below u, where it is rounded to u: these bounds of all steps have to leave room for `start`. */
-enum { STEPS = 256, LANES = 4 };
 static void bounds(double *reached) { /* what the copy has to pass in a step, before `start` */
   double below = 0x1p-25;
   for (int n = 0; n < STEPS; n++) {
@@ -66,9 +91,10 @@ static void bounds(double *reached) { /* what the copy has to pass in a step, be
 }
 
 static int fits_nearest(rule q, double size, int steps, const double *reached, float *scale, float *start) {
+  enum { LANES = 4 };
   const double margin = 0x1p-40, per = 1 / q.s, close = 0x1p-20;
   double at[STEPS], gap[LANES] = {1, 1, 1, 1};
-  if (steps >= STEPS || steps * per >= 0x1p24) return 0;
+  if (steps * per >= 0x1p24) return 0;
   for (int k = 0; k < steps; k += LANES)
     for (int l = 0; l < LANES; l++) {
       const double x = (k + l + 1 - q.half) * per, away = __builtin_fabs(x - __builtin_rint(x));
@@ -116,6 +142,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #if defined(__AVX2__) /* where such columns are used */
 #if defined(__AVX512F__)
   enum { TRIES = 45 };
+  int16_t close[STEPS];
   double sure = 0; /* what fitted surely last: often all columns have one scale */
 #else
   double reached[STEPS], held = -1; /* up to which accumulator the last fit holds: often all columns have one scale */
@@ -130,7 +157,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
     const double ends[2] = {bias[j] - reach, bias[j] + reach};
     const double size = ends[1] > -ends[0] ? ends[1] : -ends[0];
     if (q.s == 0) continue; /* a column that is not in use */
-    if (!(q.s > 0) || size >= __builtin_ldexp(1, 31 - left[j]) || size * q.s >= 0x1p31) {
+    if (!(q.s > 0) || size >= __builtin_ldexp(1, 31 - left[j]) || size * q.s >= 0x1p31 || high > STEPS || -low > STEPS) {
       *unfit = 1;
       return;
     }
@@ -150,24 +177,21 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
         fitted = q, from = j, held = steps - q.half <= size * q.s ? __builtin_inf() : size;
     }
 #else
+    const int steps = high > -low ? high : -low;
+    int count = 0;
     if (!found) {
       scale[j] = (float)q.s, rest[j] = (float)(q.s - (double)scale[j]), start[j] = (float)q.half;
-      found = q.s == sure || fits_surely(q.s, q.half, high > -low ? high : -low);
+      found = q.s == sure || fits_surely(q.s, q.half, steps);
       if (found) sure = q.s;
+      else count = close_steps(q.s, q.half, steps, close);
     }
     for (int i = 0; i < TRIES && !found; i++) { /* steps a little earlier or later than the rule's are easier to take */
       const double tilted = q.s * (1 + ((i * 2 + 2) % 5 - 2) * 0x1p-30);
       scale[j] = (float)tilted;
       rest[j] = (float)(tilted - (double)scale[j]);
       start[j] = (float)(q.half + ((i * 5 + 4) % 9 - 4) * q.s / 2048);
-      found = 1;
-      for (int sign = 1; sign >= -1 && found; sign -= 2) {
-        const double least = sign > 0 ? ends[0] : -ends[1], most = sign > 0 ? ends[1] : -ends[0];
-        const int steps = sign > 0 ? high : -low;
-        found = real ? fits((rule){1, 0, 0, 0, q.s, q.half}, sign, least, most, steps, scale[j], rest[j], start[j])
-                     : fits((rule){0, q.left, q.right, q.mult, q.s, q.half}, sign, least, most, steps, scale[j],
-                            rest[j], start[j]);
-      }
+      found = fits(q, 1, ends[0], ends[1], high, close, count, scale[j], rest[j], start[j]) &&
+              fits(q, -1, -ends[1], -ends[0], -low, close, count, scale[j], rest[j], start[j]);
     }
 #endif
     if (!found) {
