@@ -56,6 +56,7 @@ from pylite._core.simd cimport (
     pl_winograd_tiles,
     pl_wraps,
     pl_dw_window,
+    pool_threads,
     put_off,
     slots,
 )
@@ -199,8 +200,10 @@ cdef void use_tiles(Conv *s):
 cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = worth(pool, 8 * s.output.span * s.product.depth * s.product.columns)
-    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
-    parallel_for(pool, n, 1, conv_q8_tiles_tasks, s)
+    cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
+    # Each part of the columns brings the tiles into the form of their products anew.
+    s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.strips - 1, s.tasks.strips))
+    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, conv_q8_tiles_tasks, s)
     return 0
 
 
