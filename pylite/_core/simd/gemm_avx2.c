@@ -277,26 +277,26 @@ FORCED __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
 
-/* What output pixels see. */
+/* What output pixels see: taps by twos, as bytes ^ mask. */
 typedef struct {
   int pairs;
-  const uint8_t **p;     /* the taps that an output pixel sees, */
-  const ptrdiff_t *keep; /* -1, or 0 where the next pixels see the same */
+  const uint8_t **p;
   __m128i mask;
 } sight;
 
-/* N output pixels from `from` on, `to` apart, whose inputs are `step` apart: n channels from c on, the j-th columns. */
-FORCED void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t from, const sight *s, ptrdiff_t c, ptrdiff_t step,
-                   const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+/* N output pixels, `to` apart, which see taps c bytes behind where s says, and `step` more each: n channels, columns j. */
+FORCED void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
+                   const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
-  for (int t = 0; t < s->pairs; t++) {
-    const uint8_t *const p0 = s->p[2 * t] + c, *const p1 = s->p[2 * t + 1] + c;
-    const __m256i w0 = load(w + t * NR), w1 = load(w + t * NR + LANES);
+  const ptrdiff_t at[2] = {c, c + step};
+  const uint8_t *const *p = s->p;
+  for (int t = s->pairs; t > 0; t--, p += 2, w += NR) {
+    const uint8_t *const p0 = p[0], *const p1 = p[1];
+    const __m256i w0 = load(w), w1 = load(w + LANES);
 #pragma GCC unroll 2
     for (int i = 0; i < N; i++) {
-      const __m256i a = tap(p0 + ((from + i) * step & s->keep[2 * t]), s->mask, n);
-      const __m256i d = tap(p1 + ((from + i) * step & s->keep[2 * t + 1]), s->mask, n);
+      const __m256i a = tap(p0 + at[i], s->mask, n), d = tap(p1 + at[i], s->mask, n);
       acc[i][0] = _mm256_add_epi32(acc[i][0], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, d), w0));
       acc[i][1] = _mm256_add_epi32(acc[i][1], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, d), w1));
     }
@@ -305,7 +305,7 @@ FORCED void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t from, const sight *s, 
   for (int i = 0; i < N; i++)
     acc[i][0] = _mm256_packs_epi32(requantize(fit, acc[i][0], q, j), requantize(fit, acc[i][1], q, j + LANES));
   const __m256i bytes = narrow(acc[0][0], acc[N - 1][0], q);
-  store_lines(N, y + from * to, to, _mm256_permute4x64_epi64(bytes, 0xD8), n);
+  store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), n);
 }
 
 /* Weights and parameters of so few channels that neighbouring pixels fill a block: for all of them. */
@@ -325,9 +325,9 @@ static void widen(ptrdiff_t c, int pairs, const int32_t *w, pl_columns *q, widen
   q->scale = (const float *)s->rows[7], q->start = (const float *)s->rows[8];
 }
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w0, const pl_columns *q, uint8_t *y) {
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w0, const pl_columns *q,
+                         uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS + 1];
-  ptrdiff_t keep[PL_MAX_TAPS + 1];
   const int32_t *w = w0;
   const int taps = g->fh * g->fw, pairs = (taps + 1) / 2;
   /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
@@ -336,34 +336,27 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const ptrdiff_t c = g->c, together = c < NR && NR % c == 0 && g->stride == 1 && taps <= MOST_WIDE ? NR / c : 1;
   pl_columns own = *q;
   widened wide;
-  sight s = {pairs, p, keep, _mm_set1_epi8((char)flip)};
-  uint8_t zeros[NR];
+  int inside = 1; /* all lines */
+  const sight s = {pairs, p, _mm_set1_epi8((char)flip)};
   (void)w_zero;
   if (together > 1) {
-    for (int k = 0; k < NR; k++) zeros[k] = g->zero[k % c];
     widen(c, pairs, w, &own, &wide);
     w = wide.w;
   }
-  for (int t = 0; t <= taps; t++) keep[t] = -(g->row[t % taps / g->fw] != NULL);
+  for (int i = 0; i < g->fh; i++) inside &= g->row[i] != NULL;
   for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
     ptrdiff_t size = c;
-    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
+    n = inside && at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
     pl_taps(g, at, 1, p);
-    if (together > 1 && n >= together) {
-      size *= together, n -= n % together;
-      for (int t = 0; t < taps; t++)
-        if (!keep[t]) p[t] = zeros;
-    }
     p[taps] = p[0]; /* its weights are zero */
+    if (n >= together) size *= together, n -= n % together;
     for (ptrdiff_t b = 0; b * NR < c; b++) {
       const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride, count = n * c / size;
-      const int32_t *wb = w + b * pairs * NR;
       uint8_t *const to = y + at * c + from;
       ptrdiff_t i = 0;
-#define PIXELS(fit, N, n) pixels(fit, N, n, i, &s, from, step, wb, &own, b * NR, to, size)
-      for (; size >= NR && i + 2 <= count; i += 2)
-        if (own.fit) PIXELS(1, 2, NR);
-        else PIXELS(0, 2, NR);
+#define PIXELS(fit, N, n) \
+  pixels(fit, N, n, &s, from + i * step, step, w + b * pairs * NR, &own, b * NR, to + i * size, size)
+      for (; own.fit && size >= NR && i + 2 <= count; i += 2) PIXELS(1, 2, NR);
       for (; i < count; i++)
         if (size >= NR) PIXELS(0, 1, NR);
         else PIXELS(0, 1, size);
