@@ -83,7 +83,7 @@ static void from_float_complex64(size_t n, const void *vx, void *vy) {
   for (size_t i = 0; i < n; i++) y[i] = (complex64){(float)x[i], 0};
 }
 
-enum { TYPE_INT32 = 4, TYPE_BOOL = 7, TYPE_FLOAT32 = 10 }; /* their places in the table */
+enum { TYPE_INT32 = 4, TYPE_INT64 = 6, TYPE_BOOL = 7, TYPE_FLOAT32 = 10 }; /* their places in the table */
 /* In the order of TYPES in pylite/ops/wide.py. */
 #define ROW(name, size, is_float) {size, is_float, load_##name, from_int_##name, from_float_##name}
 static const pl_cast_type pl_cast_types[] = {

@@ -79,7 +79,7 @@ static int64_t floor_div(int64_t a, int64_t b) {
 static int64_t floor_mod(int64_t a, int64_t b) {
   if (b == 0 || b == -1) return 0;
   int64_t r = a % b;
-  return r != 0 && (r ^ b) < 0 ? r + b : r;
+  return r + (-(int64_t)((r != 0) & ((r ^ b) < 0)) & b);
 }
 static double floor_mod_f(double a, double b) {
   double r = fmod(a, b);
@@ -194,6 +194,7 @@ void wide_binary(size_t n, const void *va, int a_step, const void *vb, int b_ste
   char *y = vy;
   const size_t size = (size_t)from->size, as = a_step != 0, bs = b_step != 0;
   block ba, bb, v;
+  if (p.x_type == TYPE_INT64 && p.y_type == TYPE_INT64) return binary_int(p.op, 64, n, va, as, vb, bs, vy);
   if (as) {
     const int compares = p.op >= LESS && p.op <= NOT_EQUAL;
     if (compares && p.x_type == TYPE_INT32) return compare_int32(p.op, n, va, vb, bs, vy);
