@@ -3,6 +3,7 @@
 #define PYLITE_AVX512VNNI_H
 #include "simd.h"
 #include <immintrin.h>
+#include <string.h>
 
 #define FORCED static inline __attribute__((always_inline))
 enum { NR = 64, LANES = 16 };
@@ -10,6 +11,13 @@ enum { NR = 64, LANES = 16 };
 /* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  gcc 12 copies a register for each use
  * of the intrinsic. */
 #define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
+
+/* Four bytes from any address to each lane. */
+FORCED __m512i spread32(const uint8_t *from) {
+  int32_t four;
+  memcpy(&four, from, sizeof four);
+  return _mm512_set1_epi32(four);
+}
 
 FORCED __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 FORCED __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }

@@ -32,8 +32,8 @@ FORCED void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j,
 #pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
           const uint8_t *a = x + (r < rows ? r : 0) * b->depth + k;
-          DOT(acc[r][v], _mm512_set1_epi32(*(const int32_t *)a), w0);
-          DOT(acc[r][v], _mm512_set1_epi32(*(const int32_t *)(a + 4)), w1);
+          DOT(acc[r][v], spread32(a), w0);
+          DOT(acc[r][v], spread32(a + 4), w1);
         }
       }
     }

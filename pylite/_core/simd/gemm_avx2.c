@@ -8,6 +8,12 @@
 enum { MR = 6, NR = 16, LANES = 8 };
 
 FORCED __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+/* Four bytes from any address to each lane. */
+FORCED __m256i spread(const void *from) {
+  int32_t four;
+  memcpy(&four, from, sizeof four);
+  return _mm256_set1_epi32(four);
+}
 
 #if defined(__AVXVNNI__)
 /* Strips hold x + 128, unsigned. */
@@ -151,7 +157,7 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const
     for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* do not wait for one another */
 #pragma GCC unroll 2
       for (int i = 0; i < 2; i++) {
-        const __m256i x = _mm256_set1_epi32(*(const int32_t *)(a + k + i * KR));
+        const __m256i x = spread(a + k + i * KR);
 #pragma GCC unroll 2
         for (int v = 0; v < V; v++) DOT(acc[i][v], x, weights(w + (i * V + v) * LANES * KR));
       }
@@ -159,7 +165,7 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const
       const __m256i w0 = weights(w), w1 = V == 2 ? weights(w + LANES * KR) : w0;
 #pragma GCC unroll 6
       for (int r = 0; r < R; r++) {
-        const __m256i x = _mm256_set1_epi32(*(const int32_t *)((r < 3 ? a : upper) + r % 3 * step + k));
+        const __m256i x = spread((r < 3 ? a : upper) + r % 3 * step + k);
         DOT(acc[r][0], x, w0);
         if (V == 2) DOT(acc[r][1], x, w1);
       }

@@ -1,6 +1,5 @@
 /* 8-bit matrix products for AVX-512 with VNNI. */
 #include "avx512vnni.h"
-#include <string.h>
 
 enum { MR = 12 };
 
@@ -83,11 +82,6 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
   }
 }
 
-FORCED __m512i spread32(const uint8_t *from) {
-  int32_t four;
-  memcpy(&four, from, sizeof four);
-  return _mm512_set1_epi32(four);
-}
 FORCED __m512i spread64(const uint8_t *from) {
   int64_t eight;
   memcpy(&eight, from, sizeof eight);

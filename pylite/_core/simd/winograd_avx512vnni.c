@@ -13,7 +13,6 @@
  * All of it wraps at 2^32, and is exact nevertheless: what comes out is y times 9 and a power of two up to 64, modulo
  * 2^32; 9 has an inverse, and the power is shifted away as long as |y| < 2^25. */
 #include "avx512vnni.h"
-#include <string.h>
 
 enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, APART = 32 };
 
@@ -130,9 +129,7 @@ FORCED void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const int16
     const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 32);
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
-      int32_t pair;
-      memcpy(&pair, (r < 3 ? a : b) + r % 3 * c + k, sizeof pair);
-      const __m512i x = _mm512_set1_epi32(pair);
+      const __m512i x = spread32((const uint8_t *)((r < 3 ? a : b) + r % 3 * c + k));
       __asm__("vpdpwssd %2, %1, %0" : "+v"(acc[r][0]) : "v"(x), "v"(w0));
       __asm__("vpdpwssd %2, %1, %0" : "+v"(acc[r][1]) : "v"(x), "v"(w1));
     }
