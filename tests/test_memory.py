@@ -1,4 +1,8 @@
-"""Memory for arenas and packed weights: zeroed, aligned, never handed out twice."""
+"""Memory for arenas and packed weights: zeroed, aligned, never handed out twice; and when the collector waits."""
+import gc
+import os
+import warnings
+
 import numpy as np
 import pytest
 
@@ -32,3 +36,31 @@ def test_what_is_kept_does_not_overlap():
     for i, array in enumerate(arrays):
         array[:] = i
     assert all((array == i).all() for i, array in enumerate(arrays))
+
+
+@pytest.fixture
+def collector():
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_waits_and_is_left_as_it_was(enabled, collector):
+    (gc.enable if enabled else gc.disable)()
+    with memory.Growing():
+        with pytest.raises(KeyError), memory.Growing():
+            raise KeyError
+        assert not gc.isenabled()
+    assert gc.isenabled() is enabled
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_collector_runs_in_a_forked_child(collector):
+    gc.enable()
+    with memory.Growing():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)     # of forks beside other threads
+            child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
