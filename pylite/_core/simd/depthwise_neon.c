@@ -151,6 +151,7 @@ static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int fl
   uint8_t line[PL_MAX_TAPS][NR] = {{0}}, zero[NR] = {0}, out[NR];
   sight s;
   factors v;
+  int chosen = 0; /* for all taps */
   memcpy(zero, g->zero, (size_t)g->c);
   for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
     see(g, at, &s);
@@ -159,7 +160,8 @@ static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int fl
       s.p[t] = line[t];
     }
     s.p[s.taps] = s.p[s.taps + 1] = zero;
-    choose(g->fh * g->fw, &s, w, zero, &f, &v);
+    if (!chosen || s.taps < g->fh * g->fw) choose(g->fh * g->fw, &s, w, zero, &f, &v);
+    chosen = s.taps == g->fh * g->fw;
     pixels(1, 0, &s, 0, 0, 0, &v, &f, out, 0);
     memcpy(y, out, (size_t)g->c);
   }
