@@ -290,7 +290,7 @@ typedef struct {
   __m128i mask;
 } sight;
 
-/* N output pixels, `to` apart, which see taps c bytes behind where s says, and `step` more each: n channels from j on. */
+/* N output pixels, `to` apart, which see taps c bytes behind where s says, and `step` more each: n channels from j. */
 FORCED void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
