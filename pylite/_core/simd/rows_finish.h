@@ -69,7 +69,7 @@ PL_LOOSE_BEGIN
 static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
-#if defined(V_ALL)
+#if defined(__AVX2__) && defined(__FMA__)
   vf l0 = V_ALL(0.0f), l1 = l0, h0 = l0, h1 = l0;
   for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) {
     const vf a = V(loadu_ps)(x + i), b = V(loadu_ps)(x + i + V_WIDTH);

@@ -29,8 +29,8 @@ typedef struct { float alpha; } alpha_f_p;
 PL_LOOSE_BEGIN
 UNARY_ROW(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
 UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
-#if defined(__FMA__) && defined(__AVX2__)
-#include "functions_avx.h"
+#if (defined(__FMA__) && defined(__AVX2__)) || (defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA))
+#include "functions_vector.h"
 #else
 UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
@@ -40,9 +40,11 @@ UNARY_FLOAT(gelu_f32, pl_gelu(x))
 UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
 #endif
+#if !defined(HAS_RSQRT)
+UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
+#endif
 #if !defined(__AVX512F__)
 UNARY_FLOAT(log_f32, pl_log(x))
-UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
 UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
 #endif
 UNARY_FLOAT(sqrt_f32, sqrtf(x))

@@ -1,8 +1,50 @@
 /* The functions of functions.h that are met most, by hand: gcc makes two comparisons and a choice of each minimum, and
- * has no word for multiplying by a power of two.  The same error bounds; included by rows_unary.h alone. */
+ * has no word for multiplying by a power of two, nor for a quotient on Arm that is not rounded exactly.  The same error
+ * bounds; included by rows_unary.h alone. */
+#if defined(__ARM_NEON)
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
-#if defined(__AVX512F__)
+#if defined(__ARM_NEON)
+typedef float32x4_t vf;
+#define V(op) v_##op
+#define v_set1_ps vdupq_n_f32
+#define v_loadu_ps vld1q_f32
+#define v_storeu_ps vst1q_f32
+#define v_add_ps vaddq_f32
+#define v_sub_ps vsubq_f32
+#define v_mul_ps vmulq_f32
+#define v_min_ps vminq_f32
+#define v_max_ps vmaxq_f32
+#define v_fmadd_ps(a, b, c) vfmaq_f32(c, a, b)
+#define V_BELOW(x, bound, a, b) vbslq_f32(vcltq_f32(x, vdupq_n_f32(bound)), a, b)
+#define V_QUOTIENT(x, bound, below, a, b) V_BELOW(x, bound, below, v_div_ps(a, b))
+PL_INLINE vf v_or_ps(vf a, vf b) {
+  return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+/* by two steps of Newton's method from 8 bits, since a division takes as long as thirty products */
+PL_INLINE vf v_div_ps(vf a, vf b) {
+  vf r = vrecpeq_f32(b);
+  r = vmulq_f32(r, vrecpsq_f32(b, r));
+  return vmulq_f32(a, vmulq_f32(r, vrecpsq_f32(b, r)));
+}
+PL_INLINE vf v_power(int32x4_t n) {
+  return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
+}
+PL_INLINE vf v_scaled(vf p, vf n) { /* in two steps: 2^n alone may be out of range */
+  const int32x4_t whole = vcvtq_s32_f32(n), half = vshrq_n_s32(whole, 1);
+  return vmulq_f32(vmulq_f32(p, v_power(half)), v_power(vsubq_s32(whole, half)));
+}
+/* the same way; where it gives NaN, as for 0 and infinity, the estimate is right */
+PL_INLINE vf v_rsqrt(vf x) {
+  const vf y = vrsqrteq_f32(x);
+  vf r = vmulq_f32(y, vrsqrtsq_f32(vmulq_f32(x, y), y));
+  r = vmulq_f32(r, vrsqrtsq_f32(vmulq_f32(x, r), r));
+  return vbslq_f32(vceqq_f32(r, r), r, y);
+}
+#elif defined(__AVX512F__)
 typedef __m512 vf;
 #define V(op) _mm512_##op
 #define V_BELOW(x, bound, a, b) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, V(set1_ps)(bound), _CMP_LT_OQ), b, a)
@@ -167,6 +209,9 @@ UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh)
 UNARY_VECTOR(hard_swish_f32, v_hard_swish)
 #if defined(__AVX512F__)
 UNARY_VECTOR(log_f32, v_log)
-UNARY_VECTOR(rsqrt_f32, v_rsqrt)
 UNARY_VECTOR(elu_f32, v_elu)
+#endif
+#if defined(__AVX512F__) || defined(__ARM_NEON)
+#define HAS_RSQRT
+UNARY_VECTOR(rsqrt_f32, v_rsqrt)
 #endif
