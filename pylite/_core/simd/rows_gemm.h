@@ -22,6 +22,13 @@ PL_INLINE int32_t by_rule(rule q, int32_t x) {
 
 enum { STEPS = 256 }; /* of results of 8 bits, up or down from their zero point */
 
+PL_INLINE double power_of_two(int e) { /* what ldexp would take a call for */
+  const uint64_t bits = (uint64_t)(1023 + e) << 52;
+  double x;
+  memcpy(&x, &bits, 8);
+  return x;
+}
+
 #if defined(__AVX512F__)
 /* How near to an accumulator a step has to lie for a rounding of the copy to matter: half and `rest` cost 2^-25 each. */
 PL_INLINE double nearness(double per) { return 0x1.2p-24 * per + 0x1p-26; }
@@ -152,12 +159,12 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #endif
   for (ptrdiff_t j = 0; j < n; j++) {
     rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
-    q.s = real ? real[j] : __builtin_ldexp(mult[j], left[j] - right[j] - 31);
-    if (!real) q.half = (right[j] ? 0.5 : 0) + __builtin_ldexp(1, -right[j] - 1);
+    q.s = real ? real[j] : mult[j] * power_of_two(left[j] - right[j] - 31);
+    if (!real) q.half = (right[j] ? 0.5 : 0) + power_of_two(-right[j] - 1);
     const double ends[2] = {bias[j] - reach, bias[j] + reach};
     const double size = ends[1] > -ends[0] ? ends[1] : -ends[0];
     if (q.s == 0) continue; /* a column that is not in use */
-    if (!(q.s > 0) || size >= __builtin_ldexp(1, 31 - left[j]) || size * q.s >= 0x1p31 || high > STEPS || -low > STEPS) {
+    if (!(q.s > 0) || size >= power_of_two(31 - left[j]) || size * q.s >= 0x1p31 || high > STEPS || -low > STEPS) {
       *unfit = 1;
       return;
     }
