@@ -11,8 +11,9 @@ def evaluate(op, node):
     """Compute the outputs of a node whose inputs are known, now."""
     results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
     for value, result in zip(node.outputs, results, strict=True):
-        if value is not None:
-            value.data, value.shape = np.ascontiguousarray(result).reshape(result.shape), result.shape
+        if value is not None:       # numpy's own positions have 32 bits on some machines, say
+            data = np.ascontiguousarray(result, NUMPY_DTYPES[value.dtype])
+            value.data, value.shape = data.reshape(result.shape), result.shape
 
 
 def fold(model, subgraph, node, emitted):

@@ -1,10 +1,12 @@
 """The graph's records and data types."""
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from pylite import graph
+from pylite import folding, graph
+from pylite.node import Value
 
 
 def test_dtypes_follow_the_numbers_of_the_file():
@@ -41,3 +43,11 @@ def test_records_are_made_by_position_or_name_and_equal_only_to_themselves():
     for values, named in [((1, 2, 3, 4, 5), {}), ((1, 2), {}), ((1, 2, 3, 4), {"key": 5}), ((1, 2, 3, 4), {"x": 5})]:
         with pytest.raises(TypeError, match="Signature"):
             graph.Signature(*values, **named)
+
+
+def test_what_is_evaluated_beforehand_has_its_tensors_type():
+    """numpy gives positions in 32 bits on 32-bit machines, where the model may say 64."""
+    value = Value(graph.Tensor(0, "y", "int64", (3,), (3,)))
+    op = SimpleNamespace(evaluate=lambda node: [np.array([1, -2, 3], np.int32)])
+    folding.evaluate(op, SimpleNamespace(inputs=[], outputs=[value]))
+    assert value.data.dtype == np.int64 and value.data.tolist() == [1, -2, 3]

@@ -87,7 +87,7 @@ def test_mixed_operands(m, rng, dtype):
         data = values(rng, shape, kind)
         if i == 1 and name == "DIV":
             zero = data.dtype.type(q.get("zero_point", 0))
-            data = np.where(data == zero, zero ^ 1 if q else data.dtype.type(1), data)
+            data = np.where(data == zero, zero ^ data.dtype.type(1) if q else data.dtype.type(1), data)
         if i == 1 and rng.random() < 0.4:
             inputs.append(m.constant("b", data, **q))
         else:
