@@ -38,6 +38,7 @@ _lock = allocate_lock()
 _most = None
 _growing = 0                # how many are inside Growing, and
 _was_enabled = False        # did the collector run before the first of them?
+_settlings = 3              # times that what was made is not looked through: by importing, reading, allocating
 
 
 cdef class Pages:
@@ -138,6 +139,8 @@ class Growing:
     """A context in which much is made and nothing thrown away: Python's collector would look through it in vain.
 
     It is switched off for all threads meanwhile, where it was on.  Importing and loading take a tenth less time by it.
+    Afterwards it would begin with all that was made.  The first few times that joins the oldest generation instead,
+    which is looked through when that has grown by a quarter; later it may be what replaces a model that is garbage.
     """
     __slots__ = ()
 
@@ -153,7 +156,19 @@ class Growing:
         with _lock:
             _growing = max(_growing - 1, 0)
             if not _growing and _was_enabled:
+                if _settlings:
+                    _settle()
                 PyGC_Enable()
+
+
+def _settle():
+    """Move all objects to the oldest generation, unless somebody has frozen theirs."""
+    global _settlings
+    _settlings -= 1
+    import gc
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _after_fork():
