@@ -17,9 +17,9 @@ _HOMES = {
         "pylite.capi": "get_include load_custom_ops",
         "pylite.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "DelegateError DelegateLibraryError DelegationError ExecutionError FileFormatError "
-                         "MemoryLimitError ModelError NotAllocatedError OpError PluginError PyliteError ResizeError "
-                         "TensorError UnsupportedOpError ViewError",
+        "pylite.errors": "DataDependentError DelegateError DelegateLibraryError DelegationError ExecutionError "
+                         "FileFormatError MemoryLimitError ModelError NotAllocatedError OpError PluginError "
+                         "PyliteError ResizeError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

@@ -8,6 +8,7 @@ from pylite.delegates import Delegate as Delegate
 from pylite.delegates import load_delegate as load_delegate
 from pylite.delegation import DelegateFlags as DelegateFlags
 from pylite.delegation import PythonDelegate as PythonDelegate
+from pylite.errors import DataDependentError as DataDependentError
 from pylite.errors import DelegateError as DelegateError
 from pylite.errors import DelegateLibraryError as DelegateLibraryError
 from pylite.errors import DelegationError as DelegationError

@@ -1,9 +1,9 @@
 """A subgraph bound to memory, ready to run."""
 import numpy as np
 
+import pylite
 from pylite import planning
 from pylite._core.program import Part
-from pylite.errors import ExecutionError
 
 GUARD_BYTE = 0xA5
 
@@ -15,8 +15,8 @@ def raw(array):
 
 def failure(node, why):
     """The ExecutionError for a Node that could not run."""
-    return ExecutionError(f"{node} failed: {why}; its tensors: "
-                          f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
+    return pylite.ExecutionError(f"{node} failed: {why}; its tensors: "
+                                 f"{', '.join(repr(v) for v in (*node.inputs, *node.outputs) if v is not None)}")
 
 
 class Allocation(Part):
@@ -72,5 +72,6 @@ class Allocation(Part):
                 if first <= step <= last:
                     band = arena[offset + nbytes:offset + nbytes + planning.GUARD]
                     if (band != GUARD_BYTE).any():
-                        raise ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
+                        raise pylite.ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind "
+                                                    f"{owner!r}")
         return None

@@ -2,7 +2,7 @@
 import operator
 import os
 
-from pylite.errors import TensorError
+import pylite
 from pylite.model import Model
 from pylite.registry import default
 
@@ -55,9 +55,10 @@ def resolver(op_resolver):
     return op_resolver
 
 
-def checked_index(executor, tensor_index, error=TensorError):
+def checked_index(executor, tensor_index, error="TensorError"):
     """`tensor_index` as an int that is a tensor of the executor's subgraph."""
     index = operator.index(tensor_index)
     if not 0 <= index < len(executor.subgraph.tensors):
-        raise error(f"Invalid tensor index {index} exceeds max tensor index {len(executor.subgraph.tensors)}")
+        raise getattr(pylite, error)(f"Invalid tensor index {index} exceeds max tensor index "
+                                     f"{len(executor.subgraph.tensors)}")
     return index

@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 
+import pylite
 from pylite._core.simd import close_jobs, open_jobs
-from pylite.errors import PyliteError
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import BAND, Banded, Packed, Scratch, Value, View
 
@@ -96,7 +96,7 @@ def bind(calls, storage, model):
         try:
             kernels.append(make(*args))
         except ValueError as problem:       # arrays that do not fit, which no check before has found
-            if call.node is None or isinstance(problem, PyliteError):
+            if call.node is None or isinstance(problem, pylite.PyliteError):
                 raise
             raise call.node.error(str(problem)) from problem
     return kernels

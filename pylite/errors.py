@@ -1,4 +1,7 @@
-"""The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place."""
+"""The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place.
+
+Modules that every model needs say `pylite.OpError`, which imports this one when the first is raised.
+"""
 
 
 class PyliteError(Exception):

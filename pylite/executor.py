@@ -1,12 +1,12 @@
 """One subgraph made runnable: shapes in, memory planned and bound, invoke."""
 import numpy as np
 
+import pylite
 from pylite import binding, lowering, planning
 from pylite._core.memory import aligned, most
 from pylite._core.program import Bound, Memory, Program
 from pylite._core.simd import close_jobs, open_jobs
 from pylite.allocation import Allocation
-from pylite.errors import ExecutionError, MemoryLimitError, NotAllocatedError, TensorError
 from pylite.graph import NUMPY_DTYPES
 from pylite.registry import default
 
@@ -235,11 +235,11 @@ class Executor(Bound):
         if self.max_memory is not None and plan.total + beside > self.max_memory:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else self.subgraph.name
-            raise MemoryLimitError(
+            raise pylite.MemoryLimitError(
                 f"the arena needs {plan.total + beside} bytes and max_memory is {self.max_memory}; the peak is at "
                 f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
         if plan.total > LARGE_ARENA and plan.total + beside > most():
-            raise MemoryLimitError(
+            raise pylite.MemoryLimitError(
                 f"the arena needs {plan.total + beside} bytes and this machine has {most()}. Make the inputs smaller")
         arena = self._arenas[depth] if depth < len(self._arenas) else None
         if arena is None or plan.total > arena.nbytes:
@@ -247,8 +247,8 @@ class Executor(Bound):
             try:
                 arena = aligned(plan.total + plan.total // 4 if depth else plan.total)
             except (MemoryError, OSError, ValueError):      # ValueError: of sizes that are no array's
-                raise MemoryLimitError(f"there is no memory for an arena of {plan.total} bytes. Make the inputs "
-                                       "smaller") from None
+                raise pylite.MemoryLimitError(f"there is no memory for an arena of {plan.total} bytes. Make the inputs "
+                                              "smaller") from None
             self._arenas[depth:depth + 1] = [arena]
         arrays = {}
         for value in lowered.values:
@@ -268,7 +268,7 @@ class Executor(Bound):
     def _variable(self, value):
         held = self.variables.get(value.index)
         if NUMPY_DTYPES[value.dtype].hasobject:
-            raise TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
+            raise pylite.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
         if held is None or held.shape != value.shape:
             held = aligned(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
             self.variables[value.index] = held
@@ -302,8 +302,8 @@ class Executor(Bound):
     def array(self, index):
         """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
-            raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
-                                    f"{self.subgraph.tensors[index].name!r})")
+            raise pylite.NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
+                                           f"{self.subgraph.tensors[index].name!r})")
         return self.found(index)[1]
 
     def found(self, index):
@@ -324,7 +324,7 @@ class Executor(Bound):
                      "experimental_preserve_all_tensors=True to read it; results are the same"
         else:
             reason = "no operator that runs and no caller of this graph uses it"
-        raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {reason}")
+        raise pylite.NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {reason}")
 
     def to_read(self, index):
         """array(index), or an error where a later node of the last run has reused its memory."""
@@ -332,7 +332,7 @@ class Executor(Bound):
         part = self.found(index)[0]
         value = part.lowered.values[index]
         if part.plan.overwritten(value):
-            raise NotAllocatedError(
+            raise pylite.NotAllocatedError(
                 f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
                 "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
         if self.ready:
@@ -342,18 +342,18 @@ class Executor(Bound):
     def to_write(self, index):
         """array(index), or an error where the tensor is a constant or must not be written now."""
         if not self.ready:
-            raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first "
-                                    f"(tensor {index}, {self.subgraph.tensors[index].name!r})")
+            raise pylite.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
+                                           f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
         array = self.array(index)
         if not array.flags.writeable:
-            raise TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the model, "
-                              "which its interpreters share")
+            raise pylite.TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
+                                     "model, which its interpreters share")
         self.writable[index] = Memory(array)
         return array
 
     def invoke(self):
         """Run every node once.  ExecutionError names the node that failed."""
         if not self.ready:
-            raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also after "
-                                 "every resize_tensor_input() that changes a shape")
+            raise pylite.ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also "
+                                        "after every resize_tensor_input() that changes a shape")
         self.run(self.current)

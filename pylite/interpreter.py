@@ -11,13 +11,13 @@ from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
+import pylite
 from pylite._core.memory import Growing
 
 with Growing():
     from pylite import arguments, lowering
     from pylite._core.program import Lock, Steady, quicken
     from pylite._core.simd import Pool
-    from pylite.errors import ResizeError, TensorError, ViewError
     from pylite.executor import Executor
 
 _HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature",
@@ -233,9 +233,10 @@ class Interpreter(Steady):
 
     def _ensure_safe(self):
         if self._views and not self._safe_to_run():
-            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
-                            "array or slice. Be sure to only hold the function returned from tensor() if you are using "
-                            "raw data access: call it again where the data is needed, or copy the array")
+            raise pylite.ViewError("There is at least 1 reference to internal data in the interpreter in the form of a "
+                                   "numpy array or slice. Be sure to only hold the function returned from tensor() if "
+                                   "you are using raw data access: call it again where the data is needed, or copy the "
+                                   "array")
 
     def __reduce__(self):
         """Pickles the model (its path, or its content) and the options, not the contents of tensors."""
@@ -292,15 +293,15 @@ class Interpreter(Steady):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
-                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which "
-                                  "have no fixed memory to look at; use get_tensor() and set_tensor()")
+                raise pylite.TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, "
+                                         "which have no fixed memory to look at; use get_tensor() and set_tensor()")
             lease = _Lease(array)
             self._views.add(weakref.ref(lease, self._views.discard))
             return np.asarray(lease)
 
     def _resize(self, executor, tensor_index, size, strict):
         from pylite import inputs
-        index = arguments.checked_index(executor, tensor_index, ResizeError)
+        index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
         shape = inputs.new_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
         executor.resize(subgraph.inputs.index(index), shape)

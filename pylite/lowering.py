@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
+import pylite
 from pylite._core.memory import most
-from pylite.errors import DataDependentError, UnsupportedOpError
 from pylite.node import Call, Constant, Node, Packed, Padded, Value
 from pylite.registry import default
 
@@ -53,7 +53,7 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
         return not missing
     if missing:
         lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
-        raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
+        raise pylite.UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
     return True
 
 
@@ -127,7 +127,7 @@ def lower_values(model, subgraph, values, preserve, find, pausing, host):
                     break
         try:
             emitted = _prepared(op, node, foldable)
-        except DataDependentError as problem:
+        except pylite.DataDependentError as problem:
             if not pausing:
                 raise
             from pylite import pausing  # seldom wanted, as are those below
@@ -187,7 +187,7 @@ def _prepared(op, node, foldable):
     shapes = op.infer(node)
     if shapes is None:
         if not foldable:
-            raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+            raise pylite.DataDependentError(f"{node}: its outputs' shapes depend on data", node)
         from pylite import folding
         return folding.evaluate(op, node)
     if len(shapes) != len(node.outputs):

@@ -4,9 +4,9 @@ from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
+import pylite
 from pylite import binding
 from pylite._core import memory, simd
-from pylite.errors import ModelError
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.schema import load
 
@@ -21,9 +21,9 @@ class Model:
     def __init__(self, source):
         try:
             self.graph = load(source)
-        except ModelError as error:
+        except pylite.ModelError as error:
             if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
-                raise ModelError(f"{error} (in '{os.fspath(source)}')") from None
+                raise pylite.ModelError(f"{error} (in '{os.fspath(source)}')") from None
             raise
         self._source = source
         self.folded = {}
@@ -92,7 +92,7 @@ def _typed(tensor):
         try:
             array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
         except ValueError as error:
-            raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+            raise pylite.ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
     elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
         array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
     else:

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from pylite.errors import DataDependentError, OpError
+import pylite
 from pylite.graph import NUMPY_DTYPES
 
 _NO_SCALE = np.float32(0)
@@ -249,7 +249,7 @@ class Node:
 
     def error(self, text, value=None):
         """The exception to raise when this node cannot be prepared: names the op and, when given, the tensor."""
-        return OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
+        return pylite.OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
 
     def input(self, i):
         """Input i, or None when it is absent or left out."""
@@ -259,5 +259,5 @@ class Node:
         """The contents of input i, which must be known while lowering."""
         value = self.inputs[i]
         if value.data is None:
-            raise DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
+            raise pylite.DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
         return value.data
