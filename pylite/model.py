@@ -57,13 +57,14 @@ class Model:
             function = binding.kernel_class(packed.function)
             value = packed.value
             if value.fixed:
-                key = (packed.function, _identity(value.tensor), simd.current,
-                       *[a.tobytes() if type(a) is np.ndarray else a for a in packed.args])
+                key = packed.function, _identity(value.tensor), simd.current
                 with self._lock:
-                    made = self._packed.get(key)
+                    known = self._packed.setdefault(key, [])
+                    made = next((made for args, made in known if _same(args, packed.args)), None)
                     if made is None:
                         memory.keep_in(self._room)
-                        made = self._packed[key] = function(value.data, *packed.args)
+                        made = function(value.data, *packed.args)
+                        known.append((packed.args, made))
             else:
                 made = function(value.data, *packed.args)
             packed.made = made
@@ -73,8 +74,9 @@ class Model:
     def packed_bytes(self):
         """Bytes of packed weights and folded constants that the interpreters of this model share."""
         arrays = [*self.folded.values()]
-        for result in self._packed.values():
-            arrays += result if isinstance(result, tuple) else [result]
+        for known in self._packed.values():
+            for _, made in known:
+                arrays += made if isinstance(made, tuple) else [made]
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
 
 
@@ -83,6 +85,14 @@ def _identity(tensor):
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
         return id(tensor)
     return tensor.buffer, tensor.dtype, tensor.shape
+
+
+def _same(args, others):
+    """Are the arguments of two Packed the same, arrays by their contents?"""
+    return len(args) == len(others) and all(
+        a is b or (type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+                   if np.ndarray in (type(a), type(b)) else a == b)
+        for a, b in zip(args, others, strict=True))
 
 
 def _typed(tensor):

@@ -13,6 +13,7 @@ cdef extern from "simd.h" nogil:
         void (*rows)(pl_slots *s) noexcept nogil
         void (*hand)(pl_slots *s) noexcept nogil
     const pl_isa pl_ladder[]
+    enum: PL_MOST_RUNGS
     pl_unary_fn pl_unary_row(const pl_slots *s, const char *name)
     pl_binary_fn pl_binary_row(const pl_slots *s, const char *name)
     pl_pool *pl_pool_create(int threads)
@@ -24,8 +25,7 @@ cdef extern from "simd.h" nogil:
     pl_job *pl_jobs_close()
 
 
-cdef pl_slots table
-slots = &table
+cdef pl_slots tables[PL_MOST_RUNGS]     # filled when a rung is first used; kernels that were made keep theirs
 current = ""
 
 
@@ -39,7 +39,7 @@ cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn 
 
 cdef pl_unary_fn unary_row(str name) except NULL:
     """The one-operand row `name` of the rung in use (PL_UNARY_SLOTS in simd.h)."""
-    cdef pl_unary_fn row = pl_unary_row(&table, name.encode())
+    cdef pl_unary_fn row = pl_unary_row(slots, name.encode())
     if row == NULL:
         raise ValueError(f"there is no one-operand row {name!r}")
     return row
@@ -47,7 +47,7 @@ cdef pl_unary_fn unary_row(str name) except NULL:
 
 cdef pl_binary_fn binary_row(str name) except NULL:
     """The two-operand row `name` of the rung in use (PL_BINARY_SLOTS in simd.h)."""
-    cdef pl_binary_fn row = pl_binary_row(&table, name.encode())
+    cdef pl_binary_fn row = pl_binary_row(slots, name.encode())
     if row == NULL:
         raise ValueError(f"there is no two-operand row {name!r}")
     return row
@@ -123,17 +123,20 @@ def use(str name):
     Interpreters made before keep weights packed for another rung: make new ones.
     Raises ValueError when the CPU lacks the rung.
     """
-    global current
+    global current, slots
     usable = available()
     if name not in usable:
         raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of {', '.join(usable)}")
     cdef int chosen = 0, i
     while pl_ladder[chosen].name.decode() != name:
         chosen += 1
-    pl_ladder[chosen].rows(&table)
-    for i in range(chosen + 1):
-        if pl_ladder[i].hand != NULL and pl_ladder[i].usable():
-            pl_ladder[i].hand(&table)
+    cdef pl_slots *table = &tables[chosen]
+    if table.q8.nr == 0:
+        pl_ladder[chosen].rows(table)
+        for i in range(chosen + 1):
+            if pl_ladder[i].hand != NULL and pl_ladder[i].usable():
+                pl_ladder[i].hand(table)
+    slots = table
     current = name
 
 

@@ -45,7 +45,7 @@ cdef struct Matrix:         # strides in elements
     const int64_t *which    # of each product
 
 cdef struct Batch:
-    pl_slots slots
+    const pl_slots *slots
     pl_tile tile
     Kind kind
     int item, w_item        # bytes
@@ -111,7 +111,7 @@ cdef class BatchMatmul(Kernel):
         if y.shape[0] == 0:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
+        s.slots = slots
         s.y = <char *>&y[0]
         s.item = {FLOAT: 4, WORDS: 2}.get(s.kind, 1)
         s.x.at = <const char *>&x[0] if x.shape[0] else NULL

@@ -41,7 +41,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
 
 
 cdef struct Blockwise:
-    pl_slots slots
+    const pl_slots *slots
     pl_blocks blocks
     const float *x
     uint8_t *q
@@ -76,7 +76,7 @@ cdef class BlockwiseHybrid(Kernel):
         if 0 in self.x.shape[:2] or 0 in self.y.shape[:2]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
+        s.slots = slots
         b.panels, b.sums, b.scale = &self.panels[0], &self.sums[0], &self.scales[0]
         b.bias = &bias[0] if bias is not None else NULL
         b.depth, b.columns, b.blocks, b.low, b.high = x.shape[1], y.shape[1], blocks, low, high
@@ -111,6 +111,6 @@ cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
     cdef ptrdiff_t i, j, row
     for i in range(begin, end):
         row, j = i // s.splits * PL_ROWS, i % s.splits * s.slots.q8.nr
-        s.slots.gemm_blocks(&s.slots, <int>min(<ptrdiff_t>PL_ROWS, s.rows - row),
+        s.slots.gemm_blocks(s.slots, <int>min(<ptrdiff_t>PL_ROWS, s.rows - row),
                             <int>min(<ptrdiff_t>s.slots.q8.nr, b.columns - j), b, j, s.q + row * b.depth,
                             s.terms + row, s.row_scales + row, s.y + row * b.columns + j)

@@ -105,7 +105,7 @@ cdef class ConvQ8(Kernel):
     cdef uint8_t[:, :, :, :] y
     cdef const uint8_t[::1] panels, zero
     cdef const int32_t[:, ::1] parameters
-    cdef pl_slots slots
+    cdef const pl_slots *slots
     cdef Conv state
     cdef const uint8_t *row
 
@@ -114,7 +114,7 @@ cdef class ConvQ8(Kernel):
         cdef Product8 *p = &self.state.product
         self.x, self.y, self.zero = x, y, zero
         self.panels, self.parameters = packed[:2]
-        self.slots = slots[0]
+        self.slots = slots
         self.state.w_zero = w_zero
         if 0 in self.y.shape[:4]:
             self.fn = <kernel_fn>nothing
@@ -126,7 +126,7 @@ cdef class ConvQ8(Kernel):
                    filter)
         set_output(&self.state.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0],
                    y.strides[1], y.strides[2])
-        p.tile, p.slots, p.flip = self.slots.q8, &self.slots, x_flip
+        p.tile, p.slots, p.flip = self.slots.q8, self.slots, x_flip
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
         p.depth = p.window.fh * p.window.fw * p.window.length
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)

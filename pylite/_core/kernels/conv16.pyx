@@ -82,7 +82,7 @@ cdef struct Conv:
     Output output
     Tasks tasks
     pl_tile tile
-    pl_slots slots
+    const pl_slots *slots
     const int16_t *w
     Finish end
     ptrdiff_t columns, groups, depth, chunk
@@ -109,7 +109,7 @@ cdef class Conv16(Finished):
             self.fn = <kernel_fn>nothing
             return
         self.set_finish(rule, bias, factors, low, high)
-        s.slots, s.end, s.groups, s.chunk = slots[0], self.end, groups, 1 if wide else 256
+        s.slots, s.end, s.groups, s.chunk = slots, self.end, groups, 1 if wide else 256
         s.columns = y.shape[3] // s.groups
         s.tile.mr, s.tile.nr = ROWS, COLUMNS
         s.w = &w[0, 0] if w.size else NULL
@@ -158,13 +158,13 @@ cdef void conv16_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
                                  COLUMNS)
                 k += piece
             for r in range(task.rows):
-                finish(&s.slots, &s.end, n, acc + r * COLUMNS, channel,
+                finish(s.slots, &s.end, n, acc + r * COLUMNS, channel,
                        <int16_t *>(task.y + r * s.output.sw) + channel)
             j += COLUMNS
 
 
 cdef struct Depthwise:
-    pl_slots slots
+    const pl_slots *slots
     pl_dw_window window
     Finish end
     const uint8_t *x
@@ -183,7 +183,7 @@ cdef struct Depthwise:
 cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16_t[:, ::1] w, const uint8_t[::1] zero,
                         filter, ptrdiff_t oh, ptrdiff_t ow):
     """zero: the pixel that stands for those outside of an image."""
-    s.slots = slots[0]
+    s.slots = slots
     s.x, s.w = <const uint8_t *>&x[0, 0, 0, 0], &w[0, 0]
     s.h, s.oh, s.line, s.image = x.shape[1], oh, x.strides[1], x.strides[0]
     (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
@@ -248,7 +248,7 @@ cdef void depthwise_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
                 n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
                 s.slots.depthwise_s64(&g, at, c, n, s.w, acc)
                 if s.row_scales == NULL:
-                    finish(&s.slots, &s.end, n, acc, c, <int16_t *>y + c)
+                    finish(s.slots, &s.end, n, acc, c, <int16_t *>y + c)
                 else:
                     for j in range(n):
                         sums[j] = <int32_t>acc[j]

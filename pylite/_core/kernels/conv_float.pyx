@@ -104,7 +104,7 @@ cdef struct Conv:
     Tasks tasks
     Lines lines
     pl_tile tile            # mr: rows of a task
-    pl_slots slots
+    const pl_slots *slots
     const float *panels
     const float *weights    # where they are not known beforehand: packed to
     float *room             # at each run
@@ -142,7 +142,7 @@ cdef class ConvF32(Kernel):
         if 0 in self.y.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.groups, s.low, s.high = slots[0], groups, low, high
+        s.slots, s.groups, s.low, s.high = slots, groups, low, high
         s.columns = y.shape[3] // s.groups
         if panels is None:
             s.weights, s.room = &weights[0, 0], &room[0]
@@ -309,7 +309,7 @@ cdef void conv_f32_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef struct Depthwise:
-    pl_slots slots
+    const pl_slots *slots
     pl_dw_window window
     const char *x
     const float *w
@@ -340,7 +340,7 @@ cdef class DepthwiseF32(Kernel):
             self.fn = <kernel_fn>nothing
             return
         self.zero = np.zeros(x.shape[3] * 4, np.uint8)
-        s.slots, s.low, s.high = slots[0], low, high
+        s.slots, s.low, s.high = slots, low, high
         s.x, s.w, s.y = <const char *>&x[0, 0, 0, 0], &w[0, 0, 0, 0], <char *>&y[0, 0, 0, 0]
         s.bias = &bias[0] if bias is not None else NULL
         s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]

@@ -21,7 +21,7 @@ cdef struct Spot:           # where an output position is
 
 
 cdef struct Volume:
-    pl_slots slots
+    const pl_slots *slots
     Axis axis[3]
     const float *x
     const float *panels
@@ -55,7 +55,7 @@ cdef class Conv3D(Kernel):
         if 0 in y_shape:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.low, s.high = slots[0], low, high
+        s.slots, s.low, s.high = slots, low, high
         s.x, s.y = &x[0] if x.shape[0] else NULL, &y[y_offset]
         s.bias = &bias[0] if bias is not None else NULL
         s.panels = &panels[0] if panels.shape[0] else NULL

@@ -101,7 +101,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
 
 
 cdef struct Depthwise:
-    pl_slots slots
+    const pl_slots *slots
     pl_columns columns
     pl_dw_window window
     const uint8_t *x
@@ -131,7 +131,7 @@ cdef class DepthwiseQ8(Kernel):
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
+        s.slots = slots
         s.x, s.w, s.y = &x[0, 0, 0, 0], &self.weights[0], &y[0, 0, 0, 0]
         s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
         s.w_zero, s.flip = w_zero, x_flip

@@ -56,7 +56,7 @@ cdef struct Hybrid:
     Product8 product
     Output output
     Tasks tasks
-    pl_slots slots
+    const pl_slots *slots
     pl_hybrid finish
     Lines lines
     bint as_is              # images are used where they are
@@ -110,8 +110,8 @@ cdef class ConvHybrid(Kernel):
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
-        p.tile, p.slots = s.slots.q8, &s.slots
+        s.slots = slots
+        p.tile, p.slots = s.slots.q8, s.slots
         p.groups, p.flip = groups, p.tile.offset        # images are quantized to what strips hold
         p.columns = y.shape[3] // p.groups
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL

@@ -235,7 +235,7 @@ cdef struct FullyConnected:
     Product8 product
     Output output
     Tasks tasks
-    pl_slots slots
+    const pl_slots *slots
     const uint8_t *weights          # where they are not known beforehand: packed at each run,
     uint8_t *panels
     int32_t *sums                   # with the sum of each column
@@ -279,9 +279,9 @@ cdef class FullyConnectedQ8(Kernel):
         if m == 0 or n == 0:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
+        s.slots = slots
         s.rows, s.itemsize = m, itemsize
-        p.tile, p.slots, p.flip = s.slots.q8, &s.slots, x_flip
+        p.tile, p.slots, p.flip = s.slots.q8, s.slots, x_flip
         p.columns, p.groups, p.depth = n, 1, x.shape[1]
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(n, p.tile.nv)
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL

@@ -134,7 +134,7 @@ cdef class Recurrent(Kernel):
         if 0 in y.shape[:3] or s.cells == 0 or s.outputs == 0:
             self.fn = <kernel_fn>nothing
             return
-        e.slots = slots[0]
+        e.slots = slots
         s.backward, e.asymmetric, activation, s.cell_clip, s.projection_clip = options
         if activation == "TANH" or activation == "SIGN_BIT":
             s.activation = TANH if activation == "TANH" else SIGN_BIT
@@ -245,7 +245,7 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
             quantize(&s.engine, &s.operands[r], s.rows)
         parallel_for(pool, (s.count - s.first) * s.panels, grain, step_panels, s)
         if s.c == NULL:
-            activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.cells, s.now, s.h)
+            activate(s.engine.slots, s.activation, s.bounds, s.rows * s.cells, s.now, s.h)
         else:
             lstm_cells(s)
             lstm_output(s)
@@ -298,7 +298,7 @@ cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, floa
     if g.norm != NULL:
         normalize(s.cells, g.norm, g.bias, x)
     if which == 2:
-        activate(&s.engine.slots, s.activation, s.bounds, s.cells, x, x)
+        activate(s.engine.slots, s.activation, s.bounds, s.cells, x, x)
     else:
         s.engine.slots.logistic_f32(s.cells, x, x, s.bounds)
 
@@ -327,7 +327,7 @@ cdef void lstm_cells(Layer *s) noexcept nogil:
         if s.cell_clip > 0:
             clip(n, s.cell_clip, c)
         gate(s, 3, r, c, o)
-        activate(&s.engine.slots, s.activation, s.bounds, n, c, g)
+        activate(s.engine.slots, s.activation, s.bounds, n, c, g)
         for j in range(n):
             g[j] *= o[j]
 

@@ -111,7 +111,7 @@ cdef struct Gate:
 
 
 cdef struct Layer:
-    pl_slots slots
+    const pl_slots *slots
     Gate gates[GATES]
     Matrix projection
     const char *x           # (time, rows, depth), strides in bytes
@@ -166,7 +166,7 @@ cdef class Lstm(Kernel):
         if 0 in y.shape[:3] or s.cells == 0:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots[0]
+        s.slots = slots
         s.panels = (s.cells + s.slots.q8.nr - 1) // s.slots.q8.nr
         x_zero, s.h_zero, s.hidden_zero = zeros
         s.hidden_m, s.hidden_e = hidden_multiplier
@@ -263,11 +263,11 @@ cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
                 narrow_sums(s, g, row, rows, j, n, acc, y)
                 row += rows
                 continue
-            multiply(&s.slots, &g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, 0, acc, NULL)
+            multiply(s.slots, &g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, 0, acc, NULL)
             for r in range(rows):
                 memset(y + r * s.cells, 0, n * sizeof(int16_t))
                 s.slots.gate_s16(n, acc + r * MAX_NR, g.input.bias + j, g.input.m, g.input.e, y + r * s.cells)
-            multiply(&s.slots, &g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, 0, acc, NULL)
+            multiply(s.slots, &g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, 0, acc, NULL)
             for r in range(rows):
                 s.slots.gate_s16(n, acc + r * MAX_NR, g.recurrent.bias + j, g.recurrent.m, g.recurrent.e,
                                  y + r * s.cells)
@@ -327,7 +327,7 @@ cdef void output(Layer *s) noexcept nogil:
         j = 0
         while j < s.outputs:
             n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.outputs - j)
-            multiply(&s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, acc, NULL)
+            multiply(s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, acc, NULL)
             for r in range(rows):
                 for k in range(n):
                     v = pl_mbqm32(acc[r * MAX_NR + k] + w.bias[j + k], w.m, w.e) + s.h_zero

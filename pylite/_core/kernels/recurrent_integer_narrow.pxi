@@ -13,9 +13,9 @@ cdef void narrow_sums(const Layer *s, const Gate *g, ptrdiff_t row, int rows, pt
     cdef int32_t sums[MAX_MR * MAX_NR]
     cdef int r, k
     memset(sums, 0, rows * MAX_NR * sizeof(int32_t))
-    multiply(&s.slots, &g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, 0, acc, NULL)
+    multiply(s.slots, &g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, 0, acc, NULL)
     add_middle(&g.input, &g.from_input, rows, j, n, acc, sums)
-    multiply(&s.slots, &g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, 0, acc, NULL)
+    multiply(s.slots, &g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, 0, acc, NULL)
     add_middle(&g.recurrent, &g.from_recurrent, rows, j, n, acc, sums)
     for r in range(rows):
         for k in range(n):
@@ -79,8 +79,8 @@ cdef void narrow_output(Layer *s, const int16_t *o) noexcept nogil:
         j = 0
         while j < s.outputs:
             n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.outputs - j)
-            multiply(&s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, high, NULL)
-            multiply(&s.slots, w, lower + row * s.cells, s.cells, rows, j, n, 0, low, NULL)
+            multiply(s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, high, NULL)
+            multiply(s.slots, w, lower + row * s.cells, s.cells, rows, j, n, 0, low, NULL)
             for r in range(rows):
                 for k in range(n):
                     i = r * MAX_NR + k

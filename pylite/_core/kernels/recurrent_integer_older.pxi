@@ -1,6 +1,6 @@
 # The rest of recurrent_integer.pyx: the older LSTM cell, of bytes, and SVDF, of integers.
 cdef struct Basic:
-    pl_slots slots
+    const pl_slots *slots
     Matrix w
     ptrdiff_t rows, x_depth, cells
     const uint8_t *x
@@ -36,7 +36,7 @@ cdef class BasicLstm(Kernel):
         if 0 in y.shape[:2]:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.w_zero = slots[0], w_zero
+        s.slots, s.w_zero = slots, w_zero
         self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier)
         s.x, s.h, s.c = &x[0, 0] if x.shape[1] else NULL, &h[0, 0], &c[0, 0]
         s.y, s.c_out, s.both, s.gates = &y[0, 0], &c_out[0, 0], &both[0, 0], &gates[0, 0]
@@ -56,7 +56,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
         j = 0
         while j < w.columns:
             n = <int>min(<ptrdiff_t>s.slots.q8.nr, w.columns - j)
-            multiply(&s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
+            multiply(s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
             term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.depth)
             for k in range(n):      # double rounding with halves up at the second step
                 v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
@@ -93,7 +93,7 @@ cdef void basic_cells(const Basic *s, const int16_t *gates, int16_t *c, uint8_t 
 
 
 cdef struct Filters:
-    pl_slots slots
+    const pl_slots *slots
     Matrix features
     const int8_t *x
     int8_t *y
@@ -138,7 +138,7 @@ cdef class Svdf(Kernel):
         if 0 in y.shape[:2] or s.steps == 0:
             self.fn = <kernel_fn>nothing
             return
-        s.slots, s.rank = slots[0], s.filters // s.units
+        s.slots, s.rank = slots, s.filters // s.units
         self.kept = set_matrix(&s.features, features, None, s.filters, x.shape[1], zeros[0], multipliers[0])
         s.m, s.e = multipliers[1]
         s.zero = zeros[1]
@@ -170,7 +170,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
         j = 0
         while j < s.filters:
             n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.filters - j)
-            multiply(&s.slots, w, s.x + r * w.depth, w.depth, 1, j, n, 0, acc, NULL)
+            multiply(s.slots, w, s.x + r * w.depth, w.depth, 1, j, n, 0, acc, NULL)
             memset(s.newest + j, 0, n * sizeof(int16_t))
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
             j += n

@@ -41,7 +41,7 @@ cdef class Svdf(Kernel):
             self.fn = <kernel_fn>nothing
             return
         s.rank = s.filters // s.units
-        s.engine.slots = slots[0]
+        s.engine.slots = slots
         s.engine.asymmetric, activation = options
         if activation == "TANH" or activation == "SIGN_BIT":
             s.activation = TANH if activation == "TANH" else SIGN_BIT
@@ -93,7 +93,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
                 for k in range(s.steps):
                     v += past[k] * s.time[(i * s.rank + j) * s.steps + k]
             s.y[r * s.units + i] = v + s.bias[i] if s.bias != NULL else v
-    activate(&s.engine.slots, s.activation, s.bounds, s.rows * s.units, s.y, s.y)
+    activate(s.engine.slots, s.activation, s.bounds, s.rows * s.units, s.y, s.y)
     return 0
 
 
@@ -133,7 +133,7 @@ cdef class BasicLstm(Kernel):
         if 0 in y.shape[:2]:
             self.fn = <kernel_fn>nothing
             return
-        s.engine.slots = slots[0]
+        s.engine.slots = slots
         self.kept = set_matrix(&s.w, w, 4 * s.cells, both.shape[1])
         s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
         s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
@@ -143,7 +143,7 @@ cdef class BasicLstm(Kernel):
 
 cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
     cdef Basic *s = &self.state
-    cdef const pl_slots *rung = &s.engine.slots
+    cdef const pl_slots *rung = s.engine.slots
     cdef ptrdiff_t r, j, n = s.cells
     cdef float *g
     for r in range(s.rows):

@@ -36,7 +36,7 @@ cdef struct Operand:        # the rows that they are multiplied by
 
 
 cdef struct Engine:
-    pl_slots slots
+    const pl_slots *slots
     int asymmetric
 
 

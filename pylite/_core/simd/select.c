@@ -95,6 +95,7 @@ const pl_isa pl_ladder[] = {
 #endif
 #endif
   {NULL, NULL, NULL, NULL}};
+_Static_assert(sizeof pl_ladder / sizeof *pl_ladder <= PL_MOST_RUNGS + 1, "the ladder has more rungs than tables");
 
 #define X(slot, args) if (!strcmp(name, #slot)) return s->slot;
 pl_unary_fn pl_unary_row(const pl_slots *s, const char *name) {

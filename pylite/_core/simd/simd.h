@@ -45,6 +45,7 @@ typedef struct pl_isa {
   void (*hand)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
 } pl_isa;
 
+#define PL_MOST_RUNGS 8
 extern const pl_isa pl_ladder[]; /* weakest first; ends with name == NULL */
 
 /* Worker threads.  A pool of n threads has n - 1 workers: the caller does its share.
