@@ -18,7 +18,8 @@ class _Finder:
         if not name.startswith(__name__ + "."):
             return None
         found = _library("capi") if name.startswith(__name__ + ".capi.") else _path
-        if found is None:
+        if found is None or any(exists(join(start, name.rpartition(".")[2] + end)) for start in path
+                                for end in (".py", "")):
             return None
         spec = ModuleSpec(name, ExtensionFileLoader(name, found), origin=found)
         spec.has_location = True
@@ -26,4 +27,4 @@ class _Finder:
 
 
 _path = _library()
-sys.meta_path.append(_Finder)
+sys.meta_path.insert(0, _Finder)    # before the search of folders, which costs more than loading such a module
