@@ -6,7 +6,6 @@ code: dataclasses took half of the time to import, and setting slots one by one 
 A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
 schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
 """
-from __future__ import annotations
 
 import math
 from operator import itemgetter
