@@ -1,6 +1,8 @@
 """Exact, fast and open runtime for TensorFlow Lite models."""
 import importlib
 
+from pylite import _core as _core  # finds the other modules
+
 __version__ = "0.1.0"
 
 # Public name -> module that has it, imported when first asked for.

@@ -73,8 +73,8 @@ def unsupported(subgraph, operator, find=default.find):
         return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
                 f"(versions {low} to {high} are known; the nearest is {high})")
     tensors = subgraph.tensors
-    inputs = tuple(tensors[i].dtype if i >= 0 else None for i in operator.inputs)
-    outputs = tuple(tensors[i].dtype if i >= 0 else None for i in operator.outputs)
+    inputs = tuple([tensors[i].dtype if i >= 0 else None for i in operator.inputs])
+    outputs = tuple([tensors[i].dtype if i >= 0 else None for i in operator.outputs])
     if not op.accepts(inputs, outputs):
         takes = ", ".join(str(d) for d in inputs)
         gives = ", ".join(str(d) for d in outputs)

@@ -1,30 +1,55 @@
-"""The modules in Cython: all in one shared library, those for plug-ins in C in another.  `import` finds them there."""
+"""The modules in Cython: all in one shared library, those for plug-ins in C in another; and how pylite's are found."""
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
-from os.path import exists, join
-
-
-def _library(*folders):
-    """The path of the library in one of this package's folders, or None."""
-    return next((path for start in __path__ for suffix in EXTENSION_SUFFIXES
-                 if exists(path := join(start, *folders, "_library" + suffix))), None)
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
+from os import listdir
+from os.path import join
 
 
 class _Finder:
-    """Finds a module of this package that has no file of its own, by its PyInit function in a library."""
+    """Finds pylite's modules where they are, before Python searches: that takes longer than loading them.
+
+    A module of this package that has no file of its own is in the library of its folder, or the folder above, by its
+    PyInit function.  What else there is, is left to the search.
+    """
+    names = {}      # of the files in a folder
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if not name.startswith("pylite.") or path is None:
+            return None
+        stem = name.rpartition(".")[2]
+        for folder in path:
+            names = cls.names_in(folder)
+            if stem + ".py" in names:
+                return cls.spec(name, SourceFileLoader, join(folder, stem + ".py"))
+            if stem in names and "__init__.py" in cls.names_in(join(folder, stem)):
+                spec = cls.spec(name, SourceFileLoader, join(folder, stem, "__init__.py"), is_package=True)
+                spec.submodule_search_locations.append(join(folder, stem))
+                return spec
+        if name.startswith(__name__ + "."):
+            for folder in (*path, *__path__):
+                names = cls.names_in(folder)
+                for suffix in EXTENSION_SUFFIXES:
+                    if "_library" + suffix in names:
+                        return cls.spec(name, ExtensionFileLoader, join(folder, "_library" + suffix))
+        return None
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
-        if not name.startswith(__name__ + "."):
-            return None
-        found = _library("capi") if name.startswith(__name__ + ".capi.") else _path
-        if found is None or any(exists(join(start, name.rpartition(".")[2] + end)) for start in path
-                                for end in (".py", "")):
-            return None
-        spec = ModuleSpec(name, ExtensionFileLoader(name, found), origin=found)
+    def spec(name, loader, file, **kind):
+        spec = ModuleSpec(name, loader(name, file), origin=file, **kind)
         spec.has_location = True
         return spec
 
+    @classmethod
+    def names_in(cls, folder):
+        names = cls.names.get(folder)
+        if names is None:
+            try:
+                names = frozenset(listdir(folder))
+            except OSError:     # of an archive
+                names = frozenset()
+            cls.names[folder] = names
+        return names
 
-_path = _library()
-sys.meta_path.insert(0, _Finder)    # before the search of folders, which costs more than loading such a module
+
+sys.meta_path.insert(0, _Finder)

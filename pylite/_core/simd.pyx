@@ -26,6 +26,8 @@ cdef extern from "simd.h" nogil:
 
 
 cdef pl_slots tables[PL_MOST_RUNGS]     # filled when a rung is first used; kernels that were made keep theirs
+cdef bint usable[PL_MOST_RUNGS]         # does this CPU have the rung?
+cdef int rungs = 0
 current = ""
 
 
@@ -108,13 +110,7 @@ def close_jobs():
 
 def available():
     """Names of the rungs that this CPU has, weakest first."""
-    names = []
-    cdef int i = 0
-    while pl_ladder[i].name != NULL:
-        if pl_ladder[i].usable():
-            names.append(pl_ladder[i].name.decode())
-        i += 1
-    return names
+    return [pl_ladder[i].name.decode() for i in range(rungs) if usable[i]]
 
 
 def use(str name):
@@ -124,9 +120,9 @@ def use(str name):
     Raises ValueError when the CPU lacks the rung.
     """
     global current, slots
-    usable = available()
-    if name not in usable:
-        raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of {', '.join(usable)}")
+    if name not in available():
+        raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of "
+                         f"{', '.join(available())}")
     cdef int chosen = 0, i
     while pl_ladder[chosen].name.decode() != name:
         chosen += 1
@@ -134,7 +130,7 @@ def use(str name):
     if table.q8.nr == 0:
         pl_ladder[chosen].rows(table)
         for i in range(chosen + 1):
-            if pl_ladder[i].hand != NULL and pl_ladder[i].usable():
+            if pl_ladder[i].hand != NULL and usable[i]:
                 pl_ladder[i].hand(table)
     slots = table
     current = name
@@ -157,4 +153,7 @@ cdef class Pool:
         return pl_pool_threads(self.ptr)
 
 
+while pl_ladder[rungs].name != NULL:        # once: asking the CPU takes microseconds on a virtual machine
+    usable[rungs] = pl_ladder[rungs].usable()
+    rungs += 1
 use(os.environ.get("PYLITE_ISA") or available()[-1])

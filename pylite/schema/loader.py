@@ -109,7 +109,7 @@ class _Loader:
         for side, indices in (("inputs", inputs), ("outputs", outputs)):
             if indices and (min(indices) < 0 or max(indices) >= count):
                 raise _invalid(where, f"its {side} {list(indices)} name tensors that it lacks (it has {count})")
-        operators = tuple(self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ()))
+        operators = tuple([self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ())])
         tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
         _fill_empty(tensors, inputs, operators)
         _fetch_scales(tensors)

@@ -66,20 +66,20 @@ from pylite._core.memory import kept
 cdef object UINT8 = np.dtype(np.uint8)
 
 
-cdef void set_columns(pl_columns *q, const int32_t[:, ::1] p, ptrdiff_t depth, int zero_point, int low, int high,
-                      int flip):
-    """Point q at parameters (7, columns); depth: of the sums; zero_point, low, high as of int8."""
-    cdef ptrdiff_t n = p.shape[1], i
+cdef int set_columns(pl_columns *q, parameters, ptrdiff_t depth, int zero_point, int low, int high, int flip) except -1:
+    """Point q at int32 parameters (PARAMETERS, columns); depth: of the sums; zero_point, low, high as of int8."""
+    cdef ptrdiff_t size = parameters.size, n = size // PARAMETERS, i
     cdef ptrdiff_t limit = (1 << 30) - 2 * depth * 255 * 128
-    cdef const int32_t *at = &p[0, 0]
+    cdef const int32_t *at = <const int32_t *>memory_of(parameters, 4 * size)
     q.bias, q.mult, q.odd, q.left, q.right, q.half, q.sign = (
         at, at + n, at + 2 * n, NULL, at + 4 * n, at + 5 * n, at + 6 * n)
     q.scale, q.rest, q.start = <const float *>(at + 7 * n), <const float *>(at + 8 * n), <const float *>(at + 9 * n)
-    q.fit = p[9, 0] != UNFIT
+    q.fit = at[9 * n] != UNFIT
     for i in range(n):
-        if p[1, i] < 0 or (p[1, i] and p[4, i] == 0) or not -limit < p[0, i] < limit:
+        if at[n + i] < 0 or (at[n + i] and at[4 * n + i] == 0) or not -limit < at[i] < limit:
             q.left = at + 3 * n
     q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
+    return 0
 
 
 cdef struct Conv:
@@ -103,17 +103,16 @@ cdef class ConvQ8(Kernel):
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, :] y
-    cdef const uint8_t[::1] panels, zero
-    cdef const int32_t[:, ::1] parameters
+    cdef object held        # what state points into besides
     cdef const pl_slots *slots
     cdef Conv state
     cdef const uint8_t *row
 
     def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
-                 const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
+                 zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Product8 *p = &self.state.product
-        self.x, self.y, self.zero = x, y, zero
-        self.panels, self.parameters = packed[:2]
+        panels, parameters = packed[:2]
+        self.x, self.y, self.held = x, y, (panels, parameters, zero)
         self.slots = slots
         self.state.w_zero = w_zero
         if 0 in self.y.shape[:4]:
@@ -122,15 +121,15 @@ cdef class ConvQ8(Kernel):
         p.groups = groups
         p.columns = y.shape[3] // p.groups
         set_window(&p.window, &x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2], x.shape[1],
-                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups, &zero[0] if zero.shape[0] else NULL,
-                   filter)
+                   x.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups,
+                   <const uint8_t *>memory_of(zero, len(zero)), filter)
         set_output(&self.state.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0],
                    y.strides[1], y.strides[2])
         p.tile, p.slots, p.flip = self.slots.q8, self.slots, x_flip
-        p.panels = &self.panels[0] if self.panels.shape[0] else NULL
+        p.panels = <const uint8_t *>memory_of(panels, panels.size)
         p.depth = p.window.fh * p.window.fw * p.window.length
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
-        set_columns(&self.state.columns, self.parameters, p.depth, zero_point, low, high, y_flip)
+        set_columns(&self.state.columns, parameters, p.depth, zero_point, low, high, y_flip)
         self.state.shape = pl_gathered(p.deep)
         self.row = NULL if len(packed) > 2 else self.only_row()
         if len(packed) > 2:

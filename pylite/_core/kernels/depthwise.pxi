@@ -119,26 +119,27 @@ cdef class DepthwiseQ8(Kernel):
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, ::1] y
-    cdef const uint8_t[::1] weights, zero
-    cdef const int32_t[:, ::1] parameters
+    cdef object held        # what state points into besides
     cdef Depthwise state
 
     def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, filter,
-                 const uint8_t[::1] zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
+                 zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Depthwise *s = &self.state
-        self.x, self.y, self.zero = x, y, zero
-        self.weights, self.parameters = packed
+        weights, parameters = packed
+        self.x, self.y, self.held = x, y, (weights, parameters, zero)
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
         s.slots = slots
-        s.x, s.w, s.y = &x[0, 0, 0, 0], &self.weights[0], &y[0, 0, 0, 0]
+        s.x, s.y = &x[0, 0, 0, 0], &y[0, 0, 0, 0]
+        s.w = <const uint8_t *>memory_of(weights, weights.size)
         s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
         s.w_zero, s.flip = w_zero, x_flip
         (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
          s.window.pad) = filter
-        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &zero[0]
-        set_columns(&s.columns, self.parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], (
+            <const uint8_t *>memory_of(zero, x.shape[3]))
+        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
         self.fn = <kernel_fn>depthwise_q8
 
 

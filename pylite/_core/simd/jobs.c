@@ -3,6 +3,10 @@
 #define _GNU_SOURCE
 #include "simd.h"
 #include "threads.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,6 +64,32 @@ static void run_first(void) {
   if (!running) pthread_cond_broadcast(&ended);
 }
 
+/* Has the machine a core that does nothing?  One that OpenBLAS's threads look out on, for example, after numpy has been
+ * imported, is given away in pieces of milliseconds, and starting a thread for it is in vain. */
+static int core_to_spare(void) {
+  char text[64];
+  const char *slash = NULL;
+  int descriptor = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  ssize_t size = 0;
+  if (descriptor >= 0) {
+    size = read(descriptor, text, sizeof text - 1);
+    close(descriptor);
+  }
+  text[size > 0 ? size : 0] = 0;
+  slash = strchr(text, '/');      /* behind how many threads run now, this one among them */
+  while (slash && slash > text && slash[-1] != ' ') slash--;
+  return sysconf(_SC_NPROCESSORS_ONLN) > (slash ? atoi(slash) : 1);
+}
+
+/* A new thread begins on its maker's core, whose work it would wait for, even while another core does nothing. */
+static void send_elsewhere(pthread_t id) {
+  cpu_set_t others;
+  int here = sched_getcpu();
+  if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof others, &others)) return;
+  CPU_CLR(here, &others);
+  if (CPU_COUNT(&others)) pthread_setaffinity_np(id, sizeof others, &others);
+}
+
 static int64_t now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -107,8 +137,9 @@ int pl_later(pl_job *job) {
   if (bytes >= WORTH && !crowded && (idle || !worker)) {
     called = now();
     if (idle) pthread_cond_signal(&more);
-    else if (sysconf(_SC_NPROCESSORS_ONLN) > 1 && !pl_start_thread(&id, work, NULL)) {
+    else if (!(crowded = !core_to_spare()) && !pl_start_thread(&id, work, NULL)) {
       worker = 1;
+      send_elsewhere(id);
       pthread_detach(id);
     }
   }
