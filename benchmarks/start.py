@@ -2,23 +2,21 @@
 
     python benchmarks/start.py [MODEL.tflite] [--runs N]
 
-Every figure is the median of N fresh processes, pylite's and the peer's in turn.  Wall time of a first invoke is that
-of the whole process, less the time of starting Python and importing numpy; memory is the peak resident size.
+Every figure is the median of N fresh processes, pylite's and the peer's in turn.  Wall time runs from when numpy has
+been imported until the module, or the first result, is there; memory is the peak resident size.
 """
 import argparse
 import json
 import statistics
 import subprocess
 import sys
-import time
 
 import _common
 
 DEFAULT = "test_data/mobilenet_v2_1.0_224_quant.tflite"
 
-IMPORT = "import numpy{}"
+IMPORT = "import {}"
 INVOKE = """
-import numpy
 from {module} import Interpreter
 interpreter = Interpreter({path!r})
 interpreter.allocate_tensors()
@@ -27,20 +25,23 @@ interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dty
 interpreter.invoke()
 interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 """
+NUMPY = """
+import time as _time
+import numpy
+_start = _time.perf_counter()
+"""
 REPORT = """
+_seconds = _time.perf_counter() - _start
 import json as _json
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
-print(_json.dumps({k: int(status[k].split()[0]) for k in ("VmRSS", "VmHWM")}))
+print(_json.dumps([_seconds, *(int(status[k].split()[0]) for k in ("VmRSS", "VmHWM"))]))
 """
 
 
 def measure(code):
     """(seconds, resident kB, peak kB) of a fresh process that runs `code`."""
-    start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code + REPORT], capture_output=True, text=True, check=True)
-    seconds = time.perf_counter() - start
-    memory = json.loads(done.stdout.splitlines()[-1])
-    return seconds, memory["VmRSS"], memory["VmHWM"]
+    done = subprocess.run([sys.executable, "-c", NUMPY + code + REPORT], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def medians(codes, runs):
@@ -60,23 +61,23 @@ def main():
     parser.add_argument("--runs", type=int, default=11)
     args = parser.parse_args()
     peer = _common.peer()
-    codes = {"numpy": IMPORT.format(""), "pylite": IMPORT.format(", pylite.interpreter")}
+    codes = {"numpy": "", "pylite": IMPORT.format("pylite.interpreter")}
     if peer:
-        codes["peer"] = IMPORT.format(f", {peer.__name__}")
+        codes["peer"] = IMPORT.format(peer.__name__)
     path = args.model or str(_common.models(DEFAULT)[0])
     codes["pylite invoke"] = INVOKE.format(module="pylite.interpreter", path=path)
     if peer:
         codes["peer invoke"] = INVOKE.format(module=peer.__name__, path=path)
     found = medians(codes, args.runs)
     base = found.pop("numpy")
-    _common.say(f"beyond numpy ({base[0] * 1e3:.0f} ms, {base[1] / 1e3:.1f} MB), medians of {args.runs} processes; "
+    _common.say(f"beyond numpy ({base[1] / 1e3:.1f} MB), medians of {args.runs} processes; "
                 f"the model is {_common.short(path)}\n")
     names = {"pylite": "import", "pylite invoke": "first invoke"}
     rows = []
     for ours, label in names.items():
         theirs = ours.replace("pylite", "peer")
         for column, unit, factor in ((0, "ms", 1e3), (2, "MB peak", 1e-3)):
-            mine = (found[ours][column] - base[column]) * factor
+            mine = (found[ours][column] - base[column]) * factor        # the time's base is nothing
             other = (found[theirs][column] - base[column]) * factor if theirs in found else None
             rows.append((f"{label}, {unit}", f"{mine:.1f}", "" if other is None else f"{other:.1f}"))
     _common.print_table(("", "pylite", "peer"), rows)

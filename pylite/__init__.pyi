@@ -40,6 +40,7 @@ __all__ = [
     "BuiltinOpResolver",
     "CustomOp",
     "Delegate",
+    "DataDependentError",
     "DelegateError",
     "DelegateFlags",
     "DelegateLibraryError",
