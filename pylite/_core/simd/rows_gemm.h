@@ -221,22 +221,10 @@ static void pack_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const 
   const ptrdiff_t kr = t->kr, deep = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
   for (ptrdiff_t j0 = 0; j0 < columns; j0 += t->nr, panels += t->nr * deep, w += t->nr * depth) {
     const ptrdiff_t n = columns - j0 < t->nr ? columns - j0 : t->nr, row = (n + t->nv - 1) / t->nv * t->nv * kr;
-    if (kr == 4) { /* a cache line of each column at a time */
-      const uint32_t flips = 0x01010101u * (uint32_t)flip;
-      for (ptrdiff_t top = 0; top < whole; top += 16)
-        for (ptrdiff_t k = top; k < top + 16 && k < whole; k++)
-          for (ptrdiff_t j = 0; j < n; j++) {
-            uint32_t four;
-            memcpy(&four, w + j * depth + k * 4, 4);
-            four ^= flips;
-            memcpy(panels + k * row + j * 4, &four, 4);
-          }
-    } else {
-      if (whole) copy_transposed((size_t)kr, (size_t)whole, (size_t)n, w, depth, panels, row);
-      if (flip)
-        for (ptrdiff_t k = 0; k < whole; k++)
-          for (ptrdiff_t i = 0; i < n * kr; i++) panels[k * row + i] ^= (uint8_t)flip;
-    }
+    if (whole) copy_transposed((size_t)kr, (size_t)whole, (size_t)n, w, depth, panels, row);
+    if (flip)
+      for (ptrdiff_t k = 0; k < whole; k++)
+        for (ptrdiff_t i = 0; i < n * kr; i++) panels[k * row + i] ^= (uint8_t)flip;
     for (ptrdiff_t j = 0; j < n; j++) {
       const uint8_t *from = w + j * depth;
       int32_t sum = 0;
