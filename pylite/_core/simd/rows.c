@@ -51,7 +51,7 @@ void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s) {
   s->winograd_q8 = NULL;
   s->winograd_pack = NULL;
 #if defined(__AVX512BW__)
-  if (__builtin_cpu_supports("avx512vbmi")) s->lut8 = lut8_vbmi;
+  if (pl_has_avx512vbmi()) s->lut8 = lut8_vbmi;
 #elif defined(__aarch64__)
   s->lut8 = lut8_neon;
 #endif

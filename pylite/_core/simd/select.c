@@ -19,26 +19,46 @@ void pl_fill_winograd_avx512vnni(pl_slots *s);
 void pl_fill_blocks_avx512vnni(pl_slots *s);
 void pl_fill_f32_avx512vnni(pl_slots *s);
 
-static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+/* What CPUID tells of leaves 1 (ecx), 7 (ebx, ecx) and 7.1 (eax), where the system keeps the registers that it takes.
+ * Asked once, and of no more: on a virtual machine each question takes ten microseconds, and gcc's own probe has many. */
+static struct {
+  unsigned c1, b7, c7, a71;
+} cpu;
+
+static void ask_cpu(void) {
+  unsigned a, b, c, d, most, kept, high;
+  __cpuid(0, most, b, c, d);
+  if (most < 7) return;
+  __cpuid(1, a, b, c, d);
+  if (~c & (1u << 27 | 1u << 28)) return; /* OSXSAVE, AVX */
+  __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+  if (~kept & 0x06) return;
+  cpu.c1 = c;
+  __cpuid_count(7, 0, most, b, c, d);
+  cpu.b7 = b, cpu.c7 = c;
+  if (~kept & 0xe0) cpu.b7 &= ~(1u << 16); /* AVX512F, which all others go with */
+  if (most) __cpuid_count(7, 1, cpu.a71, b, c, d);
+}
+
+static int has_avx2(void) {
+  if (!cpu.c1) ask_cpu();
+  return cpu.c1 >> 12 & cpu.b7 >> 5 & 1; /* FMA */
+}
+int pl_has_avx512vbmi(void) { return cpu.b7 >> 16 & cpu.c7 >> 1 & 1; }
 static void hand_avx2(pl_slots *s) {
   pl_fill_gemm_avx2(s);
   pl_fill_f32_avx2(s);
 }
 #if defined(PL_HAVE_AVXVNNI)
-/* AVX-VNNI: compilers may have no word for it */
-static int has_avxvnni(void) {
-  unsigned a = 0, b, c, d;
-  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1 << 4);
-}
+static int has_avxvnni(void) { return has_avx2() && (cpu.a71 >> 4 & 1); }
 static void hand_avxvnni(pl_slots *s) {
   hand_avx2(s);
   pl_fill_gemm_avxvnni(s);
 }
 #endif
 static int has_avx512vnni(void) {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vnni");
+  const unsigned all = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
+  return has_avx2() && (cpu.b7 & all) == all && (cpu.c7 >> 11 & 1);
 }
 static void hand_avx512vnni(pl_slots *s) {
   pl_fill_gemm_avx512vnni(s);

@@ -47,6 +47,7 @@ typedef struct pl_isa {
 
 #define PL_MOST_RUNGS 8
 extern const pl_isa pl_ladder[]; /* weakest first; ends with name == NULL */
+int pl_has_avx512vbmi(void);
 
 /* Worker threads.  A pool of n threads has n - 1 workers: the caller does its share.
  * fn(ctx, begin, end, thread) is called for disjoint ranges that cover [0, n), at most one at a time
