@@ -39,8 +39,8 @@ __version__: Final[str]
 __all__ = [
     "BuiltinOpResolver",
     "CustomOp",
-    "Delegate",
     "DataDependentError",
+    "Delegate",
     "DelegateError",
     "DelegateFlags",
     "DelegateLibraryError",

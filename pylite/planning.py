@@ -98,10 +98,10 @@ def lifetimes(lowered, preserve=False):
                 continue
             else:
                 continue
-            if root.planned:
-                if root not in first:
-                    first[root] = step
+            if root in last:
                 last[root] = step
+            elif root.planned:
+                first[root] = last[root] = step
     end = len(calls)        # the caller reads and writes its tensors after the last step
     for index in subgraph.inputs:
         root = values[index].root
@@ -152,10 +152,12 @@ def _share_in_place(lowered, first, last):
 
     Returns (the values lost by it, {root whose memory was taken over: the last step that did}).
     """
-    members = {}        # root -> the values that its memory holds at present
+    members = {}        # root -> the values that its memory holds at present, if that is not the root alone
     replaced, rewritten = set(), {}
     for value in lowered.values:
-        members.setdefault(value.root, []).append(value)
+        root = value.root
+        if root is not value:
+            members.setdefault(root, [root]).append(value)
     kept = {lowered.values[index].root for index in lowered.subgraph.outputs}
     for step, call in enumerate(lowered.calls):
         if call.inplace is None:
@@ -168,10 +170,11 @@ def _share_in_place(lowered, first, last):
             del first[new]
             if new in kept:
                 kept.add(old)
-            moved = members.get(new) or [new]       # a Temporary is no tensor's value
+            moved = members.get(new) or [new]
             for value in moved:
                 value.root = old
-            replaced.update(members.get(old, ()))
+            if old.tensor is not None:              # a Temporary is no tensor's value
+                replaced.update(members.get(old) or [old])
             members[old] = moved
             rewritten[old] = step
     return replaced, rewritten

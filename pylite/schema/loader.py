@@ -197,10 +197,12 @@ class _Loader:
             raise _invalid_tensor(where, i, record, f"its buffer {record.buffer} has {len(data)} bytes; shape "
                                   f"{list(record.shape or ())} of {record.type} takes {size}")
         dtype = NUMPY_DTYPES[record.type]
-        if (dtype.itemsize > 1 and not dtype.hasobject
-                and not data[:len(data) // dtype.itemsize * dtype.itemsize].view(dtype).flags.aligned):
-            data = data.copy()
-            data.flags.writeable = False
+        width = dtype.itemsize
+        if width > 1 and not dtype.hasobject:
+            whole = data if len(data) % width == 0 else data[:len(data) // width * width]
+            if not whole.view(dtype).flags.aligned:
+                data = data.copy()
+                data.flags.writeable = False
         return data
 
     def external_buffer(self, where, i, record):
@@ -227,14 +229,15 @@ class _Loader:
                 raise _invalid_tensor(where, i, record, "a scale is not finite")
             if not zero_points:
                 zero_point = _ZERO if scales == 1 else np.zeros(scales, np.int64)
-            elif zero_points != scales:
-                if zero_points != 1:
-                    raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
-                zero_point = np.repeat(zero_point, scales)
-            low, high = _ZERO_POINTS.get(record.type, _ANY_ZERO_POINT)
-            for z in zero_point.tolist():
-                if not low <= z <= high:
-                    raise _invalid_tensor(where, i, record, f"its zero point {z} lies outside {low} to {high}")
+            else:
+                low, high = _ZERO_POINTS.get(record.type, _ANY_ZERO_POINT)
+                for z in zero_point.tolist():
+                    if not low <= z <= high:
+                        raise _invalid_tensor(where, i, record, f"its zero point {z} lies outside {low} to {high}")
+                if zero_points != scales:
+                    if zero_points != 1:
+                        raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
+                    zero_point = np.repeat(zero_point, scales)
             return graph.Quantization(scale, zero_point, axis, 0, (), (), -1, -1, q.min, q.max, b"")
         kind = type(details).__name__
         known = {"min": q.min, "max": q.max}
