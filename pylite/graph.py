@@ -8,10 +8,17 @@ schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand
 """
 
 import math
-from operator import itemgetter
 from types import MappingProxyType
 
 import numpy as np
+
+try:
+    from _collections import _tuplegetter       # what makes the attributes of a namedtuple, in a third of the time
+except ImportError:
+    from operator import itemgetter
+
+    def _tuplegetter(index, doc):
+        return property(itemgetter(index), doc=doc)
 
 # Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
 # variant's size depend on their contents, so they have none.
@@ -53,7 +60,7 @@ class Frozen(tuple):
         names = cls.__annotations__
         cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
         for i, name in enumerate(names):
-            setattr(cls, name, property(itemgetter(i)))
+            setattr(cls, name, _tuplegetter(i, None))
 
     def __new__(cls, *values, **named):
         if named or len(values) != len(cls._FIELDS):
