@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 try:
-    from _collections import _tuplegetter       # what makes the attributes of a namedtuple, in a third of the time
+    from _collections import _tuplegetter  # what makes the attributes of a namedtuple, in a third of the time
 except ImportError:
     from operator import itemgetter
 

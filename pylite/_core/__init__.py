@@ -2,7 +2,6 @@
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from os import listdir
-from os.path import join
 
 
 class _Finder:
@@ -17,21 +16,20 @@ class _Finder:
     def find_spec(cls, name, path=None, target=None):
         if not name.startswith("pylite.") or path is None:
             return None
-        stem = name.rpartition(".")[2]
+        stem = name[name.rindex(".") + 1:]
         for folder in path:
-            names = cls.names_in(folder)
+            names = cls.names.get(folder) or cls.names_in(folder)
             if stem + ".py" in names:
-                return cls.spec(name, SourceFileLoader, join(folder, stem + ".py"))
-            if stem in names and "__init__.py" in cls.names_in(join(folder, stem)):
-                spec = cls.spec(name, SourceFileLoader, join(folder, stem, "__init__.py"), is_package=True)
-                spec.submodule_search_locations.append(join(folder, stem))
+                return cls.spec(name, SourceFileLoader, f"{folder}/{stem}.py")
+            if stem in names and "__init__.py" in cls.names_in(f"{folder}/{stem}"):
+                spec = cls.spec(name, SourceFileLoader, f"{folder}/{stem}/__init__.py", is_package=True)
+                spec.submodule_search_locations.append(f"{folder}/{stem}")
                 return spec
         if name.startswith(__name__ + "."):
             for folder in (*path, *__path__):
-                names = cls.names_in(folder)
                 for suffix in EXTENSION_SUFFIXES:
-                    if "_library" + suffix in names:
-                        return cls.spec(name, ExtensionFileLoader, join(folder, "_library" + suffix))
+                    if "_library" + suffix in cls.names_in(folder):
+                        return cls.spec(name, ExtensionFileLoader, f"{folder}/_library{suffix}")
         return None
 
     @staticmethod

@@ -18,6 +18,7 @@ _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
 _CUSTOM = 32
 _ZERO = np.zeros(1, np.int64)
 _ZERO.flags.writeable = False
+_WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUMPY_DTYPES.items()}
 _NO_SCALES = np.empty(0, np.float32)
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
@@ -180,27 +181,27 @@ class _Loader:
 
     def data(self, where, i, record, size):
         """The constant's bytes, checked against its shape and aligned for its type, or None."""
-        if not record.buffer:
+        number, dtype = record.buffer, record.type
+        if not number:
             return None
-        if record.buffer >= len(self.buffers):
-            raise _invalid_tensor(where, i, record, f"buffer {record.buffer} of {len(self.buffers)}")
-        data = self.buffers[record.buffer].data
+        if number >= len(self.buffers):
+            raise _invalid_tensor(where, i, record, f"buffer {number} of {len(self.buffers)}")
+        data = self.buffers[number].data
         if data is None or not len(data):
             return None
-        if record.type == "string":
+        if dtype == "string":
             from pylite.schema.encodings import string_positions  # seldom wanted
             try:
                 string_positions(data, math.prod(record.shape or ()))
             except ValueError as error:
                 raise _invalid_tensor(where, i, record, str(error)) from None
-        elif record.sparsity is None and DTYPE_BITS[record.type] and record.type != "resource" and len(data) != size:
-            raise _invalid_tensor(where, i, record, f"its buffer {record.buffer} has {len(data)} bytes; shape "
-                                  f"{list(record.shape or ())} of {record.type} takes {size}")
-        dtype = NUMPY_DTYPES[record.type]
-        width = dtype.itemsize
-        if width > 1 and not dtype.hasobject:
+        elif len(data) != size and record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
+            raise _invalid_tensor(where, i, record, f"its buffer {number} has {len(data)} bytes; shape "
+                                  f"{list(record.shape or ())} of {dtype} takes {size}")
+        width = _WIDTHS[dtype]
+        if width > 1:
             whole = data if len(data) % width == 0 else data[:len(data) // width * width]
-            if not whole.view(dtype).flags.aligned:
+            if not whole.view(NUMPY_DTYPES[dtype]).flags.aligned:
                 data = data.copy()
                 data.flags.writeable = False
         return data
