@@ -17,11 +17,11 @@ class Value:
     shape: tuple of int, current after infer; data: typed read-only array when the contents are known, else None;
     fixed: the contents come from the file alone and so are the same whatever the input shapes; padded: the Padded that
     computes it, for those who can do with less.
-    quantization: the file's, or None; scale, zero_point: the (first) scale as np.float32, 0 when there is none, and the
-    (first) zero point as int.
+    quantization: the file's, or None; quantized: has it scales?  scale, zero_point: the (first) scale as np.float32, 0
+    when there is none, and the (first) zero point as int.
     """
     __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "at", "padded", "kind",
-                 "quantization", "scale", "zero_point")
+                 "quantization", "quantized", "scale", "zero_point")
 
     def __init__(self, tensor, data=None):
         self.tensor = tensor
@@ -33,10 +33,10 @@ class Value:
         self.padded = None
         self.kind = "variable" if tensor.is_variable else "temporary"
         self.quantization = q = tensor.quantization
-        self.scale, self.zero_point = _NO_SCALE, 0
+        self.scale, self.zero_point, self.quantized = _NO_SCALE, 0, False
         if q is not None:
             if len(q.scale):
-                self.scale = q.scale[0]
+                self.scale, self.quantized = q.scale[0], True
             if len(q.zero_point):
                 self.zero_point = int(q.zero_point[0])
 
@@ -62,11 +62,6 @@ class Value:
     def itemsize(self):
         """Bytes of one element, unpacked."""
         return NUMPY_DTYPES[self.dtype].itemsize
-
-    @property
-    def quantized(self):
-        q = self.quantization
-        return q is not None and len(q.scale) > 0
 
     @property
     def scales(self):
@@ -204,7 +199,7 @@ class Temporary(Value):
     __slots__ = ()
 
     def __init__(self, node, shape, dtype, number=0):
-        self.tensor, self.data, self.fixed, self.quantization = None, None, False, None
+        self.tensor, self.data, self.fixed, self.quantization, self.quantized = None, None, False, None, False
         self.scale, self.zero_point = _NO_SCALE, 0
         self.index = -1 - 8 * node.index - number       # no tensor's
         self.name, self.kind = "temporary", "temporary"
