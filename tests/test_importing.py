@@ -1,0 +1,83 @@
+"""How pylite's modules are found, and what importing and loading leave to whoever needs it."""
+import gc
+import importlib
+import importlib.util
+import pkgutil
+import subprocess
+import sys
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import pytest
+
+import pylite
+from pylite import _core
+
+MODULES = sorted(module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")
+                 if not module.name.endswith("__main__") and ".libpylite_" not in module.name)
+
+
+def run(code):
+    """What fresh Python prints."""
+    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_modules_are_found_where_the_search_finds_them():
+    assert len(MODULES) > 100
+    for name in MODULES:
+        found = importlib.util.find_spec(name)
+        parent = sys.modules[name.rpartition(".")[0]]
+        searched = PathFinder.find_spec(name, parent.__path__)
+        assert (found.origin, found.cached, found.has_location, found.submodule_search_locations) == \
+            (searched.origin, searched.cached, searched.has_location, searched.submodule_search_locations)
+
+
+def test_modules_in_cython_come_from_the_library():
+    spec = importlib.util.find_spec("pylite._core.kernels.conv")
+    assert Path(spec.origin).name.startswith("_library") and Path(spec.origin).parent == Path(_core.__path__[0])
+    assert importlib.import_module("pylite._core.kernels.conv").__spec__.origin == spec.origin
+
+
+@pytest.mark.parametrize("name", ["pylite.nothing", "pylite._core.nothing", "pylite._core.kernels.nothing",
+                                  "pylite.models.nothing"])
+def test_modules_that_there_are_not(name):
+    with pytest.raises(ImportError, match="nothing"):
+        importlib.import_module(name)
+
+
+def test_folders_without_a_module_are_left_to_the_search():
+    assert _core._Finder.find_spec("pylite.include", pylite.__path__) is None
+    assert importlib.util.find_spec("pylite.include").origin is None
+
+
+def test_folders_that_cannot_be_listed():
+    assert _core._Finder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
+
+
+def test_errors_are_imported_when_the_first_is_raised():
+    assert run("import sys, pylite.interpreter\n"
+               "before = 'pylite.errors' in sys.modules\n"
+               "try: pylite.Interpreter(model_content=b'none')\n"
+               "except pylite.ModelError: print(before, 'pylite.errors' in sys.modules)") == "False True"
+
+
+def test_what_the_first_model_makes_is_not_looked_through():
+    """But later ones are: they may replace what has become garbage."""
+    counts = run("import gc, pylite.interpreter\n"
+                 "from pylite._core.memory import Growing\n"
+                 "looked, kept = [], None\n"
+                 "gc.callbacks.append(lambda phase, info: looked.append(phase))\n"
+                 "for _ in range(4):\n"
+                 "    looked.clear()\n"
+                 "    with Growing(): kept = kept, [[] for _ in range(5000)]\n"
+                 "    more = [[] for _ in range(100)]\n"
+                 "    print(bool(looked))").split()
+    assert counts == ["False", "False", "True", "True"]
+
+
+def test_what_somebody_has_frozen_stays_frozen():
+    assert run("import gc\n"
+               "gc.freeze()\n"
+               "import pylite.interpreter\n"
+               "print(gc.get_freeze_count() > 1000)") == "True"
+    assert gc.get_freeze_count() == 0
