@@ -3,8 +3,10 @@ import gc
 import importlib
 import importlib.util
 import pkgutil
+import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -52,6 +54,34 @@ def test_folders_without_a_module_are_left_to_the_search():
 
 def test_folders_that_cannot_be_listed():
     assert _core._Finder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
+
+
+def test_an_application_that_has_the_sources_in_an_archive(tmp_path):
+    """As PyInstaller makes them: the libraries lie in folders, and a finder of its own knows the rest."""
+    source = Path(pylite.__file__).parent
+    for library in (source / "_core").rglob("*.so"):
+        (tmp_path / library.relative_to(source.parent)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, tmp_path / library.relative_to(source.parent))
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        for file in source.rglob("*.py"):
+            archive.write(file, file.relative_to(source.parent))
+    code = f"""
+import sys, zipimport, importlib.machinery
+folder, archive = {str(tmp_path)!r}, zipimport.zipimporter({str(tmp_path / 'archive.zip')!r})
+sys.path = [p for p in sys.path if p != {str(source.parent)!r}]
+class Frozen:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        spec = name.split(".")[0] == "pylite" and zipimport.zipimporter(
+            archive.archive + "/" + "/".join(name.split(".")[:-1])).find_spec(name)
+        if spec and spec.submodule_search_locations is not None:
+            spec.submodule_search_locations = [folder + "/" + name.replace(".", "/")]
+        return spec or None
+sys.meta_path.insert(0, Frozen)
+import pylite.interpreter, pylite._core.capi.tables, pylite._core.kernels.conv
+print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__file__.startswith(folder))
+"""
+    assert run(code) == "True True"
 
 
 def test_errors_are_imported_when_the_first_is_raised():

@@ -7,8 +7,8 @@ from os import listdir
 class _Finder:
     """Finds pylite's modules where they are, before Python searches: that takes longer than loading them.
 
-    A module of this package that has no file of its own is in the library of its folder, or the folder above, by its
-    PyInit function.  What else there is, is left to the search.
+    It knows ordinary folders, which have an `__init__.py`.  What else there is, in archives for example, is left to
+    others; but a module of this package that nobody finds is in the library, if anywhere.
     """
     names = {}      # of the files in a folder
 
@@ -18,19 +18,18 @@ class _Finder:
             return None
         stem = name[name.rindex(".") + 1:]
         for folder in path:
-            names = cls.names.get(folder) or cls.names_in(folder)
+            names = cls.names_in(folder)
             if stem + ".py" in names:
                 return cls.spec(name, SourceFileLoader, f"{folder}/{stem}.py")
-            if stem in names and "__init__.py" in cls.names_in(f"{folder}/{stem}"):
+            if "__init__.py" not in names:
+                return None
+            if stem in names:
+                if "__init__.py" not in cls.names_in(f"{folder}/{stem}"):
+                    return None
                 spec = cls.spec(name, SourceFileLoader, f"{folder}/{stem}/__init__.py", is_package=True)
                 spec.submodule_search_locations.append(f"{folder}/{stem}")
                 return spec
-        if name.startswith(__name__ + "."):
-            for folder in (*path, *__path__):
-                for suffix in EXTENSION_SUFFIXES:
-                    if "_library" + suffix in cls.names_in(folder):
-                        return cls.spec(name, ExtensionFileLoader, f"{folder}/_library{suffix}")
-        return None
+        return _Library.find_spec(name, path)
 
     @staticmethod
     def spec(name, loader, file, **kind):
@@ -50,4 +49,18 @@ class _Finder:
         return names
 
 
+class _Library:
+    """Finds a module of this package by its PyInit function in the library of its folder, or the folder above."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith(__name__ + "."):
+            for folder in (*(path or ()), *__path__):
+                for suffix in EXTENSION_SUFFIXES:
+                    if "_library" + suffix in _Finder.names_in(folder):
+                        return _Finder.spec(name, ExtensionFileLoader, f"{folder}/_library{suffix}")
+        return None
+
+
 sys.meta_path.insert(0, _Finder)
+sys.meta_path.append(_Library)
