@@ -3,6 +3,8 @@
 Every position is checked before it is read.  Since tables may be shared, so that a small file could unfold into a huge
 graph, what is decoded is budgeted.
 """
+from cpython.dict cimport PyDict_Copy
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SetItem
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -10,6 +12,10 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy
 
 import numpy as np
+
+cdef extern from "Python.h":
+    object PyType_GenericNew(PyTypeObject *type, PyObject *args, PyObject *named)
+    int PyObject_GenericSetDict(object record, object values, void *context) except -1
 
 cdef enum:
     MOST_FIELDS = 32            # of a table
@@ -42,6 +48,7 @@ cdef class Layout:
     """Where the tables with one vtable have their fields."""
     cdef Py_ssize_t size
     cdef list fields
+    cdef dict empty             # has the names of the fields, but unions', for it grows no more then
     cdef uint16_t at[MOST_FIELDS]
     cdef uint16_t kind[MOST_FIELDS]     # of unions: where the number of the table's type is
 
@@ -49,7 +56,7 @@ cdef class Layout:
 cdef class Table:
     """One kind of table: its record class, its fields, and the layouts met so far, by the position of the vtable."""
     cdef str name
-    cdef object record, new     # made when one is first met, as are the
+    cdef object record          # made when one is first met, as are the
     cdef list fields
     cdef dict layouts
     cdef Py_ssize_t vtable      # the one met last
@@ -143,7 +150,6 @@ cdef class Decoder:
         cdef list fields = []
         cdef Field field
         table.record = self.schema.table(table.name)
-        table.new = table.record.__new__
         for declared in table.record.FIELDS:
             field = Field()
             field.name, field.slot, field.how = declared.name, declared.slot, HOW[declared.kind]
@@ -204,6 +210,7 @@ cdef class Decoder:
                 raise Damage(f"its vtable at {vtable} puts the field {name!r} at {offset}, over another field or "
                              f"outside the table's {layout.size} bytes", position)
             end = offset + width
+        layout.empty = dict.fromkeys([field.name for field in layout.fields if field.how != UNION])
         table.layouts[vtable] = layout
         return layout
 
@@ -213,7 +220,7 @@ cdef class Decoder:
         cdef Layout layout
         cdef Field field = None
         cdef int i = 0, kind
-        cdef dict values = {}
+        cdef dict values
         self.tables_left -= 1
         if self.tables_left < 0:
             raise Damage("more tables than a file of this size holds", position)
@@ -229,6 +236,7 @@ cdef class Decoder:
         layout = table.layout
         if position + layout.size > self.size:
             raise Damage(f"the table reaches beyond the end of the file ({self.size} bytes)", position)
+        values = PyDict_Copy(layout.empty)
         try:
             for field in layout.fields:
                 at = position + layout.at[i]
@@ -243,8 +251,8 @@ cdef class Decoder:
         except Damage as damage:
             damage.path.append(field.name)
             raise
-        record = table.new(table.record)
-        record.__dict__ = values
+        record = PyType_GenericNew(<PyTypeObject *>table.record, NULL, NULL)
+        PyObject_GenericSetDict(record, values, NULL)
         return record
 
     cdef object decode(self, Field field, Py_ssize_t at):
