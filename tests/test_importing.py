@@ -68,7 +68,6 @@ def test_an_application_that_has_the_sources_in_an_archive(tmp_path):
     code = f"""
 import sys, zipimport, importlib.machinery
 folder, archive = {str(tmp_path)!r}, zipimport.zipimporter({str(tmp_path / 'archive.zip')!r})
-sys.path = [p for p in sys.path if p != {str(source.parent)!r}]
 class Frozen:
     @staticmethod
     def find_spec(name, path=None, target=None):
