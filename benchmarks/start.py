@@ -77,7 +77,7 @@ def main():
     for ours, label in names.items():
         theirs = ours.replace("pylite", "peer")
         for column, unit, factor in ((0, "ms", 1e3), (2, "MB peak", 1e-3)):
-            mine = (found[ours][column] - base[column]) * factor        # the time's base is nothing
+            mine = (found[ours][column] - base[column]) * factor
             other = (found[theirs][column] - base[column]) * factor if theirs in found else None
             rows.append((f"{label}, {unit}", f"{mine:.1f}", "" if other is None else f"{other:.1f}"))
     _common.print_table(("", "pylite", "peer"), rows)
