@@ -44,14 +44,11 @@ def packed_size(dtype, shape):
 _REQUIRED = object()
 
 
-class FrozenError(AttributeError):
-    """A record cannot be changed; `replace` makes a changed copy."""
-
-
 class Frozen(tuple):
     """The base of a record: its annotated names are what its constructor takes, in their order.
 
-    Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.
+    Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.  Annotations are
+    quoted since nobody asks for their values; `replace` makes a changed copy.
     """
     __slots__ = ()
     _FIELDS = ()        # (name, default)
@@ -61,6 +58,8 @@ class Frozen(tuple):
         cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
         for i, name in enumerate(names):
             setattr(cls, name, _tuplegetter(i, None))
+
+    of = classmethod(tuple.__new__)     # a record of a tuple of all its values, in half the time
 
     def __new__(cls, *values, **named):
         if named or len(values) != len(cls._FIELDS):
@@ -88,12 +87,6 @@ class Frozen(tuple):
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n, _ in self._FIELDS)})"
 
-    def __setattr__(self, name, value):
-        raise FrozenError(f"cannot change {name} of a {type(self).__name__}, which is frozen")
-
-    def __delattr__(self, name):
-        raise FrozenError(f"cannot delete {name} of a {type(self).__name__}, which is frozen")
-
     def __reduce__(self):
         return type(self), tuple(self)
 
@@ -111,34 +104,17 @@ class Quantization(Frozen):
     (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
     """
     __slots__ = ()
-    scale: np.ndarray
-    zero_point: np.ndarray
+    scale: "np.ndarray"
+    zero_point: "np.ndarray"
     axis: int = 0
     block_size: int = 0
-    block_shape: tuple[int, ...] = ()   # blocks over several axes, one size per axis
-    axes: tuple[int, ...] = ()          # multi-axis quantisation: the axes that the scales run along
-    scale_tensor: int = -1              # index of the tensor that holds the scales
+    block_shape: "tuple[int, ...]" = ()     # blocks over several axes, one size per axis
+    axes: "tuple[int, ...]" = ()            # multi-axis quantisation: the axes that the scales run along
+    scale_tensor: int = -1                  # index of the tensor that holds the scales
     zero_point_tensor: int = -1
-    min: np.ndarray | None = None       # float32: what the converter saw; tells nothing of the arithmetic
-    max: np.ndarray | None = None
+    min: "np.ndarray | None" = None         # float32: what the converter saw; tells nothing of the arithmetic
+    max: "np.ndarray | None" = None
     custom: bytes = b""
-
-
-class SparseDimension(Frozen):
-    """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
-    __slots__ = ()
-    format: str                         # "DENSE" or "SPARSE_CSR"
-    size: int = 0
-    segments: np.ndarray | None = None
-    indices: np.ndarray | None = None
-
-
-class Sparsity(Frozen):
-    """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
-    __slots__ = ()
-    traversal_order: tuple[int, ...]
-    block_map: tuple[int, ...]
-    dimensions: tuple[SparseDimension, ...]
 
 
 class ExternalBuffer(Frozen):
@@ -160,16 +136,16 @@ class Tensor(Frozen):
     index: int
     name: str
     dtype: str
-    shape: tuple[int, ...]
-    shape_signature: tuple[int, ...]
-    data: np.ndarray | None = None
-    quantization: Quantization | None = None
+    shape: "tuple[int, ...]"
+    shape_signature: "tuple[int, ...]"
+    data: "np.ndarray | None" = None
+    quantization: "Quantization | None" = None
     is_variable: bool = False
-    sparsity: Sparsity | None = None
+    sparsity: object = None             # a pylite.schema.sparse.Sparsity, or None
     has_rank: bool = False              # set: an empty shape is a scalar's; clear: it may mean an unknown rank
-    variants: tuple[tuple[str, tuple[int, ...]], ...] = ()   # what a "variant" holds: (dtype, shape) each
+    variants: "tuple[tuple[str, tuple[int, ...]], ...]" = ()   # what a "variant" holds: (dtype, shape) each
     buffer: int = 0                     # number of the file's buffer, which several tensors may share
-    external: ExternalBuffer | None = None
+    external: "ExternalBuffer | None" = None
 
 
 class Operator(Frozen):
@@ -184,10 +160,10 @@ class Operator(Frozen):
     builtin_code: int
     custom: bool
     version: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: "tuple[int, ...]"
+    outputs: "tuple[int, ...]"
     options: object
-    intermediates: tuple[int, ...] = ()
+    intermediates: "tuple[int, ...]" = ()
     custom_options: bytes = b""
 
 
@@ -196,10 +172,10 @@ class Subgraph(Frozen):
     __slots__ = ()
     index: int
     name: str
-    tensors: tuple[Tensor, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    operators: tuple[Operator, ...]
+    tensors: "tuple[Tensor, ...]"
+    inputs: "tuple[int, ...]"
+    outputs: "tuple[int, ...]"
+    operators: "tuple[Operator, ...]"
 
 
 class Signature(Frozen):
@@ -207,16 +183,16 @@ class Signature(Frozen):
     __slots__ = ()
     key: str
     subgraph: int
-    inputs: dict[str, int]
-    outputs: dict[str, int]
+    inputs: "dict[str, int]"
+    outputs: "dict[str, int]"
 
 
 class Model(Frozen):
     """A whole file.  metadata: name -> bytes; contents: all its bytes."""
     __slots__ = ()
-    subgraphs: tuple[Subgraph, ...]
-    signatures: tuple[Signature, ...] = ()
-    metadata: dict[str, memoryview] = MappingProxyType({})
+    subgraphs: "tuple[Subgraph, ...]"
+    signatures: "tuple[Signature, ...]" = ()
+    metadata: "dict[str, memoryview]" = MappingProxyType({})
     description: str = ""
     version: int = 3
     contents: memoryview = memoryview(b"")

@@ -58,6 +58,7 @@ class Interpreter(Steady):
                  op_resolver=None):
         self._lock = Lock()
         self._executors = {}
+        self._finalizer = None
         self._shared = {"executors": self._executors}
         self._views = set()     # weak references to what keeps the arrays from tensor() alive
         self._options = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
@@ -79,7 +80,6 @@ class Interpreter(Steady):
             self._resolver = arguments.resolver(op_resolver)
             self._checked = lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True,
                                            find=self._resolver.find)
-            weakref.finalize(self, _close, self._executors)
             if self._resolver.plugs():
                 self._executors_of_all()
             self._main = self._executor(0)
@@ -91,6 +91,7 @@ class Interpreter(Steady):
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
             from pylite import delegates
+            self._close_in_the_end()
             delegates.apply(self._executors_of_all(), self._delegates,
                             greedy=not experimental_disable_delegate_clustering,
                             fuse=not (experimental_disable_delegate_node_fusion or experimental_preserve_all_tensors))
@@ -261,7 +262,14 @@ class Interpreter(Steady):
                              options["max_memory"], self._resolver, self._shared)
             found.checked = self._checked and not found.plugins
             self._executors[int(subgraph_index)] = found
+            if found.plugins:
+                self._close_in_the_end()
         return found
+
+    def _close_in_the_end(self):
+        """Have plug-ins free what they hold when this interpreter is gone, or Python ends."""
+        if self._finalizer is None:
+            self._finalizer = weakref.finalize(self, _close, self._executors)
 
     def _allocate(self, subgraph_index):
         with self._lock:

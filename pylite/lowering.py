@@ -79,13 +79,12 @@ def unsupported(subgraph, operator, find=default.find):
         takes = ", ".join(str(d) for d in inputs)
         gives = ", ".join(str(d) for d in outputs)
         return f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
-    if not op.attach and not op.blockwise and any(i >= 0 and _blockwise(tensors[i]) for i in operator.inputs):
-        return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
+    if not op.attach and not op.blockwise:
+        for i in operator.inputs:
+            q = tensors[i].quantization if i >= 0 else None
+            if q is not None and q.block_size > 0:
+                return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
     return None
-
-
-def _blockwise(tensor):
-    return tensor.quantization is not None and tensor.quantization.block_size > 0
 
 
 @np.errstate(all="ignore")

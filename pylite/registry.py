@@ -2,6 +2,7 @@
 import importlib
 import os
 from functools import cache
+from itertools import chain
 
 
 class Op:
@@ -83,7 +84,7 @@ def find(name):
     """The Op registered under `name`, or None."""
     found = _ops.get(name)
     if found is None and name not in _missing:
-        for module in (*_likely(name), *_modules()):
+        for module in chain(_likely(name), _modules()):
             importlib.import_module(module)
             if name in _ops:
                 return _ops[name]
@@ -131,13 +132,12 @@ def _likely(name):
     return ["pylite.ops." + module for module, words in WORDS.items() if word in words]
 
 
-@cache
 def _modules():
     """Every module of pylite.ops."""
     import pylite.ops as package
-    files = sorted(os.listdir(package.__path__[0]))
-    return ["pylite.ops." + file.partition(".")[0] for file in files if file.endswith((".py", ".pyc"))
-            and not file.startswith("__init__.")]
+    for file in sorted(os.listdir(package.__path__[0])):
+        if file.endswith((".py", ".pyc")) and not file.startswith("__init__."):
+            yield "pylite.ops." + file.partition(".")[0]
 
 
 @cache

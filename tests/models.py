@@ -181,7 +181,7 @@ def _one_node(contents, index, inputs, outputs):
     details = [q.details for t in used if (q := subgraph.tensors[t].quantization) is not None and q.details is not None]
     used |= {t for d in details for t in (getattr(d, "scales", -1), getattr(d, "zero_points", -1)) if t >= 0}
     kept = {subgraph.tensors[t].buffer for t in used}
-    model.buffers = [b if i in kept else type(b)() for i, b in enumerate(model.buffers)]
+    model.buffers = [b if i in kept else b.TABLE() for i, b in enumerate(model.buffers)]
     return write(model)
 
 

@@ -48,16 +48,16 @@ cdef class Layout:
     """Where the tables with one vtable have their fields."""
     cdef Py_ssize_t size
     cdef list fields
-    cdef dict empty             # has the names of the fields, but unions', for it grows no more then
     cdef uint16_t at[MOST_FIELDS]
     cdef uint16_t kind[MOST_FIELDS]     # of unions: where the number of the table's type is
 
 
 cdef class Table:
-    """One kind of table: its record class, its fields, and the layouts met so far, by the position of the vtable."""
+    """One kind of table: its declaration, its fields, and the layouts met so far, by the position of the vtable."""
     cdef str name
-    cdef object record          # made when one is first met, as are the
+    cdef object declared        # looked up when one is first met, as are the
     cdef list fields
+    cdef dict defaults
     cdef dict layouts
     cdef Py_ssize_t vtable      # the one met last
     cdef Layout layout
@@ -105,14 +105,14 @@ cdef object number_at(const uint8_t *at, Py_UCS4 code):
 cdef class Decoder:
     """Decodes the tables in `source`, a uint8 array, into records.
 
-    schema: has `NUMBERS` and the functions `table`, `enum` and `union` (pylite.schema.tables).
+    schema: has `NUMBERS`, `Record` and the functions `table`, `enum` and `union` (pylite.schema.tables).
     tables, numbers, layouts: the most tables, bytes of text and numbers, and vtables to decode.
     """
     cdef const uint8_t[::1] view
     cdef const uint8_t *data
     cdef readonly Py_ssize_t size
     cdef readonly object bytes
-    cdef object schema
+    cdef object schema, record
     cdef int misalignment
     cdef int64_t tables_left, numbers_left, layouts_left
     cdef dict tables
@@ -121,7 +121,7 @@ cdef class Decoder:
         self.view = self.bytes = source
         self.size = self.view.shape[0]
         self.data = &self.view[0] if self.size else NULL
-        self.schema = schema
+        self.schema, self.record = schema, schema.Record
         self.misalignment = <size_t>self.data % 16
         self.tables_left, self.numbers_left, self.layouts_left = tables, numbers, layouts
         self.tables = {}
@@ -149,8 +149,9 @@ cdef class Decoder:
             return table.fields
         cdef list fields = []
         cdef Field field
-        table.record = self.schema.table(table.name)
-        for declared in table.record.FIELDS:
+        table.declared = self.schema.table(table.name)
+        table.defaults = table.declared.defaults
+        for declared in table.declared.fields:
             field = Field()
             field.name, field.slot, field.how = declared.name, declared.slot, HOW[declared.kind]
             if declared.number:
@@ -210,7 +211,6 @@ cdef class Decoder:
                 raise Damage(f"its vtable at {vtable} puts the field {name!r} at {offset}, over another field or "
                              f"outside the table's {layout.size} bytes", position)
             end = offset + width
-        layout.empty = dict.fromkeys([field.name for field in layout.fields if field.how != UNION])
         table.layouts[vtable] = layout
         return layout
 
@@ -236,7 +236,7 @@ cdef class Decoder:
         layout = table.layout
         if position + layout.size > self.size:
             raise Damage(f"the table reaches beyond the end of the file ({self.size} bytes)", position)
-        values = PyDict_Copy(layout.empty)
+        values = PyDict_Copy(table.defaults)
         try:
             for field in layout.fields:
                 at = position + layout.at[i]
@@ -251,8 +251,9 @@ cdef class Decoder:
         except Damage as damage:
             damage.path.append(field.name)
             raise
-        record = PyType_GenericNew(<PyTypeObject *>table.record, NULL, NULL)
+        record = PyType_GenericNew(<PyTypeObject *>self.record, NULL, NULL)
         PyObject_GenericSetDict(record, values, NULL)
+        record.TABLE = table.declared
         return record
 
     cdef object decode(self, Field field, Py_ssize_t at):

@@ -48,7 +48,7 @@ def reference_gather(x, indices, options):
     batch = options.batch_dims
     if batch == 0:
         return x.take(indices, options.axis)
-    inner = type(options)(axis=options.axis - (options.axis > 0), batch_dims=batch - 1)
+    inner = options.TABLE(axis=options.axis - (options.axis > 0), batch_dims=batch - 1)
     return np.stack([reference_gather(a, b, inner) for a, b in zip(x, indices, strict=True)])
 
 

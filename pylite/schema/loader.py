@@ -11,7 +11,7 @@ from pylite import graph
 from pylite._core.memory import Pages
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.reader import read
-from pylite.schema.tables import Record, default_options, enum, options_table
+from pylite.schema.tables import NO_OPTIONS, default_options, enum
 
 VERSION = 3
 _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
@@ -22,7 +22,6 @@ _WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUM
 _NO_SCALES = np.empty(0, np.float32)
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
-_NO_OPTIONS = Record()
 _ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**15, 2**15 - 1), "uint16": (0, 2**16 - 1),
                 "int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1)}
 _ANY_ZERO_POINT = -2**31, 2**31 - 1
@@ -132,16 +131,16 @@ class _Loader:
                 if tensor >= 0 and tensor in inputs:
                     raise _invalid(f"{where}, operator {i} {name}", f"tensor {tensor} is both input and output")
         options = op.builtin_options
-        if type(options).__name__ != table:
+        if options is None or options.TABLE is not table:
             options = op.builtin_options2
-            if type(options).__name__ != table:
+            if options is None or options.TABLE is not table:
                 options = default
         data = op.custom_options
-        return graph.Operator(i, name, code, custom, version, inputs, outputs, options, intermediates,
-                              b"" if data is None else data.tobytes())
+        return graph.Operator.of((i, name, code, custom, version, inputs, outputs, options, intermediates,
+                                  b"" if data is None else data.tobytes()))
 
     def code(self, where, index):
-        """(name, number, custom?, version, name of the options table, default options) of an operator code."""
+        """(name, number, custom?, version, the Table of its options, default options) of an operator code."""
         if index >= len(self.codes):
             raise _invalid(where, f"operator code {index} of {len(self.codes)}")
         record = self.codes[index]
@@ -153,9 +152,10 @@ class _Loader:
         if number == _CUSTOM:
             if not record.custom_code:
                 raise _invalid(where, f"operator code {index} is CUSTOM but has no custom code")
-            return _text(record.custom_code), number, True, record.version, None, _NO_OPTIONS
+            return _text(record.custom_code), number, True, record.version, None, NO_OPTIONS
         name = names[number] if number < len(names) else f"BUILTIN_{number}"
-        return name, number, False, record.version, options_table(name), default_options(name)
+        options = default_options(name)
+        return name, number, False, record.version, options.TABLE, options
 
     def tensor(self, where, i, record, count):
         dtype, shape = record.type, record.shape or ()
@@ -173,11 +173,11 @@ class _Loader:
         quantization = record.quantization
         if quantization is not None:
             quantization = self.quantization(where, i, record, shape, count)
-        return graph.Tensor(
+        return graph.Tensor.of((
             i, _text(record.name), dtype, shape, signature, self.data(where, i, record, size), quantization,
             record.is_variable, sparsity, record.has_rank,
             tuple((v.type, v.shape or ()) for v in record.variant_tensors) if record.variant_tensors else (),
-            record.buffer, self.external_buffer(where, i, record) if record.external_buffer else None)
+            record.buffer, self.external_buffer(where, i, record) if record.external_buffer else None))
 
     def data(self, where, i, record, size):
         """The constant's bytes, checked against its shape and aligned for its type, or None."""
@@ -239,8 +239,8 @@ class _Loader:
                     if zero_points != 1:
                         raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
                     zero_point = np.repeat(zero_point, scales)
-            return graph.Quantization(scale, zero_point, axis, 0, (), (), -1, -1, q.min, q.max, b"")
-        kind = type(details).__name__
+            return graph.Quantization.of((scale, zero_point, axis, 0, (), (), -1, -1, q.min, q.max, b""))
+        kind = details.TABLE.name
         known = {"min": q.min, "max": q.max}
         if kind == "CustomQuantization":
             known["custom"] = b"" if details.custom is None else details.custom.tobytes()
@@ -258,21 +258,11 @@ class _Loader:
                                   _ZERO[:0] if zero_point is None else zero_point, axis, **known)
 
     def sparsity(self, where, i, record):
-        s = record.sparsity
-        order, blocks, dimensions = s.traversal_order or (), s.block_map or (), s.dim_metadata or ()
-        rank = len(record.shape or ())
-        if (sorted(order) != list(range(len(dimensions))) or len(order) != rank + len(blocks)
-                or not all(0 <= b < rank for b in blocks)):
-            raise _invalid_tensor(where, i, record, f"sparse traversal order {list(order)[:20]} and blocks "
-                                  f"{list(blocks)[:20]} do not fit {rank} dimensions")
-        result = []
-        for dimension in dimensions:
-            segments = dimension.array_segments and dimension.array_segments.values
-            indices = dimension.array_indices and dimension.array_indices.values
-            if dimension.format == "SPARSE_CSR" and (segments is None or indices is None):
-                raise _invalid_tensor(where, i, record, "a sparse dimension lacks its segments or indices")
-            result.append(graph.SparseDimension(dimension.format, dimension.dense_size, segments, indices))
-        return graph.Sparsity(order, blocks, tuple(result))
+        from pylite.schema.sparse import sparsity_of  # seldom wanted
+        try:
+            return sparsity_of(record.sparsity, len(record.shape or ()))
+        except ValueError as error:
+            raise _invalid_tensor(where, i, record, str(error)) from None
 
 
 def _fill_empty(tensors, inputs, operators):
@@ -326,7 +316,7 @@ def _check_calls(subgraphs):
     calls = [set() for _ in subgraphs]
     for subgraph in subgraphs:
         for op in subgraph.operators:
-            for name in _subgraph_fields(type(op.options)):
+            for name in _subgraph_fields(op.options.TABLE):
                 called = getattr(op.options, name)
                 for index in called if isinstance(called, tuple) else (called,):
                     if not 0 <= (index or 0) < len(subgraphs):
@@ -344,7 +334,7 @@ def _check_calls(subgraphs):
 
 @cache
 def _subgraph_fields(kind):
-    return tuple(f.name for f in kind.FIELDS if f.name.endswith(("subgraph_index", "subgraph_indices", "subgraph")))
+    return tuple(name for name in kind.defaults if name.endswith(("subgraph_index", "subgraph_indices", "subgraph")))
 
 
 def _text(name):

@@ -57,8 +57,7 @@ def _fetch_outside(model, contents):
             data = _outside(contents, buffer.offset, buffer.size, f"buffers[{i}].data")
             if buffer.data is None or not len(buffer.data):
                 buffer.data = data
-            buffer.__dict__.pop("offset", None)
-            buffer.__dict__.pop("size", None)
+            buffer.offset = buffer.size = 0
     for s, subgraph in enumerate(model.subgraphs or ()):
         for i, op in enumerate(subgraph.operators or ()):
             if op.large_custom_options_offset or op.large_custom_options_size:
@@ -66,8 +65,7 @@ def _fetch_outside(model, contents):
                                 f"subgraphs[{s}].operators[{i}].custom_options")
                 if op.custom_options is None:
                     op.custom_options = data
-                op.__dict__.pop("large_custom_options_offset", None)
-                op.__dict__.pop("large_custom_options_size", None)
+                op.large_custom_options_offset = op.large_custom_options_size = 0
 
 
 def _outside(contents, offset, size, name):

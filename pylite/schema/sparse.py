@@ -1,7 +1,45 @@
 """Sparse constants: the values that a file stores, spread over a dense array."""
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, Frozen
+
+
+class SparseDimension(Frozen):
+    """One dimension of a sparse tensor: dense with `size`, or compressed with segments and indices."""
+    __slots__ = ()
+    format: str                         # "DENSE" or "SPARSE_CSR"
+    size: int = 0
+    segments: "np.ndarray | None" = None
+    indices: "np.ndarray | None" = None
+
+
+class Sparsity(Frozen):
+    """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
+    __slots__ = ()
+    traversal_order: "tuple[int, ...]"
+    block_map: "tuple[int, ...]"
+    dimensions: "tuple[SparseDimension, ...]"
+
+
+def sparsity_of(record, rank):
+    """The Sparsity in a SparsityParameters record, of a tensor of `rank` dimensions.
+
+    Raises ValueError that says what is wrong with it.
+    """
+    order, blocks = record.traversal_order or (), record.block_map or ()
+    dimensions = record.dim_metadata or ()
+    if (sorted(order) != list(range(len(dimensions))) or len(order) != rank + len(blocks)
+            or not all(0 <= b < rank for b in blocks)):
+        raise ValueError(f"sparse traversal order {list(order)[:20]} and blocks {list(blocks)[:20]} do not fit "
+                         f"{rank} dimensions")
+    result = []
+    for dimension in dimensions:
+        segments = dimension.array_segments and dimension.array_segments.values
+        indices = dimension.array_indices and dimension.array_indices.values
+        if dimension.format == "SPARSE_CSR" and (segments is None or indices is None):
+            raise ValueError("a sparse dimension lacks its segments or indices")
+        result.append(SparseDimension(dimension.format, dimension.dense_size, segments, indices))
+    return Sparsity(order, blocks, tuple(result))
 
 
 def densify(data, dtype, shape, sparsity):

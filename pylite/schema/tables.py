@@ -27,30 +27,46 @@ class Field:
         self.default = default
 
 
-class Record:
-    """A table of a file, its fields as attributes; a field that the file leaves out has the schema's default.
+class Table:
+    """One kind of table: its name, its Fields, and what they are in files that leave them out; calling makes a Record.
 
     Vectors, strings and tables that are left out are None.
     """
-    FIELDS = ()
+    __slots__ = ("name", "fields", "defaults")
 
-    def __init__(self, **values):
-        unknown = set(values).difference(field.name for field in self.FIELDS)
+    def __init__(self, name, fields):
+        self.name = name
+        self.fields = fields
+        self.defaults = {field.name: field.default for field in fields}
+
+    def __call__(self, **values):
+        unknown = values.keys() - self.defaults.keys()
         if unknown:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}; it has "
-                            f"{', '.join(field.name for field in self.FIELDS) or 'none'}")
-        self.__dict__.update(values)
+            raise TypeError(f"{self.name} has no field {', '.join(sorted(unknown))}; it has "
+                            f"{', '.join(self.defaults) or 'none'}")
+        record = Record()
+        record.TABLE = self
+        record.__dict__.update(self.defaults, **values)
+        return record
+
+
+class Record:
+    """A table of a file, all its fields as attributes, and TABLE: its kind.
+
+    There is no class for each kind of table: making one takes longer than decoding the tables of most models.
+    """
+    __slots__ = ("TABLE", "__dict__")
 
     def __eq__(self, other):
-        if type(self) is not type(other):
+        if not isinstance(other, Record) or self.TABLE is not other.TABLE:
             return NotImplemented
-        return all(_equal(getattr(self, f.name), getattr(other, f.name)) for f in self.FIELDS)
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in self.TABLE.defaults)
 
     __hash__ = None
 
     def __repr__(self):
-        given = (f"{f.name}={getattr(self, f.name)!r}" for f in self.FIELDS if f.name in self.__dict__)
-        return f"{type(self).__name__}({', '.join(given)})"
+        values = ((name, getattr(self, name), default) for name, default in self.TABLE.defaults.items())
+        return f"{self.TABLE.name}({', '.join([f'{n}={v!r}' for n, v, default in values if not _equal(v, default)])})"
 
 
 def _equal(a, b):
@@ -62,9 +78,8 @@ def _equal(a, b):
 
 @cache
 def table(name):
-    """The Record class of a table."""
-    fields = tuple(_fields(_words(name)))
-    return type(name, (Record,), {"FIELDS": fields, "__module__": __name__, **{f.name: f.default for f in fields}})
+    """The Table of this name."""
+    return Table(name, _fields(_words(name)))
 
 
 @cache
@@ -101,37 +116,41 @@ def options_table(operator):
 def default_options(operator):
     """Options of a builtin operator as they are when a file gives none."""
     name = options_table(operator)
-    return table(name)() if name else Record()
+    return table(name)() if name else NO_OPTIONS
 
 
 def _fields(words):
-    slot = 0
+    fields, slot = [], 0
     for word in words:
         if word != "-":
-            yield (field := _field(word, slot))
-            slot += field.kind == "union"
+            name, declared = word.split(":")
+            known = _declared(declared)
+            fields.append(Field(name, slot, *known))
+            slot += known[0] == "union"
         slot += 1
+    return tuple(fields)
 
 
-def _field(word, slot):
-    name, declared = word.split(":")
-    declared, _, default = declared.partition("=")
+@cache
+def _declared(text):
+    """(kind, number, type, default) of a field declared as `text`."""
+    declared, _, default = text.partition("=")
     element = declared.strip("[]()")
     if element in NUMBERS:
         if declared[0] in "[(":
-            return Field(name, slot, "array" if declared[0] == "[" else "tuple", element, "", None)
+            return "array" if declared[0] == "[" else "tuple", element, "", None
         value = float(default or 0) if element == "f32" else int(default or 0)
-        return Field(name, slot, "number", element, "", bool(value) if element == "bool" else value)
+        return "number", element, "", bool(value) if element == "bool" else value
     if element == "str":
-        return Field(name, slot, "string", "", "", None)
+        return "string", "", "", None
     if element in _enums():
         number = _enums()[element][0]
         if declared[0] == "(":
-            return Field(name, slot, "enums", number, element, None)
-        return Field(name, slot, "enum", number, element, enum(element)[int(default or 0)])
+            return "enums", number, element, None
+        return "enum", number, element, enum(element)[int(default or 0)]
     if element in _unions():
-        return Field(name, slot, "union", "", element, None)
-    return Field(name, slot, "tables" if declared[0] == "[" else "table", "", element, None)
+        return "union", "", element, None
+    return "tables" if declared[0] == "[" else "table", "", element, None
 
 
 def _words(name):
@@ -177,3 +196,6 @@ def _unions():
 @cache
 def _options():
     return dict(pair.split(":") for pair in declarations.OPTIONS.split())
+
+
+NO_OPTIONS = Table("", ())()

@@ -45,7 +45,7 @@ def _moved(buffer):
     """The buffer with its data elsewhere; an offset of 2 is the least that means so."""
     if buffer.data is None or not len(buffer.data):
         return buffer
-    return type(buffer)(offset=2, size=len(buffer.data))
+    return buffer.TABLE(offset=2, size=len(buffer.data))
 
 
 def _flatbuffer(model):
@@ -58,17 +58,18 @@ def _flatbuffer(model):
 def _table(builder, record):
     """Write the record after everything that it points to; its position."""
     pointed = {}
-    for field in record.FIELDS:
+    fields = record.TABLE.fields
+    for field in fields:
         if field.kind not in ("number", "enum"):
             value = getattr(record, field.name)
             if value is not None:
-                pointed[field.name] = _pointed(builder, field, value, type(record).__name__)
-    builder.StartObject(record.FIELDS[-1].slot + 1 + (record.FIELDS[-1].kind == "union") if record.FIELDS else 0)
-    for field in record.FIELDS:
+                pointed[field.name] = _pointed(builder, field, value, record.TABLE.name)
+    builder.StartObject(fields[-1].slot + 1 + (fields[-1].kind == "union") if fields else 0)
+    for field in fields:
         if field.name in pointed:
             slot = field.slot
             if field.kind == "union":
-                number = union(field.type).index(type(getattr(record, field.name)).__name__)
+                number = union(field.type).index(getattr(record, field.name).TABLE.name)
                 builder.PrependUint8Slot(slot, number, 0)
                 slot += 1
             builder.PrependUOffsetTRelativeSlot(slot, pointed[field.name], 0)

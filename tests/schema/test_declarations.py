@@ -51,7 +51,7 @@ def test_enumerations(peer):
 def test_fields(peer, name):
     theirs = list(_fields(peer, name))
     ours = []
-    for field in tables.table(name).FIELDS:
+    for field in tables.table(name).fields:
         slot, kind, default = field.slot, field.kind, field.default
         if kind == "union":
             ours.append((slot, field.name + "_type", "u8", 0))
