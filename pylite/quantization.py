@@ -45,34 +45,19 @@ def quantize_multiplier(d):
     return (m, e) if m and e >= -31 else (0, 0)
 
 
-def quantize_multipliers(d):
-    """quantize_multiplier of each element: float64 array -> (m, e), int32 arrays of its shape."""
-    d = np.asarray(d, np.float64)
-    if not np.isfinite(d).all():
-        raise ValueError(f"a multiplier of {d[~np.isfinite(d)][0]} cannot be quantized")
-    f, e = np.frexp(d)
-    m = np.trunc(f * 2147483648.0 + np.copysign(0.5, f)).astype(np.int64)
-    carry = m == 2147483648
-    m[carry] = 1073741824
-    e = e + carry
-    tiny = (m == 0) | (e < -31)
-    m[tiny] = 0
-    e[tiny] = 0
-    return m.astype(np.int32), e.astype(np.int32)
+def product_scales(x_scale, w_scales, y_scale):
+    """D(s_x * s_w[c] / s_y) for each of the weights' scales, float64.  Section 3."""
+    return float(x_scale) * np.asarray(w_scales, np.float64) / float(y_scale)
 
 
-def per_channel_multipliers(x_scale, w_scales, y_scale, channels):
-    """(m, e) of D(s_x * s_w[c] / s_y), int32 arrays of `channels`; one weight scale is repeated.  Section 3."""
-    d = float(x_scale) * np.asarray(w_scales, np.float64) / float(y_scale)
-    m, e = quantize_multipliers(d)
-    if m.size != channels:
-        m, e = np.repeat(m, channels), np.repeat(e, channels)
-    return m, e
+def product_scale(x_scale, w_scale, y_scale):
+    """D(F(s_x * s_w) / s_y), the older rule whose product is rounded to float32.  Section 3."""
+    return float(f32(x_scale) * f32(w_scale)) / float(y_scale)
 
 
 def per_tensor_multiplier(x_scale, w_scale, y_scale):
-    """(m, e) of D(F(s_x * s_w) / s_y), the older rule whose product is rounded to float32.  Section 3."""
-    return quantize_multiplier(float(f32(x_scale) * f32(w_scale)) / float(y_scale))
+    """(m, e) of product_scale."""
+    return quantize_multiplier(product_scale(x_scale, w_scale, y_scale))
 
 
 # ---- section 3: clamping ranges -----------------------------------------------------------------------------

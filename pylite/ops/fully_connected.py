@@ -59,7 +59,7 @@ def lower_fully_connected(node):
     w_zero = 0 if per_channel else w.zero_point - w_lift
     if w_flip and per_channel:
         raise node.error("uint8 weights have one scale", w)
-    scales = float(x.scale) * w.scales.astype(np.float64) / float(y.scale)
+    scales = quantization.product_scales(x.scale, w.scales, y.scale)
     if not per_channel:
         scales = np.full(columns, scales[0])
     itemsize = 2 if y.dtype == "int16" else 1
@@ -154,10 +154,10 @@ def _lower_int16(node, x, w, b, y, rows, low, high):
     bias = products.contents(node, b, "bias")
     if w.dtype == "int16":
         rule = "MBQM64"
-        factors = products.repeated(*quantization.per_tensor_multiplier(x.scale, w.scale, y.scale), columns)
+        factors = products.multipliers(x, w, y, columns)
     else:
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
-        factors = products.per_channel(float(x.scale) * w.scales.astype(np.float64) / float(y.scale), columns)
+        factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     if bias is not None:
         bias = bias.astype(np.int64)
     return Call("conv16.Conv16", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)),

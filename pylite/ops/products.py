@@ -2,6 +2,7 @@
 import numpy as np
 
 from pylite import quantization
+from pylite._core.kernels import matmul
 from pylite.node import Call, Packed, Scratch, Temporary
 
 
@@ -64,16 +65,11 @@ def integer_range(node, y):
 
 def multipliers(x, w, y, channels):
     """(m, e) int32 arrays of `channels`: docs/numerics.md section 3."""
-    if x.dtype != "uint8":
-        return quantization.per_channel_multipliers(x.scale, w.scales, y.scale, channels)
-    return repeated(*quantization.per_tensor_multiplier(x.scale, w.scale, y.scale), channels)
-
-
-def repeated(m, e, channels):
-    """One multiplier as arrays for every channel."""
-    both = np.empty((2, channels), np.int32)
-    both[0], both[1] = m, e
-    return both[0], both[1]
+    if x.dtype == "uint8" or w.dtype == "int16":
+        scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
+    else:
+        scales = quantization.product_scales(x.scale, w.scales, y.scale)
+    return matmul.multipliers(scales, channels)
 
 
 def signs(x):

@@ -16,6 +16,7 @@ from pylite._core.simd cimport (
 
 cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+    bint pl_quantize_multiplier(double d, int32_t *m, int32_t *e)
     int32_t pl_quantization(float low, float high, bint asymmetric, float *scale, float *inverse)
 
 cdef extern from *:

@@ -25,6 +25,7 @@ from pylite._core.kernels.gemm cimport (
     one_row,
     padded,
     padded_lines,
+    pl_quantize_multiplier,
     set_column,
     set_constant,
     set_output,
@@ -94,6 +95,26 @@ def over_lines(w, width, out, stride, dilation, pad):
             if 0 <= x * stride - pad + tap * dilation < width:
                 wide[x, :, :, x * stride - pad + tap * dilation] = w[:, :, tap]
     return wide.reshape(out * columns, 1, fh, width * c)
+
+
+def multipliers(scales, Py_ssize_t columns):
+    """(m, e), int32 arrays of `columns`: quantization.quantize_multiplier of each of the scales, or of the only one.
+
+    scales: float64.  Raises ValueError for inf and nan.
+    """
+    cdef Py_ssize_t count = scales.shape[0], i
+    if count not in (1, columns):
+        raise ValueError(f"{count} scales for {columns} columns")
+    both = np.empty((2, columns), np.int32)
+    cdef const double *d = <const double *>memory_of(scales, 8 * count)
+    cdef int32_t *m = <int32_t *>memory_of(both, 8 * columns)
+    for i in range(columns):
+        if i < count:
+            if not pl_quantize_multiplier(d[i], m + i, m + columns + i):
+                raise ValueError(f"a multiplier of {d[i]} cannot be quantized")
+        else:
+            m[i], m[columns + i] = m[0], m[columns]
+    return both[0], both[1]
 
 
 cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL

@@ -41,6 +41,23 @@ PL_INLINE int32_t pl_rdbpot_any(int32_t x, int k) {
   return (x >> (k & 31)) + ((x & mask) > (mask >> 1) + (x < 0));
 }
 
+/* QuantizeMultiplier: (m, e) with d ~ m * 2^(e - 31); false where d is no number. */
+PL_INLINE int pl_quantize_multiplier(double d, int32_t *m, int32_t *e) {
+  int exponent;
+  double fraction = frexp(d, &exponent);
+  int64_t rounded;
+  if (!isfinite(d)) return 0;
+  rounded = (int64_t)(fraction * 2147483648. + (fraction > 0 ? .5 : -.5));
+  if (rounded == INT64_C(1) << 31) {
+    rounded >>= 1;
+    exponent++;
+  }
+  if (!rounded || exponent < -31) rounded = exponent = 0;
+  *m = (int32_t)rounded;
+  *e = exponent;
+  return 1;
+}
+
 /* MBQM32 */
 PL_INLINE int32_t pl_mbqm32(int32_t x, int32_t m, int e) {
   int left = e > 0 ? e : 0, right = e < 0 ? -e : 0;
