@@ -8,6 +8,7 @@ import numpy as np
 
 import pylite
 from pylite import graph
+from pylite._core.decoder import all_finite, first_beyond
 from pylite._core.memory import Pages
 from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.reader import read
@@ -226,15 +227,15 @@ class _Loader:
                     raise _invalid_tensor(where, i, record, f"its scale is {scale[0]}")
             elif not 0 <= axis < len(shape) or shape[axis] != scales:
                 raise _invalid_tensor(where, i, record, f"{scales} scales along axis {axis} of shape {list(shape)}")
-            elif not np.isfinite(scale).all():
+            elif not all_finite(scale):
                 raise _invalid_tensor(where, i, record, "a scale is not finite")
             if not zero_points:
                 zero_point = _ZERO if scales == 1 else np.zeros(scales, np.int64)
             else:
                 low, high = _ZERO_POINTS.get(record.type, _ANY_ZERO_POINT)
-                for z in zero_point.tolist():
-                    if not low <= z <= high:
-                        raise _invalid_tensor(where, i, record, f"its zero point {z} lies outside {low} to {high}")
+                beyond = first_beyond(zero_point, low, high)
+                if beyond is not None:
+                    raise _invalid_tensor(where, i, record, f"its zero point {beyond} lies outside {low} to {high}")
                 if zero_points != scales:
                     if zero_points != 1:
                         raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
