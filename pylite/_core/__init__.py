@@ -3,6 +3,9 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from os import listdir
 
+# How the names of files with bytecode end, unless they are elsewhere: saying so saves modules to look for them twice.
+BYTECODE = None if sys.flags.optimize or sys.pycache_prefix else f"{sys.implementation.cache_tag}.pyc"
+
 
 class _Finder:
     """Finds pylite's modules where they are, before Python searches: that takes longer than loading them.
@@ -35,6 +38,9 @@ class _Finder:
     def spec(name, loader, file, **kind):
         spec = ModuleSpec(name, loader(name, file), origin=file, **kind)
         spec.has_location = True
+        if loader is SourceFileLoader and BYTECODE:
+            folder, _, source = file.rpartition("/")
+            spec.cached = f"{folder}/__pycache__/{source[:-2]}{BYTECODE}"
         return spec
 
     @classmethod
