@@ -1,7 +1,7 @@
 """The modules in Cython: all in one shared library, those for plug-ins in C in another; and how pylite's are found."""
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
-from os import listdir
+from os import R_OK, access, listdir
 
 # How the names of files with bytecode end, unless they are elsewhere: saying so saves modules to look for them twice.
 BYTECODE = None if sys.flags.optimize or sys.pycache_prefix else f"{sys.implementation.cache_tag}.pyc"
@@ -21,17 +21,15 @@ class _Finder:
             return None
         stem = name[name.rindex(".") + 1:]
         for folder in path:
-            names = cls.names_in(folder)
-            if stem + ".py" in names:
+            if access(f"{folder}/{stem}.py", R_OK):
                 return cls.spec(name, SourceFileLoader, f"{folder}/{stem}.py")
-            if "__init__.py" not in names:
-                return None
-            if stem in names:
-                if "__init__.py" not in cls.names_in(f"{folder}/{stem}"):
-                    return None
+            if access(f"{folder}/{stem}/__init__.py", R_OK):
                 spec = cls.spec(name, SourceFileLoader, f"{folder}/{stem}/__init__.py", is_package=True)
                 spec.submodule_search_locations.append(f"{folder}/{stem}")
                 return spec
+            names = cls.names_in(folder)
+            if "__init__.py" not in names or stem in names:
+                return None
         return _Library.find_spec(name, path)
 
     @staticmethod
