@@ -38,7 +38,7 @@ class Value:
             if len(q.scale):
                 self.scale, self.quantized = q.scale[0], True
             if len(q.zero_point):
-                self.zero_point = int(q.zero_point[0])
+                self.zero_point = q.zero_point.item(0)
 
     @property
     def planned(self):

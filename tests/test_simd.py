@@ -119,13 +119,16 @@ def test_conv_q8(rung, seed):
     x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
     w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
     bias, m, e = draw_columns(rng, k * groups)
+    own = slice(1) if seed % 4 == 1 else slice(None)
+    m, e = (np.broadcast_to(a[own], a.shape) for a in (m, e))
     if seed % 3 == 0:
         w[rng.random(k * groups) < 0.2] = 0
     ends = draw_ends(rng)
     out = output_size(size, filter)
     want = requantized(sums(x, w, filter, out, groups, x_zero, w_zero) + bias, m, e, *ends)
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m, e, x_zero, w_zero, groups, None, filter[5], in_reach(ends, seed))
+    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, groups, None, filter[5],
+                            in_reach(ends, seed))
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
@@ -170,11 +173,13 @@ def test_depthwise_q8(rung, seed):
     x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
     w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
     bias, m, e = draw_columns(rng, c)
+    own = slice(1) if seed % 4 == 1 else slice(None)
+    m, e = (np.broadcast_to(a[own], a.shape) for a in (m, e))
     ends = draw_ends(rng)
     want = requantized(sums(x, w, filter, output_size(size, filter), c, x_zero, w_zero) + bias, m, e, *ends)
     w = w.transpose(3, 1, 2, 0)
-    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m, e, x_zero, w_zero,
-                                    filter, in_reach(ends, seed))
+    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m[own], e[own], x_zero,
+                                    w_zero, filter, in_reach(ends, seed))
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)

@@ -154,7 +154,7 @@ def _lower_int16(node, x, w, b, y, rows, low, high):
     bias = products.contents(node, b, "bias")
     if w.dtype == "int16":
         rule = "MBQM64"
-        factors = products.multipliers(x, w, y, columns)
+        factors = [products.per_channel(numbers, columns) for numbers in products.multipliers(x, w, y)]
     else:
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
         factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)

@@ -63,13 +63,13 @@ def integer_range(node, y):
         raise node.error(str(error), y) from None
 
 
-def multipliers(x, w, y, channels):
-    """(m, e) int32 arrays of `channels`: docs/numerics.md section 3."""
+def multipliers(x, w, y):
+    """(m, e), int32 arrays of one for each channel, or the one of all: docs/numerics.md section 3."""
     if x.dtype == "uint8" or w.dtype == "int16":
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
     else:
         scales = quantization.product_scales(x.scale, w.scales, y.scale)
-    return matmul.multipliers(scales, channels)
+    return matmul.multipliers(scales)
 
 
 def signs(x):
@@ -91,9 +91,9 @@ def varied(scales):
     return len(scales) > 1 and bool((scales != scales[0]).any())
 
 
-def per_channel(scales, channels):
-    """One scale for each channel."""
-    return scales if len(scales) == channels else np.full(channels, scales[0], scales.dtype)
+def per_channel(numbers, channels):
+    """One scale, or multiplier, for each channel."""
+    return numbers if len(numbers) == channels else np.full(channels, numbers[0], numbers.dtype)
 
 
 def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,

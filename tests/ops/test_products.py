@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from pylite import Interpreter
-from pylite._core.kernels import matmul
 from pylite.ops import products
 from pylite.schema.builder import ModelBuilder
 
@@ -45,10 +44,6 @@ def test_one_for_each_channel():
     scales = np.array([0.5], np.float32)
     assert products.per_channel(scales, 3).tolist() == [0.5] * 3
     assert products.per_channel(np.arange(3), 3).tolist() == [0, 1, 2]
-    m, e = matmul.multipliers(np.array([0.75]), 3)
-    assert m.tolist() == [3 * 2**29] * 3 and e.tolist() == [0] * 3 and m.dtype == np.int32
-    with pytest.raises(ValueError, match="2 scales for 3 columns"):
-        matmul.multipliers(np.ones(2), 3)
 
 
 def test_a_bias_in_64_bits():

@@ -7,6 +7,7 @@ cdef struct DepthwisePacking:
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
+    ptrdiff_t step              # from a channel's to the next one's: 0 where they share one
     ptrdiff_t channels, blocks
     int fh, fw, x_zero, w_zero, flip, low, high
     bint wraps, fit
@@ -51,9 +52,11 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
                 continue
             start = (0 if p.bias == NULL else p.bias[channel]) - zero * (total[i] - p.fh * p.fw * p.w_zero)
             if any_weight[i] or p.w_zero:
-                set_column(p.parameters, size, b * nr + i, start, p.multipliers[channel], p.shifts[channel])
+                set_column(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
+                           p.shifts[channel * p.step])
             else:
-                set_constant(p.parameters, size, b * nr + i, start, p.multipliers[channel], p.shifts[channel])
+                set_constant(p.parameters, size, b * nr + i, start, p.multipliers[channel * p.step],
+                             p.shifts[channel * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
@@ -62,8 +65,8 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
     """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
 
-    bias: int32 (c,) or None; multipliers, shifts: int32 (c,); zero points as of int8; filter: as in ConvQ8; ends: see
-    matmul.pack_q8.
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
+    ConvQ8; ends: see matmul.pack_q8.
     Returns (weights, parameters), by close_jobs().
     """
     cdef int fh = w.shape[1], fw = w.shape[2], low = 0, high = 0
@@ -81,8 +84,9 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
         low, high = ends
     cdef void *values = memory_of(flat, fh * fw * c)
     cdef void *start = NULL if bias is None else memory_of(bias, 4 * c)
-    cdef void *m = memory_of(multipliers, 4 * c)
-    cdef void *e = memory_of(shifts, 4 * c)
+    cdef ptrdiff_t one = 1 if len(multipliers) == 1 else c
+    cdef void *m = memory_of(multipliers, 4 * one)
+    cdef void *e = memory_of(shifts, 4 * one)
     cdef void *to = memory_of(packed, room)
     cdef void *at = memory_of(rows, nbytes)
     if not fh * fw * c:
@@ -92,7 +96,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
         raise MemoryError("no memory to pack weights")
     p.job.run = pack_depthwise
     p.w, p.packed, p.parameters, p.bias = <const uint8_t *>values, <uint8_t *>to, <int32_t *>at, <const int32_t *>start
-    p.multipliers, p.shifts = <const int32_t *>m, <const int32_t *>e
+    p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
     p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
     p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
     p.fit, p.low, p.high = ends is not None, low, high

@@ -97,23 +97,18 @@ def over_lines(w, width, out, stride, dilation, pad):
     return wide.reshape(out * columns, 1, fh, width * c)
 
 
-def multipliers(scales, Py_ssize_t columns):
-    """(m, e), int32 arrays of `columns`: quantization.quantize_multiplier of each of the scales, or of the only one.
+def multipliers(scales):
+    """(m, e), int32 arrays: quantization.quantize_multiplier of each of the scales, float64.
 
-    scales: float64.  Raises ValueError for inf and nan.
+    Raises ValueError for inf and nan.
     """
     cdef Py_ssize_t count = scales.shape[0], i
-    if count not in (1, columns):
-        raise ValueError(f"{count} scales for {columns} columns")
-    both = np.empty((2, columns), np.int32)
+    both = np.empty((2, count), np.int32)
     cdef const double *d = <const double *>memory_of(scales, 8 * count)
-    cdef int32_t *m = <int32_t *>memory_of(both, 8 * columns)
-    for i in range(columns):
-        if i < count:
-            if not pl_quantize_multiplier(d[i], m + i, m + columns + i):
-                raise ValueError(f"a multiplier of {d[i]} cannot be quantized")
-        else:
-            m[i], m[columns + i] = m[0], m[columns]
+    cdef int32_t *m = <int32_t *>memory_of(both, 8 * count)
+    for i in range(count):
+        if not pl_quantize_multiplier(d[i], m + i, m + count + i):
+            raise ValueError(f"a multiplier of {d[i]} cannot be quantized")
     return both[0], both[1]
 
 
@@ -126,6 +121,7 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
+    ptrdiff_t step              # from a column's to the next one's: 0 where they share one
     ptrdiff_t groups, columns, depth, wide
     ptrdiff_t products          # of a sum
     int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
@@ -151,9 +147,9 @@ cdef void run_packing(pl_job *job) noexcept nogil:
         if p.bias != NULL:
             start += p.bias[i]
         if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
-            set_column(p.parameters, size, at, start, p.multipliers[i], p.shifts[i])
+            set_column(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
         else:
-            set_constant(p.parameters, size, at, start, p.multipliers[i], p.shifts[i])
+            set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
@@ -225,9 +221,10 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
             Py_ssize_t dilation=1, ends=None):
     """Weights and column parameters of a product that is finished by MBQM32.
 
-    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,);
-    x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results less their
-    zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the rung.
+    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
+    (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
+    less their zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the
+    rung.
     Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one if they are Winograd's.
     """
     cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == UINT8 else 0))
@@ -237,12 +234,13 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     held = [bias, multipliers, shifts, rows]
     cdef void *at = memory_of(rows, nbytes)
     cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
-    cdef void *m = memory_of(multipliers, 4 * count)
-    cdef void *e = memory_of(shifts, 4 * count)
+    cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
+    cdef void *m = memory_of(multipliers, 4 * one)
+    cdef void *e = memory_of(shifts, 4 * one)
     cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held, points)
     if count:
         p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
-        p.multipliers, p.shifts = <const int32_t *>m, <const int32_t *>e
+        p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
     p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
     p.constant = p.products * w_zero * p.zero
     if ends is not None:
