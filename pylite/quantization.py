@@ -45,6 +45,12 @@ def quantize_multiplier(d):
     return (m, e) if m and e >= -31 else (0, 0)
 
 
+def quantize_multipliers(scales):
+    """quantize_multiplier of each of the scales, float64: (m, e), int32 arrays."""
+    from pylite._core.kernels.matmul import multipliers  # wanted where there are products
+    return multipliers(scales)
+
+
 def product_scales(x_scale, w_scales, y_scale):
     """D(s_x * s_w[c] / s_y) for each of the weights' scales, float64.  Section 3."""
     return float(x_scale) * np.asarray(w_scales, np.float64) / float(y_scale)

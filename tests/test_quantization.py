@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pylite import fixed_point, tables
 from pylite import quantization as q
-from pylite._core.kernels import matmul
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -48,7 +47,7 @@ def test_no_multiplier_for_what_is_not_a_number(d):
     with pytest.raises(ValueError, match="cannot be quantized"):
         q.quantize_multiplier(d)
     with pytest.raises(ValueError, match="cannot be quantized"):
-        matmul.multipliers(np.array([1.0, d]))
+        q.quantize_multipliers(np.array([1.0, d]))
 
 
 CORNERS = st.sampled_from([1 - 2.0**-40, 2.0**-32, -1.0, 2.0**-32 * (1 - 2.0**-40)])
@@ -56,14 +55,14 @@ CORNERS = st.sampled_from([1 - 2.0**-40, 2.0**-32, -1.0, 2.0**-32 * (1 - 2.0**-4
 
 @given(st.lists(st.floats(-(2.0**30), 2.0**30) | CORNERS))
 def test_multipliers_of_columns_equal_the_scalar(values):
-    m, e = matmul.multipliers(np.array(values, np.float64))
+    m, e = q.quantize_multipliers(np.array(values, np.float64))
     assert m.dtype == e.dtype == np.int32
     assert list(zip(m.tolist(), e.tolist(), strict=True)) == [q.quantize_multiplier(v) for v in values]
 
 
 @given(scales, st.lists(scales, min_size=1, max_size=5), scales)
 def test_convolution_multipliers(x, w, y):
-    m, e = matmul.multipliers(q.product_scales(x, np.array(w), y))
+    m, e = q.quantize_multipliers(q.product_scales(x, np.array(w), y))
     for i, scale in enumerate(w):
         assert (m[i], e[i]) == q.quantize_multiplier(np.float64(x) * np.float64(scale) / np.float64(y))
     assert q.per_tensor_multiplier(x, w[0], y) == q.quantize_multiplier(np.float64(x * w[0]) / np.float64(y))

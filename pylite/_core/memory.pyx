@@ -11,6 +11,8 @@ from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_
 
 import numpy as np
 
+from pylite._core.simd cimport memory_of
+
 cdef extern from *:
     """
     #include <sys/mman.h>
@@ -101,7 +103,8 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
         pages = Pages(HUGE_BYTES + max(nbytes, count * HUGE_BYTES), huge=count)
         return np.frombuffer(pages, np.uint8, nbytes, pages.start)
     larger = np.zeros(nbytes + CACHE_LINE, np.uint8)
-    cdef Py_ssize_t start = -larger.ctypes.data % CACHE_LINE
+    cdef Py_ssize_t over = <size_t>memory_of(larger, nbytes + CACHE_LINE) % CACHE_LINE
+    cdef Py_ssize_t start = (CACHE_LINE - over) % CACHE_LINE
     return larger[start:start + nbytes]
 
 

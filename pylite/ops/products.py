@@ -2,7 +2,6 @@
 import numpy as np
 
 from pylite import quantization
-from pylite._core.kernels import matmul
 from pylite.node import Call, Packed, Scratch, Temporary
 
 
@@ -69,7 +68,7 @@ def multipliers(x, w, y):
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
     else:
         scales = quantization.product_scales(x.scale, w.scales, y.scale)
-    return matmul.multipliers(scales)
+    return quantization.quantize_multipliers(scales)
 
 
 def signs(x):
@@ -93,7 +92,7 @@ def varied(scales):
 
 def per_channel(numbers, channels):
     """One scale, or multiplier, for each channel."""
-    return numbers if len(numbers) == channels else np.full(channels, numbers[0], numbers.dtype)
+    return numbers if len(numbers) == channels else numbers[:1].repeat(channels)
 
 
 def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,
