@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from pylite._core import simd
 from pylite._core.kernels import conv, matmul
 from pylite._core.simd import close_jobs, open_jobs
 
@@ -56,6 +57,21 @@ def test_nothing_to_close():
     close_jobs()
     close_jobs()
     check(packed_now([1]), packed_later([1]))
+
+
+def test_work_is_done_for_the_rung_that_it_was_put_off_for():
+    chosen = simd.current
+    try:
+        for rung in simd.available():
+            simd.use(rung)
+            expected = packed_now(range(3))
+            open_jobs()
+            found = packed_now(range(3))
+            simd.use(simd.available()[0] if rung != simd.available()[0] else simd.available()[-1])
+            close_jobs()
+            check(found, expected)
+    finally:
+        simd.use(chosen)
 
 
 def test_nested():

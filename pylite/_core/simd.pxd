@@ -204,6 +204,7 @@ cdef extern from "simd.h" nogil:
         void (*run)(pl_job *job) noexcept nogil
         ptrdiff_t bytes
         void *held
+        const pl_slots *slots
 
 
 cdef const pl_slots *slots

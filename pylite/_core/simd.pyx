@@ -81,7 +81,7 @@ cdef void put_off(pl_job *job, ptrdiff_t nbytes, held):
     nbytes: how much work it is; held: owns all the memory that it reads and writes.
     """
     cdef bint waits
-    job.held, job.bytes = <void *>held, nbytes
+    job.held, job.bytes, job.slots = <void *>held, nbytes, slots
     Py_INCREF(held)
     with nogil:
         waits = pl_later(job)

@@ -60,7 +60,7 @@ cdef void run_packing(pl_job *job) noexcept nogil:
     cdef Packing *p = <Packing *>job
     cdef ptrdiff_t g
     for g in range(p.groups):
-        pack_panels(&slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
+        pack_panels(&job.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):

@@ -15,7 +15,7 @@ cdef struct DepthwisePacking:
 
 cdef void pack_depthwise(pl_job *job) noexcept nogil:
     cdef DepthwisePacking *p = <DepthwisePacking *>job
-    cdef const pl_tile *tile = &slots.dw8
+    cdef const pl_tile *tile = &job.slots.dw8
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int taps = pl_tap_order(tile, p.fh, p.fw, order), t
     cdef int32_t total[MAX_NR]
@@ -59,7 +59,7 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
                              p.shifts[channel * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
+        fit_columns(job.slots, p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):

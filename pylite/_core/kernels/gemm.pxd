@@ -11,7 +11,6 @@ from pylite._core.simd cimport (
     pl_slots,
     pl_tile,
     pool_threads,
-    slots,
 )
 
 cdef extern from "rounding.h" nogil:
@@ -83,8 +82,8 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
         rows[9 * size] = UNFIT
 
 
-cdef inline void fit_columns(int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth, int low, int high,
-                             const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
+cdef inline void fit_columns(const pl_slots *rung, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
+                             int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
     """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
 
     real: the scales of FULLY_CONNECTED, or NULL; panels: of their weights, or NULL.
@@ -92,9 +91,9 @@ cdef inline void fit_columns(int32_t *rows, ptrdiff_t size, const double *real, 
     cdef int unfit = 0
     if size:
         rows[9 * size] = 0
-        slots.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
-                     panels, nbytes, <float *>(rows + 7 * size), <float *>(rows + 8 * size),
-                     <float *>(rows + 9 * size), &unfit)
+        rung.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
+                    panels, nbytes, <float *>(rows + 7 * size), <float *>(rows + 8 * size), <float *>(rows + 9 * size),
+                    &unfit)
         if unfit:
             rows[9 * size] = UNFIT
 

@@ -131,15 +131,16 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
 
 cdef void run_packing(pl_job *job) noexcept nogil:
     cdef Packing *p = <Packing *>job
-    cdef ptrdiff_t room = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
+    cdef const pl_slots *rung = job.slots
+    cdef ptrdiff_t room = p.wide * padded(p.depth, rung.q8.ka), size = p.groups * p.wide, g, i, at
     cdef int64_t start
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.points:
-        slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+        rung.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.points else 0):
-        slots.pack_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
-                      p.sums + g * p.columns)
+        rung.pack_q8(&rung.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
+                     p.sums + g * p.columns)
     if p.parameters == NULL:
         return
     for i in range(p.groups * p.columns):
@@ -152,7 +153,7 @@ cdef void run_packing(pl_job *job) noexcept nogil:
             set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
+        fit_columns(rung, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
                     p.groups * room)
 
 
@@ -337,7 +338,7 @@ cdef class FullyConnectedQ8(Kernel):
         cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
         scales[:n] = self.scales
         rows[0, :n] = self.start
-        fit_columns(&rows[0, 0], wide, &scales[0], s.product.depth, low, high, NULL, 0)
+        fit_columns(s.slots, &rows[0, 0], wide, &scales[0], s.product.depth, low, high, NULL, 0)
         self.parameters = rows
         q.fit = rows[9, 0] != UNFIT
         q.bias, q.scale, q.rest, q.start = (

@@ -66,6 +66,7 @@ struct pl_job {
   void (*run)(pl_job *job);      /* may be run twice, after a fork */
   void *held;                    /* whatever must live until then */
   ptrdiff_t bytes;               /* how much work it is */
+  const pl_slots *slots;         /* of the rung that it is for */
 };
 void pl_jobs_open(void);         /* what the calling thread puts off may wait from now on, */
 int pl_later(pl_job *job);      /* 0: it did not, and is done */
