@@ -1,0 +1,110 @@
+# The rest of detection.pyx: NON_MAX_SUPPRESSION_V4 and _V5.
+cdef struct Candidate:
+    float score
+    int32_t index, begin        # begin: the selected boxes before this one have been compared
+
+
+cdef class NonMaxSuppression(Kernel):
+    """The best boxes that do not overlap an earlier one by iou_threshold, their scores lowered by soft suppression.
+
+    boxes: (n, 4) float32, any two opposite corners; scores: (n,); the thresholds and sigma (0: none): one element each;
+    chosen: (m,) int32, chosen_scores: (m,) or None, count: (1,) int32: the results, zeros where there are fewer;
+    heap: (n, 3) int32, scratch.
+    """
+    cdef const float[:, ::1] boxes
+    cdef const float[::1] scores, iou_threshold, score_threshold, sigma
+    cdef int32_t[::1] chosen, count
+    cdef float[::1] chosen_scores
+    cdef int32_t[:, ::1] heap
+
+    def __init__(self, const float[:, ::1] boxes, const float[::1] scores, const float[::1] iou_threshold,
+                 const float[::1] score_threshold, const float[::1] sigma, int32_t[::1] chosen,
+                 float[::1] chosen_scores, int32_t[::1] count, int32_t[:, ::1] heap):
+        self.boxes, self.scores, self.heap = boxes, scores, heap
+        self.iou_threshold, self.score_threshold, self.sigma = iou_threshold, score_threshold, sigma
+        self.chosen, self.chosen_scores, self.count = chosen, chosen_scores, count
+        self.fn = <kernel_fn>non_max_suppression
+
+
+# Candidates of equal score come in the order of libstdc++'s std::priority_queue, as the peer's do.
+cdef void rise(Candidate *heap, Py_ssize_t hole, Candidate value) noexcept nogil:
+    while hole > 0 and heap[(hole - 1) // 2].score < value.score:
+        heap[hole] = heap[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    heap[hole] = value
+
+
+cdef void pop(Candidate *heap, Py_ssize_t n) noexcept nogil:
+    """Take the best of n candidates away: the hole goes down to a leaf, the last one up from there."""
+    cdef Candidate value = heap[n - 1]
+    cdef Py_ssize_t hole = 0, child = 0
+    n -= 1
+    while child < (n - 1) // 2:
+        child = 2 * (child + 1)
+        if heap[child].score < heap[child - 1].score:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if n % 2 == 0 and n > 0 and child == (n - 2) // 2:
+        child = 2 * child + 1
+        heap[hole] = heap[child]
+        hole = child
+    rise(heap, hole, value)
+
+
+cdef Box sorted_box(const float *corners) noexcept nogil:
+    cdef Box box
+    box.ymin, box.ymax = min(corners[0], corners[2]), max(corners[0], corners[2])
+    box.xmin, box.xmax = min(corners[1], corners[3]), max(corners[1], corners[3])
+    return box
+
+
+cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t i, n = 0, taken = 0, most = self.chosen.shape[0]
+    cdef Candidate *heap
+    cdef Candidate candidate
+    cdef Box box, other
+    cdef float iou, score, lowest = self.score_threshold[0], sigma = self.sigma[0] if self.sigma is not None else 0
+    cdef bint suppressed
+    for i in range(most):
+        self.chosen[i] = 0
+        if self.chosen_scores is not None:
+            self.chosen_scores[i] = 0
+    self.count[0] = 0
+    if self.scores.shape[0] == 0:
+        return 0
+    heap = <Candidate *>&self.heap[0, 0]
+    for i in range(self.scores.shape[0]):
+        if self.scores[i] > lowest:
+            candidate.score, candidate.index, candidate.begin = self.scores[i], <int32_t>i, 0
+            rise(heap, n, candidate)
+            n += 1
+    while n > 0 and taken < most:
+        candidate = heap[0]
+        pop(heap, n)
+        n -= 1
+        score, suppressed = candidate.score, False
+        box = sorted_box(&self.boxes[candidate.index, 0])
+        for i in range(taken - 1, candidate.begin - 1, -1):
+            other = sorted_box(&self.boxes[self.chosen[i], 0])
+            iou = overlap(&box, &other)
+            if iou >= self.iou_threshold[0]:
+                suppressed = True
+                break
+            if sigma > 0:
+                candidate.score = candidate.score * expf(-0.5 / sigma * iou * iou)
+            if candidate.score <= lowest:
+                break
+        candidate.begin = <int32_t>taken
+        if suppressed:
+            continue
+        if candidate.score == score:
+            self.chosen[taken] = candidate.index
+            if self.chosen_scores is not None:
+                self.chosen_scores[taken] = score
+            taken += 1
+        if candidate.score > lowest:        # also one that was chosen, as in the peer: it then suppresses itself,
+            rise(heap, n, candidate)        # unless it has no area
+            n += 1
+    self.count[0] = <int32_t>taken
+    return 0

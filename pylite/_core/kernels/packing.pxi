@@ -1,0 +1,194 @@
+# A part of matmul.pyx: 8-bit weights in panels, and what finishes their columns.
+def arranged(w, layout):
+    """Filters (columns, fh, fw, c) of a plain convolution.
+
+    layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
+    channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
+    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("beside",
+    layouts) for the columns of several; ("lines", layout, width, out, stride, dilation, pad) where a line of so many
+    pixels is one pixel, as is one of the output;
+    "winograd" for the right operands of its 16 products of floats, each a group's.
+    """
+    if layout is None:
+        return w
+    if layout == "winograd":
+        g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / np.float32(2)   # an axis to a tile's
+        with np.errstate(all="ignore"):     # weights may be infinite
+            w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
+        return w.swapaxes(0, 1).reshape(-1, w.shape[2])
+    if layout == "depthwise":
+        return w.transpose(3, 1, 2, 0)
+    if layout in ("rows", "columns"):
+        w = w if layout == "rows" else w.swapaxes(-1, -2)
+        return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
+    if layout[0] == "beside":
+        return np.concatenate([arranged(w, part) for part in layout[1]])
+    if layout[0] == "lines":
+        return over_lines(arranged(w, layout[1]), *layout[2:])
+    y, step_y, x, step_x = layout
+    return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
+
+
+def over_lines(w, width, out, stride, dilation, pad):
+    """Filters (out * columns, 1, fh, width * c) for whole lines at once; w: (columns, fh, fw, c), zeros elsewhere."""
+    columns, fh, fw, c = w.shape
+    wide = np.zeros((out, columns, fh, width, c), w.dtype)
+    for x in range(out):
+        for tap in range(fw):
+            if 0 <= x * stride - pad + tap * dilation < width:
+                wide[x, :, :, x * stride - pad + tap * dilation] = w[:, :, tap]
+    return wide.reshape(out * columns, 1, fh, width * c)
+
+
+def multipliers(scales):
+    """(m, e), int32 arrays: quantization.quantize_multiplier of each of the scales, float64.
+
+    Raises ValueError for inf and nan.
+    """
+    cdef Py_ssize_t count = scales.shape[0], i
+    both = np.empty((2, count), np.int32)
+    cdef const double *d = <const double *>memory_of(scales, 8 * count)
+    cdef int32_t *m = <int32_t *>memory_of(both, 8 * count)
+    for i in range(count):
+        if not pl_quantize_multiplier(d[i], m + i, m + count + i):
+            raise ValueError(f"a multiplier of {d[i]} cannot be quantized")
+    return both[0], both[1]
+
+
+cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL
+    pl_job job
+    const uint8_t *w            # (groups * columns, depth)
+    uint8_t *panels
+    int32_t *sums
+    int32_t *parameters         # (PARAMETERS, groups * wide)
+    const int32_t *bias
+    const int32_t *multipliers
+    const int32_t *shifts
+    ptrdiff_t step              # from a column's to the next one's: 0 where they share one
+    ptrdiff_t groups, columns, depth, wide
+    ptrdiff_t products          # of a sum
+    int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
+    int flip, w_zero, low, high
+    bint fit, points            # points: panels are those of Winograd's products
+
+
+cdef void run_packing(pl_job *job) noexcept nogil:
+    cdef Packing *p = <Packing *>job
+    cdef const pl_slots *rung = job.slots
+    cdef ptrdiff_t room = p.wide * padded(p.depth, rung.q8.ka), size = p.groups * p.wide, g, i, at
+    cdef int64_t start
+    if p.sums != NULL:
+        memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
+    if p.points:
+        rung.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+    for g in range(p.groups if p.depth and not p.points else 0):
+        rung.pack_q8(&rung.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
+                     p.sums + g * p.columns)
+    if p.parameters == NULL:
+        return
+    for i in range(p.groups * p.columns):
+        at, start = i // p.columns * p.wide + i % p.columns, p.constant - p.zero * p.sums[i]
+        if p.bias != NULL:
+            start += p.bias[i]
+        if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
+            set_column(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+        else:
+            set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+    finish_columns(p.parameters, size)
+    if p.fit:
+        fit_columns(rung, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
+                    p.groups * room)
+
+
+cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        if w[i] != zero:
+            return True
+    return False
+
+
+cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except NULL:
+    """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
+    cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
+    cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
+                           groups * wide * padded(depth, slots.q8.ka))
+    flat, panels, sums = np.ascontiguousarray(w), kept(room), np.empty(groups * columns, np.int32)
+    held += flat, panels, sums
+    cdef void *source = memory_of(flat, groups * columns * depth)
+    cdef void *to = memory_of(panels, room)
+    cdef void *totals = memory_of(sums, groups * columns * 4)
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.job.run = run_packing
+    p.groups, p.columns, p.depth, p.wide, p.points = groups, columns, depth, wide, points
+    p.flip = 0x80 if w.dtype == UINT8 else 0
+    if columns:
+        p.sums = <int32_t *>totals
+    if depth:
+        p.w, p.panels = <const uint8_t *>source, <uint8_t *>to
+    return p
+
+
+def pack_weights(w, Py_ssize_t groups=1, layout=None):
+    """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
+
+    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by close_jobs().
+    """
+    held = []
+    cdef Packing *p = packing(arranged(w, layout), groups, held)
+    put_off(&p.job, w.size, held)
+    return held[1], held[2]
+
+
+def in_lines(w, Py_ssize_t groups):
+    """Filters w (columns, fh, fw, c) with each of their lines padded to the depth that the rung multiplies at once."""
+    cdef Py_ssize_t line = w.shape[2] * w.shape[3]
+    if not padded_lines(&slots.q8, groups, w.shape[1], line):
+        return w
+    lines = np.full((*w.shape[:2], padded(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
+    lines[:, :, :line] = w.reshape(*w.shape[:2], line)
+    return lines
+
+
+def by_points(w, zero):
+    """Can 8-bit filters w (columns, 3, 3, c) go by Winograd's products of 16 bits?  Then sums are below 2^25."""
+    cdef Py_ssize_t c = w.shape[3], sure = 112 if zero == 0 else 56
+    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
+        return False
+    return c <= sure or np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
+
+
+def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
+            Py_ssize_t dilation=1, ends=None):
+    """Weights and column parameters of a product that is finished by MBQM32.
+
+    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
+    (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
+    less their zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the
+    rung.
+    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one if they are Winograd's.
+    """
+    cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == UINT8 else 0))
+    w = arranged(w, None if layout == "points" else layout)
+    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
+    rows = kept(nbytes)
+    held = [bias, multipliers, shifts, rows]
+    cdef void *at = memory_of(rows, nbytes)
+    cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
+    cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
+    cdef void *m = memory_of(multipliers, 4 * one)
+    cdef void *e = memory_of(shifts, 4 * one)
+    cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held, points)
+    if count:
+        p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
+        p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
+    p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
+    p.constant = p.products * w_zero * p.zero
+    if ends is not None:
+        p.fit, p.low, p.high = True, ends[0], ends[1]
+    put_off(&p.job, w.size, held)
+    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
+    return (held[5], parameters, "points") if points else (held[5], parameters)
