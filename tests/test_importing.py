@@ -109,4 +109,4 @@ def test_what_somebody_has_frozen_stays_frozen():
                "gc.freeze()\n"
                "import pylite.interpreter\n"
                "print(gc.get_freeze_count() > 1000)") == "True"
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() < 1000

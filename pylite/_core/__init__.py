@@ -4,7 +4,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleS
 from os import R_OK, access, listdir
 
 # How the names of files with bytecode end, unless they are elsewhere: saying so saves modules to look for them twice.
-BYTECODE = None if sys.flags.optimize or sys.pycache_prefix else f"{sys.implementation.cache_tag}.pyc"
+_TAG = sys.implementation.cache_tag
+BYTECODE = None if sys.flags.optimize or sys.pycache_prefix or not _TAG else f"{_TAG}.pyc"
 
 
 class _Finder:

@@ -37,6 +37,7 @@ cdef enum:
     LEAST = HUGE_BYTES // 8     # of a block, which costs nothing until it is used
     SMALL_FILE = 16 << 20       # of which all will be read: mapped at once, which saves a fault for every 16 pages
     CACHE_LINE = 64
+    FROZEN_BY_PYTHON = 1000     # more objects than Python 3.12 begins with, and fewer than there are to freeze
 
 ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
@@ -176,7 +177,7 @@ def _settle():
     global _settlings
     _settlings -= 1
     import gc
-    if not gc.get_freeze_count():
+    if gc.get_freeze_count() < FROZEN_BY_PYTHON:
         gc.freeze()
         gc.unfreeze()
 
