@@ -1,7 +1,6 @@
 """Work that is put off while a model is prepared: packed the same, whoever does it, and in a forked child, too."""
 import os
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -109,9 +108,7 @@ def test_a_forked_child_does_what_its_parent_put_off():
     for _ in range(5):
         open_jobs()
         found = packed_now(range(12))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)     # of forks beside other threads
-            child = os.fork()
+        child = os.fork()
         if child == 0:
             try:
                 close_jobs()
