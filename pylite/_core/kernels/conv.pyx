@@ -48,6 +48,7 @@ from pylite._core.simd cimport (
     pl_gathered,
     pl_job,
     pl_pool,
+    pl_range_fn,
     pl_rows,
     pl_slots,
     pl_tap_order,
@@ -86,6 +87,7 @@ cdef struct Conv:
     Product8 product
     Output output
     Tasks tasks
+    pl_range_fn some        # does some of the tasks, in one of several ways
     pl_columns columns
     pl_rows shape           # of the rows as gemm_q8 sees them
     Lines lines
@@ -137,13 +139,15 @@ cdef class ConvQ8(Kernel):
             self.fn, self.path = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
         elif self.row != NULL:
             self.fn, self.path = <kernel_fn>conv_q8_row, "a single row"
-        elif use_lines(&self.state):
-            self.fn = <kernel_fn>conv_q8_lines
-            self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
-        elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
-            self.fn, self.path = <kernel_fn>conv_q8_deep, "gathered in pieces, too long for a strip"
         else:
-            self.fn, self.path = <kernel_fn>conv_q8, "taps gathered into strips"
+            self.fn = <kernel_fn>conv_q8
+            if use_lines(&self.state):
+                self.state.some = some_lines
+                self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
+            elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
+                self.state.some, self.path = some_deep, "gathered in pieces, too long for a strip"
+            else:
+                self.state.some, self.path = some_strips, "taps gathered into strips"
 
     cdef const uint8_t *only_row(self):
         """The run of bytes that is all there is to multiply, or NULL."""
@@ -202,11 +206,11 @@ cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
     # Each part of the columns brings the tiles into the form of their products anew.
     s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.strips - 1, s.tasks.strips))
-    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, conv_q8_tiles_tasks, s)
+    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, some_tiles, s)
     return 0
 
 
-cdef void conv_q8_tiles_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void some_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef Task task
     cdef ptrdiff_t i
@@ -215,15 +219,8 @@ cdef void conv_q8_tiles_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
         s.product.slots.winograd_q8(&s.tiles, task.position, task.rows, task.begin, task.end, &s.columns)
 
 
-cdef int conv_q8_lines(ConvQ8 self, pl_pool *pool) noexcept nogil:
-    cdef Conv *s = &self.state
-    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
-    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
-    parallel_for(pool, n, 1, conv_q8_lines_tasks, s)
-    return 0
-
-
-cdef void conv_q8_lines_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void some_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Of lines that are laid once, or lie as they should."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
@@ -259,11 +256,12 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
-    parallel_for(pool, n, 1, conv_q8_tasks, s)
+    parallel_for(pool, n, 1, s.some, s)
     return 0
 
 
-cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void some_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Of rows that are gathered into strips."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
@@ -291,16 +289,8 @@ cdef void conv_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             j += p.tile.nr
 
 
-cdef int conv_q8_deep(ConvQ8 self, pl_pool *pool) noexcept nogil:
-    """Rows too long for a strip: sums in pieces, then each line of them finished."""
-    cdef Conv *s = &self.state
-    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
-    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
-    parallel_for(pool, n, 1, conv_q8_deep_tasks, s)
-    return 0
-
-
-cdef void conv_q8_deep_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void some_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Of rows too long for a strip: sums in pieces, then each line of them finished."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef int32_t acc[MAX_MR * MAX_NR]
