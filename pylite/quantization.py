@@ -46,7 +46,10 @@ def quantize_multiplier(d):
 
 
 def quantize_multipliers(scales):
-    """quantize_multiplier of each of the scales, float64: (m, e), int32 arrays."""
+    """quantize_multiplier of each of the scales, float64 (n,): (m, e), int32 (n,).
+
+    Raises ValueError for inf and nan.
+    """
     from pylite._core.kernels.matmul import multipliers  # wanted where there are products
     return multipliers(scales)
 

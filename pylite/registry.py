@@ -42,9 +42,7 @@ class Op:
         key = (inputs, outputs)
         known = self._matches.get(key)
         if known is None:
-            plain = f"{' '.join(map(str, inputs))} -> {' '.join(map(str, outputs))}"    # many signatures say just that
-            known = self._matches[key] = (plain in [signature.replace("?", "") for signature in self.types]
-                                          or any(matches(signature, inputs, outputs) for signature in self.types))
+            known = self._matches[key] = any(matches(signature, inputs, outputs) for signature in self.types)
         return known
 
 

@@ -21,12 +21,8 @@ cdef extern from *:
     #else
     #define HUGE_PAGES(at, size) 0
     #endif
-    #ifndef MAP_POPULATE
-    #define MAP_POPULATE 0
-    #endif
     """
     int HUGE_PAGES(void *at, size_t size)
-    int MAP_POPULATE
 
 cdef extern from "Python.h":
     int PyGC_Disable()
@@ -35,7 +31,6 @@ cdef extern from "Python.h":
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page where they are worth having
     LEAST = HUGE_BYTES // 8     # of a block, which costs nothing until it is used
-    SMALL_FILE = 16 << 20       # of which all will be read: mapped at once, which saves a fault for every 16 pages
     CACHE_LINE = 64
     FROZEN_BY_PYTHON = 1000     # more objects than Python 3.12 begins with, and fewer than there are to freeze
 
@@ -64,7 +59,7 @@ cdef class Pages:
         cdef int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS
         self.at, self.size, self.read_only = <char *>MAP_FAILED, size, descriptor >= 0
         if self.read_only:
-            access, flags = PROT_READ, MAP_PRIVATE | (MAP_POPULATE if size <= SMALL_FILE else 0)
+            access, flags = PROT_READ, MAP_PRIVATE
         if size > 0:
             self.at = <char *>mmap(NULL, size, access, flags, descriptor, 0)
         if self.at == MAP_FAILED:

@@ -205,12 +205,12 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
         return products.hybrid(x.view(), part, packed, w, y.shape[3], bias, window, depthwise or varied, low, high,
                                varied and not depthwise, shared, first)
     low, high = products.integer_range(node, y)
-    multipliers, shifts = products.multipliers(x, w, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
-        factors = [products.per_channel(numbers, y.shape[3]) for numbers in (multipliers, shifts)]
+        factors = products.multipliers(x, w, y, y.shape[3])
         return Call("conv16.Conv16", x, part, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
                     window.groups, rule, products.wide(bias), factors, low, high)
+    multipliers, shifts = products.multipliers(x, w, y)
     if window.out > 1 and len(shifts) > 1:
         multipliers, shifts = np.tile(multipliers, window.out), np.tile(shifts, window.out)
     flip, lift = products.signs(x)
@@ -234,12 +234,12 @@ def _lower_channels(node, x, w, b, y, window):
             return Call("conv_float.DepthwiseF32", x, y, w, bias, window.filter, low, high)
         return products.hybrid_depthwise(x, y, w, bias, window, low, high)
     low, high = products.integer_range(node, y)
-    multipliers, shifts = products.multipliers(x, w, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
-        factors = [products.per_channel(numbers, y.shape[3]) for numbers in (multipliers, shifts)]
+        factors = products.multipliers(x, w, y, y.shape[3])
         return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), window.filter, rule,
                     products.wide(bias), factors, low, high)
+    multipliers, shifts = products.multipliers(x, w, y)
     flip, lift = products.signs(x)
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),

@@ -59,9 +59,7 @@ def lower_fully_connected(node):
     w_zero = 0 if per_channel else w.zero_point - w_lift
     if w_flip and per_channel:
         raise node.error("uint8 weights have one scale", w)
-    scales = quantization.product_scales(x.scale, w.scales, y.scale)
-    if not per_channel:
-        scales = np.full(columns, scales[0])
+    scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     itemsize = 2 if y.dtype == "int16" else 1
     packed, late = Packed("matmul.pack_weights", w), ()
     if w.data is None:
@@ -154,7 +152,7 @@ def _lower_int16(node, x, w, b, y, rows, low, high):
     bias = products.contents(node, b, "bias")
     if w.dtype == "int16":
         rule = "MBQM64"
-        factors = [products.per_channel(numbers, columns) for numbers in products.multipliers(x, w, y)]
+        factors = products.multipliers(x, w, y, columns)
     else:
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
         factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)

@@ -16,6 +16,8 @@ def check(node, x, w, b, y, channels, axis):
     for value in (x, w, y):
         if not value.quantized:
             raise node.error("has no scale, which an integer operator needs", value)
+    if not y.scale:
+        raise node.error("has the scale 0, by which products would be divided", y)
     check_scales(node, w, channels, axis)
     if x.dtype == "int16" and (x.zero_point or y.zero_point):
         raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
@@ -62,12 +64,17 @@ def integer_range(node, y):
         raise node.error(str(error), y) from None
 
 
-def multipliers(x, w, y):
-    """(m, e), int32 arrays of one for each channel, or the one of all: docs/numerics.md section 3."""
+def multipliers(x, w, y, channels=None):
+    """(m, e), int32 (channels,), or (1,) where all share one and `channels` is None: docs/numerics.md section 3.
+
+    Raises ValueError or ZeroDivisionError where y's scale is 0.
+    """
     if x.dtype == "uint8" or w.dtype == "int16":
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
     else:
         scales = quantization.product_scales(x.scale, w.scales, y.scale)
+    if channels is not None:
+        scales = per_channel(scales, channels)
     return quantization.quantize_multipliers(scales)
 
 
@@ -90,9 +97,9 @@ def varied(scales):
     return len(scales) > 1 and bool((scales != scales[0]).any())
 
 
-def per_channel(numbers, channels):
-    """One scale, or multiplier, for each channel."""
-    return numbers if len(numbers) == channels else numbers[:1].repeat(channels)
+def per_channel(scales, channels):
+    """One scale for each channel."""
+    return scales if len(scales) == channels else scales[:1].repeat(channels)
 
 
 def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,

@@ -34,6 +34,18 @@ def test_the_bias_counts_in_units_of_the_products():
         product(bias_scale=0.5).allocate_tensors()
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_the_output_has_a_scale_to_divide_by(dtype):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4, 4, 3), dtype, 0.5), m.tensor("y", (1, 4, 4, 4), dtype, 0.0)
+    w = m.constant("w", np.ones((4, 1, 1, 3), "uint8" if dtype == "uint8" else "int8"), 0.1)
+    m.operator("CONV_2D", [x, w, -1], [y], padding="SAME", stride_w=1, stride_h=1)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(RuntimeError, match=r"node 0 CONV_2D: tensor 'y' .*has the scale 0"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
 def test_scales_that_vary():
     assert not products.varied(np.array([0.5, 0.5]))
     assert products.varied(np.array([0.5, 0.25]))

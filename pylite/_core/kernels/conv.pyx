@@ -87,7 +87,7 @@ cdef struct Conv:
     Product8 product
     Output output
     Tasks tasks
-    pl_range_fn some        # does some of the tasks, in one of several ways
+    pl_range_fn run_tasks   # some of them, in one of several ways
     pl_columns columns
     pl_rows shape           # of the rows as gemm_q8 sees them
     Lines lines
@@ -142,12 +142,12 @@ cdef class ConvQ8(Kernel):
         else:
             self.fn = <kernel_fn>conv_q8
             if use_lines(&self.state):
-                self.state.some = some_lines
+                self.state.run_tasks = run_lines
                 self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
             elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
-                self.state.some, self.path = some_deep, "gathered in pieces, too long for a strip"
+                self.state.run_tasks, self.path = run_deep, "gathered in pieces, too long for a strip"
             else:
-                self.state.some, self.path = some_strips, "taps gathered into strips"
+                self.state.run_tasks, self.path = run_strips, "taps gathered into strips"
 
     cdef const uint8_t *only_row(self):
         """The run of bytes that is all there is to multiply, or NULL."""
@@ -206,11 +206,11 @@ cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
     # Each part of the columns brings the tiles into the form of their products anew.
     s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.strips - 1, s.tasks.strips))
-    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, some_tiles, s)
+    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, run_tiles, s)
     return 0
 
 
-cdef void some_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef Task task
     cdef ptrdiff_t i
@@ -219,8 +219,8 @@ cdef void some_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
         s.product.slots.winograd_q8(&s.tiles, task.position, task.rows, task.begin, task.end, &s.columns)
 
 
-cdef void some_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Of lines that are laid once, or lie as they should."""
+cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Tasks of lines that are laid once, or lie as they should."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
@@ -256,12 +256,12 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
-    parallel_for(pool, n, 1, s.some, s)
+    parallel_for(pool, n, 1, s.run_tasks, s)
     return 0
 
 
-cdef void some_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Of rows that are gathered into strips."""
+cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Tasks of rows that are gathered into strips."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t strip[STRIP + 2 * PL_SLACK]
@@ -289,8 +289,8 @@ cdef void some_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             j += p.tile.nr
 
 
-cdef void some_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Of rows too long for a strip: sums in pieces, then each line of them finished."""
+cdef void run_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Tasks of rows too long for a strip: sums in pieces, then each line of them finished."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef int32_t acc[MAX_MR * MAX_NR]

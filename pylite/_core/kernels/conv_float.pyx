@@ -103,7 +103,7 @@ cdef struct Conv:
     Window window
     Output output
     Tasks tasks
-    pl_range_fn some        # does some of the tasks, in one of two ways
+    pl_range_fn run_tasks   # some of them, in one of two ways
     Lines lines
     pl_tile tile            # mr: rows of a task
     const pl_slots *slots
@@ -170,7 +170,7 @@ cdef class ConvF32(Kernel):
             self.fn = <kernel_fn>conv_f32_winograd
             self.path = "Winograd's 16 products for each 2 x 2 pixels"
             return
-        self.fn, s.some = <kernel_fn>conv_f32, some_strips
+        self.fn, s.run_tasks = <kernel_fn>conv_f32, run_strips
         self.path = "rows as they lie in memory" if s.direct else "taps gathered into strips"
         if s.depth <= DEPTH or not s.direct:
             if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups, True):
@@ -179,7 +179,7 @@ cdef class ConvF32(Kernel):
                     s.lines.shape.step = s.direct
                     if s.output.span <= FEW:
                         s.tile.mr = <int>s.output.span
-                s.some = some_lines
+                s.run_tasks = run_lines
                 if not s.direct:
                     self.path = "lines, each laid down once"
 
@@ -193,7 +193,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
     pool = worth(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
-    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.some, s)
+    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
     return 0
 
 
@@ -228,7 +228,7 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     return <const float *>strip + first * s.lines.pitch
 
 
-cdef void some_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef char strip[STRIP + PL_SLACK]
     cdef const float *rows = NULL
@@ -255,7 +255,7 @@ cdef void some_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             j += width
 
 
-cdef void some_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
     cdef float strip[MAX_MR * DEPTH]
     cdef const uint8_t *src[POINTERS]
