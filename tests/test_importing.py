@@ -83,6 +83,14 @@ print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__f
     assert run(code) == "True True"
 
 
+def test_sources_that_are_not_built(tmp_path):
+    """As Python finds them first where it runs in a checkout."""
+    shutil.copytree(Path(pylite.__file__).parent, tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so", "models"))
+    done = subprocess.run([sys.executable, "-c", "import pylite.interpreter"], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
+
+
 def test_errors_are_imported_when_the_first_is_raised():
     assert run("import sys, pylite.interpreter\n"
                "before = 'pylite.errors' in sys.modules\n"

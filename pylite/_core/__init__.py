@@ -31,7 +31,7 @@ class _Finder:
             names = cls.names_in(folder)
             if "__init__.py" not in names or stem in names:
                 return None
-        return _Library.find_spec(name, path)
+        return _Library.located(name, path)
 
     @staticmethod
     def spec(name, loader, file, **kind):
@@ -57,8 +57,17 @@ class _Finder:
 class _Library:
     """Finds a module of this package by its PyInit function in the library of its folder, or the folder above."""
 
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        found = cls.located(name, path)
+        if found is None and name.startswith(__name__ + "."):
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: {__path__[0]} has pylite's sources, not what is built of them. Install "
+                "pylite with `pip install .`, and run Python in another folder or with -P", name=name)
+        return found
+
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def located(name, path):
         if name.startswith(__name__ + "."):
             for folder in (*(path or ()), *__path__):
                 for suffix in EXTENSION_SUFFIXES:
