@@ -27,27 +27,30 @@ typedef struct { __m512 scale, rest, start; } scaling;
 FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
-/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale. */
-FORCED __m512i requantize(__m512i acc, const scaling *c) {
+/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale.  up: what is below 0 becomes
+ * anything below 1, in one step less. */
+FORCED __m512i requantize(int up, __m512i acc, const scaling *c) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
-  __m512 x = _mm512_cvtepi32_ps(acc);
-  __m512 start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(c->start), 0x6A));
+  __m512 x = _mm512_cvtepi32_ps(acc), start = c->start;
+  if (!up) start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(start), 0x6A));
   return _mm512_cvttps_epi32(_mm512_fmadd_round_ps(x, c->scale, _mm512_fmadd_ps(x, c->rest, start),
                                                    _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 }
 
-typedef struct { __m512i zero_point, low, high, flip; } ends;
+/* The zero point above the lowest byte, how many bytes there are above that, and it itself as y has it. */
+typedef struct { __m512i lift, span, lowest; } ends;
 FORCED ends ends_of(const pl_columns *q) {
-  return (ends){_mm512_set1_epi16((short)q->zero_point), _mm512_set1_epi8((char)q->low),
-                _mm512_set1_epi8((char)q->high), _mm512_set1_epi8((char)q->flip)};
+  return (ends){_mm512_set1_epi16((short)(q->zero_point - q->low)), _mm512_set1_epi8((char)(q->high - q->low)),
+                _mm512_set1_epi8((char)(q->low ^ q->flip))};
 }
-/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes. */
-FORCED __m512i narrow(__m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
-  __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v0, v1), e->zero_point);
-  __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v2, v3), e->zero_point);
-  __m512i y = _mm512_max_epi8(_mm512_min_epi8(_mm512_packs_epi16(a, b), e->high), e->low);
-  return _mm512_xor_si512(y, e->flip);
+/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  up: there is no lift, as with RELU. */
+FORCED __m512i narrow(int up, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
+  __m512i a = _mm512_packs_epi32(v0, v1), b = _mm512_packs_epi32(v2, v3);
+  if (!up) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
+  return _mm512_add_epi8(_mm512_min_epu8(_mm512_packus_epi16(a, b), e->span), e->lowest);
 }
+/* May results be narrowed so? */
+FORCED int goes_up(const pl_columns *q) { return q->low == q->zero_point; }
 
 /* Columns in their order again, which were in that of four vectors. */
 FORCED __m512i in_order(__m512i bytes) {

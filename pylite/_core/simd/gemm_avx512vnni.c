@@ -48,7 +48,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
       x = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
       v[i] = _mm512_srav_epi32(x, _mm512_loadu_si512(q->right + at));
     }
-    __m512i bytes = narrow(v[0], v[1], v[2], v[3], &e);
+    __m512i bytes = narrow(0, v[0], v[1], v[2], v[3], &e);
     store(4, y, linear ? in_order(bytes) : bytes, n);
   }
 }
@@ -187,11 +187,40 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
 
 FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
                     const int32_t *row, int rows, __m512i acc[12][4]) {
-  const int pairs = V == 1 && R > 1 && shape->depth % 8 == 0;
+  const int pairs = V == 1 && R > 1 && shape->depth % 8 == 0 && shape->depth * shape->lines >= 32;
   if (R == 1) multiply_row(V, shape, a, w, start, acc[0]);
   else if (pairs) multiply_pairs(R, shape, a, w, start[0], acc);
   else multiply(R, V, shape, a, w, start, row, rows, acc);
   if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
+}
+
+/* Sums to bytes, in float32; up: see requantize(). */
+FORCED void finish(int up, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j, uint8_t *y,
+                   ptrdiff_t ldy) {
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const scaling c = scaling_of(q, j + LANES * v);
+#pragma GCC unroll 12
+    for (int r = 0; r < R; r++) acc[r][v] = requantize(up, acc[r][v], &c);
+  }
+  const ends e = ends_of(q);
+  const int step = V == 3 ? 1 : 4 / V; /* rows that are narrowed to bytes at once */
+#pragma GCC unroll 12
+  for (int r = 0; r < R; r += step)
+    if (r < rows) {
+      __m512i v[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; i++) v[i] = i < V || (V < 3 && r + i / V < R) ? acc[r + i / V][i % V] : acc[r][0];
+      __m512i bytes = in_order(narrow(up, v[0], v[1], v[2], v[3], &e));
+      store(V, y + r * ldy, bytes, n);
+      if (V == 2) {
+        if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xEE), n);
+      } else if (V == 1) {
+        if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0x55), n);
+        if (r + 2 < rows) store(V, y + (r + 2) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xAA), n);
+        if (r + 3 < rows) store(V, y + (r + 3) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xFF), n);
+      }
+    }
 }
 
 FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
@@ -209,30 +238,8 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     pl_requantize_lines(R < rows ? R : rows, n, lines, NR, 1, q, j, y, ldy);
     return;
   }
-#pragma GCC unroll 4
-  for (int v = 0; v < V; v++) {
-    const scaling c = scaling_of(q, j + LANES * v);
-#pragma GCC unroll 12
-    for (int r = 0; r < R; r++) acc[r][v] = requantize(acc[r][v], &c);
-  }
-  const ends e = ends_of(q);
-  const int step = V == 3 ? 1 : 4 / V; /* rows that are narrowed to bytes at once */
-#pragma GCC unroll 12
-  for (int r = 0; r < R; r += step)
-    if (r < rows) {
-      __m512i v[4];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) v[i] = i < V || (V < 3 && r + i / V < R) ? acc[r + i / V][i % V] : acc[r][0];
-      __m512i bytes = in_order(narrow(v[0], v[1], v[2], v[3], &e));
-      store(V, y + r * ldy, bytes, n);
-      if (V == 2) {
-        if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xEE), n);
-      } else if (V == 1) {
-        if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0x55), n);
-        if (r + 2 < rows) store(V, y + (r + 2) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xAA), n);
-        if (r + 3 < rows) store(V, y + (r + 3) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xFF), n);
-      }
-    }
+  if (goes_up(q)) finish(1, R, V, rows, n, acc, q, j, y, ldy);
+  else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
 /* Lines of NR sums, added to y, or finished as floats: away from the rest, which is compiled for each size. */

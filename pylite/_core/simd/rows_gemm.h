@@ -171,7 +171,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
     int found = 0;
     const int32_t first = by_rule(q, (int32_t)ends[0]), last = by_rule(q, (int32_t)ends[1]);
     if (first == last && (first == 0 || ends[0] > 0 || ends[1] < 0)) {
-      start[j] = (float)(first < 0 ? -first : first); /* always the same */
+      start[j] = (float)(first >= 0 ? first : low >= 0 ? 0 : -first); /* always the same */
       found = start[j] < 0x1p24f;
     }
 #if !defined(__AVX512F__)

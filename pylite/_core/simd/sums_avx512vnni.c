@@ -34,6 +34,7 @@ static void sum_q8 PL_BINARY {
   if (n >= 16 && own.sure > 0 && ratios < 7.9f) {
     const pl_columns q = {.zero_point = own.y_zero, .low = own.low, .high = own.high, .flip = own.flip};
     const ends e = ends_of(&q);
+    const __m512i flip = _mm512_set1_epi8((char)own.flip);
     const int32_t ra = (int32_t)(own.a_ratio * (float)(1 << 27)), rb = (int32_t)(own.b_ratio * (float)(1 << 27));
     const parts ma = parts_of(ra), mb = parts_of(rb);
     const __m512i high = both(ma.high, mb.high), low = both(ma.low, mb.low), zero = _mm512_setzero_si512();
@@ -45,8 +46,8 @@ static void sum_q8 PL_BINARY {
     const __m512i one_a = _mm512_set1_epi8((char)*pa), one_b = _mm512_set1_epi8((char)*pb);
     for (; i < n; i += 64) {
       const int few = n - i < 64 ? (int)(n - i) : 64; /* the others of a block are taken for the first two */
-      const __m512i va = _mm512_xor_si512(load(a_step ? few : 0, pa + i, one_a), e.flip);
-      const __m512i vb = _mm512_xor_si512(load(b_step ? few : 0, pb + i, one_b), e.flip);
+      const __m512i va = _mm512_xor_si512(load(a_step ? few : 0, pa + i, one_a), flip);
+      const __m512i vb = _mm512_xor_si512(load(b_step ? few : 0, pb + i, one_b), flip);
       const __m512i a0 = _mm512_unpacklo_epi8(zero, va), a1 = _mm512_unpackhi_epi8(zero, va); /* times 256 */
       const __m512i b0 = _mm512_unpacklo_epi8(zero, vb), b1 = _mm512_unpackhi_epi8(zero, vb);
       const __m512i x[4] = {_mm512_unpacklo_epi16(a0, b0), _mm512_unpackhi_epi16(a0, b0), _mm512_unpacklo_epi16(a1, b1),
@@ -61,7 +62,7 @@ static void sum_q8 PL_BINARY {
         off[k] = _mm512_and_si512(_mm512_add_epi32(sum, over), last);
         v[k] = _mm512_srai_epi32(sum, FRACTION);
       }
-      __m512i bytes = narrow(v[0], v[1], v[2], v[3], &e);
+      __m512i bytes = narrow(0, v[0], v[1], v[2], v[3], &e);
       const __m512i least = _mm512_min_epu32(_mm512_min_epu32(off[0], off[1]), _mm512_min_epu32(off[2], off[3]));
       if (__builtin_expect(_mm512_cmple_epu32_mask(least, most), 0)) { /* y may be a or b */
         _mm512_storeu_si512(line, bytes);

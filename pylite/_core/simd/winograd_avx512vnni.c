@@ -110,8 +110,8 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
       continue;
     }
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) r[k] = requantize(r[k], &own);
-    const __m512i bytes = in_order(narrow(r[0], r[1], r[2], r[3], e));
+    for (int k = 0; k < 4; k++) r[k] = requantize(0, r[k], &own);
+    const __m512i bytes = in_order(narrow(0, r[0], r[1], r[2], r[3], e));
     _mm_mask_storeu_epi8(y, used, _mm512_castsi512_si128(bytes));
     if (pixels > 1) _mm_mask_storeu_epi8(y + right, used, _mm512_extracti32x4_epi32(bytes, 1));
     if (pixels > 2) _mm_mask_storeu_epi8(y + 2 * right, used, _mm512_extracti32x4_epi32(bytes, 2));
