@@ -87,8 +87,9 @@ def draw_columns(rng, n):
 
 
 def draw_ends(rng):
+    """Zero point and limits, often those of RELU."""
     low, high = sorted(rng.integers(-128, 128, 2).tolist())
-    return int(rng.integers(-128, 128)), low, high
+    return low if rng.random() < 0.4 else int(rng.integers(-128, 128)), low, high
 
 
 def in_reach(ends, seed):
@@ -138,6 +139,39 @@ def test_conv_q8(rung, seed):
         np.testing.assert_array_equal(y.array, stored(want, flip))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_conv_q8_several_pixels_at_once(rung, seed):
+    """Few columns, images of many lines: output pixels may count as one, and lines are laid down ahead."""
+    rng = np.random.default_rng(seed)
+    fh, fw = (1, 1) if seed % 5 == 0 else rng.integers(1, 6, 2).tolist()
+    strides = (1, 1) if seed % 5 == 0 and seed % 2 else tuple(rng.integers(1, 4, 2).tolist())
+    size = int(rng.integers(fh, 50)), int(rng.choice([4, 8, 12, 30, 64, 95])) + fw
+    filter = fh, fw, *strides, 1, 1, int(rng.integers(0, fh)), int(rng.integers(0, fw))
+    c, k = int(rng.choice([1, 2, 3, 4, 8, 16, 17])), int(rng.choice([1, 2, 3, 4, 5, 7, 8, 12, 16]))
+    flip = int(rng.choice([0, 0x80]))
+    x, w = draw_bytes(rng, (2, *size, c)), draw_bytes(rng, (k, fh, fw, c))
+    x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
+    w_zero = int(rng.choice([0, -128, 127, rng.integers(-128, 128)])) if flip else 0
+    bias, m, e = draw_columns(rng, k)
+    own = slice(1) if seed % 4 == 1 else slice(None)
+    m, e = (np.broadcast_to(a[own], a.shape) for a in (m, e))
+    ends, out = draw_ends(rng), output_size(size, filter)
+    out = out[0], max(out[1] // 4 * 4, 1)           # what is seen of the images then is less than they are
+    bias = None if seed % 7 == 0 else bias
+    want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
+    most = int(np.gcd(out[1], 4))
+    weights = stored(w, flip) if flip else w.astype(np.int8)
+    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, ("abreast", strides[1], most), 1,
+                            in_reach(ends, seed))
+    zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
+    for pool in threads():
+        y = Guarded(want.shape, np.uint8)
+        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter, 1, zero, w_zero, *ends, flip, flip)
+        assert kernel.run(pool) == 0
+        y.check()
+        np.testing.assert_array_equal(y.array, stored(want, flip))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_steps_of_requantization(rung, seed):
     """Accumulators on both sides of where a result changes, which float32 might not tell apart."""
@@ -159,6 +193,18 @@ def test_steps_of_requantization(rung, seed):
         assert conv.ConvQ8(x.view(np.uint8), y, packed, filter, 1, zero, 0, zero_point, low, high).run() == 0
         want = requantized(x.astype(np.int64) + b, m, e, zero_point, low, high)
         np.testing.assert_array_equal(y.view(np.int8), want)
+
+
+def test_columns_that_are_always_below_the_activation(rung):
+    """No product changes these sums by a step: they are below what RELU lets through, or above."""
+    bias = np.array([-1 << 24, -1, 0, 1 << 24] * 5, np.int32)
+    m, e = np.full(20, 2**30, np.int32), np.full(20, -20, np.int32)
+    for low, want in ((7, [7, 7, 7, 15]), (-128, [-1, 7, 7, 15])):
+        packed = matmul.pack_q8(np.ones((20, 1, 1, 1), np.int8), bias, m, e, 0, 0, 1, None, 1, (low - 7, 120))
+        y = np.zeros((1, 1, 5, 20), np.uint8)
+        x, zero, filter = np.ones((1, 1, 5, 1), np.uint8), np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
+        assert conv.ConvQ8(x, y, packed, filter, 1, zero, 0, 7, low, 127).run() == 0
+        np.testing.assert_array_equal(y.view(np.int8), np.broadcast_to(want * 5, y.shape))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -124,6 +124,8 @@ cdef extern from "simd.h" nogil:
                         uint8_t *panels, int32_t *sums) noexcept nogil
         void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
                          ptrdiff_t depth) noexcept nogil
+        void (*lay_q8)(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
+                       ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) noexcept nogil
         void (*sums_q8)(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip,
                         int32_t *sums) noexcept nogil
         void (*gemm_q8)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,

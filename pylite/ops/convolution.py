@@ -182,6 +182,12 @@ def _by_points(x, y, window):
             and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 1.25 * n * h * w)
 
 
+def _abreast(part, window):
+    """How many output pixels may count as one that has the columns of all: see matmul.abreast."""
+    plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and part.strides is None
+    return math.gcd(part.shape[2], 4) if plain and part.shape[3] <= 16 else 1
+
+
 def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     """A convolution into `part`, a View of y; shared: by the phases of a transposed one, of which one is the first."""
     image = x.view(window.shapes and window.shapes[0])
@@ -216,11 +222,16 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     flip, lift = products.signs(x)
     image.dtype = "uint8"
     w_zero = w.zero_point - lift if flip else 0
-    layout = "points" if _by_points(image, part, window) else window.layout
+    layout, most = window.layout, _abreast(part, window)
+    seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
+    if most > 1:
+        layout = "abreast", window.stride[1], most
+    elif _by_points(image, part, window):
+        layout = "points"
     return Call("conv.ConvQ8", image, _bytes(part),
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
-                window.filter, window.groups, _zeros(x, window.fw * channels), w_zero, y.zero_point - lift,
+                window.filter, window.groups, _zeros(x, seen * channels), w_zero, y.zero_point - lift,
                 low - lift, high - lift, flip, flip)
 
 

@@ -66,6 +66,24 @@ def strip_q8(draw):
                expect=[want.reshape(-1)], front=True, work=rows * segments * length, unit="bytes")
 
 
+@check("lay_q8", rounds=60)
+def lay_q8(draw):
+    lines = 8 if draw.bench else draw.integer(1, 5)
+    before, after, inside = draw.integer(0, 40), draw.integer(0, 40), draw.size(200, 288)
+    mask, border = draw.choice(0, 0x80), draw.integer(0, 255)
+    x = draw.array(B, (lines, inside + draw.integer(0, 9)))
+    width = before + inside + after
+    pitch = width + draw.integer(0, 20)
+    want = np.full((lines, width), border, B)
+    want[:, before:before + inside] = x[:, :inside] ^ mask
+
+    def expect(y):
+        np.testing.assert_array_equal(y[:lines * pitch].reshape(lines, pitch)[:, :width], want)
+
+    yield Call(lines, before, inside, after, In(x), x.shape[1], mask, border, Out(lines * pitch + SLACK, B), pitch,
+               expect=expect, work=lines * inside, unit="bytes")
+
+
 def shape_of(step, depth, lines=1, pitch=0):
     return Struct(Rows, lines=lines, depth=depth, step=step, pitch=pitch)
 

@@ -99,9 +99,11 @@ cdef struct Conv:
 cdef class ConvQ8(Kernel):
     """8-bit 2-D convolution: clamp(MBQM32(sum w (x - z_x) + b) + z_y).
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels; packed: from matmul.pack_q8;
-    filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w); zero: (fw * c / groups,) bytes of x's
-    zero point; w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y are uint8.
+    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels, and contiguous pixels of y where
+    several may count as one; packed: from matmul.pack_q8; filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w,
+    pad_h, pad_w); zero: x's zero point as a byte, for each channel of a group and each pixel of a line that one output
+    pixel sees, or several that count as one; w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y
+    are uint8.
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, :] y
@@ -127,14 +129,17 @@ cdef class ConvQ8(Kernel):
                    <const uint8_t *>memory_of(zero, len(zero)), filter)
         set_output(&self.state.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0],
                    y.strides[1], y.strides[2])
+        cdef ptrdiff_t pixels = packed[2] if len(packed) > 2 else 1
+        if pixels > 1:
+            take_together(&self.state, pixels)
         p.tile, p.slots, p.flip = self.slots.q8, self.slots, x_flip
         p.panels = <const uint8_t *>memory_of(panels, panels.size)
         p.depth = p.window.fh * p.window.fw * p.window.length
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
         set_columns(&self.state.columns, parameters, p.depth, zero_point, low, high, y_flip)
         self.state.shape = pl_gathered(p.deep)
-        self.row = NULL if len(packed) > 2 else self.only_row()
-        if len(packed) > 2:
+        self.row = self.only_row() if pixels else NULL
+        if not pixels:
             use_tiles(&self.state)
             self.fn, self.path = <kernel_fn>conv_q8_tiles, "Winograd's 36 products for each 4 x 4 pixels"
         elif self.row != NULL:
@@ -148,6 +153,8 @@ cdef class ConvQ8(Kernel):
                 self.state.run_tasks, self.path = run_deep, "gathered in pieces, too long for a strip"
             else:
                 self.state.run_tasks, self.path = run_strips, "taps gathered into strips"
+            if pixels > 1:
+                self.path += f", {pixels} pixels at once"
 
     cdef const uint8_t *only_row(self):
         """The run of bytes that is all there is to multiply, or NULL."""
@@ -169,6 +176,23 @@ cdef int conv_q8_row(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     one_row(&s.product, &s.columns, s.w_zero, self.row, <uint8_t *>s.output.y)
     return 0
+
+
+cdef void take_together(Conv *s, ptrdiff_t pixels):
+    """So many neighbours in a line of the output are one pixel with the columns of all: see matmul.abreast."""
+    cdef Window *w = &s.product.window
+    s.product.columns *= pixels
+    s.output.sw *= pixels
+    s.output.span //= pixels
+    w.ow //= pixels
+    if w.direct and w.sw == w.length:       # those that they see are one, too
+        w.w //= pixels
+        w.sw *= pixels
+        w.length *= pixels
+    else:
+        w.direct = False
+        w.fw += <int>(pixels - 1) * w.stride_w
+        w.stride_w *= <int>pixels
 
 
 cdef bint use_lines(Conv *s):
@@ -229,23 +253,32 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef int32_t *terms = sums if s.w_zero else NULL
     cdef Task task
     cdef Laid laid
-    cdef ptrdiff_t i, j, seen = -1
+    cdef ptrdiff_t i = begin, j, line, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     cdef int r
     laid.row = laid.lines = 0
-    for i in range(begin, end):
+    while i < end:
         take(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
+            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
+                             strip, &laid)
+        line = 0
+        while True:
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
                 for r in range(task.rows):
                     sums[r] *= -s.w_zero
-        j = task.begin
-        while j < task.end:
-            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, rows,
-                            p.panels + j * p.deep, terms, &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
-            j += p.tile.nr
+            j = task.begin
+            while j < task.end:
+                p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, rows,
+                                p.panels + j * p.deep, terms, &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
+                j += p.tile.nr
+            i += 1
+            line += 1
+            if line >= laid.ready or s.tasks.splits > 1:
+                break
+            rows += step
+            task.y += s.output.sh
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:

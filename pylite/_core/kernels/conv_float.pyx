@@ -197,7 +197,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, char *strip,
+cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *strip,
                             Laid *laid) noexcept nogil:
     """The lines that `pixels` output pixels see, one behind another."""
     cdef ptrdiff_t size = s.window.length, i
@@ -205,7 +205,9 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
     cdef char *to
     cdef const uint8_t *x
     cdef ptrdiff_t iy, row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
-    cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, &s.tile, row, pixels, laid, &y)
+    cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, row, pixels, rows, laid, &y)
+    if y >= laid.lines:
+        return <const float *>strip + first * s.lines.pitch
     n = share(laid.row, s.window.oh)
     line = see_line(&s.window, n, ox, pixels)
     iy = (laid.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * s.window.dilation_h
@@ -232,27 +234,38 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef Conv *s = <Conv *>ctx
     cdef char strip[STRIP + PL_SLACK]
     cdef const float *rows = NULL
-    cdef ptrdiff_t i, j, width, seen = -1
+    cdef ptrdiff_t i = begin, j, width, line, seen = -1
     cdef int y
     cdef Task task
     cdef Laid laid
     laid.row = laid.lines = 0
-    for i in range(begin, end):
+    laid.ready = 1
+    while i < end:
         take(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:
             rows = <const float *>s.window.x + task.position * s.direct
         elif share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(s, task.position, task.rows, strip, &laid)
-        j = task.begin
-        while j < task.end:
-            width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
-            for y in range(s.lines.passes):
-                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape, rows + y * s.lines.pitch,
-                                 s.panels + j * s.depth + y * s.lines.line * s.window.fw * width, s.alone | (y == 0),
-                                 y == s.lines.passes - 1, s.bias + j if s.bias != NULL else NULL, s.low, s.high,
-                                 <float *>task.y + j, s.output.sw // 4)
-            j += width
+            rows = lay_lines(s, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1, strip, &laid)
+        line = 0
+        while True:
+            j = task.begin
+            while j < task.end:
+                width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
+                for y in range(s.lines.passes):
+                    s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape,
+                                     rows + y * s.lines.pitch,
+                                     s.panels + j * s.depth + y * s.lines.line * s.window.fw * width,
+                                     s.alone | (y == 0), y == s.lines.passes - 1,
+                                     s.bias + j if s.bias != NULL else NULL, s.low, s.high, <float *>task.y + j,
+                                     s.output.sw // 4)
+                j += width
+            i += 1
+            line += 1
+            if line >= laid.ready or s.tasks.splits > 1:
+                break
+            rows += s.window.stride_h * s.lines.pitch
+            task.y += s.output.sh
 
 
 cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

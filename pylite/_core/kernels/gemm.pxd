@@ -34,6 +34,7 @@ cdef enum:
     MAX_CHUNK = 256         # output pixels that are done with at once where images are used line by line,
     MOST_DIRECT = 120       # as they are,
     CHUNK_BYTES = 24576     # and what they may see
+    FEW = 4                 # fewer output lines are not worth laying lines ahead for
     ROW = 2048              # a single row is put down in
     ALONE = 1 << 18         # fewer products are done before another thread has begun
 
@@ -178,6 +179,7 @@ cdef struct Lines:
     ptrdiff_t pixels        # of the output
     int chunk               # output pixels of a task
     int passes              # the filter's lines, where each has sums of its own; else 1
+    ptrdiff_t most, ahead   # lines of the image that are laid behind one another, for how many output lines at once
 
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
@@ -217,26 +219,42 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
+    l.most = CHUNK_BYTES // max(l.pitch * t.bytes, <ptrdiff_t>1)
+    l.ahead = (l.most - g.fh) // g.stride_h + 1 if l.most >= g.fh > 1 and g.dilation_h == 1 else 1
+    if l.ahead < FEW:
+        l.most, l.ahead = STRIP // max(l.pitch * t.bytes, <ptrdiff_t>1), 1
     return True
 
 
 # Lines of an image that lie in a strip already: those that output line `row` sees first, and how many.
 cdef struct Laid:
     ptrdiff_t row, lines
+    ptrdiff_t ready         # output lines from the last one asked for on whose lines all lie there
 
 
-cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, const pl_tile *t, ptrdiff_t row, ptrdiff_t pixels,
+cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, ptrdiff_t row, ptrdiff_t pixels, ptrdiff_t rows,
                                  Laid *laid, ptrdiff_t *begin) noexcept nogil:
-    """Where to put what output line `row` (of all images) sees: the strip's line that its filter's first one is.
+    """Where what output line `row` (of all images) sees lies, or is to be put: the strip's line that its filter's first
+    one is.
 
-    Lines begin[0].. up to fh behind the result are still to be laid; they count from what laid.row sees first.
+    rows: the caller's output lines from there on.  Lines begin[0]..laid.lines are still to be laid, for some of these,
+    too; they count from what laid.row sees first.
     """
-    cdef ptrdiff_t first = (row - laid.row) * g.stride_h
+    cdef ptrdiff_t first = (row - laid.row) * g.stride_h, ahead
     if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh) or g.dilation_h > 1
-            or pixels != g.ow or (first + g.fh) * l.pitch * t.bytes > STRIP):
+            or pixels != g.ow or first + g.fh > l.most):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
-    laid.lines = first + g.fh
+    if first + g.fh > laid.lines:
+        ahead = 1
+        if pixels == g.ow:
+            ahead = min(min(rows, l.ahead), g.oh - (row - share(row, g.oh) * g.oh))
+            if first:
+                ahead = max(<ptrdiff_t>1, min(ahead, (l.most - first - g.fh) // g.stride_h + 1))
+        laid.lines = first + g.fh + (ahead - 1) * g.stride_h
+        laid.ready = ahead
+    else:
+        laid.ready = 1
     return first
 
 
@@ -337,14 +355,18 @@ cdef inline bint in_place(ptrdiff_t position, ptrdiff_t rows, ptrdiff_t total) n
 
 
 cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
-                                     ptrdiff_t pixels, uint8_t *strip, Laid *laid) noexcept nogil:
-    """The lines that `pixels` output pixels see, where products can read them; as_is: in the image itself."""
+                                     ptrdiff_t pixels, ptrdiff_t rows, uint8_t *strip, Laid *laid) noexcept nogil:
+    """The lines that `pixels` output pixels see, where products can read them; as_is: in the image itself.
+
+    rows: output lines that are asked for one after the other, this one counted.
+    """
     cdef Line line
     cdef uint8_t *to = strip
     cdef const uint8_t *zero
     cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length
     cdef int border         # a byte of what lies outside
     cdef bint outside
+    laid.ready = 1
     if as_is and in_place(position, pixels, l.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
@@ -352,7 +374,9 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
         return strip
     row = share(position, p.window.ow)
     ox = position - row * p.window.ow
-    first = lay_behind(l, &p.window, &p.tile, row, pixels, laid, &y)
+    first = lay_behind(l, &p.window, row, pixels, rows, laid, &y)
+    if y >= laid.lines:
+        return strip + first * l.pitch * p.tile.bytes
     n = share(laid.row, p.window.oh)
     zero = p.window.zero + n * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
@@ -361,6 +385,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     while y < laid.lines:
         to = strip + y * l.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
+        n = 1
         if p.tile.bytes > 1:
             to = lay_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
             if not outside:
@@ -368,10 +393,14 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 lay_pixels(p, zero, 0, line.after, to)
         elif outside:
             pl_fill(to, border, (line.before + line.inside + line.after) * c)
+        elif p.window.sw == c:
+            n = min(laid.lines - y, p.window.h - iy) if p.window.dilation_h == 1 else 1
+            p.slots.lay_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh, p.window.sh,
+                           p.flip ^ p.tile.offset, border, to, l.pitch)
         else:       # what is too much here lies in the next line, which comes later
             pl_fill(to, border, line.before * c)
             to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
             pl_fill(to, border, line.after * c)
-        iy += p.window.dilation_h
-        y += 1
+        iy += n * p.window.dilation_h
+        y += n
     return strip + first * l.pitch * p.tile.bytes

@@ -210,20 +210,29 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef const uint8_t *rows = NULL
     cdef Task task
     cdef Laid laid
-    cdef ptrdiff_t i, j, seen = -1
+    cdef ptrdiff_t i = begin, j, line, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     laid.row = laid.lines = 0
-    for i in range(begin, end):
+    while i < end:
         take(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, strip, &laid)
+            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
+                             strip, &laid)
             see_rows(s, &task, p.tile.offset, terms, scales)
-        j = task.begin
-        while j < task.end:
-            p.slots.gemm_hybrid(p.slots, task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.lines.shape, rows,
-                                p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,
-                                s.output.sw // sizeof(float))
-            j += p.tile.nr
+        line = 0
+        while True:
+            j = task.begin
+            while j < task.end:
+                p.slots.gemm_hybrid(p.slots, task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.lines.shape,
+                                    rows, p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,
+                                    s.output.sw // sizeof(float))
+                j += p.tile.nr
+            i += 1
+            line += 1
+            if line >= laid.ready or s.tasks.splits > 1:
+                break
+            rows += step
+            task.y += s.output.sh
 
 
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

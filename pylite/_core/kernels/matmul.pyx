@@ -47,6 +47,7 @@ from pylite._core.simd cimport (
     pl_pool,
     pl_rows,
     pl_slots,
+    pl_tile,
     put_off,
     slots,
 )

@@ -24,20 +24,21 @@ def arranged(w, layout):
     if layout[0] == "beside":
         return np.concatenate([arranged(w, part) for part in layout[1]])
     if layout[0] == "lines":
-        return over_lines(arranged(w, layout[1]), *layout[2:])
+        wide = over_lines(arranged(w, layout[1]), *layout[2:])
+        return wide.reshape(len(wide), 1, w.shape[1], -1)
     y, step_y, x, step_x = layout
     return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
 
 
-def over_lines(w, width, out, stride, dilation, pad):
-    """Filters (out * columns, 1, fh, width * c) for whole lines at once; w: (columns, fh, fw, c), zeros elsewhere."""
+def over_lines(w, width, out, stride, dilation=1, pad=0, zero=0):
+    """Filters (out * columns, fh, width, c) for `out` pixels at once; w: (columns, fh, fw, c), `zero` elsewhere."""
     columns, fh, fw, c = w.shape
-    wide = np.zeros((out, columns, fh, width, c), w.dtype)
+    wide = np.full((out, columns, fh, width, c), zero, w.dtype)
     for x in range(out):
         for tap in range(fw):
             if 0 <= x * stride - pad + tap * dilation < width:
                 wide[x, :, :, x * stride - pad + tap * dilation] = w[:, :, tap]
-    return wide.reshape(out * columns, 1, fh, width * c)
+    return wide.reshape(out * columns, fh, width, c)
 
 
 def multipliers(scales):
@@ -161,18 +162,52 @@ def by_points(w, zero):
     return c <= sure or np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
 
 
+def abreast(w, Py_ssize_t stride, Py_ssize_t most):
+    """How many output pixels to take for one that has the columns of all, so that these fill vectors: divides `most`.
+
+    w: (columns, fh, fw, c); stride: the horizontal one.  A window that sees several pixels multiplies some weights that
+    are 0.  What is counted: steps of products, two more to finish a vector of sums, and a quarter to load each value.
+    """
+    cdef const pl_tile *t = &slots.q8
+    cdef ptrdiff_t columns = w.shape[0], fh = w.shape[1], fw = w.shape[2], c = w.shape[3], line, depth, vectors, n
+    cdef double cost, least = 0
+    best = 1
+    for n in range(1, most + 1):
+        line = (fw + (n - 1) * stride) * c
+        vectors = padded(n * columns, t.nv) // t.nv
+        if most % n or vectors * t.nv > t.nr:
+            continue
+        depth = padded(line, t.ka) * fh if padded_lines(t, 1, fh, line) else padded(line * fh, t.ka)
+        cost = (depth * (vectors + .25) + 2 * t.ka * vectors) / n
+        if n == 1 or cost < least:
+            best, least = n, cost
+    return best
+
+
 def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
             Py_ssize_t dilation=1, ends=None):
     """Weights and column parameters of a product that is finished by MBQM32.
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, to look for a faster way to them; layout "points" leaves the choice of Winograd's way to the
-    rung.
-    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one if they are Winograd's.
+    less their zero point, to look for a faster way to them.  Two layouts leave a choice to the rung: "points" for
+    Winograd's way, and ("abreast", stride, most), see abreast().
+    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one where the choice is
+    taken: how many output pixels count as one, 0 for Winograd's tiles.
     """
-    cdef bint points = layout == "points" and by_points(w, w_zero + (128 if w.dtype == UINT8 else 0))
-    w = arranged(w, None if layout == "points" else layout)
+    cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
+    cdef bint points = layout == "points" and by_points(w, zero)
+    if layout == "points":
+        pixels = not points
+    elif layout is not None and layout[0] == "abreast":
+        pixels = abreast(w, *layout[1:])
+        if pixels > 1:
+            w = over_lines(w, w.shape[2] + (pixels - 1) * layout[1], pixels, layout[1], 1, 0, zero)
+            bias = None if bias is None else np.tile(bias, pixels)
+            if len(multipliers) > 1:
+                multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
+    else:
+        w = arranged(w, layout)
     cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
     rows = kept(nbytes)
     held = [bias, multipliers, shifts, rows]
@@ -191,4 +226,4 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
         p.fit, p.low, p.high = True, ends[0], ends[1]
     put_off(&p.job, w.size, held)
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
-    return (held[5], parameters, "points") if points else (held[5], parameters)
+    return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)

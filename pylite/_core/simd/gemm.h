@@ -169,6 +169,10 @@ struct pl_slots;
    * them, zeros up to depth; the PL_SLACK elements behind may be written, too */ \
   X(strip_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip, \
                ptrdiff_t depth)) \
+  /* `lines` lines of an image, x_line apart, to lines of a strip of bytes, `pitch` apart: `inside` bytes ^ mask between \
+   * `before` and `after` bytes of the border; up to PL_SLACK bytes of what comes behind a line are written before it */ \
+  X(lay_q8, (ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x, ptrdiff_t x_line, \
+             int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
   /* sums[r] = sum of the first `length` elements of each run of row r of a strip */ \
   X(sums_q8, (int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums)) \
   /* one strip times one panel (tile q8), to 8 bits: columns j..j+n of y, whose lines are ldy apart. \
