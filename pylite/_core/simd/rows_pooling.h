@@ -165,29 +165,42 @@ POOL(max_u8, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
 POOL(max_s16, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
 PL_LOOSE_BEGIN
 POOL(l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
+PL_LOOSE_END
 
 /* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
-static void max_of_four(const pl_window *w, const float *x, ptrdiff_t n, float *y) {
-  const ptrdiff_t c = w->channels, step = w->stride * c;
-  for (ptrdiff_t b = 0; b < c; b += 16) {
-    const ptrdiff_t k = pl_min(b, c - 16);
-    for (ptrdiff_t j = 0; j < n; j++) {
-      const float *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride;
-      float acc[16];
-      for (int i = 0; i < 16; i++) acc[i] = POOL_MAX(POOL_MAX(-FLT_MAX, p[i]), p[c + i]);
-      for (int i = 0; i < 16; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[c + i]);
-      max_f32_finish(w, 4, 16, acc, y + j * c + k);
-    }
+#define MAX_OF_FOUR(name, T, none) \
+  PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
+    const ptrdiff_t c = w->channels, step = w->stride * c; \
+    for (ptrdiff_t b = 0; b < c; b += m) { \
+      const ptrdiff_t k = pl_min(b, c - m); \
+      for (ptrdiff_t j = 0; j < n; j++) { \
+        const T *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride; \
+        T acc[32]; \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(none, p[i]), p[c + i]); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[c + i]); \
+        name##_finish(w, 4, (size_t)m, acc, y + j * c + k); \
+      } \
+    } \
+  } \
+  static void name##_of_four(const pl_window *w, const void *x, ptrdiff_t n, void *y) { \
+    if (sizeof(T) < 4 && w->channels >= 32) name##_blocks(w, x, n, 32, y); \
+    else name##_blocks(w, x, n, 16, y); \
   }
-}
-
+PL_LOOSE_BEGIN
+MAX_OF_FOUR(max_f32, float, -FLT_MAX)
 PL_LOOSE_END
+MAX_OF_FOUR(max_s8, int8_t, (int8_t)INT8_MIN)
+MAX_OF_FOUR(max_u8, uint8_t, p[i])
+MAX_OF_FOUR(max_s16, int16_t, (int16_t)INT16_MIN)
+
 static void pool_row(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) {
   static void (*const table[])(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *) = {
     average_f32, average_s8, average_u8, average_s16, max_f32, max_s8, max_u8, max_s16, l2_f32};
-  if (table[kind] == max_f32 && w->rows <= 2 && w->cols == 2 && left == 0 && w->channels >= 16 &&
+  static void (*const of_four[])(const pl_window *, const void *, ptrdiff_t, void *) = {
+    NULL, NULL, NULL, NULL, max_f32_of_four, max_s8_of_four, max_u8_of_four, max_s16_of_four, NULL};
+  if (of_four[kind] && w->rows <= 2 && w->cols == 2 && left == 0 && w->channels >= 16 &&
       (n - 1) * w->stride + 2 <= w->width)
-    max_of_four(w, x, n, y);
+    of_four[kind](w, x, n, y);
   else
     table[kind](w, x, left, n, y);
 }
