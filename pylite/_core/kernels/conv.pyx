@@ -23,6 +23,7 @@ from pylite._core.kernels.gemm cimport (
     cut,
     finish_columns,
     fit_columns,
+    in_bytes,
     lay_lines,
     one_row,
     padded,
@@ -287,7 +288,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth(pool, s.output.span * s.output.lines * s.product.depth * s.product.columns)
+    pool = worth(pool, in_bytes(s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns))
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, s.run_tasks, s)
     return 0
