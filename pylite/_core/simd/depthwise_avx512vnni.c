@@ -93,39 +93,47 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
 FORCED ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
 /* The taps of output lines in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
- * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on. */
+ * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on.  The
+ * lines of a phase follow one another, and the phases. */
 static void lay_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                       ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
   const int joined = g->stride == 1 && cc == g->c;
   const int skip = g->stride == 2 && cc == g->c && (cc == 8 || cc == 16 || cc == 32);
-  for (int y = 0; y < rows; y++)
-    for (int phase = 0; phase < g->stride; phase++, to += pixels * cc) {
-      const ptrdiff_t x = first + phase, s = g->stride;
-      /* pixels i of begin..end are in the image */
-      ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
-      if (end > pixels) end = pixels;
-      if (!row[y] || begin >= end) begin = end = pixels;
-      for (ptrdiff_t b = 0; b < begin * cc; b += 64) _mm512_storeu_si512(to + b, zero);
-      uint8_t *d = to + begin * cc;
-      ptrdiff_t runs = joined ? begin < end : end - begin;
-      const ptrdiff_t bytes = joined ? (end - begin) * cc : cc;
-      const __mmask64 rest = first_bytes(bytes % 64);
-      const uint8_t *from = runs ? row[y] + (x + begin * s) * g->c + c0 : NULL;
-      if (skip && runs) {
-        const ptrdiff_t pairs = (g->width - x) / 2 - begin, n = (runs < pairs ? runs : pairs) * cc / 64;
-        skip_pixels(cc, n, from, mask, d);
-        from += n * 128, d += n * 64, runs -= n * 64 / cc;
+  const ptrdiff_t s = g->stride, line = pixels * cc;
+  for (int phase = 0; phase < s; phase++) {
+    const ptrdiff_t x = first + phase;
+    /* pixels i of begin..end are in the image */
+    ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
+    if (end > pixels) end = pixels;
+    if (begin > end) begin = end;
+    const ptrdiff_t runs = joined ? begin < end : end - begin, bytes = joined ? (end - begin) * cc : cc;
+    const ptrdiff_t at = (x + begin * s) * g->c + c0;
+    const ptrdiff_t pairs = skip ? (g->width - x) / 2 - begin : 0, skipped = (runs < pairs ? runs : pairs) * cc / 64;
+    const __mmask64 rest = first_bytes(bytes % 64);
+    for (int y = 0; y < rows; y++, to += line) {
+      uint8_t *d = to;
+      if (row[y]) {
+        for (; d < to + begin * cc; d += 64) _mm512_storeu_si512(d, zero);
+        d = to + begin * cc;
+        const uint8_t *from = row[y] + at;
+        ptrdiff_t run = 0;
+        if (skipped > 0) {
+          skip_pixels(cc, skipped, from, mask, d);
+          from += skipped * 128, d += skipped * 64, run = skipped * 64 / cc;
+        }
+        for (; run < runs; run++, from += s * g->c, d += bytes) {
+          ptrdiff_t b = 0;
+          for (; b + 64 <= bytes; b += 64)
+            _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_loadu_si512(from + b), mask));
+          if (rest) _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + b), mask));
+        }
+        d = to + end * cc;
       }
-      for (ptrdiff_t run = 0; run < runs; run++, from += s * g->c, d += bytes) {
-        ptrdiff_t b = 0;
-        for (; b + 64 <= bytes; b += 64)
-          _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_loadu_si512(from + b), mask));
-        if (rest) _mm512_storeu_si512(d + b, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + b), mask));
-      }
-      for (ptrdiff_t b = end * cc; b < pixels * cc; b += 64) _mm512_storeu_si512(to + b, zero);
+      for (; d < to + line; d += 64) _mm512_storeu_si512(d, zero);
     }
+  }
 }
 
 /* One block of channels over the pixels of a chunk: `n` times 64 bytes, `step` apart in the lines and `y_step` in the
@@ -252,13 +260,13 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
       if (whole) blocks = some / NR;
       for (ptrdiff_t at = 0; at < g->pixels; at += most) {
         const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
-        const ptrdiff_t bytes = pixels * some, pitch = s * wide * some;
+        const ptrdiff_t bytes = pixels * some, pitch = (whole ? s * wide : wide) * some;
         lay_lines(&laid, g->row + line * s, rows, at * s - g->pad, whole ? s * wide : wide, c0, some, flip, room_for);
         ptrdiff_t *place = places;
         for (int y = 0; y < g->fh; y++)
           for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
             for (; phase >= laid.stride; phase -= (int)laid.stride) pixel++;
-            *place++ = y * pitch + (phase * wide + pixel) * some;
+            *place++ = (phase * rows + y) * pitch + pixel * some;
           }
         for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
         for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
