@@ -194,7 +194,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 
     item: bytes of an element of the image; adds: sums of lines may be added up, as those of dilated filters must.
     """
-    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, room
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, room, behind = 0
     cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint apart = extent != g.fw    # taps of a line are runs of their own then
@@ -213,8 +213,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
     room = ((most - 1) * g.stride_w + extent) * c
-    # Products read whole tiles.
-    if (room * g.fh + (0 if most == 1 else (t.mr - 1) * g.stride_w * c)) * t.bytes > STRIP:
+    if most > 1:        # products read whole tiles
+        behind = (t.mr - 1) * g.stride_w * c
+    if (room * g.fh + behind) * t.bytes > STRIP:
         return False
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
     l.line, l.pitch, l.chunk, l.passes, l.pixels = line, room, <int>most, 1, o.span * o.lines
@@ -224,10 +225,13 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
-    l.most = CHUNK_BYTES // max(l.pitch * t.bytes, <ptrdiff_t>1)
-    l.ahead = (l.most - g.fh) // g.stride_h + 1 if l.most >= g.fh > 1 and g.dilation_h == 1 else 1
+    l.most = (STRIP // t.bytes - behind) // room
+    pieces = min(l.most, CHUNK_BYTES // t.bytes // room)
+    l.ahead = (pieces - g.fh) // g.stride_h + 1 if pieces >= g.fh > 1 and g.dilation_h == 1 else 1
     if l.ahead < FEW:
-        l.most, l.ahead = STRIP // max(l.pitch * t.bytes, <ptrdiff_t>1), 1
+        l.ahead = 1
+    else:
+        l.most = pieces
     return True
 
 
