@@ -13,6 +13,7 @@ from tests.checkasm.slots import RUNGS, Blocks, Columns, DepthwiseWindow, Hybrid
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
+MOST_ROWS = 16
 # Of pl_columns, as packing makes them.
 MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign", "scale", "rest", "start"]
 
@@ -39,8 +40,8 @@ def strip_of(tile, x):
 
 
 def behind(strip):
-    """The same with the room behind it that strips have."""
-    return np.concatenate([strip.reshape(-1), np.zeros(SLACK, strip.dtype)])
+    """The same with the room behind it that strips have: products read whole tiles, of MOST_ROWS at most."""
+    return np.concatenate([strip.reshape(-1), np.zeros(MOST_ROWS * strip.shape[-1] + SLACK, strip.dtype)])
 
 
 @check("pack_q8", rounds=40)

@@ -161,11 +161,11 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_rows *sha
 
 static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
                         const int32_t *terms, const float *row_scales, float *y) {
-  enum { WIDE = 64 };
+  enum { WIDE = 64, MORE = 15 }; /* rows: products read whole tiles */
   const pl_tile *t = &own->q8;
   int32_t acc[PL_ROWS * WIDE];
   float total[PL_ROWS * WIDE] = {0};
-  uint8_t strip[2 * PL_ROWS * PL_DEPTH + 2 * PL_SLACK];
+  uint8_t strip[2 * (PL_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
   const uint8_t *src[PL_ROWS];
   const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
