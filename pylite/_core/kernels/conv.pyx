@@ -25,6 +25,7 @@ from pylite._core.kernels.gemm cimport (
     fit_columns,
     in_bytes,
     lay_lines,
+    next_line,
     one_row,
     padded,
     padded_lines,
@@ -254,7 +255,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef int32_t *terms = sums if s.w_zero else NULL
     cdef Task task
     cdef Laid laid
-    cdef ptrdiff_t i = begin, j, line, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
+    cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     cdef int r
     laid.row = laid.lines = 0
     while i < end:
@@ -263,7 +264,6 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
             seen = share(i, s.tasks.splits)
             rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
                              strip, &laid)
-        line = 0
         while True:
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
@@ -275,11 +275,9 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                                 p.panels + j * p.deep, terms, &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
                 j += p.tile.nr
             i += 1
-            line += 1
-            if line >= laid.ready or s.tasks.splits > 1:
+            if not next_line(&s.tasks, &s.output, &laid, &task):
                 break
             rows += step
-            task.y += s.output.sh
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:

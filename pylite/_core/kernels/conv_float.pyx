@@ -15,6 +15,7 @@ from pylite._core.kernels.gemm cimport (
     Tasks,
     cut,
     lay_behind,
+    next_line,
     padded,
     plan_lines,
     set_output,
@@ -234,7 +235,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef Conv *s = <Conv *>ctx
     cdef char strip[STRIP + PL_SLACK]
     cdef const float *rows = NULL
-    cdef ptrdiff_t i = begin, j, width, line, seen = -1
+    cdef ptrdiff_t i = begin, j, width, seen = -1
     cdef int y
     cdef Task task
     cdef Laid laid
@@ -247,7 +248,6 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         elif share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
             rows = lay_lines(s, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1, strip, &laid)
-        line = 0
         while True:
             j = task.begin
             while j < task.end:
@@ -261,11 +261,9 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                                      s.output.sw // 4)
                 j += width
             i += 1
-            line += 1
-            if line >= laid.ready or s.tasks.splits > 1:
+            if not next_line(&s.tasks, &s.output, &laid, &task):
                 break
             rows += s.window.stride_h * s.lines.pitch
-            task.y += s.output.sh
 
 
 cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -267,6 +267,15 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, ptrdiff_t row,
     return first
 
 
+cdef inline bint next_line(const Tasks *t, const Output *o, Laid *laid, Task *task) noexcept nogil:
+    """Does what the output line behind the task's sees lie there, too, for all panels?  Then the task goes on to it."""
+    laid.ready -= 1
+    if laid.ready <= 0 or t.splits > 1:
+        return False
+    task.y += o.sh
+    return True
+
+
 cdef inline ptrdiff_t span_of(const Window *g, const Output *o) noexcept nogil:
     return o.span if g.direct else g.ow
 
@@ -402,8 +411,8 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 lay_pixels(p, zero, 0, line.after, to)
         elif outside:
             pl_fill(to, border, (line.before + line.inside + line.after) * c)
-        elif p.window.sw == c:
-            n = min(laid.lines - y, p.window.h - iy) if p.window.dilation_h == 1 else 1
+        elif p.window.sw == c and laid.lines - y > 1 and p.window.dilation_h == 1:
+            n = min(laid.lines - y, p.window.h - iy)
             p.slots.lay_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh, p.window.sh,
                            p.flip ^ p.tile.offset, border, to, l.pitch)
         else:       # what is too much here lies in the next line, which comes later

@@ -18,6 +18,7 @@ from pylite._core.kernels.gemm cimport (
     accumulate,
     cut,
     lay_lines,
+    next_line,
     padded,
     pl_quantization,
     plan_lines,
@@ -210,7 +211,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef const uint8_t *rows = NULL
     cdef Task task
     cdef Laid laid
-    cdef ptrdiff_t i = begin, j, line, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
+    cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     laid.row = laid.lines = 0
     while i < end:
         take(&s.tasks, &s.output, p.columns, i, &task)
@@ -219,7 +220,6 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
             rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
                              strip, &laid)
             see_rows(s, &task, p.tile.offset, terms, scales)
-        line = 0
         while True:
             j = task.begin
             while j < task.end:
@@ -228,11 +228,9 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                                     s.output.sw // sizeof(float))
                 j += p.tile.nr
             i += 1
-            line += 1
-            if line >= laid.ready or s.tasks.splits > 1:
+            if not next_line(&s.tasks, &s.output, &laid, &task):
                 break
             rows += step
-            task.y += s.output.sh
 
 
 cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -2,18 +2,8 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-cdef extern from *:
-    """
-    /* n bytes, and up to 15 more. */
-    static inline void pl_fill(void *to, int value, ptrdiff_t n) {
-      const uint64_t eight = (uint8_t)value * UINT64_C(0x0101010101010101);
-      for (ptrdiff_t i = 0; i < n; i += 16) {
-        memcpy((char *)to + i, &eight, 8);
-        memcpy((char *)to + i + 8, &eight, 8);
-      }
-    }
-    """
-    void pl_fill(void *to, int value, ptrdiff_t n) noexcept nogil
+cdef extern from "gemm.h" nogil:
+    void pl_fill(void *to, int value, ptrdiff_t n)
 
 cdef enum:
     STRIP = 64 * 1024       # bytes of a strip of gathered rows, on the stack

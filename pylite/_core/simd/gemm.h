@@ -7,6 +7,7 @@
 #define PYLITE_GEMM_H
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct pl_tile {
   int mr;      /* rows of a strip; depthwise: lines that are done with at once, at most */
@@ -157,6 +158,15 @@ typedef struct pl_winograd {
 #define PL_WINOGRAD_WIDE 32     /* columns of a panel */
 /* How many tiles a task has, at most: more of them would not lie in the first-level cache. */
 static inline int pl_winograd_tiles(ptrdiff_t c) { return c <= 32 ? 12 : 6; }
+
+/* n bytes of `value`, and up to 15 more. */
+static inline void pl_fill(void *to, int value, ptrdiff_t n) {
+  const uint64_t eight = (uint8_t)value * UINT64_C(0x0101010101010101);
+  for (ptrdiff_t i = 0; i < n; i += 16) {
+    memcpy((char *)to + i, &eight, 8);
+    memcpy((char *)to + i + 8, &eight, 8);
+  }
+}
 
 struct pl_slots;
 /* For simd.h's list. */

@@ -249,34 +249,21 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
   }
 }
 
-/* n bytes, and up to 15 more */
-PL_INLINE void fill_border(uint8_t *to, uint64_t eight, ptrdiff_t n) {
-  for (ptrdiff_t i = 0; i < n; i += 16) {
-    memcpy(to + i, &eight, 8);
-    memcpy(to + i + 8, &eight, 8);
+/* to[i] = x[i] ^ mask for n bytes, in steps of m, the last of which may overlap: m <= n */
+PL_INLINE void flip_steps(const ptrdiff_t m, ptrdiff_t n, const uint8_t *x, uint8_t mask, uint8_t *to) {
+  for (ptrdiff_t i = 0; i < n; i += m) {
+    const ptrdiff_t at = i + m <= n ? i : n - m;
+    for (ptrdiff_t k = 0; k < m; k++) to[at + k] = x[at + k] ^ mask;
   }
-}
-/* to[i] = x[i] ^ mask for eight bytes */
-PL_INLINE void flip_eight(const uint8_t *x, uint64_t mask, uint8_t *to) {
-  uint64_t v;
-  memcpy(&v, x, 8);
-  v ^= mask;
-  memcpy(to, &v, 8);
 }
 static void lay_q8(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
                    ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) {
-  const uint64_t ones = UINT64_C(0x0101010101010101), masks = (uint8_t)mask * ones, borders = (uint8_t)border * ones;
   for (; lines > 0; lines--, x += x_line, to += pitch) {
-    fill_border(to, borders, before);
-    uint8_t *d = to + before;
-    ptrdiff_t i = 0;
-    for (; i + 64 <= inside; i += 64)
-      for (int k = 0; k < 64; k++) d[i + k] = x[i + k] ^ (uint8_t)mask;
-    for (; i + 8 <= inside; i += 8) flip_eight(x + i, masks, d + i);
-    if (i < inside && inside >= 8) flip_eight(x + inside - 8, masks, d + inside - 8);
-    else
-      for (; i < inside; i++) d[i] = x[i] ^ (uint8_t)mask;
-    fill_border(d + inside, borders, after);
+    pl_fill(to, border, before);
+    if (inside >= 64) flip_steps(64, inside, x, (uint8_t)mask, to + before);
+    else if (inside >= 8) flip_steps(8, inside, x, (uint8_t)mask, to + before);
+    else flip_steps(1, inside, x, (uint8_t)mask, to + before);
+    pl_fill(to + before + inside, border, after);
   }
 }
 
