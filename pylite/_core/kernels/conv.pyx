@@ -23,7 +23,6 @@ from pylite._core.kernels.gemm cimport (
     cut,
     finish_columns,
     fit_columns,
-    in_bytes,
     lay_lines,
     next_line,
     one_row,
@@ -36,7 +35,7 @@ from pylite._core.kernels.gemm cimport (
     share,
     single_row,
     take,
-    worth,
+    worth_q8,
 )
 from pylite._core.kernels.window cimport POINTERS, STRIP, Window, gather, set_window
 from pylite._core.simd cimport (
@@ -228,7 +227,7 @@ cdef void use_tiles(Conv *s):
 
 cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth(pool, 8 * s.output.span * s.product.depth * s.product.columns)
+    pool = worth_q8(pool, s.product.slots, 8 * s.output.span * s.product.depth * s.product.columns)
     cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
     # Each part of the columns brings the tiles into the form of their products anew.
     s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.strips - 1, s.tasks.strips))
@@ -286,7 +285,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth(pool, in_bytes(s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns))
+    pool = worth_q8(pool, s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, s.run_tasks, s)
     return 0

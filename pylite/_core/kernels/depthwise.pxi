@@ -151,7 +151,7 @@ cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
     cdef const pl_dw_window *g = &self.state.window
     # Each product takes as long as several of a matrix.
-    pool = worth(pool, in_bytes(self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw))
+    pool = worth_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, lines, 1, depthwise_q8_lines, &self.state)
     return 0
 

@@ -152,9 +152,9 @@ cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
     return pool if products >= ALONE else NULL
 
 
-cdef inline ptrdiff_t in_bytes(const pl_slots *rung, ptrdiff_t products) noexcept nogil:
-    """What products of bytes count for worth(): half where vectors have 16 columns, so that twice as many are done."""
-    return products * 8 // rung.q8.nv
+cdef inline pl_pool *worth_q8(pl_pool *pool, const pl_slots *rung, ptrdiff_t products) noexcept nogil:
+    """The same for products of bytes, of which vectors with 16 columns do twice as many in that time."""
+    return worth(pool, products * 8 // rung.q8.nv)
 
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:

@@ -32,7 +32,7 @@ from pylite._core.kernels.gemm cimport (
     share,
     single_row,
     take,
-    worth,
+    worth_q8,
 )
 from pylite._core.kernels.window cimport STRIP, set_window
 from pylite._core.simd cimport (
@@ -174,7 +174,7 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
         memset(s.panels, 0, s.size)
         s.slots.pack_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
         starts(s, s.sums, s.w_zero, s.x_zero, self.late)
-    pool = worth(pool, s.rows * p.depth * p.columns)
+    pool = worth_q8(pool, s.slots, s.rows * p.depth * p.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 

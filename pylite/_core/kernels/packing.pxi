@@ -198,7 +198,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint points = layout == "points" and by_points(w, zero)
     if layout == "points":
-        pixels = not points
+        pixels = 0 if points else 1
     elif layout is not None and layout[0] == "abreast":
         pixels = abreast(w, *layout[1:])
         if pixels > 1:

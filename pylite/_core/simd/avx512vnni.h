@@ -27,12 +27,12 @@ typedef struct { __m512 scale, rest, start; } scaling;
 FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
-/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale.  up: what is below 0 becomes
- * anything below 1, in one step less. */
-FORCED __m512i requantize(int up, __m512i acc, const scaling *c) {
+/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale.  relu: what is below 0 becomes
+ * 0 or less, in one step less. */
+FORCED __m512i requantize(int relu, __m512i acc, const scaling *c) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   __m512 x = _mm512_cvtepi32_ps(acc), start = c->start;
-  if (!up) start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(start), 0x6A));
+  if (!relu) start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(start), 0x6A));
   return _mm512_cvttps_epi32(_mm512_fmadd_round_ps(x, c->scale, _mm512_fmadd_ps(x, c->rest, start),
                                                    _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 }
@@ -43,14 +43,14 @@ FORCED ends ends_of(const pl_columns *q) {
   return (ends){_mm512_set1_epi16((short)(q->zero_point - q->low)), _mm512_set1_epi8((char)(q->high - q->low)),
                 _mm512_set1_epi8((char)(q->low ^ q->flip))};
 }
-/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  up: there is no lift, as with RELU. */
-FORCED __m512i narrow(int up, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
+/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  relu: there is no lift. */
+FORCED __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
   __m512i a = _mm512_packs_epi32(v0, v1), b = _mm512_packs_epi32(v2, v3);
-  if (!up) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
+  if (!relu) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
   return _mm512_add_epi8(_mm512_min_epu8(_mm512_packus_epi16(a, b), e->span), e->lowest);
 }
-/* May results be narrowed so? */
-FORCED int goes_up(const pl_columns *q) { return q->low == q->zero_point; }
+/* Is all that is below the zero point cut off? */
+FORCED int has_relu(const pl_columns *q) { return q->low == q->zero_point; }
 
 /* Columns in their order again, which were in that of four vectors. */
 FORCED __m512i in_order(__m512i bytes) {

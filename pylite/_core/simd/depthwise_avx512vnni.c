@@ -170,8 +170,9 @@ FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap
 
 /* 3x3, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once for both.
  * Of further outputs below each other none could begin before the first ones are nearly finished, which takes long. */
-FORCED void two_lines(int up, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch, const run *at,
-                      const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
+FORCED void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
+                      const run *at, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
+                      ptrdiff_t y_line) {
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
   const ptrdiff_t n = at->n, step = at->step, y_step = at->y_step, tap[3] = {taps[0], taps[1], taps[2]};
@@ -219,8 +220,8 @@ FORCED void two_lines(int up, int stride, int w_zero, const uint8_t *x, const pt
 #pragma GCC unroll 2
     for (int line = 0; line < 2; line++) {
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) v[k] = requantize(up, acc[line][k], &scales[k]);
-      store(4, y + line * y_line, narrow(up, v[0], v[1], v[2], v[3], &own), i == n - 1 ? tail : 64);
+      for (int k = 0; k < 4; k++) v[k] = requantize(relu, acc[line][k], &scales[k]);
+      store(4, y + line * y_line, narrow(relu, v[0], v[1], v[2], v[3], &own), i == n - 1 ? tail : 64);
     }
   }
 }
@@ -234,7 +235,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   ptrdiff_t tap[4 * PL_MOST_WRAPPED], places[PL_MOST_WRAPPED];
   const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4, s = g->stride;
   const int whole = g->c % NR == 0, reach = (s == 1 ? (g->fw - 1) * g->dilation : (g->fw - 1) * g->dilation / s) + 1;
-  const int up = goes_up(q);
+  const int relu = has_relu(q);
   const int twice = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
   const pl_columns own = *q;
   const ends e = ends_of(q);
@@ -278,12 +279,13 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
           const int8_t *wb = w + j * 4 * groups;
           const uint8_t *x = room_for + b * NR;
           uint8_t *to = y + line * g->y_line + at * g->c + j;
-#define PAIR(up, stride, w_zero) \
-  two_lines(up, stride, w_zero, x, tap, pitch, &of, wb, &own, j, &e, to, g->y_line)
-#define PAIRS(up) \
-  (s == 1 ? w_zero ? PAIR(up, 1, w_zero) : PAIR(up, 1, 0) : w_zero ? PAIR(up, 2, w_zero) : PAIR(up, 2, 0))
+#define PAIR(relu, stride, w_zero) \
+  two_lines(relu, stride, w_zero, x, tap, pitch, &of, wb, &own, j, &e, to, g->y_line)
+#define PAIRS(relu) \
+  (s == 1 ? w_zero ? PAIR(relu, 1, w_zero) : PAIR(relu, 1, 0) : w_zero ? PAIR(relu, 2, w_zero) : PAIR(relu, 2, 0))
           int i = 0;
-          for (; twice && i + 2 <= lines; i += 2, x += 2 * s * pitch, to += 2 * g->y_line) up ? PAIRS(1) : PAIRS(0);
+          for (; twice && i + 2 <= lines; i += 2, x += 2 * s * pitch, to += 2 * g->y_line)
+            relu ? PAIRS(1) : PAIRS(0);
           for (; i < lines; i++, x += s * pitch, to += g->y_line)
             block(groups, w_zero, x, tap, &of, wb, &own, j, &e, to);
         }

@@ -35,7 +35,7 @@ static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, 
  * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0.
  * fit: fit_q8 has shown that float32 gives the same for every accumulator, between low and high:
  * acc scale + (acc rest +- start), both fused, the sign that of acc, and cut off; the outer sum is rounded towards 0 on
- * AVX-512, to the nearest on AVX2, where rest is 0.  On NEON: no weight of the panels is -128. */
+ * AVX-512, to the nearest on AVX2, where rest is 0.  Where low is the zero point the sign may be left out.  On NEON: no weight of the panels is -128. */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
                                                                     * shifted left, not shifted right, or may

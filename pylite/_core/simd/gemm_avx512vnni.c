@@ -194,14 +194,14 @@ FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const 
   if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
 }
 
-/* Sums to bytes, in float32; up: see requantize(). */
-FORCED void finish(int up, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j, uint8_t *y,
-                   ptrdiff_t ldy) {
+/* Sums to bytes, in float32; relu: see requantize(). */
+FORCED void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j,
+                   uint8_t *y, ptrdiff_t ldy) {
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
     const scaling c = scaling_of(q, j + LANES * v);
 #pragma GCC unroll 12
-    for (int r = 0; r < R; r++) acc[r][v] = requantize(up, acc[r][v], &c);
+    for (int r = 0; r < R; r++) acc[r][v] = requantize(relu, acc[r][v], &c);
   }
   const ends e = ends_of(q);
   const int step = V == 3 ? 1 : 4 / V; /* rows that are narrowed to bytes at once */
@@ -211,7 +211,7 @@ FORCED void finish(int up, int R, int V, int rows, int n, __m512i acc[12][4], co
       __m512i v[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++) v[i] = i < V || (V < 3 && r + i / V < R) ? acc[r + i / V][i % V] : acc[r][0];
-      __m512i bytes = in_order(narrow(up, v[0], v[1], v[2], v[3], &e));
+      __m512i bytes = in_order(narrow(relu, v[0], v[1], v[2], v[3], &e));
       store(V, y + r * ldy, bytes, n);
       if (V == 2) {
         if (r + 1 < rows) store(V, y + (r + 1) * ldy, _mm512_shuffle_i64x2(bytes, bytes, 0xEE), n);
@@ -238,7 +238,7 @@ FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const u
     pl_requantize_lines(R < rows ? R : rows, n, lines, NR, 1, q, j, y, ldy);
     return;
   }
-  if (goes_up(q)) finish(1, R, V, rows, n, acc, q, j, y, ldy);
+  if (has_relu(q)) finish(1, R, V, rows, n, acc, q, j, y, ldy);
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
