@@ -36,7 +36,7 @@ cdef enum:
     CHUNK_BYTES = 24576     # and what they may see
     FEW = 4                 # fewer output lines are not worth laying lines ahead for
     ROW = 2048              # a single row is put down in
-    ALONE = 1 << 18         # fewer products are done before another thread has begun
+    ALONE = 1 << 17         # fewer products are done before another thread has begun
 
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
@@ -154,7 +154,7 @@ cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
 
 cdef inline pl_pool *worth_q8(pl_pool *pool, const pl_slots *rung, ptrdiff_t products) noexcept nogil:
     """The same for products of bytes, of which vectors with 16 columns do twice as many in that time."""
-    return worth(pool, products * 8 // rung.q8.nv)
+    return worth(pool, products * 4 // rung.q8.nv)
 
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
