@@ -151,6 +151,7 @@ class Hosted:
     attach = None
     stateful = True
     blockwise = False
+    clamps = False
     versions = (0, 1 << 31)
 
     def __init__(self, where, op):

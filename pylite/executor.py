@@ -316,11 +316,13 @@ class Executor(Bound):
         if not value.size:
             return self.parts[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
         lowered = self.parts[-1].lowered
-        note = next((lowered.notes.get(o.index, "") for o in lowered.subgraph.operators if index in o.outputs), "")
+        folded = next((o for o in self.subgraph.operators if index in (*o.inputs, *o.outputs)
+                       and lowered.notes.get(o.index, "").startswith("folded")), None)
         if index in lowered.later:
             reason = "its shape is known once the model has run"
-        elif note.startswith("folded"):
-            reason = f"the operator that computes it is {note}. Create the interpreter with " \
+        elif folded is not None:
+            reason = f"the operator that {'computes' if index in folded.outputs else 'reads'} it is " \
+                     f"{lowered.notes[folded.index]}. Create the interpreter with " \
                      "experimental_preserve_all_tensors=True to read it; results are the same"
         else:
             reason = "no operator that runs and no caller of this graph uses it"

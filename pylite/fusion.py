@@ -1,4 +1,4 @@
-"""Operators of loop bodies that are better run as one.
+"""Operators that are better run as one: activations with what they follow, and writes of loop bodies.
 
 TensorFlow's converter writes element i of a TensorArray as x[:i], the element and x[i + 1:] joined, whose sizes depend
 on data in each turn. It is one DYNAMIC_UPDATE_SLICE, whose shapes are known.
@@ -6,9 +6,38 @@ on data in each turn. It is one DYNAMIC_UPDATE_SLICE, whose shapes are known.
 import numpy as np
 
 from pylite.graph import Operator, replace
+from pylite.lowering import ACTIVATIONS
 
 WRITE = "DYNAMIC_UPDATE_SLICE"
 WRITE_CODE = 151
+
+
+def activations(subgraph, find):
+    """The Subgraph in which operators apply the activations of floats that follow them, and {index: the note} of these.
+
+    find(operator): its Op.  An operator is left alone whose result somebody else wants, too.
+    """
+    tensors, readers, makers = subgraph.tensors, {}, {}
+    for position, operator in enumerate(subgraph.operators):
+        for i in operator.inputs:
+            readers[i] = readers.get(i, 0) + 1
+        makers.update((i, position) for i in operator.outputs)
+    for i in subgraph.outputs:
+        readers[i] = readers.get(i, 0) + 1
+    operators, notes = list(subgraph.operators), {}
+    for operator in subgraph.operators:
+        if operator.name not in ACTIVATIONS or not find(operator).clamps:
+            continue
+        x, y = operator.inputs[0], operator.outputs[0]
+        maker = operators[makers[x]] if x in makers else operator
+        if (tensors[x].dtype == tensors[y].dtype == "float32" and readers[x] == 1 and len(maker.outputs) == 1
+                and find(maker).clamps and getattr(maker.options, "fused_activation_function", None) == "NONE"):
+            options = maker.options.TABLE(**maker.options.__dict__ | {"fused_activation_function": operator.name})
+            operators[makers[x]] = replace(maker, outputs=(y,), options=options)
+            makers[y] = makers[x]
+            notes[operator.index] = f"folded into node {maker.index}"
+    kept = tuple([operator for operator in operators if operator.index not in notes])
+    return replace(subgraph, operators=kept), notes
 
 
 def array_writes(subgraph):

@@ -9,6 +9,7 @@ from pylite._core.memory import most
 from pylite.node import Call, Constant, Node, Packed, Padded, Value
 from pylite.registry import default
 
+ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # that an option of other operators names, too
 _MANY = 2**26           # elements from which on their bytes are compared with what the machine has
 UNRESOLVED = "Didn't find op for builtin opcode"
 
@@ -96,6 +97,10 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
     host: the Executor, for ops that call other subgraphs or keep a state.
     Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
+    folded = {}
+    if not preserve and not ACTIVATIONS.isdisjoint([operator.name for operator in subgraph.operators]):
+        from pylite import fusion
+        subgraph, folded = fusion.activations(subgraph, find)
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     if host is not None:
         for position, data in host.given.items():
@@ -104,7 +109,9 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
         values[index].shape = shape
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
-    return lower_values(model, subgraph, values, preserve, find, pausing, host)
+    lowered = lower_values(model, subgraph, values, preserve, find, pausing, host)
+    lowered.notes.update(folded)
+    return lowered
 
 
 def lower_values(model, subgraph, values, preserve, find, pausing, host):

@@ -12,10 +12,10 @@ class Op:
     """
     attach = None       # makes the Op of one node, where ops have a state; see pylite.custom
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
-                 "evaluate", "parts", "_matches")
+                 "evaluate", "parts", "clamps", "_matches")
 
     def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False, evaluate=None,
-                 parts=None):
+                 parts=None, clamps=False):
         self.name = name
         self.versions = versions
         self.types = types
@@ -26,6 +26,7 @@ class Op:
         self.blockwise = blockwise
         self.evaluate = evaluate
         self.parts = parts
+        self.clamps = clamps
         self._matches = {}
 
     def __copy__(self):
@@ -51,7 +52,7 @@ _missing = set()        # names that were looked for in every module
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
-             evaluate=None, parts=None):
+             evaluate=None, parts=None, clamps=False):
     """Enter an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
@@ -63,10 +64,11 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     reference(*real arrays, options) -> what the op means, on real numbers.
     stateful: has an effect or memory of its own, so it is never folded.
     blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
+    clamps: where the output is float32 it is clamped as the options' fused_activation_function says, or the op's name.
     parts: "joined" or "cut" where its calls do nothing but copy each element of an output once, and its inputs are
     parts of its output, or the other way round: they may then lie in one memory, see pylite.rewriting.
     """
-    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, parts)
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, parts, clamps)
 
 
 def matches(signature, inputs, outputs):

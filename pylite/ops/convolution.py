@@ -280,5 +280,6 @@ def reference_conv(x, w, b, o):
     return y if b is None else y + b
 
 
-register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv)
-register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise)
+register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv,
+         clamps=True)
+register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise, clamps=True)

@@ -104,6 +104,7 @@ def _call(node, x, w, b, y, part, axes, layout):
                 products.contents(node, b, "bias"), axes, *products.float_range(node))
 
 
-register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv)
+register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv,
+         clamps=True)
 register("CONV_3D_TRANSPOSE", types=["int32 float32 float32 float32? -> float32"], infer=infer_transpose,
-         lower=lower_transpose)
+         lower=lower_transpose, clamps=True)
