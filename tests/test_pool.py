@@ -23,5 +23,6 @@ def pool(tmp_path_factory):
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("callers", [1, 3])
 def test_loops_are_done_once(pool, threads, callers):
-    done = subprocess.run([pool, str(threads), str(8000 // callers), str(callers)], capture_output=True, text=True)
+    done = subprocess.run([pool, str(threads), str(8000 // callers), str(callers)], capture_output=True, text=True,
+                          timeout=120)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,16 +30,16 @@ enum { APART = 128 };
 /* A count of pieces is kept with the number of the loop that it belongs to, so that it needs no resetting, and so that
  * a worker that was held up since an earlier loop takes nothing of this one: number * NUMBER + count.  A number has the
  * bit WRITING while the caller describes the next loop. */
-#define COUNT 23
-#define WRITING ((uint64_t)1 << COUNT)
+#define COUNT_BITS 23
+#define WRITING ((uint64_t)1 << COUNT_BITS)
 #define NUMBER (WRITING << 1)
 #define MOST (WRITING - 1)
 typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
   _Alignas(APART) atomic_tagged taken; /* pieces of this thread's part that somebody has begun */
-  _Alignas(APART) atomic_tagged done;  /* pieces of any part that this thread is done with */
-} part;
+  _Alignas(APART) atomic_tagged done;  /* pieces of any part that this thread is done with; not the caller's */
+} thread_state;
 
 struct pl_pool {
   _Alignas(APART) atomic_tagged number;
@@ -48,16 +47,17 @@ struct pl_pool {
   _Atomic(void *) ctx;
   atomic_ptrdiff_t n, grain;
   atomic_int pieces;             /* each of `grain` items, the last one perhaps of fewer */
-  _Alignas(APART) atomic_int sleeping;
-  atomic_int stop, awaited;      /* awaited: the caller sleeps until all is done */
-  _Alignas(APART) atomic_int busy; /* a loop is being shared */
-  int threads, workers;          /* wanted, counting the caller; running */
+  /* All threads read these, and they seldom change. */
+  _Alignas(APART) int threads, workers; /* wanted, counting the caller; running */
   int watch;                     /* are there CPUs enough to look out? */
+  atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until all is done */
   unsigned forks;                /* how often the process had forked when the workers were started */
   pthread_t *ids;
+  void *memory;                  /* that all this lies in */
+  _Alignas(APART) atomic_int busy; /* a loop is being shared */
   pthread_mutex_t lock;          /* for those who sleep */
   pthread_cond_t wake, ended;
-  part part[];                   /* of each thread */
+  thread_state state[];          /* of each thread */
 };
 
 /* What a thread knows of the loop that goes on. */
@@ -95,13 +95,13 @@ static void run(const loop *l, int begin, int pieces, int thread) {
 /* Do what nobody has begun of a part; returns how many pieces that were. */
 static int take_part(pl_pool *pool, const loop *l, int part, int thread) {
   const int start = start_of(l, part), size = start_of(l, part + 1) - start;
-  atomic_tagged *at = &pool->part[part].taken;
+  atomic_tagged *at = &pool->state[part].taken;
   uint64_t taken = atomic_load(at);
   int done = 0;
   for (;;) {
     const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* than this loop; less than 0: of a later one */
     const int begin = older ? 0 : (int)(taken & MOST), step = some_of(size - begin);
-    if (older < 0 || begin == size) return done;
+    if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the last there is */
     if (!atomic_compare_exchange_weak(at, &taken, l->number + (uint64_t)(begin + step))) continue;
     run(l, start + begin, step, thread);
     done += step;
@@ -129,21 +129,21 @@ static int watched(const pl_pool *pool, int (*ready)(const pl_pool *, const loop
       if (ready(pool, l)) return 1;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec > WATCH_NS) return 0;
+    if ((int64_t)(now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec > WATCH_NS) return 0;
   }
 }
 
 /* Is there another loop than that one, or an end to it all? */
 static int called(const pl_pool *pool, const loop *l) {
   const uint64_t number = atomic_load_explicit(&pool->number, memory_order_acquire);
-  return (number & ~WRITING) != l->number || atomic_load(&pool->stop);
+  return (number != l->number && !(number & WRITING)) || atomic_load(&pool->stop);
 }
 
 /* The number of pieces that workers are done with. */
 static int done_by_workers(const pl_pool *pool, const loop *l) {
   int count = 0;
   for (int i = 1; i <= pool->workers; i++) {
-    const uint64_t done = atomic_load(&pool->part[i].done);
+    const uint64_t done = atomic_load(&pool->state[i].done);
     if ((done & ~MOST) == l->number) count += (int)(done & MOST);
   }
   return count;
@@ -166,7 +166,7 @@ static int look_up(const pl_pool *pool, loop *l) {
 
 /* Let the caller know what this thread is done with. */
 static void report(pl_pool *pool, int thread, uint64_t done) {
-  atomic_store(&pool->part[thread].done, done);
+  atomic_store(&pool->state[thread].done, done);
   if (!atomic_load(&pool->awaited)) return;
   pthread_mutex_lock(&pool->lock);
   pthread_cond_signal(&pool->ended);
@@ -198,21 +198,27 @@ static void *work(void *arg) {
   }
 }
 
+/* What a new pool needs, whose counts are 0. */
 static void prepare(pl_pool *pool) {
   pool->forks = atomic_load(&forks);
   pool->workers = -1;            /* not started yet */
-  atomic_store(&pool->number, 0);
-  for (int i = 0; i < pool->threads; i++) {
-    atomic_store(&pool->part[i].taken, 0);
-    atomic_store(&pool->part[i].done, 0);
-  }
-  atomic_store(&pool->sleeping, 0);
-  atomic_store(&pool->stop, 0);
-  atomic_store(&pool->awaited, 0);
-  atomic_store(&pool->busy, 0);
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->wake, NULL);
   pthread_cond_init(&pool->ended, NULL);
+}
+
+/* After a fork: the workers are gone, and what they were at. */
+static void renew(pl_pool *pool) {
+  atomic_store(&pool->number, 0);
+  for (int i = 0; i < pool->threads; i++) {
+    atomic_store(&pool->state[i].taken, 0);
+    atomic_store(&pool->state[i].done, 0);
+  }
+  atomic_store(&pool->stop, 0);
+  atomic_store(&pool->sleeping, 0);
+  atomic_store(&pool->awaited, 0);
+  atomic_store(&pool->busy, 0);
+  prepare(pool);
 }
 
 static void wake(pl_pool *pool) {
@@ -266,15 +272,17 @@ static void start(pl_pool *pool) {
 pl_pool *pl_pool_create(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
-  const size_t size = sizeof(pl_pool) + (size_t)threads * sizeof(part);
-  pl_pool *pool = aligned_alloc(APART, size);
-  if (!pool) return NULL;
-  memset(pool, 0, size);
-  pool->ids = calloc((size_t)threads, sizeof *pool->ids);
-  if (!pool->ids) {
-    free(pool);
+  /* In whole states, and one more to align them; of many threads only those are touched that run. */
+  const size_t states = (size_t)threads + sizeof(pl_pool) / sizeof(thread_state) + 1;
+  void *memory = calloc(states, sizeof(thread_state)), *ids = calloc((size_t)threads, sizeof(pthread_t));
+  if (!memory || !ids) {
+    free(memory);
+    free(ids);
     return NULL;
   }
+  pl_pool *pool = (pl_pool *)(((uintptr_t)memory + APART - 1) & ~(uintptr_t)(APART - 1));
+  pool->memory = memory;
+  pool->ids = ids;
   pool->threads = threads;
   pool->watch = sysconf(_SC_NPROCESSORS_ONLN) >= threads;
   prepare(pool);
@@ -289,7 +297,7 @@ void pl_pool_destroy(pl_pool *pool) {
     for (int i = 0; i < pool->workers; i++) pthread_join(pool->ids[i], NULL);
   }
   free(pool->ids);
-  free(pool);
+  free(pool->memory);
 }
 
 int pl_pool_threads(const pl_pool *pool) { return pool ? pool->threads : 1; }
@@ -301,7 +309,7 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
     fn(ctx, 0, n, 0);
     return;
   }
-  if (pool->forks != atomic_load(&forks)) prepare(pool);
+  if (pool->forks != atomic_load(&forks)) renew(pool);
   if (atomic_exchange(&pool->busy, 1)) { /* shared by another thread's loop, or inside one */
     fn(ctx, 0, n, 0);
     return;
@@ -311,7 +319,7 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
   loop l = {atomic_load(&pool->number) + NUMBER, fn, ctx, n, grain, (int)(n / grain + (n % grain != 0)), 0, 0};
   l.parts = parts_of(pool, &l);
   const int first = some_of(start_of(&l, 1));
-  atomic_store_explicit(&pool->part[0].taken, l.number + (uint64_t)first, memory_order_relaxed);
+  atomic_store_explicit(&pool->state[0].taken, l.number + (uint64_t)first, memory_order_relaxed);
   announce(pool, &l);
   run(&l, 0, first, 0);
   l.others = l.pieces - first;
