@@ -315,14 +315,16 @@ class Executor(Bound):
         value = self.parts[-1].lowered.values[index]
         if not value.size:
             return self.parts[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
-        lowered = self.parts[-1].lowered
+        lowered, notes = self.parts[-1].lowered, {}
+        for part in self.parts:
+            notes.update(part.lowered.notes)
         folded = next((o for o in self.subgraph.operators if index in (*o.inputs, *o.outputs)
-                       and lowered.notes.get(o.index, "").startswith("folded")), None)
+                       and notes.get(o.index, "").startswith("folded")), None)
         if index in lowered.later:
             reason = "its shape is known once the model has run"
         elif folded is not None:
             reason = f"the operator that {'computes' if index in folded.outputs else 'reads'} it is " \
-                     f"{lowered.notes[folded.index]}. Create the interpreter with " \
+                     f"{notes[folded.index]}. Create the interpreter with " \
                      "experimental_preserve_all_tensors=True to read it; results are the same"
         else:
             reason = "no operator that runs and no caller of this graph uses it"

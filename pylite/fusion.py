@@ -5,6 +5,7 @@ on data in each turn. It is one DYNAMIC_UPDATE_SLICE, whose shapes are known.
 """
 import numpy as np
 
+from pylite import registry
 from pylite.graph import Operator, replace
 from pylite.lowering import ACTIVATIONS
 
@@ -13,31 +14,42 @@ WRITE_CODE = 151
 
 
 def activations(subgraph, find):
-    """The Subgraph in which operators apply the activations of floats that follow them, and {index: the note} of these.
+    """The Subgraph in which operators apply the activations of floats that follow them, and these: a list of Folded.
 
     find(operator): its Op.  An operator is left alone whose result somebody else wants, too.
     """
-    tensors, readers, makers = subgraph.tensors, {}, {}
-    for position, operator in enumerate(subgraph.operators):
+    tensors, operators, readers, makers, found = subgraph.tensors, list(subgraph.operators), {}, {}, []
+    for operator in operators:
         for i in operator.inputs:
             readers[i] = readers.get(i, 0) + 1
-        makers.update((i, position) for i in operator.outputs)
     for i in subgraph.outputs:
         readers[i] = readers.get(i, 0) + 1
-    operators, notes = list(subgraph.operators), {}
-    for operator in subgraph.operators:
-        if operator.name not in ACTIVATIONS or not find(operator).clamps:
+    for position, operator in enumerate(operators):
+        makers.update((i, position) for i in operator.outputs)
+        if operator.name not in ACTIVATIONS or operator.inputs[0] not in makers:
             continue
-        x, y = operator.inputs[0], operator.outputs[0]
-        maker = operators[makers[x]] if x in makers else operator
-        if (tensors[x].dtype == tensors[y].dtype == "float32" and readers[x] == 1 and len(maker.outputs) == 1
-                and find(maker).clamps and getattr(maker.options, "fused_activation_function", None) == "NONE"):
+        x, y = tensors[operator.inputs[0]], tensors[operator.outputs[0]]
+        maker = operators[makers[x.index]]
+        if (x.dtype == y.dtype == "float32" and not (x.is_variable or y.is_variable) and readers[x.index] == 1
+                and find(operator).lower is registry.find(operator.name).lower      # not the user's own
+                and len(maker.outputs) == 1 and find(maker).clamps
+                and getattr(maker.options, "fused_activation_function", None) == "NONE"):
             options = maker.options.TABLE(**maker.options.__dict__ | {"fused_activation_function": operator.name})
-            operators[makers[x]] = replace(maker, outputs=(y,), options=options)
-            makers[y] = makers[x]
-            notes[operator.index] = f"folded into node {maker.index}"
-    kept = tuple([operator for operator in operators if operator.index not in notes])
-    return replace(subgraph, operators=kept), notes
+            operators[makers[x.index]] = replace(maker, outputs=operator.outputs, options=options)
+            found.append(Folded(operator.index, maker.index, x.index, y.index))
+    gone = {folded.operator for folded in found}
+    return replace(subgraph, operators=tuple([o for o in operators if o.index not in gone])), found
+
+
+class Folded:
+    """An operator that another one, `into`, does as well: from tensor x, which nobody has then, to tensor y."""
+    __slots__ = ("operator", "into", "x", "y")
+
+    def __init__(self, operator, into, x, y):
+        self.operator = operator
+        self.into = into
+        self.x = x
+        self.y = y
 
 
 def array_writes(subgraph):

@@ -20,9 +20,10 @@ class Lowered:
     values: list of Value, by tensor index; calls: list of Call in execution order, each with its Node.
     Where a shape depends on data the calls stop before it, and `pause` is what must be known: a Value whose contents
     decide, or a Node to evaluate; tail is the Subgraph of what is left and later the tensors that it computes.
-    evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it}.
+    evaluated: the values that are filled in before the first call; notes: {node index: why nothing runs for it};
+    folded: of fusion.activations.
     """
-    __slots__ = ("subgraph", "values", "nodes", "calls", "pause", "tail", "later", "evaluated", "notes")
+    __slots__ = ("subgraph", "values", "nodes", "calls", "pause", "tail", "later", "evaluated", "notes", "folded")
 
     def __init__(self, subgraph, values, nodes, calls, pause=None, tail=None, later=frozenset()):
         self.subgraph = subgraph
@@ -34,6 +35,14 @@ class Lowered:
         self.later = later
         self.evaluated = ()
         self.notes = {}
+        self.folded = ()
+
+    def take_note(self, folded):
+        """Say what was folded, and what shape it would have."""
+        self.folded = folded
+        for item in folded:
+            self.notes[item.operator] = f"folded into node {item.into}"
+            self.values[item.x].shape = self.values[item.y].shape
 
 
 def check(model, subgraphs, unresolved_only=False, find=default.find):
@@ -97,7 +106,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
     host: the Executor, for ops that call other subgraphs or keep a state.
     Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
-    folded = {}
+    folded = ()
     if not preserve and not ACTIVATIONS.isdisjoint([operator.name for operator in subgraph.operators]):
         from pylite import fusion
         subgraph, folded = fusion.activations(subgraph, find)
@@ -110,7 +119,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, pausing=Fa
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
     lowered = lower_values(model, subgraph, values, preserve, find, pausing, host)
-    lowered.notes.update(folded)
+    lowered.take_note(folded)
     return lowered
 
 

@@ -51,6 +51,7 @@ def resume(model, before, found, preserve, find, host):
                 values[old.index].data = found.reshape(old.shape)
     lowered = lowering.lower_values(model, before.tail, values, preserve, find, True, host)
     lowered.evaluated = evaluated
+    lowered.take_note(before.folded)
     return lowered
 
 

@@ -64,7 +64,7 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     reference(*real arrays, options) -> what the op means, on real numbers.
     stateful: has an effect or memory of its own, so it is never folded.
     blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
-    clamps: where the output is float32 it is clamped as the options' fused_activation_function says, or the op's name.
+    clamps: float32 results end within the options' fused_activation_function, which a RELU behind the op then becomes.
     parts: "joined" or "cut" where its calls do nothing but copy each element of an output once, and its inputs are
     parts of its output, or the other way round: they may then lie in one memory, see pylite.rewriting.
     """

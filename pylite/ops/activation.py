@@ -138,7 +138,7 @@ register("TANH", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint
 for _name, _limits in _CLAMPS.items():
     _wide = _name in ("RELU", "RELU6")
     register(_name, versions=(1, 3 if _wide else 1), infer=infer_same, lower=lower_relu, reference=_clamp(*_limits),
-             types=same("float32 int8 uint8 int16" if _wide else "float32 int8 uint8"), clamps=True)
+             types=same("float32 int8 uint8 int16" if _wide else "float32 int8 uint8"))
 register("LEAKY_RELU", versions=(1, 2), types=same("float32 int8 uint8 int16"), infer=infer_same,
          lower=lower_leaky_relu, reference=_leaky_relu)
 register("PRELU", types=[*same("float32 int8 uint8", 2), "int16 int8 -> int16"], infer=infer_broadcast,
