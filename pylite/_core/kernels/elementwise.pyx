@@ -3,7 +3,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_unary_fn, unary_row
+from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, pl_unary_fn, unary_row
 
 ctypedef fused integer:
     int8_t
@@ -16,6 +16,8 @@ cdef enum:
     MAX_OUTER = 7      # the outer dimensions of a broadcast: of eight at most, the last is the row
     SHORT = 64         # bytes of rows that are better laid side by side, in blocks of
     BLOCK = 8192
+    ALONE = 16384      # elements that are done before another thread has begun
+    PIECE = 4096       # elements that a thread takes at least
 cdef uint8_t nothing = 0
 
 
@@ -30,31 +32,30 @@ cdef struct UnaryJob:
     const uint8_t *x
     uint8_t *y
     const void *p
-    ptrdiff_t n, x_size, y_size, grain
+    ptrdiff_t n, x_size, y_size
 
 
 cdef class Unary(Kernel):
     """y[i] = f(x[i]) for the row `name` (PL_UNARY_SLOTS in simd.h).
 
     n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: the row's
-    parameters as bytes or array of uint8; grain: the least number of elements worth a thread.
+    parameters as bytes or array of uint8.
     """
     cdef UnaryJob job
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
-    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p=b"",
-                 ptrdiff_t grain=16384):
+    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p=b""):
         self.x, self.y, self.p = x, y, p
         self.job.row = unary_row(name)
-        self.job.n, self.job.grain = n, grain
+        self.job.n = n
         self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
         self.job.x_size, self.job.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
         self.fn = <kernel_fn>run_unary
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.job.n, self.job.grain, unary_range, &self.job)
+    parallel_for(pool if self.job.n > ALONE else NULL, self.job.n, PIECE, unary_range, &self.job)
     return 0
 
 
@@ -70,30 +71,36 @@ cdef class UnaryPerAxis(Kernel):
     shape: (outer, channels, inner); x, y: bytes as for Unary; p: the parameters of each channel, (channels * k,).
     """
     cdef UnaryJob job
-    cdef ptrdiff_t channels, p_size
+    cdef ptrdiff_t channels, inner, p_size
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
     def __init__(self, str name, tuple shape, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p):
-        cdef ptrdiff_t outer, channels, inner
-        outer, channels, inner = shape
+        cdef ptrdiff_t outer, inner
+        outer, self.channels, inner = shape
+        self.inner = inner
         self.x, self.y, self.p = x, y, p
-        self.channels, self.p_size = channels, p.shape[0] // max(channels, 1)
+        self.p_size = p.shape[0] // max(self.channels, 1)
         self.job.row = unary_row(name)
-        self.job.n, self.job.grain = outer * channels, inner
+        self.job.n = outer * self.channels
         self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
-        self.job.x_size = inner * (x.shape[0] // max(outer * channels * inner, 1))
-        self.job.y_size = inner * (y.shape[0] // max(outer * channels * inner, 1))
+        self.job.x_size = inner * (x.shape[0] // max(outer * self.channels * inner, 1))
+        self.job.y_size = inner * (y.shape[0] // max(outer * self.channels * inner, 1))
         self.fn = <kernel_fn>run_unary_per_axis
 
 
 cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool if self.job.n * self.inner > ALONE else NULL, self.job.n, 1 + PIECE // max(self.inner, 1),
+                 <pl_range_fn>unary_rows, <void *>self)
+    return 0
+
+
+cdef void unary_rows(UnaryPerAxis self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef UnaryJob *job = &self.job
     cdef ptrdiff_t i
-    for i in range(job.n):
-        job.row(job.grain, job.x + i * job.x_size, job.y + i * job.y_size,
+    for i in range(begin, end):
+        job.row(self.inner, job.x + i * job.x_size, job.y + i * job.y_size,
                 <const uint8_t *>job.p + i % self.channels * self.p_size)
-    return 0
 
 
 # ---- two operands ------------------------------------------------------------------------------------------
@@ -162,7 +169,7 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     cdef BinaryJob *job = &self.job
-    parallel_for(pool, job.rows * job.n, 16384,
+    parallel_for(pool if job.rows * job.n > ALONE else NULL, job.rows * job.n, PIECE,
                  binary_blocks if job.rows > 1 and job.n * job.y_size < SHORT else binary_range, job)
     return 0
 

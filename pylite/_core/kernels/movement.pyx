@@ -8,9 +8,11 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     MAX_DIMS = 16
-    CHUNK = 1 << 16         # bytes of a long run that one thread copies at a time
+    CHUNK = 1 << 15         # bytes of a long run that one thread copies at a time
     FEW = 8                 # rows for which a micro-kernel is not worth calling, when there is a longer dimension
-    GRAIN = 1 << 18         # bytes below which threads cost more than they save
+    ALONE = 1 << 17         # bytes below which threads cost more than they save
+    PIECE = 1 << 14         # bytes that a thread takes at least
+    ROW = 64                # bytes that take as long as to go on to another row
 
 cdef enum Inner:            # what the two innermost dimensions are, which a micro-kernel walks
     RUNS                    # x and y are consecutive along the last: rows of bytes
@@ -30,7 +32,7 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t xs[MAX_DIMS]
     cdef Py_ssize_t ys[MAX_DIMS]
-    cdef Py_ssize_t item, total, grain
+    cdef Py_ssize_t item, total, row
     cdef int n
     cdef Inner inner
 
@@ -52,7 +54,7 @@ cdef class Copy(Kernel):
             self.total *= self.shape[i]
         if 0 in y.shape:
             self.total = 0
-        self.grain = max(1, GRAIN // max(1, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item)))
+        self.row = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
         self.fn = <kernel_fn>copy
 
     def __dealloc__(self):
@@ -134,11 +136,12 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     if self.total == 1 and self.inner == RUNS and row <= CHUNK:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
-        parallel_for(pool, (row + CHUNK - 1) // CHUNK, GRAIN // CHUNK, <pl_range_fn>copy_chunks, <void *>self)
-    elif 0 < self.total <= self.grain:
+        parallel_for(pool if row > ALONE else NULL, (row + CHUNK - 1) // CHUNK, 1, <pl_range_fn>copy_chunks,
+                     <void *>self)
+    elif 0 < self.total <= ALONE // self.row:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
-        parallel_for(pool, self.total, self.grain, <pl_range_fn>copy_rows, <void *>self)
+        parallel_for(pool, self.total, 1 + PIECE // self.row, <pl_range_fn>copy_rows, <void *>self)
     return 0
 
 
