@@ -243,8 +243,9 @@ class Delegation:
         executor = self.executor
         lowering.check(executor.model, [self.original], find=executor.find)
         try:
-            self.values = lowering.lower(executor.model, self.original, executor.shapes, True,
-                                         executor.find, pausing=not self.static, host=executor).values
+            # Every tensor's shape is wanted here, even of those that lowering would fold away.
+            self.values = lowering.lower(executor.model, self.original, executor.shapes, preserve=True,
+                                         find=executor.find, pausing=not self.static, host=executor).values
         except DataDependentError as error:
             raise OpError(f"{error}; delegates without the flag ALLOW_DYNAMIC_TENSORS must know every shape") from error
 

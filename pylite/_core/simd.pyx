@@ -32,7 +32,10 @@ current = ""
 
 
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
-    """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n), each of at least `grain` items."""
+    """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n).
+
+    Each is a multiple of `grain` items, but for the last; the caller does them all where there are no more than that.
+    """
     if pool != NULL:
         pl_for(pool, n, grain, fn, ctx)
     elif n > 0:

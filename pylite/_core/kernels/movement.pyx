@@ -12,7 +12,7 @@ cdef enum:
     FEW = 8                 # rows for which a micro-kernel is not worth calling, when there is a longer dimension
     ALONE = 1 << 17         # bytes below which threads cost more than they save
     PIECE = 1 << 14         # bytes that a thread takes at least
-    ROW = 64                # bytes that take as long as to go on to another row
+    ROW = 64                # bytes that a row counts for at least: to go on to it takes as long
 
 cdef enum Inner:            # what the two innermost dimensions are, which a micro-kernel walks
     RUNS                    # x and y are consecutive along the last: rows of bytes
@@ -32,7 +32,7 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t xs[MAX_DIMS]
     cdef Py_ssize_t ys[MAX_DIMS]
-    cdef Py_ssize_t item, total, row
+    cdef Py_ssize_t item, total, cost      # cost: bytes that a row counts for
     cdef int n
     cdef Inner inner
 
@@ -54,7 +54,7 @@ cdef class Copy(Kernel):
             self.total *= self.shape[i]
         if 0 in y.shape:
             self.total = 0
-        self.row = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
+        self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
         self.fn = <kernel_fn>copy
 
     def __dealloc__(self):
@@ -138,10 +138,10 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     elif self.total == 1 and self.inner == RUNS:
         parallel_for(pool if row > ALONE else NULL, (row + CHUNK - 1) // CHUNK, 1, <pl_range_fn>copy_chunks,
                      <void *>self)
-    elif 0 < self.total <= ALONE // self.row:
+    elif 0 < self.total <= ALONE // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
-        parallel_for(pool, self.total, 1 + PIECE // self.row, <pl_range_fn>copy_rows, <void *>self)
+        parallel_for(pool, self.total, 1 + PIECE // self.cost, <pl_range_fn>copy_rows, <void *>self)
     return 0
 
 
