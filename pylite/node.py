@@ -149,15 +149,17 @@ class Packed:
 class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
 
-    inplace: (y, x) when the kernel may write y over x, should x be needed no more; note: why this one, in a few words.
+    inplace: (y, x) when the kernel may write y over x, should x be needed no more; note: why this one, in a few words;
+    strided: which of the args may be a View of any strides whose last axis alone is contiguous.
     """
-    __slots__ = ("kernel", "args", "inplace", "node", "note")
+    __slots__ = ("kernel", "args", "inplace", "node", "note", "strided")
 
-    def __init__(self, kernel, *args, inplace=None, note=None):
+    def __init__(self, kernel, *args, inplace=None, note=None, strided=()):
         self.kernel = kernel
         self.args = args
         self.inplace = inplace
         self.note = note
+        self.strided = strided
         self.node = None
 
 

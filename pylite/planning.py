@@ -61,8 +61,8 @@ def plan(lowered, preserve=False, guard=False):
         rewriting.read_late(calls)
     lives = lifetimes(lowered, preserve)
     if lives.copies and not preserve and not guard:
-        from pylite import rewriting  # seldom wanted
-        return rewriting.plan_parts(lowered, lives)
+        from pylite import parts  # seldom wanted
+        return parts.plan(lowered, lives)
     return place(lives, guard)
 
 

@@ -66,7 +66,7 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
     clamps: float32 results end within the options' fused_activation_function, which a RELU behind the op then becomes.
     parts: "joined" or "cut" where its calls do nothing but copy each element of an output once, and its inputs are
-    parts of its output, or the other way round: they may then lie in one memory, see pylite.rewriting.
+    parts of its output, or the other way round: they may then lie in one memory, see pylite.parts.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, parts, clamps)
 

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
+from tests.graphs import run
 
 
 def model(names, watched=None, dtype="int8"):
@@ -22,22 +22,14 @@ def model(names, watched=None, dtype="int8"):
     return builder.build()
 
 
-def run(content, x, **options):
-    interpreter = Interpreter(model_content=content, **options)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
-    interpreter.invoke()
-    return interpreter, [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
-
-
 @pytest.mark.parametrize(("names", "watched"), [
     ([], None), (["ELU"], None), (["ELU"], 0), (["TANH", "NEG", "EXP"], None), (["TANH", "NEG", "EXP"], 2)])
 @pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
 def test_same_results(names, watched):
     content = model(names, watched)
     x = (np.arange(210) % 256).astype(np.uint8).view(np.int8).reshape(3, 70)
-    joined, got = run(content, x)
-    apart, want = run(content, x, experimental_preserve_all_tensors=True)
+    joined, got = run(content, [x])
+    apart, want = run(content, [x], experimental_preserve_all_tensors=True)
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)
     assert apart._main.current.program.size == len(names) + 2
@@ -58,4 +50,5 @@ def test_other_elements_of_the_same_bytes():
     builder.outputs([y])
     content = builder.build()
     x = np.arange(-128, 128, 8, np.int8).reshape(8, 4)
-    np.testing.assert_array_equal(run(content, x)[1][0], run(content, x, experimental_preserve_all_tensors=True)[1][0])
+    _, want = run(content, [x], experimental_preserve_all_tensors=True)
+    np.testing.assert_array_equal(run(content, [x])[1][0], want[0])

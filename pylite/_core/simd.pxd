@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 cdef extern from "simd.h" nogil:
     ctypedef struct pl_window:
-        ptrdiff_t channels, width, rows, row_stride, cols, stride
+        ptrdiff_t channels, width, rows, row_stride, cols, stride, x_pixel, y_pixel
         int32_t low, high
         float low_f, high_f
     enum: PL_F32, PL_S32, PL_S64
@@ -118,8 +118,9 @@ cdef extern from "simd.h" nogil:
         void (*l2_normalize_8)(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) noexcept nogil
         void (*bilinear)(int type, size_t n, size_t c, int gather, const void *top, const void *bottom,
                          const int32_t *low, const int32_t *high, const void *fraction, const void *dy,
-                         void *y) noexcept nogil
-        void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) noexcept nogil
+                         void *y, size_t step) noexcept nogil
+        void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y,
+                              size_t step) noexcept nogil
         void (*pack_q8)(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip,
                         uint8_t *panels, int32_t *sums) noexcept nogil
         void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,

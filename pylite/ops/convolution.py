@@ -182,10 +182,11 @@ def _by_points(x, y, window):
             and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 1.25 * n * h * w)
 
 
-def _abreast(part, window):
+def _abreast(image, part, window):
     """How many output pixels may count as one that has the columns of all: see matmul.abreast."""
     plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and part.strides is None
-    return math.gcd(part.shape[2], 4) if plain and part.shape[3] <= 16 else 1
+    most = 16 if image.shape[3] % 4 else 15     # 16 columns fill vectors, channels by fours their steps
+    return math.gcd(part.shape[2], 4) if plain and part.shape[3] <= most else 1
 
 
 def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
@@ -203,7 +204,7 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
             layout = (16, "winograd") if winograd else (window.groups, window.layout)
             packed = Packed("conv_float.pack_f32", w, *layout)
             return Call("conv_float.ConvF32", image, part, packed, bias, window.filter, window.groups, low, high, None,
-                        None, winograd)
+                        None, winograd, strided=(0, 1))
         varied = shared is not None or products.varied(w.scales)
         depthwise = window.layout == "depthwise"
         packed = (Packed("hybrid.pack_in_turn", w, window.layout) if shared else
@@ -215,14 +216,14 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
         rule = "MBQM32" if products.bias_is_int32(node, b) else "MBQM64"
         factors = products.multipliers(x, w, y, y.shape[3])
         return Call("conv16.Conv16", x, part, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
-                    window.groups, rule, products.wide(bias), factors, low, high)
+                    window.groups, rule, products.wide(bias), factors, low, high, strided=(0, 1))
     multipliers, shifts = products.multipliers(x, w, y)
     if window.out > 1 and len(shifts) > 1:
         multipliers, shifts = np.tile(multipliers, window.out), np.tile(shifts, window.out)
     flip, lift = products.signs(x)
     image.dtype = "uint8"
     w_zero = w.zero_point - lift if flip else 0
-    layout, most = window.layout, _abreast(part, window)
+    layout, most = window.layout, _abreast(image, part, window)
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     if most > 1:
         layout = "abreast", window.stride[1], most
@@ -232,7 +233,7 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 window.filter, window.groups, _zeros(x, seen * channels), w_zero, y.zero_point - lift,
-                low - lift, high - lift, flip, flip)
+                low - lift, high - lift, flip, flip, strided=(0, 1) if most == 1 else (0,))
 
 
 def _lower_channels(node, x, w, b, y, window):

@@ -64,9 +64,14 @@ def check_same_parameters(node, values):
                              value)
 
 
+def pixels(value):
+    """NHWC images with the bytes of each pixel as the last axis."""
+    return value.view((*value.shape[:3], value.shape[3] * value.itemsize), dtype="uint8")
+
+
 def copy(x, y):
     """The Call that copies one view or value to another of its shape."""
-    return Call("movement.Copy", x, y)
+    return Call("movement.Copy", x, y, strided=(0, 1))
 
 
 def strip(value, outer, width, start, run):

@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite import quantization, shapes
 from pylite.node import Call
-from pylite.ops.moves import unpadded
+from pylite.ops.moves import pixels, unpadded
 from pylite.registry import register, same
 
 
@@ -46,8 +46,10 @@ def lower_pool(operation):
         if operation == "max":      # the least number is as good as none
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
             x, pad = unpadded(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad)
-        return Call("pooling.Pool", x.bytes, y.bytes, operation, x.dtype, x.shape, y.shape,
-                    (o.filter_height, o.filter_width), (o.stride_h, o.stride_w), pad, low, high)
+        # Floats are added in another order where pixels lie apart.
+        strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
+        return Call("pooling.Pool", pixels(x), pixels(y), operation, x.dtype, (o.filter_height, o.filter_width),
+                    (o.stride_h, o.stride_w), pad, low, high, strided=strided)
     return lower
 
 

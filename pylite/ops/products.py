@@ -113,7 +113,7 @@ def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, colum
         bias = np.zeros(channels, np.float32) if bias is None else bias
         scales, bias = np.concatenate((scales, padding)), np.concatenate((bias, padding))
     return Call("hybrid.TransposeHybrid" if shared else "hybrid.ConvHybrid", x, y, *room, first, packed, scales, bias,
-                window.filter, window.groups, asymmetric, column_first, low, high)
+                window.filter, window.groups, asymmetric, column_first, low, high, strided=(1,))
 
 
 def _room(x, taps):

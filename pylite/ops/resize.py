@@ -3,8 +3,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
 from pylite.node import Call
+from pylite.ops.moves import pixels
 from pylite.registry import register, same
 
 f32 = np.float32
@@ -97,20 +97,17 @@ def lower_bilinear(node):
     _, rows, cols, _ = y.shape
     across = w, cols, o.align_corners, o.half_pixel_centers
     few = c < (8 if x.dtype == "float32" else 16 if x.dtype != "int16" and cols > w else 48)
-    return Call("resize.Bilinear", x.bytes, y.bytes, x.dtype, x.shape, y.shape,
+    return Call("resize.Bilinear", x.bytes, pixels(y), x.dtype, x.shape,
                 axis(h, rows, o.align_corners, o.half_pixel_centers),
-                spread(axis, *across, c) if few else axis(*across), few)
+                spread(axis, *across, c) if few else axis(*across), few, strided=() if few else (1,))
 
 
 def lower_nearest(node):
     x, y, o = node.inputs[0], node.outputs[0], node.options
-    n, h, w, c = x.shape
+    _, h, w, _ = x.shape
     _, rows, cols, _ = y.shape
-    pixel = c * NUMPY_DTYPES[x.dtype].itemsize
-    x, y = x.view((n, h, w, pixel), dtype="uint8"), y.view((n, rows, cols, pixel), dtype="uint8")
-    return Call("resize.Nearest", x, y,
-                nearest_axis(h, rows, o.align_corners, o.half_pixel_centers),
-                nearest_axis(w, cols, o.align_corners, o.half_pixel_centers))
+    return Call("resize.Nearest", pixels(x), pixels(y), nearest_axis(h, rows, o.align_corners, o.half_pixel_centers),
+                nearest_axis(w, cols, o.align_corners, o.half_pixel_centers), strided=(1,))
 
 
 def reference_bilinear(x, size, o):

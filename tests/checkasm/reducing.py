@@ -135,12 +135,14 @@ def bilinear(draw):
     parts = n * c if gather else n
     fraction = draw.rng.random(parts).astype(F) if type < 2 else draw.rng.integers(0, 1025, parts).astype(I)
     image = (lambda: draw.whole(width * c)) if type == 0 else (lambda: draw.array(dtype, width * c))
+    step = c if gather or draw.bench else c + draw.integer(0, 3)
     yield Call(type, n, c, gather, In(image()), In(image()), In(low), In(high), In(fraction), In(fraction[:1]),
-               Out(n * c, dtype), work=n * c)
+               Out((n - 1) * step + c, dtype), step, work=n * c)
 
 
 @check("gather_pixels", rounds=40)
 def gather_pixels(draw):
     n, size, width = draw.size(70, 256), draw.choice(1, 2, 3, 4, 7, 8, 15, 16, 17, 32, 70), draw.integer(1, 50)
-    yield Call(n, size, In(draw.rng.integers(0, width, n).astype(I)), In(draw.array(B, width * size)), Out(n * size, B),
-               work=n * size, unit="bytes")
+    step = size if draw.bench else size + draw.integer(0, 3)
+    yield Call(n, size, In(draw.rng.integers(0, width, n).astype(I)), In(draw.array(B, width * size)),
+               Out(max(n - 1, 0) * step + size * (n > 0), B), step, work=n * size, unit="bytes")

@@ -106,14 +106,14 @@ cdef class ConvQ8(Kernel):
     pixel sees, or several that count as one; w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y
     are uint8.
     """
-    cdef const uint8_t[:, :, :, ::1] x
+    cdef const uint8_t[:, :, :, :] x
     cdef uint8_t[:, :, :, :] y
     cdef object held        # what state points into besides
     cdef const pl_slots *slots
     cdef Conv state
     cdef const uint8_t *row
 
-    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
+    def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
                  zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Product8 *p = &self.state.product
         panels, parameters = packed[:2]
@@ -204,8 +204,8 @@ cdef bint use_lines(Conv *s):
     p.tile.mr = s.lines.chunk
     s.shape = s.lines.shape
     p.deep = s.shape.lines * s.shape.depth
-    s.as_is = (p.window.direct and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
-               and s.lines.line % p.tile.ka == 0)
+    s.as_is = (p.window.direct and p.window.sw == p.window.length and p.tile.bytes == 1
+               and (p.flip ^ p.tile.offset) == 0 and s.lines.line % p.tile.ka == 0)
     return True
 
 

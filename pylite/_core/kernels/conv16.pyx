@@ -94,13 +94,13 @@ cdef class Conv16(Finished):
     x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; w: from pack_s16; wide: the weights use
     more than 8 bits; filter and groups as in conv.ConvQ8; the rest as in Finished.
     """
-    cdef const int16_t[:, :, :, ::1] x
+    cdef const int16_t[:, :, :, :] x
     cdef int16_t[:, :, :, :] y
     cdef const int16_t[:, ::1] w
     cdef const uint8_t[::1] zero
     cdef Conv state
 
-    def __init__(self, const int16_t[:, :, :, ::1] x, int16_t[:, :, :, :] y, const int16_t[:, ::1] w, bint wide,
+    def __init__(self, const int16_t[:, :, :, :] x, int16_t[:, :, :, :] y, const int16_t[:, ::1] w, bint wide,
                  filter, groups, rule, const int64_t[::1] bias, factors, int low, int high):
         cdef Conv *s = &self.state
         cdef Window *g = &s.window

@@ -127,7 +127,7 @@ cdef class ConvF32(Kernel):
     weights (k, depth) are only known at run time: room is scratch for them then; bias: (k,) or None; filter: (fh, fw,
     stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
     """
-    cdef const float[:, :, :, ::1] x
+    cdef const float[:, :, :, :] x
     cdef float[:, :, :, :] y
     cdef const float[::1] panels, bias
     cdef const float[:, ::1] weights
@@ -135,7 +135,7 @@ cdef class ConvF32(Kernel):
     cdef const uint8_t[::1] zero
     cdef Conv state
 
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, const float[::1] panels,
+    def __init__(self, const float[:, :, :, :] x, float[:, :, :, :] y, const float[::1] panels,
                  const float[::1] bias, filter, groups, float low, float high, const float[:, ::1] weights=None,
                  float[::1] room=None, bint winograd=False):
         cdef Conv *s = &self.state

@@ -11,29 +11,27 @@ TYPES = ("float32", "uint8", "int8", "int16")
 cdef class Bilinear(Kernel):
     """y = the blend of the four pixels of x around each output pixel.
 
-    x, y: the bytes of NHWC arrays of `dtype` and shapes `x_shape`, `y_shape`; rows, cols: (low, high, fraction) for
-    each output row and column: indices into x, int32, and the weight of the higher one, float32 or, for the signed
-    integers, int32 in units of 1/1024.  gather: there are few channels, at most 512, and `cols` has a weight for each
-    channel of each column.
+    x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), the pixels of another, any
+    strides but contiguous channels; rows, cols: (low, high, fraction) for each output row and column: indices into x,
+    int32, and the weight of the higher one, float32 or, for the signed integers, int32 in units of 1/1024.  gather:
+    there are few channels, at most 512, `cols` has a weight for each channel of each column, and y is contiguous.
     """
     cdef const uint8_t[::1] x
-    cdef uint8_t[::1] y
+    cdef uint8_t[:, :, :, :] y
     cdef const int32_t[::1] row_low
     cdef const int32_t[::1] row_high
     cdef const int32_t[::1] col_low
     cdef const int32_t[::1] col_high
     cdef const uint8_t[::1] row_fraction    # the bytes of 4-byte weights
     cdef const uint8_t[::1] col_fraction
-    cdef ptrdiff_t h, w, c, out_h, out_w, item
+    cdef ptrdiff_t h, w, c, item
     cdef int type, gather
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str dtype, x_shape, y_shape, rows, cols,
-                 bint gather=False):
+    def __init__(self, const uint8_t[::1] x, uint8_t[:, :, :, :] y, str dtype, x_shape, rows, cols, bint gather=False):
         self.x, self.y, self.gather = x, y, gather
         self.type = TYPES.index(dtype)
         self.item = (4, 1, 1, 2)[self.type]
         _, self.h, self.w, self.c = x_shape
-        _, self.out_h, self.out_w, _ = y_shape
         self.row_low, self.row_high, fraction = rows
         self.row_fraction = fraction.view("uint8")
         self.col_low, self.col_high, fraction = cols
@@ -43,32 +41,36 @@ cdef class Bilinear(Kernel):
 
 cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Output rows [begin, end), counted over the batch."""
-    cdef ptrdiff_t row, i, width = self.w * self.c * self.item, out_width = self.out_w * self.c * self.item
+    cdef ptrdiff_t row, n, i, width = self.w * self.c * self.item
     cdef const uint8_t *image
     for row in range(begin, end):
-        i = row % self.out_h
-        image = &self.x[0] + row // self.out_h * self.h * width
-        slots.bilinear(self.type, self.out_w, self.c, self.gather, image + self.row_low[i] * width,
+        n = row // self.y.shape[1]
+        i = row % self.y.shape[1]
+        image = &self.x[0] + n * self.h * width
+        slots.bilinear(self.type, self.y.shape[2], self.c, self.gather, image + self.row_low[i] * width,
                        image + self.row_high[i] * width, &self.col_low[0], &self.col_high[0], &self.col_fraction[0],
-                       &self.row_fraction[4 * i], &self.y[0] + row * out_width)
+                       &self.row_fraction[4 * i], &self.y[n, i, 0, 0], self.y.strides[2] // self.item)
 
 
 cdef int bilinear(Bilinear self, pl_pool *pool) noexcept nogil:
-    cdef ptrdiff_t width = self.out_w * self.c
-    if self.y.shape[0]:
-        parallel_for(pool, self.y.shape[0] // (width * self.item), 1 + 8192 // width,
+    cdef ptrdiff_t width = self.y.shape[2] * self.c
+    if self.y.shape[0] * self.y.shape[1] * width:
+        parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1 + 8192 // width,
                      <pl_range_fn>bilinear_rows, <void *>self)
     return 0
 
 
 cdef class Nearest(Kernel):
-    """y[n, i, j] = x[n, rows[i], cols[j]], pixels being bytes.  x: (n, h, w, bytes), y: (n, out_h, out_w, bytes)."""
+    """y[n, i, j] = x[n, rows[i], cols[j]], pixels being bytes.
+
+    x: (n, h, w, bytes), contiguous; y: (n, oh, ow, bytes), any strides but contiguous channels.
+    """
     cdef const uint8_t[:, :, :, ::1] x
-    cdef uint8_t[:, :, :, ::1] y
+    cdef uint8_t[:, :, :, :] y
     cdef const int32_t[::1] rows
     cdef const int32_t[::1] cols
 
-    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, const int32_t[::1] rows,
+    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, :] y, const int32_t[::1] rows,
                  const int32_t[::1] cols):
         self.x, self.y, self.rows, self.cols = x, y, rows, cols
         self.fn = <kernel_fn>nearest
@@ -77,15 +79,17 @@ cdef class Nearest(Kernel):
 cdef void nearest_rows(Nearest self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Output rows [begin, end), counted over the batch; a repeated row is copied from the one above."""
     cdef ptrdiff_t row, n, i, width = self.y.shape[2] * self.y.shape[3]
-    cdef uint8_t *y = &self.y[0, 0, 0, 0] + begin * width
+    cdef bint dense = self.y.strides[2] == self.y.shape[3]
+    cdef uint8_t *y
     for row in range(begin, end):
         n = row // self.y.shape[1]
         i = row % self.y.shape[1]
-        if row > begin and i and self.rows[i] == self.rows[i - 1]:
-            memmove(y, y - width, width)
+        y = &self.y[n, i, 0, 0]
+        if dense and row > begin and i and self.rows[i] == self.rows[i - 1]:
+            memmove(y, y - self.y.strides[1], width)
         else:
-            slots.gather_pixels(self.y.shape[2], self.y.shape[3], &self.cols[0], &self.x[n, self.rows[i], 0, 0], y)
-        y += width
+            slots.gather_pixels(self.y.shape[2], self.y.shape[3], &self.cols[0], &self.x[n, self.rows[i], 0, 0], y,
+                                self.y.strides[2])
 
 
 cdef int nearest(Nearest self, pl_pool *pool) noexcept nogil:

@@ -5,9 +5,10 @@
 #include <stdint.h>
 
 /* The windows of one output row: `rows` of theirs lie inside the image, `row_stride` elements apart; `cols` may not
- * all; they start `stride` pixels apart.  The image is `width` pixels wide.  Results are clamped to [low, high]. */
+ * all; they start `stride` pixels apart.  The image is `width` pixels wide, each x_pixel elements behind the one before,
+ * and those of the output y_pixel.  Results are clamped to [low, high]. */
 typedef struct pl_window {
-  ptrdiff_t channels, width, rows, row_stride, cols, stride;
+  ptrdiff_t channels, width, rows, row_stride, cols, stride, x_pixel, y_pixel;
   int32_t low, high;
   float low_f, high_f;
 } pl_window;
@@ -71,9 +72,10 @@ typedef struct pl_softmax16 {
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
   /* n output pixels of c channels between two input rows; low and high index pixels.  gather: c is small (at most \
      512), and there is a fraction for each element of the output row instead of one for each pixel.  Fractions are \
-     float32 for float32 and uint8, int32 for int8 and int16; dy points to the rows' */ \
+     float32 for float32 and uint8, int32 for int8 and int16; dy points to the rows'; step: elements from one pixel of \
+     y to the next, c where gather */ \
   X(bilinear, (int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, \
-               const int32_t *high, const void *fraction, const void *dy, void *y)) \
-  /* y[j] = x[at[j]], n pixels of `bytes` */ \
-  X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y))
+               const int32_t *high, const void *fraction, const void *dy, void *y, size_t step)) \
+  /* y[j] = x[at[j]], n pixels of `bytes`, those of y `step` bytes apart */ \
+  X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y, size_t step))
 #endif

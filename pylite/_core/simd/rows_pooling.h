@@ -3,7 +3,8 @@
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With
  * few channels, or windows that overlap at every step, a stretch of the output row is made at once: the rows of the
  * window are joined into a line of the input's width, shifted copies of the line are joined for the columns, and
- * every stride-th pixel is taken.  Which way is taken depends on the shape alone, so floats do too. */
+ * every stride-th pixel is taken.  Which way is taken depends on the shape alone, so floats do too; maxima, which are
+ * the same either way, and integers may have pixels that lie apart. */
 #include "rounding.h"
 #include <float.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     for (size_t i = 0; i < m; i++) acc[i] = none; \
     for (ptrdiff_t r = 0; r < w->rows; r++) \
       for (ptrdiff_t k = 0; k < w->cols; k++) { \
-        const T *p = x + r * w->row_stride + k * w->channels; \
+        const T *p = x + r * w->row_stride + k * w->x_pixel; \
         for (size_t i = 0; i < m; i++) acc[i] = first(acc[i], p[i]); \
       } \
     name##_finish(w, (int32_t)(w->rows * w->cols), m, acc, y); \
@@ -127,7 +128,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     pl_window w = *w0; \
     const ptrdiff_t c = w.channels; \
     const int apart = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
-    if ((c < 64 || w.stride == 1) && n > 1 && !apart && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK) { \
+    const int dense = w.x_pixel == c && w.y_pixel == c && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
+    if ((c < 64 || w.stride == 1) && n > 1 && !apart && dense) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
@@ -138,7 +140,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     for (ptrdiff_t j = 0; j < n; j++) { \
       const ptrdiff_t at = j * w.stride - left, begin = at < 0 ? 0 : at; \
       w.cols = pool_taps(w0, at); \
-      name##_pixel(&w, x + begin * c, y + j * c); \
+      name##_pixel(&w, x + begin * w.x_pixel, y + j * w.y_pixel); \
     } \
   }
 
@@ -170,15 +172,15 @@ PL_LOOSE_END
 /* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
 #define MAX_OF_FOUR(name, T, none) \
   PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
-    const ptrdiff_t c = w->channels, step = w->stride * c; \
+    const ptrdiff_t c = w->channels, next = w->x_pixel, step = w->stride * next; \
     for (ptrdiff_t b = 0; b < c; b += m) { \
       const ptrdiff_t k = pl_min(b, c - m); \
       for (ptrdiff_t j = 0; j < n; j++) { \
         const T *p = x + j * step + k, *q = p + (w->rows - 1) * w->row_stride; \
         T acc[32]; \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(none, p[i]), p[c + i]); \
-        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[c + i]); \
-        name##_finish(w, 4, (size_t)m, acc, y + j * c + k); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(none, p[i]), p[next + i]); \
+        for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[next + i]); \
+        name##_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
       } \
     } \
   } \

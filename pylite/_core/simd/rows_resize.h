@@ -6,13 +6,14 @@
 #define GATHER(word) \
   for (size_t j = 0; j < n; j++) { \
     const uint8_t *p = x + bytes * (size_t)at[j]; \
-    uint8_t *q = y + bytes * j; \
+    uint8_t *q = y + step * j; \
     for (size_t i = 0; i + word < bytes; i += word) memcpy(q + i, p + i, word); \
     memcpy(q + bytes - word, p + bytes - word, word); \
   }
-static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y) {
+static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y,
+                          size_t step) {
   if (bytes == 1)
-    for (size_t j = 0; j < n; j++) y[j] = x[at[j]];
+    for (size_t j = 0; j < n; j++) y[j * step] = x[at[j]];
   else if (bytes < 4)
     GATHER(2)
   else if (bytes < 8)
@@ -38,7 +39,7 @@ enum { BLEND_LINE = 512 };
     } \
   } \
   static void name(size_t n, size_t c, int gather, const void *top0, const void *bottom0, const int32_t *low, \
-                   const int32_t *high, const void *fraction0, const void *dy0, void *y0) { \
+                   const int32_t *high, const void *fraction0, const void *dy0, void *y0, size_t step) { \
     const type *top = top0, *bottom = bottom0; \
     const weight *fraction = fraction0, dy = *(const weight *)dy0; \
     type *y = y0; \
@@ -46,17 +47,17 @@ enum { BLEND_LINE = 512 };
       const size_t done = lines; \
       for (size_t j = done; j < n; j++) { \
         const size_t at = (size_t)low[j] * c, next = (size_t)high[j] * c; \
-        name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * c); \
+        name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
       } \
       return; \
     } \
     type a[BLEND_LINE], b[BLEND_LINE], p[BLEND_LINE], q[BLEND_LINE]; \
     for (size_t m; n; n -= m, low += m, high += m, fraction += m * c, y += m * c) { \
       m = n < BLEND_LINE / c ? n : BLEND_LINE / c; \
-      gather_pixels(m, c * sizeof(type), low, (const uint8_t *)top, (uint8_t *)a); \
-      gather_pixels(m, c * sizeof(type), low, (const uint8_t *)bottom, (uint8_t *)b); \
-      gather_pixels(m, c * sizeof(type), high, (const uint8_t *)top, (uint8_t *)p); \
-      gather_pixels(m, c * sizeof(type), high, (const uint8_t *)bottom, (uint8_t *)q); \
+      gather_pixels(m, c * sizeof(type), low, (const uint8_t *)top, (uint8_t *)a, c * sizeof(type)); \
+      gather_pixels(m, c * sizeof(type), low, (const uint8_t *)bottom, (uint8_t *)b, c * sizeof(type)); \
+      gather_pixels(m, c * sizeof(type), high, (const uint8_t *)top, (uint8_t *)p, c * sizeof(type)); \
+      gather_pixels(m, c * sizeof(type), high, (const uint8_t *)bottom, (uint8_t *)q, c * sizeof(type)); \
       name##_blend(m * c, a, b, p, q, fraction, 1, dy, y); \
     } \
   }
@@ -77,7 +78,7 @@ typedef int8_t blend_s8 __attribute__((vector_size(BLEND_BLOCK)));
 typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #define LINES(name, type, line, weight, one, count, down, vector, out, across) \
   static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
-                     const int32_t *high, const weight *fraction, weight dy, type *y) { \
+                     const int32_t *high, const weight *fraction, weight dy, type *y, size_t step) { \
     const weight ey = one - dy; \
     size_t done = 0, columns = BLEND_ROW / c; \
     (void)ey; \
@@ -101,7 +102,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
             memcpy(&next[k], s[k] + (size_t)(high[done] - first) * c + i, sizeof next[k]); \
           } \
           const out v = across; \
-          memcpy(y + done * c + i, &v, sizeof v); \
+          memcpy(y + done * step + i, &v, sizeof v); \
         } \
       } \
     } \
@@ -116,7 +117,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #define ACROSS_F32 at[0] * ex + at[1] * ex + next[0] * dx + next[1] * dx
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
-#define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y)
+#define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
 BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32)) /* else it only costs */
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8))
 
@@ -141,9 +142,9 @@ BILINEAR(bilinear_s8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy
 BILINEAR(bilinear_s16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0)
 
 static void bilinear(int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low,
-                     const int32_t *high, const void *fraction, const void *dy, void *y) {
+                     const int32_t *high, const void *fraction, const void *dy, void *y, size_t step) {
   static void (*const table[])(size_t, size_t, int, const void *, const void *, const int32_t *, const int32_t *,
-                               const void *, const void *, void *) = {
+                               const void *, const void *, void *, size_t) = {
     bilinear_f32, bilinear_u8, bilinear_s8, bilinear_s16};
-  table[type](n, c, gather, top, bottom, low, high, fraction, dy, y);
+  table[type](n, c, gather, top, bottom, low, high, fraction, dy, y, step);
 }

@@ -1,0 +1,261 @@
+"""Parts that lie in the memory of the whole: the same results to the last bit, no larger arenas."""
+import numpy as np
+import pytest
+
+from pylite import planning
+from pylite._core import simd
+from pylite.errors import NotAllocatedError
+from pylite.schema.builder import ModelBuilder
+from tests.graphs import lowered, run
+
+COLUMNS = 3
+pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
+
+
+class Rows:
+    """A random graph of matrices of COLUMNS columns whose operators cut, join, pad, slice, reshape and compute."""
+
+    def __init__(self, rng):
+        self.rng, self.m, self.rows, self.shapes = rng, ModelBuilder(), {}, {}
+        self.inputs = [self.tensor(int(rng.integers(1, 6))) for _ in range(rng.integers(1, 3))]
+        for _ in range(rng.integers(3, 25)):
+            getattr(self, rng.choice(["cut", "join", "pad", "slice", "compute", "compute", "add", "reshape"]))()
+        made = [t for t in self.rows if t not in self.inputs]
+        count = min(len(made), int(rng.integers(1, 4)))
+        outputs = list(rng.choice(made, count, replace=False)) if made else self.inputs
+        self.m.inputs(self.inputs)
+        self.m.outputs([int(t) for t in outputs])
+
+    def tensor(self, rows):
+        index = self.m.tensor(f"t{len(self.m._current.tensors)}", (rows, COLUMNS))
+        self.rows[index] = rows
+        return index
+
+    def constant(self, *numbers):
+        return self.m.constant(f"c{len(self.m._current.tensors)}", np.array(numbers, np.int32))
+
+    def any(self, least=1):
+        found = [t for t, n in self.rows.items() if n >= least]
+        return int(self.rng.choice(found)) if found else None
+
+    def cut(self):
+        x = self.any(2)
+        if x is None:
+            return
+        parts = next(n for n in (4, 3, 2, self.rows[x]) if self.rows[x] % n == 0)
+        self.m.operator("SPLIT", [self.m.constant(f"a{x}", np.array(0, np.int32)), x],
+                        [self.tensor(self.rows[x] // parts) for _ in range(parts)], num_splits=parts)
+
+    def join(self):
+        xs = [self.any() for _ in range(self.rng.integers(1, 4))]
+        self.m.operator("CONCATENATION", xs, [self.tensor(sum(self.rows[x] for x in xs))], axis=0,
+                        fused_activation_function="NONE")
+
+    def pad(self):
+        x, (a, b) = self.any(), self.rng.integers(0, 3, 2)
+        widths = self.m.constant(f"p{len(self.rows)}_{x}", np.array([[a, b], [0, 0]], np.int32))
+        self.m.operator("PAD", [x, widths], [self.tensor(self.rows[x] + a + b)])
+
+    def slice(self):
+        x = self.any()
+        begin = int(self.rng.integers(0, self.rows[x]))
+        size = int(self.rng.integers(1, self.rows[x] - begin + 1))
+        self.m.operator("SLICE", [x, self.constant(begin, 0), self.constant(size, COLUMNS)], [self.tensor(size)])
+
+    def compute(self):
+        x = self.any()
+        self.m.operator(str(self.rng.choice(["NEG", "ABS", "SQUARE"])), [x], [self.tensor(self.rows[x])])
+
+    def add(self):
+        x = self.any()
+        y = int(self.rng.choice([t for t, n in self.rows.items() if n == self.rows[x]]))
+        self.m.operator("ADD", [x, y], [self.tensor(self.rows[x])], fused_activation_function="NONE")
+
+    def reshape(self):
+        x = self.any()
+        self.m.operator("RESHAPE", [x, self.constant(self.rows[x], COLUMNS)], [self.tensor(self.rows[x])],
+                        new_shape=[self.rows[x], COLUMNS])
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_parts_in_the_memory_of_the_whole_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    graph = Rows(rng)
+    model = graph.m.build()
+    inputs = [rng.standard_normal((graph.rows[t], COLUMNS)).astype(np.float32) for t in graph.inputs]
+    kept, want = run(model, inputs, experimental_preserve_all_tensors=True)
+    plain, got = run(model, inputs)
+    assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
+    for index in graph.rows:        # what can be read is right
+        try:
+            seen = plain.get_tensor(index)
+        except NotAllocatedError:
+            continue
+        np.testing.assert_array_equal(seen, kept.get_tensor(index), err_msg=f"tensor {index}")
+    apart = lowered(model)
+    assert planning.plan(lowered(model)).total <= planning.place(planning.lifetimes(apart)).total
+
+
+def streams():
+    """A frame behind the frames before, cut in four of which each is computed with: (model, frames)."""
+    m = ModelBuilder()
+    x, last = m.tensor("x", (1, 2, 8)), m.tensor("last", (1, 6, 8))
+    frames, y = m.tensor("frames", (1, 8, 8)), m.tensor("y", (1, 2, 8))
+    fresh = m.tensor("fresh", (1, 2, 8))
+    m.operator("NEG", [x], [fresh])
+    m.operator("CONCATENATION", [last, fresh], [frames], axis=1, fused_activation_function="NONE")
+    parts = [m.tensor(f"part{i}", (1, 2, 8)) for i in range(4)]
+    m.operator("SPLIT", [m.constant("axis", np.array(1, np.int32)), frames], parts, num_splits=4)
+    ends = [m.tensor(f"end{i}", (1, 2, 8)) for i in range(4)]
+    for part, end in zip(parts, ends, strict=True):
+        m.operator("TANH", [part], [end])
+    sums = [m.tensor(f"sum{i}", (1, 2, 8)) for i in range(2)]
+    m.operator("ADD", ends[:2], [sums[0]], fused_activation_function="NONE")
+    m.operator("ADD", ends[2:], [sums[1]], fused_activation_function="NONE")
+    m.operator("MUL", sums, [y], fused_activation_function="NONE")
+    m.inputs([x, last])
+    m.outputs([y])
+    return m.build()
+
+
+def test_copies_of_parts_disappear():
+    found = lowered(streams())
+    planning.plan(found)
+    assert [c.node.name for c in found.calls].count("SPLIT") == 0
+    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of what the caller sets
+    assert found.notes[2] == "part of tensor 2"
+    assert found.notes[1] == "computed in place, in tensor 2"
+    model, rng = streams(), np.random.default_rng(0)
+    frames = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 8), (1, 6, 8))]
+    _, want = run(model, frames, experimental_preserve_all_tensors=True)
+    _, got = run(model, frames)
+    assert got[0].tobytes() == want[0].tobytes()
+
+
+class Images:
+    """A random graph of images of one size and 1 to 3 batches that are convolved, pooled, resized, joined and cut."""
+    SHAPE = 6, 8
+
+    def __init__(self, rng, dtype):
+        self.rng, self.dtype, self.m, self.channels = rng, dtype, ModelBuilder(), {}
+        self.kind = "float32" if dtype == "hybrid" else dtype
+        self.batch = int(rng.integers(1, 4))
+        self.scale = {} if self.kind == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
+        self.input = self.image(int(rng.integers(1, 5)))
+        self.conv(self.input)
+        kinds = ["conv", "conv", "conv", "join", "join", "join", "cut", "pool", "resize", "resize", "enlarge", "pad",
+                 "relu", "slice"]
+        for _ in range(rng.integers(6, 20)):
+            getattr(self, rng.choice(kinds))(int(rng.choice(list(self.channels))))
+        self.conv(max(self.channels))
+        made = [t for t in self.channels if t != self.input]
+        self.m.inputs([self.input])
+        self.m.outputs(sorted({max(made), *(int(t) for t in rng.choice(made, rng.integers(0, 2)))}))
+
+    def image(self, channels, size=SHAPE, known=True):
+        name = f"t{len(self.m._current.tensors)}"
+        index = self.m.tensor(name, (self.batch, *size, channels), self.kind, **self.scale)
+        if known:
+            self.channels[index] = channels
+        return index
+
+    def constant(self, array, *quantization, **axis):
+        return self.m.constant(f"c{len(self.m._current.tensors)}", array, *quantization, **axis)
+
+    def conv(self, x):
+        w, k = self.filters(x)
+        self.m.operator("CONV_2D", [x, w, None], [self.image(k)], padding="SAME", stride_h=1, stride_w=1,
+                        dilation_h_factor=1, dilation_w_factor=1, fused_activation_function="NONE")
+
+    def filters(self, x):
+        """(weights, how many)"""
+        taps = int(self.rng.choice([1, 1, 3]))
+        k = int(self.rng.choice([1, 3, 4, 8, 16, 20] + [48] * (4 if self.dtype == "int16" else 1)))
+        shape = k, taps, taps, self.channels[x]
+        if self.dtype == "float32":
+            return self.constant(self.rng.standard_normal(shape).astype(np.float32)), k
+        if self.dtype == "uint8":
+            return self.constant(self.rng.integers(0, 256, shape).astype(np.uint8), [0.02], [130]), k
+        return self.constant(self.rng.integers(-90, 90, shape).astype(np.int8), [0.02] * k, [0] * k, axis=0), k
+
+    def enlarge(self, x):
+        small, (w, k) = self.pool(x, 2, False), self.filters(x)
+        wanted = self.constant(np.array([self.batch, *self.SHAPE, k], np.int32))
+        self.m.operator("TRANSPOSE_CONV", [wanted, w, small], [self.image(k)], padding="SAME", stride_h=2, stride_w=2)
+
+    def join(self, x):
+        xs = [x] + [int(self.rng.choice(list(self.channels))) for _ in range(self.rng.integers(1, 3))]
+        self.m.operator("CONCATENATION", xs, [self.image(sum(self.channels[x] for x in xs))], axis=3,
+                        fused_activation_function="NONE")
+
+    def cut(self, x):
+        c = self.channels[x]
+        sizes = [c // 3, c - c // 3]
+        if sizes[0]:
+            sized, axis = self.constant(np.array(sizes, np.int32)), self.constant(np.array(3, np.int32))
+            self.m.operator("SPLIT_V", [x, sized, axis], [self.image(n) for n in sizes], num_splits=2)
+
+    def slice(self, x):
+        if self.channels[x] > 2:
+            size = [self.batch, *self.SHAPE, self.channels[x] - 2]
+            self.m.operator("SLICE", [x, self.constant(np.array([0, 0, 0, 1], np.int32)),
+                                      self.constant(np.array(size, np.int32))], [self.image(size[3])])
+
+    def pad(self, x):
+        before, after = (int(n) for n in self.rng.integers(0, 3, 2))
+        widths = self.constant(np.array([[0, 0], [0, 0], [0, 0], [before, after]], np.int32))
+        self.m.operator("PAD", [x, widths], [self.image(self.channels[x] + before + after)])
+
+    def pool(self, x, stride=1, known=True):
+        h, w = self.SHAPE
+        y = self.image(self.channels[x], (-(-h // stride), -(-w // stride)), known)
+        size = int(self.rng.choice([2, 3]))
+        name = str(self.rng.choice(["MAX_POOL_2D", "MAX_POOL_2D", "AVERAGE_POOL_2D"]))
+        self.m.operator(name, [x], [y], padding="SAME", stride_h=stride, stride_w=stride, filter_height=size,
+                        filter_width=size)
+        return y
+
+    def resize(self, x):
+        small, size = self.pool(x, 2, False), self.constant(np.array(self.SHAPE, np.int32))
+        self.m.operator(str(self.rng.choice(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])), [small, size],
+                        [self.image(self.channels[x])], align_corners=False, half_pixel_centers=False)
+
+    def relu(self, x):
+        self.m.operator("RELU", [x], [self.image(self.channels[x])])
+
+
+CONVOLUTIONS = {"float32": {("conv_float.ConvF32", 0), ("conv_float.ConvF32", 1)},
+                "int8": {("conv.ConvQ8", 0), ("conv.ConvQ8", 1)},
+                "uint8": {("conv.ConvQ8", 0), ("conv.ConvQ8", 1)},
+                "int16": {("conv16.Conv16", 0), ("conv16.Conv16", 1)},
+                "hybrid": {("hybrid.ConvHybrid", 1), ("hybrid.TransposeHybrid", 1)}}
+
+
+@pytest.mark.parametrize("dtype", list(CONVOLUTIONS))
+def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
+    chosen, apart = simd.current, set()
+    try:
+        for case in range(60):
+            rng = np.random.default_rng(case)
+            graph = Images(rng, dtype)
+            model = graph.m.build()
+            x = (rng.standard_normal((graph.batch, *graph.SHAPE, graph.channels[graph.input])) * 30).astype(graph.kind)
+            found, plain = lowered(model), lowered(model)
+            before = [(call, call.args) for call in found.calls]
+            assert planning.plan(found).total <= planning.place(planning.lifetimes(plain)).total
+            apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
+            for rung in simd.available():
+                simd.use(rung)
+                kept, want = run(model, [x], experimental_preserve_all_tensors=True)
+                seen, got = run(model, [x], num_threads=1 + case % 2)
+                assert [a.tobytes() for a in got] == [a.tobytes() for a in want], f"case {case}, rung {rung}"
+            for index in graph.channels:        # what can be read is right
+                try:
+                    array = seen.get_tensor(index)
+                except NotAllocatedError:
+                    continue
+                np.testing.assert_array_equal(array, kept.get_tensor(index), err_msg=f"case {case}, tensor {index}")
+    finally:
+        simd.use(chosen)
+    assert apart >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),
+                                           ("resize.Nearest", 1), ("movement.Copy", 0), ("movement.Copy", 1)}
