@@ -7,7 +7,7 @@ import pytest
 
 from pylite import fixed_point, quantization
 from pylite._core import simd
-from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, softmax
+from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, pooling, softmax
 from pylite._core.program import Program
 
 GUARD = 64
@@ -22,15 +22,33 @@ def rung(request):
 
 
 class Guarded:
-    """An array between two bands of known bytes."""
+    """An array between two bands of known bytes, and `gap` elements of them between any two of its pixels."""
 
-    def __init__(self, shape, dtype):
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    def __init__(self, shape, dtype, gap=0):
+        *lines, c = shape
+        size = (int(np.prod(lines)) * (c + gap) - gap) * np.dtype(dtype).itemsize
         self.raw = np.full(size + 2 * GUARD, 0xA5, np.uint8)
-        self.array = self.raw[GUARD:GUARD + size].view(dtype).reshape(shape)
+        self.array = spaced(self.raw[GUARD:GUARD + size].view(dtype), shape, gap)
 
     def check(self):
-        assert (self.raw[:GUARD] == 0xA5).all() and (self.raw[-GUARD:] == 0xA5).all(), "wrote out of bounds"
+        seen = self.array.copy()
+        self.array.view(np.uint8)[...] = 0xA5
+        assert (self.raw == 0xA5).all(), "wrote out of bounds"
+        self.array[...] = seen
+
+
+def spaced(flat, shape, gap):
+    """An array of `shape` in the elements of `flat`, of which `gap` lie between any two pixels."""
+    pixels, strides = int(np.prod(shape[:-1])), (flat.itemsize * (shape[-1] + gap), flat.itemsize)
+    return np.lib.stride_tricks.as_strided(flat, (pixels, shape[-1]), strides).reshape(shape)
+
+
+def apart(array, gap):
+    """The same array with `gap` elements between any two pixels, and nothing behind the last one."""
+    pixels = int(np.prod(array.shape[:-1]))
+    copy = spaced(np.zeros(array.size + (pixels - 1) * gap, array.dtype), array.shape, gap)
+    copy[...] = array
+    return copy
 
 
 def output_size(size, filter):
@@ -131,9 +149,10 @@ def test_conv_q8(rung, seed):
     packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, groups, None, filter[5],
                             in_reach(ends, seed))
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
-    for pool in threads():
-        y = Guarded(want.shape, np.uint8)
-        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter, groups, zero, w_zero, *ends, flip, flip)
+    for pool, gap in zip(threads(), (0, 3, 20), strict=True):
+        y = Guarded(want.shape, np.uint8, gap)
+        kernel = conv.ConvQ8(apart(stored(x, flip), gap), y.array, packed, filter, groups, zero, w_zero, *ends, flip,
+                             flip)
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -268,9 +287,9 @@ def test_conv_f32(rung, seed):
     bias = rng.integers(-9, 10, k * groups).astype(np.float32)
     want = np.clip(sums(x, w, filter, output_size(size, filter), groups) + bias, -50, 400)
     panels = conv_float.pack_f32(w, groups)
-    for pool in threads():
-        y = Guarded(want.shape, np.float32)
-        assert conv_float.ConvF32(x, y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
+    for pool, gap in zip(threads(), (0, 1, 12), strict=True):
+        y = Guarded(want.shape, np.float32, gap)
+        assert conv_float.ConvF32(apart(x, gap), y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, want)
 
@@ -307,10 +326,30 @@ def test_conv16(rung, rule, seed):
     else:
         want = np.clip(np.stack([fixed_point.mbqm64(acc[..., i], int(m[i]), int(e[i])) for i in range(k)], -1),
                        -30000, 32767)
-    y = Guarded(want.shape, np.int16)
-    kernel = conv16.Conv16(x.astype(np.int16), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias, (m, e),
-                           -30000, 32767)
+    gap = seed % 4
+    y = Guarded(want.shape, np.int16, gap)
+    kernel = conv16.Conv16(apart(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias,
+                           (m, e), -30000, 32767)
     assert kernel.run(simd.Pool(3)) == 0
+    y.check()
+    np.testing.assert_array_equal(y.array, want)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("operation", ["max", "average"])
+def test_pooling_of_pixels_that_lie_apart(rung, operation, seed):
+    rng = np.random.default_rng(seed)
+    (h, w), c = rng.integers(1, 20, 2).tolist(), int(rng.choice([1, 3, 16, 17, 32, 64, 70]))
+    dtype = "int8" if seed % 2 or operation == "average" else "float32"
+    window, stride = (rng.integers(low, 5, 2).tolist() for low in (1, 1)) if seed % 3 else ((2, 2), (2, 2))
+    before = [int(rng.integers(0, n)) for n in window]
+    size = [max((n + 2 * b - f) // s, 0) + 1 for n, b, f, s in zip((h, w), before, window, stride, strict=True)]
+    size = [min(m, (n + b - 1) // s + 1) for m, n, b, s in zip(size, (h, w), before, stride, strict=True)]
+    x = rng.integers(-128, 128, (2, h, w, c)).astype(dtype)
+    arguments = operation, dtype, window, stride, before, -100, 100
+    want, y = np.zeros((2, *size, c), dtype), Guarded((2, *size, c), dtype, 5)
+    assert pooling.Pool(x.view(np.uint8), want.view(np.uint8), *arguments).run() == 0
+    assert pooling.Pool(apart(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 

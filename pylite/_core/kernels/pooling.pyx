@@ -15,9 +15,9 @@ cdef enum:
 cdef class Pool(Kernel):
     """y = the average, maximum or root mean square of the taps of each window that lie inside the image.
 
-    x: (n, h, w, bytes) and y: (n, oh, ow, bytes), the pixels of images of `dtype`; any strides for integers and maxima,
-    but contiguous channels; window, stride, before: (rows, cols), `before` being the padding at the top and left.  Every
-    window has a tap inside.  Results are clamped to [low, high].
+    x: (n, h, w, bytes) and y: (n, oh, ow, bytes), images of `dtype`, any strides but contiguous channels; window,
+    stride, before: (rows, cols), `before` being the padding at the top and left.  Every window has a tap inside.
+    Results are clamped to [low, high].
     """
     cdef const uint8_t[:, :, :, :] x
     cdef uint8_t[:, :, :, :] y

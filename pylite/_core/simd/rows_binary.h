@@ -109,6 +109,34 @@ EXTREMES(i64, int64_t)
 /* ---- quantized (section 5); flip: 0x80 takes uint8 for int8 with its zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
 
+/* As BINARY_ROW, in a third of the code: elements cost so much here that it does not matter to lay a single one out. */
+enum { LAID_OUT = 256 };
+#define COSTLY_ROW(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const A_TYPE *a_row = va; \
+    const B_TYPE *b_row = vb; \
+    A_TYPE a_laid[LAID_OUT]; \
+    B_TYPE b_laid[LAID_OUT]; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    size_t m = a_step && b_step ? n : n < LAID_OUT ? n : LAID_OUT; \
+    for (size_t i = 0; !a_step && i < m; i++) a_laid[i] = *a_row; \
+    for (size_t i = 0; !b_step && i < m; i++) b_laid[i] = *b_row; \
+    for (size_t done = 0; done < n; done += m) { \
+      const A_TYPE *pa = a_step ? a_row + done : a_laid; \
+      const B_TYPE *pb = b_step ? b_row + done : b_laid; \
+      Y_TYPE *py = (Y_TYPE *)vy + done; \
+      m = m < n - done ? m : n - done; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < m; i++) { \
+        A_TYPE a = pa[i]; \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } \
+  }
+#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_ROW(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+
 PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
   b = pl_mbqm_small(pl_shl32(b - p.b_zero, p.left), p.b_m, p.b_e);
@@ -160,32 +188,32 @@ static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_s
     } else memcpy(y + i, block, SUM_BLOCK);
   }
 }
-ARITHMETIC(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
+COSTLY(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 
 typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;
 PL_INLINE int32_t difference_pot(int32_t a, int32_t b, sum_pot_p p) {
   return pl_clamp32(pl_rdbpot(a, p.a_shift) - pl_rdbpot(b, p.b_shift), p.low, p.high);
 }
-ARITHMETIC(add_pot16, int16_t, sum_pot_p,
-           pl_clamp32(pl_sat16(pl_rdbpot(a, p.a_shift) + pl_rdbpot(b, p.b_shift)), p.low, p.high))
-ARITHMETIC(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
+COSTLY(add_pot16, int16_t, sum_pot_p,
+       pl_clamp32(pl_sat16(pl_rdbpot(a, p.a_shift) + pl_rdbpot(b, p.b_shift)), p.low, p.high))
+COSTLY(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
 
 typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e; } product_q_p;
 PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {
   return pl_clamp32(pl_mbqm32((a - p.a_zero) * (b - p.b_zero), p.m, p.e) + p.y_zero, p.low, p.high);
 }
-ARITHMETIC(mul_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
-ARITHMETIC(mul_q16, int16_t, product_q_p, product_one(a, b, p))
+COSTLY(mul_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
 /* int16 to 8 bits: fractions of 2^-15, whatever the scales */
-BINARY_ROW(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
+COSTLY_ROW(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
            pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
 
 /* b differs from its zero point (checked beforehand) */
 PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
   return pl_clamp32(pl_div_q(a - p.a_zero, b - p.b_zero, p.m, p.e) + p.y_zero, p.low, p.high);
 }
-ARITHMETIC(div_q8, uint8_t, product_q_p, quotient_one(BYTE(a), BYTE(b), p) ^ p.flip)
-ARITHMETIC(div_q16, int16_t, product_q_p, quotient_one(a, b, p))
+COSTLY(div_q8, uint8_t, product_q_p, quotient_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY(div_q16, int16_t, product_q_p, quotient_one(a, b, p))
 
 typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e, negative_m, negative_e; } prelu_q_p;
 PL_INLINE int32_t prelu_one(int32_t a, int32_t b, prelu_q_p p) {
@@ -193,5 +221,5 @@ PL_INLINE int32_t prelu_one(int32_t a, int32_t b, prelu_q_p p) {
   int32_t r = a >= 0 ? pl_mbqm32(a, p.m, p.e) : pl_mbqm32(a * (b - p.b_zero), p.negative_m, p.negative_e);
   return pl_clamp32(r + p.y_zero, p.low, p.high);
 }
-ARITHMETIC(prelu_q8, uint8_t, prelu_q_p, prelu_one(BYTE(a), BYTE(b), p) ^ p.flip)
-BINARY_ROW(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))
+COSTLY(prelu_q8, uint8_t, prelu_q_p, prelu_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY_ROW(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))

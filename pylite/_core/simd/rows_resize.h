@@ -12,8 +12,10 @@
   }
 static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y,
                           size_t step) {
-  if (bytes == 1)
-    for (size_t j = 0; j < n; j++) y[j * step] = x[at[j]];
+  if (bytes == 1 && step == 1)
+    for (size_t j = 0; j < n; j++) y[j] = x[at[j]];
+  else if (bytes == 1)
+    GATHER(1)
   else if (bytes < 4)
     GATHER(2)
   else if (bytes < 8)
