@@ -187,13 +187,14 @@ def lower_values(model, subgraph, values, preserve, find, pausing, host):
     lowered = Lowered(subgraph, values, nodes, calls)
     lowered.notes = notes
     folded = any(padded.folded for _, padded in pads)
-    chained = not preserve and any(a.kernel == b.kernel == "elementwise.Unary" for a, b in pairwise(calls))
-    if folded or chained:
+    chained = not preserve and any(_chained(a, b) for a, b in pairwise(calls))
+    if folded:
         from pylite import rewriting
-        if folded:
-            rewriting.drop_pads(lowered, pads)
-        if chained:
-            rewriting.join_tables(lowered, model)
+        rewriting.drop_pads(lowered, pads)
+    if chained:
+        from pylite import chains
+        chains.join_tables(lowered, model)
+        chains.join_blocks(lowered)
     return lowered
 
 
@@ -230,6 +231,13 @@ def _may_share(y, x, outputs):
     if root.data is not None or root.kind == "variable":
         return False
     return not (y.index in outputs and (root.kind in ("input", "carried") or root.index in outputs))
+
+
+def _chained(a, b):
+    """Are these calls that chains.py may make one?"""
+    unary, binary = "elementwise.Unary", "elementwise.Binary"
+    return (a.kernel == unary and b.kernel in (unary, binary)) or (
+        a.kernel == binary and b.kernel in (unary, binary) and a.args[6].shape[0] >= 1 << 14)
 
 
 def _few(indices):

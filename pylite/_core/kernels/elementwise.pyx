@@ -18,6 +18,7 @@ cdef enum:
     BLOCK = 8192
     ALONE = 16384      # elements that are done before another thread has begun
     PIECE = 4096       # elements that a thread takes at least
+    LONGEST = 16       # functions of a chain
 cdef uint8_t nothing = 0
 
 
@@ -272,6 +273,92 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
         job.row(filled, job.a + begin * job.a_size if job.a_dense else left, 1,
                 job.b + begin * job.b_size if job.b_dense else right, 1, job.y + begin * job.y_size, job.p)
         begin += filled
+
+
+# ---- several, one after the other ---------------------------------------------------------------------------
+cdef struct Step:
+    pl_unary_fn unary           # or
+    pl_binary_fn binary
+    const uint8_t *a            # NULL: what the step before gave
+    const uint8_t *b
+    const void *p
+    ptrdiff_t a_size, b_size    # bytes from one element to the next: 0 where there is but one
+    ptrdiff_t size              # of an element of the result
+
+
+cdef class Chain(Kernel):
+    """Functions of one or two operands, each but the first of what the one before gave, a block at a time.
+
+    n: number of elements; steps: (row, operands, p, size) of each: operands are pairs of an index of `arrays` and the
+    bytes of an element, 0 where there is but one, and p such an index, too, -1 being what the step before gave; size:
+    bytes of an element of the result; y: bytes, which may be the memory of an operand whose elements have as many.
+    """
+    cdef Step steps[LONGEST]
+    cdef ptrdiff_t n, block
+    cdef int count
+    cdef list held
+    cdef uint8_t[::1] y
+
+    def __init__(self, ptrdiff_t n, tuple steps, uint8_t[::1] y, *arrays):
+        cdef Step *step
+        cdef ptrdiff_t largest = 1
+        self.held, self.y, self.n = [], y, n
+        for row, operands, p, size in steps:
+            step = &self.steps[self.count]
+            if len(operands) == 1:
+                step.unary = unary_row(row)
+            else:
+                step.binary = binary_row(row)
+                step.b, step.b_size = self.operand(arrays, operands[1][0]), operands[1][1]
+            step.a, step.a_size = self.operand(arrays, operands[0][0]), operands[0][1]
+            step.p, step.size = self.operand(arrays, p), size
+            largest = max(largest, step.size)
+            self.count += 1
+        self.block = BLOCK // largest
+        self.fn, self.path = <kernel_fn>run_chain, f"{self.count} functions, block by block"
+
+    cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
+        cdef const uint8_t[::1] view
+        if i < 0:
+            return NULL
+        view = arrays[i]
+        self.held.append(view)
+        return <const uint8_t *>pointer(view)
+
+
+cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool if self.n * self.count > ALONE else NULL, self.n, PIECE // self.count, <pl_range_fn>chain_range,
+                 <void *>self)
+    return 0
+
+
+cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef uint8_t blocks[2][BLOCK]
+    cdef const uint8_t *a
+    cdef const uint8_t *b
+    cdef const uint8_t *before = NULL
+    cdef uint8_t *y
+    cdef const Step *step
+    cdef ptrdiff_t n, size = 0
+    cdef int i, at = 0
+    while begin < end:
+        n = min(self.block, end - begin)
+        for i in range(self.count):
+            step = &self.steps[i]
+            a = before if step.a == NULL else step.a + begin * step.a_size
+            b = before if step.b == NULL else step.b + begin * step.b_size
+            if i and size != step.size:         # else it is written over what the step before gave
+                at = 1 - at
+            if i < self.count - 1:
+                y = blocks[at]
+            else:
+                y = &self.y[0] + begin * step.size
+            if step.unary != NULL:
+                step.unary(n, a, y, step.p)
+            else:
+                step.binary(n, a, step.a_size != 0, b, step.b_size != 0, y, step.p)
+            before, size = y, step.size
+        begin += n
 
 
 def tabulate(c, str row, const uint8_t[::1] p, bint first):
