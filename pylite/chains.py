@@ -4,12 +4,12 @@ from math import prod
 import numpy as np
 
 from pylite import binding
+from pylite.lowering import LARGE
 from pylite.node import Call, Packed, View
 from pylite.rewriting import roots
 
 UNARY = "elementwise.Unary"
 ELEMENTWISE = UNARY, "elementwise.Binary"
-LARGE = 1 << 14     # bytes of a result from which on it pays not to write all of it before it is read
 LONGEST = 16        # functions of a chain, as in elementwise.pyx
 
 

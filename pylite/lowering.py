@@ -10,6 +10,7 @@ from pylite.node import Call, Constant, Node, Packed, Padded, Value
 from pylite.registry import default
 
 ACTIVATIONS = frozenset(("RELU", "RELU_N1_TO_1", "RELU6"))      # that an option of other operators names, too
+LARGE = 1 << 14         # bytes of a result from which on it pays not to write all of it before it is read
 _MANY = 2**26           # elements from which on their bytes are compared with what the machine has
 UNRESOLVED = "Didn't find op for builtin opcode"
 
@@ -234,10 +235,12 @@ def _may_share(y, x, outputs):
 
 
 def _chained(a, b):
-    """Are these calls that chains.py may make one?"""
+    """May chains.py make these two calls one?"""
     unary, binary = "elementwise.Unary", "elementwise.Binary"
-    return (a.kernel == unary and b.kernel in (unary, binary)) or (
-        a.kernel == binary and b.kernel in (unary, binary) and a.args[6].shape[0] >= 1 << 14)
+    if b.kernel != unary and b.kernel != binary:
+        return False
+    return (a.kernel == unary and (b.kernel == unary or a.args[3].shape[0] >= LARGE)) or (
+        a.kernel == binary and a.args[6].shape[0] >= LARGE)
 
 
 def _few(indices):
