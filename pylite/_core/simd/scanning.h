@@ -15,6 +15,11 @@ typedef struct {
 } pl_task;
 #define TASK(name) static void name(pl_task *t, ptrdiff_t begin, ptrdiff_t end)
 #define P(T, i) ((T *)t->p[i])
+#if defined(__GNUC__) && !defined(__clang__)
+#define PL_FAST __attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
+#else
+#define PL_FAST
+#endif
 
 /* ---- CUMSUM ---- */
 /* y[i] = x[0] + ... + x[i] over n elements, each a run of `inner`; step: the run after, which may lie before;
@@ -47,7 +52,7 @@ static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int excl
 /* ---- TOPK_V2 ---- */
 typedef struct { int64_t key, index; } pl_ranked;
 enum { PL_KEY_F32, PL_KEY_I8, PL_KEY_U8, PL_KEY_I16, PL_KEY_I32, PL_KEY_I64 };
-static int64_t pl_key(int type, const void *x, size_t i) {
+PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_KEY_F32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
@@ -63,9 +68,9 @@ static int64_t pl_key(int type, const void *x, size_t i) {
   }
 }
 /* does a come after b: is it smaller, or as large and later? */
-static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
+PL_FAST static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
 /* a heap whose first entry comes after all others: make room there for v */
-static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
+PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   size_t at = 0;
   for (size_t child; (child = 2 * at + 1) < n; at = child) {
     if (child + 1 < n && pl_after(heap[child + 1], heap[child])) child++;
@@ -81,7 +86,7 @@ static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
     while (i < n && !(v[i] > bound)) i++; \
     return i; \
   }
-static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const void *x) {
+PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const void *x) {
   switch (type) {
     case PL_KEY_F32: PL_NEXT(float)
     case PL_KEY_I8: PL_NEXT(int8_t)
@@ -92,7 +97,7 @@ static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const vo
   }
 }
 /* heap[0 .. k) = the k largest of n elements, in order */
-static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *heap) {
+PL_FAST static void pl_top_k(int type, size_t n, size_t k, const void *x, pl_ranked *heap) {
   size_t count = 0;
   for (size_t i = 0; i < n && k; i++) {
     if (count == k && (i = pl_next_above(type, n, i, (size_t)heap[0].index, x)) == n) break;
@@ -184,28 +189,24 @@ TASK(top_k) {
   pl_ranked *heap = P(pl_ranked, 3);
   for (ptrdiff_t row = begin; row < end; row++) {
     const char *x = P(char, 0) + row * n[1] * n[3];
+    char *y = P(char, 1) + row * k * n[3];
     pl_top_k((int)n[0], (size_t)n[1], (size_t)k, x, heap);
     for (ptrdiff_t i = 0; i < k; i++) {
-      memcpy(P(char, 1) + (row * k + i) * n[3], x + heap[i].index * n[3], (size_t)n[3]);
+      if (n[3] == 4) memcpy(y + 4 * i, x + 4 * heap[i].index, 4);
+      else memcpy(y + i * n[3], x + heap[i].index * n[3], (size_t)n[3]);
       if (n[4] == 2) P(int16_t, 2)[row * k + i] = (int16_t)heap[i].index;
       else P(int32_t, 2)[row * k + i] = (int32_t)heap[i].index;
     }
   }
 }
 /* the sum of squares of the channels from c - radius to c + radius */
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
-#endif
-static void pl_near_squares(ptrdiff_t n, ptrdiff_t radius, const float *restrict x, float *restrict y) {
+PL_FAST static void pl_near_squares(ptrdiff_t n, ptrdiff_t radius, const float *restrict x, float *restrict y) {
   memset(y, 0, (size_t)n * sizeof *y);
   for (ptrdiff_t i = -radius; i <= radius; i++)
     for (ptrdiff_t c = i < 0 ? -i : 0; c < (i < 0 ? n : n - i); c++) y[c] += x[c + i] * x[c + i];
 }
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("O2", "tree-vectorize")))
-#endif
 /* y = a y + b, or x y */
-static void pl_each(size_t n, const float *restrict x, float a, float b, float *restrict y) {
+PL_FAST static void pl_each(size_t n, const float *restrict x, float a, float b, float *restrict y) {
   if (x)
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
   else
