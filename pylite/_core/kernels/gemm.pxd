@@ -185,6 +185,7 @@ cdef struct Lines:
     int chunk               # output pixels of a task
     int passes              # the filter's lines, where each has sums of its own; else 1
     ptrdiff_t most, ahead   # lines of the image that are laid behind one another, for how many output lines at once
+    ptrdiff_t reach, apart  # lines that are laid for one output line; from a line of the filter to the next among them
 
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
@@ -227,11 +228,18 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         o.span = g.ow
     l.most = (STRIP // t.bytes - behind) // room
     pieces = min(l.most, CHUNK_BYTES // t.bytes // room)
-    l.ahead = (pieces - g.fh) // g.stride_h + 1 if pieces >= g.fh > 1 and g.dilation_h == 1 else 1
-    if l.ahead < FEW:
-        l.ahead = 1
-    else:
+    l.reach, l.apart, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
+    if pieces >= l.reach > 1 and (g.dilation_h == 1 or (
+            l.chunk == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
+        l.ahead = (pieces - l.reach) // g.stride_h + 1
+    if l.ahead >= FEW:
         l.most = pieces
+    else:
+        l.ahead = 1
+        if g.dilation_h > 1:        # only the lines that the filter sees then
+            l.reach, l.apart = g.fh, 1
+    if not apart:
+        l.shape.pitch *= l.apart
     return True
 
 
@@ -250,17 +258,17 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, ptrdiff_t row,
     too; they count from what laid.row sees first.
     """
     cdef ptrdiff_t first = (row - laid.row) * g.stride_h, ahead
-    if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh) or g.dilation_h > 1
-            or pixels != g.ow or first + g.fh > l.most):
+    if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh)
+            or l.apart != g.dilation_h or pixels != g.ow or first + l.reach > l.most):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
-    if first + g.fh > laid.lines:
+    if first + l.reach > laid.lines:
         ahead = 1
         if pixels == g.ow:
             ahead = min(min(rows, l.ahead), g.oh - (row - share(row, g.oh) * g.oh))
             if first:
-                ahead = max(<ptrdiff_t>1, min(ahead, (l.most - first - g.fh) // g.stride_h + 1))
-        laid.lines = first + g.fh + (ahead - 1) * g.stride_h
+                ahead = max(<ptrdiff_t>1, min(ahead, (l.most - first - l.reach) // g.stride_h + 1))
+        laid.lines = first + l.reach + (ahead - 1) * g.stride_h
         laid.ready = ahead
     else:
         laid.ready = 1
@@ -381,7 +389,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     cdef Line line
     cdef uint8_t *to = strip
     cdef const uint8_t *zero
-    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length
+    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, down = share(p.window.dilation_h, l.apart)
     cdef int border         # a byte of what lies outside
     cdef bint outside
     laid.ready = 1
@@ -399,7 +407,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     zero = p.window.zero + n * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
     line = see_line(&p.window, n, ox, pixels)
-    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * p.window.dilation_h
+    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * down
     while y < laid.lines:
         to = strip + y * l.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
@@ -411,7 +419,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 lay_pixels(p, zero, 0, line.after, to)
         elif outside:
             pl_fill(to, border, (line.before + line.inside + line.after) * c)
-        elif p.window.sw == c and laid.lines - y > 1 and p.window.dilation_h == 1:
+        elif p.window.sw == c and laid.lines - y > 1 and down == 1:
             n = min(laid.lines - y, p.window.h - iy)
             p.slots.lay_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh, p.window.sh,
                            p.flip ^ p.tile.offset, border, to, l.pitch)
@@ -419,6 +427,6 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
             pl_fill(to, border, line.before * c)
             to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
             pl_fill(to, border, line.after * c)
-        iy += n * p.window.dilation_h
+        iy += n * down
         y += n
     return strip + first * l.pitch * p.tile.bytes
