@@ -15,12 +15,13 @@ TYPES = ["float32 float32 float32? -> float32",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
 NARROW = 4                  # pixels of a line that may be taken for one
+PHASES = 8                  # of a dilated filter that are done one by one
 MAX_TAPS = 1024             # of the filters that the depthwise kernels take
 
 
 class Window:
     """Where a convolution's filter goes: fh, fw and (vertical, horizontal) strides, dilations and padding before."""
-    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note", "shapes", "out")
+    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note", "views", "out", "room")
 
     def __init__(self, fh, fw, stride=(1, 1), dilation=(1, 1), pad=(0, 0), groups=1, layout=None):
         self.fh = fh
@@ -31,8 +32,9 @@ class Window:
         self.groups = groups
         self.layout = layout    # how the kernels find the filters in the weights: see matmul.arranged
         self.note = None
-        self.shapes = None      # that x and y are taken to have, and
+        self.views = (), ()     # arguments of x.view() and y.view(), and
         self.out = 1            # how many output pixels count as one then: see _over_lines
+        self.room = None        # of products.shared_room, for phases of a convolution
 
     @property
     def filter(self):
@@ -99,7 +101,7 @@ def _over_lines(x, w, y, window):
     layout = "lines", window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1]
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
     lines.note, lines.out = window.note, out
-    lines.shapes = (n, 1, h, width * c), (n, 1, oh, out * columns)
+    lines.views = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)
     return lines
 
 
@@ -134,13 +136,40 @@ def lower_conv(node):
 
 
 def _lower_images(node, x, w, b, y, window):
-    window = _over_lines(x, w, y, window)
-    return lower_window(node, x, w, b, y, y.view(window.shapes and window.shapes[1]), window)
+    phases = _phases(node, x, w, y, _over_lines(x, w, y, window))
+    return [lower_window(node, x, w, b, y, y.view(*phase.views[1]), phase, first=phase is phases[0])
+            for phase in phases]
 
 
-def _noted(call, *notes):
-    call.note = "; ".join(filter(None, notes)) or None
-    return call
+def _phases(node, x, w, y, window):
+    """The Windows that do together what this one does, or itself.
+
+    Of every second pixel of a line a filter that is dilated by 2 is a plain one, which finds its taps side by side.
+    """
+    right, down = window.dilation[1], window.dilation[0]
+    if (x.dtype not in ("int8", "uint8", "float32") or w.dtype == "float32" or window.fh == 1
+            or not 1 < right <= PHASES or window.stride[1] > 1 or window.groups > 1 or window.layout):
+        return [window]
+    phases, room = [], products.shared_room(node, x, window.fw) if x.dtype == "float32" else None
+    for i in range(min(right, y.shape[2])):
+        left, first = divmod(i - window.pad[1], right)      # pixels before the first one that is seen
+        phase = Window(window.fh, window.fw, window.stride, (down, 1), (window.pad[0], -left))
+        phase.note, phase.room = window.note, room
+        phase.views = _every(x, first, right), _every(y, i, right)
+        phases.append(phase)
+    return phases
+
+
+def _every(value, first, step):
+    """Arguments of value.view() for every `step`th pixel of the lines from `first` on."""
+    n, h, w, c = value.shape
+    return (n, h, -((first - w) // step), c), (h * w * c, w * c, step * c, 1), first * c
+
+
+def _noted(calls, *notes):
+    for call in calls:
+        call.note = "; ".join(filter(None, notes)) or None
+    return calls
 
 
 def lower_depthwise(node):
@@ -151,7 +180,7 @@ def lower_depthwise(node):
     x = _unpadded(node, x, window)
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
-        return _noted(_lower_channels(node, x, w, b, y, window), "channel by channel", window.note)
+        return _noted([_lower_channels(node, x, w, b, y, window)], "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], "depthwise"
     return _noted(_lower_images(node, x, w, b, y, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
@@ -191,7 +220,7 @@ def _abreast(image, part, window):
 
 def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     """A convolution into `part`, a View of y; shared: by the phases of a transposed one, of which one is the first."""
-    image = x.view(window.shapes and window.shapes[0])
+    image = x.view(*window.views[0])
     channels = image.shape[3] // window.groups
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "filter")

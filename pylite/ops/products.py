@@ -105,7 +105,8 @@ def per_channel(scales, channels):
 def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,
            first=True):
     """Float images x times integer weights into y (Views of 4 dimensions); shared: see shared_room."""
-    room = shared or [Scratch(shape, dtype) for shape, dtype in _room(x, max(window.fw, 1))]
+    room = shared or window.room or [Scratch(shape, dtype) for shape, dtype in _room(x, max(window.fw, 1))]
+    seen = room[0].value.view(*window.views[0]) if window.room else None
     scales = per_channel(w.scales, channels)
     if shared:
         channels *= window.out
@@ -113,7 +114,7 @@ def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, colum
         bias = np.zeros(channels, np.float32) if bias is None else bias
         scales, bias = np.concatenate((scales, padding)), np.concatenate((bias, padding))
     return Call("hybrid.TransposeHybrid" if shared else "hybrid.ConvHybrid", x, y, *room, first, packed, scales, bias,
-                window.filter, window.groups, asymmetric, column_first, low, high, strided=(1,))
+                window.filter, window.groups, asymmetric, column_first, low, high, seen, strided=(1,))
 
 
 def _room(x, taps):

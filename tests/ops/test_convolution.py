@@ -1,8 +1,10 @@
 """CONV_2D and DEPTHWISE_CONV_2D."""
 import numpy as np
+import pytest
 
 from pylite import shapes
-from tests.oneop import differential
+from pylite.schema.builder import ModelBuilder
+from tests.oneop import differential, run_pylite
 from tests.ops.convolving import KINDS, channels, finish, operands, window
 
 
@@ -27,6 +29,47 @@ def test_conv_deep(m, rng, kind):
     n, c, k, taps = 1, int(rng.integers(6000, 9000)), int(rng.integers(1, 40)), int(rng.integers(1, 3))
     (x, w, b, y), data = operands(m, rng, kind, (n, 3, 3, c), (k, taps, taps, c), 0, (n, 3, 3, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
+
+
+@differential("float32", "int8", "int8 per tensor", "uint8", "int16", count=40)
+def test_conv_dilated(m, rng, kind):
+    """Images narrower and wider than what filters reach, which may be done phase by phase."""
+    dilation, taps = rng.integers(1, 11, 2).tolist(), rng.integers(1, 4, 2).tolist()
+    if rng.random() < 0.5:
+        dilation[1] = dilation[0]
+    padding = str(rng.choice(["SAME", "VALID"]))
+    reach = [(n - 1) * d + 1 for n, d in zip(taps, dilation, strict=True)]
+    size = [int(rng.integers(least if padding == "VALID" else 1, least + 20)) for least in reach]
+    stride = int(rng.choice([1, 1, 2]))
+    n, c, k = int(rng.integers(1, 3)), int(rng.choice([1, 2, 3, 4, 8, 16, 24, 70])), int(rng.choice([1, 3, 8, 16, 33]))
+    out = [shapes.window_output(size[i], taps[i], (stride, 1)[i], dilation[i], padding) for i in range(2)]
+    (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (k, *taps, c), 0, (n, *out, k))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride, stride_w=1, padding=padding,
+                  dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conv_dilated_hybrid(seed):
+    """What a filter gives that has zeros between its taps; the peer does not dilate these."""
+    rng = np.random.default_rng(seed)
+    dilation, taps = rng.integers(1, 6, 2), rng.integers(1, 4, 2)
+    size, (c, k) = rng.integers(1, 20, 2), rng.integers(1, 20, 2)
+    w = rng.integers(-127, 128, (k, *taps, c)).astype(np.int8)
+    wide = np.zeros((k, *((taps - 1) * dilation + 1), c), np.int8)
+    wide[:, ::dilation[0], ::dilation[1]] = w
+    x, bias = rng.standard_normal((2, *size, c)).astype(np.float32), rng.standard_normal(k).astype(np.float32)
+    scales = [0.01] * k if seed % 2 else (0.01 * rng.random(k) + 1e-3).tolist()
+    results = []
+    for filters, (down, right) in ((w, dilation.tolist()), (wide, (1, 1))):
+        m = ModelBuilder()
+        i, y = m.tensor("x", x.shape), m.tensor("y", (2, *size, k))
+        m.operator("CONV_2D", [i, m.constant("w", filters, scale=scales, zero_point=[0] * k, axis=0),
+                               m.constant("b", bias)], [y], padding="SAME", stride_h=1, stride_w=1,
+                   dilation_h_factor=down, dilation_w_factor=right)
+        m.inputs([i])
+        m.outputs([y])
+        results += run_pylite(m.build(), [x], threads=1 + seed % 2)
+    assert results[0].tobytes() == results[1].tobytes()
 
 
 @differential("float32", count=40)

@@ -1,5 +1,6 @@
 # Matrix products over the rows that a window gathers: how the work is cut, and sums of any depth.
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, pl_fill, see_line
 from pylite._core.simd cimport (
@@ -361,13 +362,21 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
 cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
                                 uint8_t *to) noexcept nogil:
     """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
-    cdef ptrdiff_t c = p.window.length, i
+    cdef ptrdiff_t c = p.window.length, i, k
     cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
+    cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
     if step == c:
         p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
-    elif p.tile.bytes == 1 and c == 1 and n <= 16:
+    elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
         for i in range(n):
-            to[i] = x[i * step] ^ mask
+            for k in range(c):
+                to[i * c + k] = x[i * step + k] ^ mask
+    elif p.tile.bytes == 1 and c % 8 == 0 and c <= 64:
+        for i in range(n):
+            for k in range(0, c, 8):
+                memcpy(&word, x + i * step + k, 8)
+                word ^= mask_word
+                memcpy(to + i * c + k, &word, 8)
     else:
         for i in range(n):
             p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)

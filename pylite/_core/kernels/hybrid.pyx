@@ -81,9 +81,10 @@ cdef class ConvHybrid(Kernel):
     x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) bytes, row_scales: (n,) float32,
     row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; first: fill it, else it was by the same
     x; panels, sums: from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize
-    with a zero point; column_first: multiply by a column's scale before the image's, not by their product; the rest as
-    in ConvQ8.  A matrix product is a convolution of m images of one pixel.  Results equal the reference kernels' to the
-    last bit, or else networks of such layers would drift apart at every value that lies between two integers.
+    with a zero point; column_first: multiply by a column's scale before the image's, not by their product; seen: pixels
+    of q to be convolved instead of all; the rest as in ConvQ8.  A matrix product is a convolution of m images of one
+    pixel.  Results equal the reference kernels' to the last bit, or else networks of such layers would drift apart at
+    every value that lies between two integers.
     """
     cdef const float[:, :, :, ::1] x
     cdef float[:, :, :, :] y
@@ -100,7 +101,7 @@ cdef class ConvHybrid(Kernel):
     def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, uint8_t[:, :, :, ::1] q,
                  float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding, bint first, tuple packed,
                  const float[::1] scales, const float[::1] bias, filter, groups, bint asymmetric, bint column_first,
-                 float low, float high):
+                 float low, float high, const uint8_t[:, :, :, :] seen=None):
         cdef Hybrid *s = &self.state
         cdef Product8 *p = &s.product
         cdef pl_hybrid *h = &s.finish
@@ -116,8 +117,11 @@ cdef class ConvHybrid(Kernel):
         p.groups, p.flip = groups, p.tile.offset        # images are quantized to what strips hold
         p.columns = y.shape[3] // p.groups
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
-        set_window(&p.window, &q[0, 0, 0, 0], q.strides[0], q.strides[1], q.strides[2], x.shape[1], x.shape[2],
-                   y.shape[1], y.shape[2], x.shape[3] // p.groups, &padding[0, 0], filter)
+        if seen is None:
+            seen = q
+        set_window(&p.window, &seen[0, 0, 0, 0] if seen.size else NULL, seen.strides[0], seen.strides[1],
+                   seen.strides[2], seen.shape[1], seen.shape[2], y.shape[1], y.shape[2], x.shape[3] // p.groups,
+                   &padding[0, 0], filter)
         p.window.zero_step = padding.shape[1]
         set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
                    y.strides[2])
