@@ -148,7 +148,7 @@ def _phases(node, x, w, y, window):
     """
     right, down = window.dilation[1], window.dilation[0]
     if (x.dtype not in ("int8", "uint8", "float32") or w.dtype == "float32" or window.fh == 1
-            or not 1 < right <= PHASES or window.stride[1] > 1 or window.groups > 1 or window.layout):
+            or not 1 < right <= min(PHASES, x.shape[2]) or window.stride[1] > 1 or window.groups > 1 or window.layout):
         return [window]
     phases, room = [], products.shared_room(node, x, window.fw) if x.dtype == "float32" else None
     for i in range(min(right, y.shape[2])):

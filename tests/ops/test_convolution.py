@@ -48,6 +48,14 @@ def test_conv_dilated(m, rng, kind):
                   dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
 
 
+@differential("int8")
+def test_conv_dilated_beside_the_image(m, rng, kind):
+    """An image narrower than the dilation, of which some pixels of the output see nothing."""
+    (x, w, b, y), data = operands(m, rng, kind, (1, 3, 3, 4), (5, 3, 2, 4), 0, (1, 3, 3, 5))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME", dilation_h_factor=2,
+                  dilation_w_factor=6)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_conv_dilated_hybrid(seed):
     """What a filter gives that has zeros between its taps; the peer does not dilate these."""
