@@ -83,7 +83,9 @@ class _Step:
             operands = [(a, a_strides == (1,)), (b, b_strides == (1,))]
             self.n, self.fits = prod(shape), len(shape) == 1
         self.p = p[0] if p else b""
-        self.operands = [(x, dense and (x.shape[0] if type(x) is View else len(x)) // self.n) for x, dense in operands]
+        self.fits = self.fits and self.n > 0
+        self.operands = self.fits and [
+            (x, dense and (x.shape[0] if type(x) is View else len(x)) // self.n) for x, dense in operands]
 
     def takes(self, before, counts):
         """Is what `before` gives for this call alone, and too much to stay in the first-level cache?"""

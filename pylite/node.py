@@ -150,7 +150,7 @@ class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
 
     inplace: (y, x) when the kernel may write y over x, should x be needed no more; note: why this one, in a few words;
-    strided: which of the args may be a View of any strides whose last axis alone is contiguous.
+    strided: which of the args may be a View of any strides whose last axis is contiguous (or not, for movement.Copy).
     """
     __slots__ = ("kernel", "args", "inplace", "node", "note", "strided")
 

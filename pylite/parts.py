@@ -39,7 +39,7 @@ def plan(lowered, lives):
     return whole or planning.place(lives)
 
 
-class Copy:
+class PartCopy:
     """A copy of a part to where it lies in the whole (joins), or from there.
 
     part, whole: Values; offset: of the part's first byte in the whole; rows: None where the part is one run of bytes
@@ -58,7 +58,7 @@ class Copy:
 
 
 def _recognised(call, step):
-    """`call` as a Copy that might not be needed, or None."""
+    """`call` as a PartCopy that might not be needed, or None."""
     parts = getattr(registry.find(call.node.name), "parts", None)
     if parts is None:
         return None
@@ -77,7 +77,7 @@ def _recognised(call, step):
             or old.nbytes != size or new.data is not None or new.kind == "variable"
             or (joins and new.kind != "temporary")):
         return None
-    return Copy(step, call.node, part, whole, offset, joins, rows or None)
+    return PartCopy(step, call.node, part, whole, offset, joins, rows or None)
 
 
 class Parts:
@@ -227,8 +227,8 @@ class Parts:
                     continue
                 call = self.calls[step]
                 view = i in call.strided and _spread(self.views.get(use, call.args[i]), copy)
-                if not view:
-                    return None
+                if not view or (view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != "movement.Copy"):
+                    return None     # runs of a single element are for copies alone
                 views[use] = view
         return views
 
@@ -317,7 +317,7 @@ def _spread(argument, copy):
     item = NUMPY_DTYPES[view.dtype].itemsize
     run, pitch = copy.rows
     first = view.value.at + view.offset * item
-    if run % item or pitch % item or (first + copy.offset) % item:
+    if run % item or pitch % item or (first + copy.offset + copy.whole.at) % item:
         return None
     strides, width = [], item       # width: bytes of a run that are seen
     given = view.strides

@@ -124,3 +124,21 @@ def test_long_chains_are_cut():
     assert [call.kernel for call in lowered(m.build()).calls] == ["elementwise.Chain"] * 3
     x = np.random.default_rng(0).standard_normal(COUNT).astype(np.float32)
     np.testing.assert_array_equal(run(m.build(), [x])[1][0], x)
+
+
+def test_beside_an_operator_without_elements():
+    """Operators that keep a state are there for a batch of none, too."""
+    m, q = ModelBuilder(), {"scale": 0.1, "zero_point": 0}
+    x, state, y = m.tensor("x", (0, 4), "int8", **q), m.tensor("state", (0, 8), "int8", variable=True, **q), \
+        m.tensor("y", (0, 4), "int8", **q)
+    features, times = (m.constant(name, np.ones(shape, np.int8), [0.1], [0]) for name, shape in (
+        ("features", (4, 4)), ("times", (4, 2))))
+    m.operator("SVDF", [x, features, times, None, state], [y], rank=1, fused_activation_function="RELU")
+    a, b, c = (m.tensor(name, (COUNT,)) for name in "abc")
+    m.operator("ABS", [a], [b])
+    m.operator("SQRT", [b], [c])
+    m.inputs([x, a])
+    m.outputs([y, c])
+    _, got = run(m.build(), [np.zeros((0, 4), np.int8), np.full(COUNT, -4, np.float32)])
+    assert got[0].shape == (0, 4)
+    assert (got[1] == 2).all()

@@ -124,7 +124,7 @@ def _room(x, taps):
 
 
 def shared_room(node, x, fw):
-    """The scratch that the phases of a transposed convolution share, for the first one to fill."""
+    """The scratch that the phases of a transposed or dilated convolution share, for the first one to fill."""
     return [Temporary(node, shape, dtype, i).view() for i, (shape, dtype) in enumerate(_room(x, fw))]
 
 

@@ -201,7 +201,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *strip,
                             Laid *laid) noexcept nogil:
     """The lines that `pixels` output pixels see, one behind another."""
-    cdef ptrdiff_t size = s.window.length, i, down = share(s.window.dilation_h, s.lines.apart)
+    cdef ptrdiff_t size = s.window.length, i, step = share(s.window.dilation_h, s.lines.down)
     cdef Line line
     cdef char *to
     cdef const uint8_t *x
@@ -211,7 +211,7 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
         return <const float *>strip + first * s.lines.pitch
     n = share(laid.row, s.window.oh)
     line = see_line(&s.window, n, ox, pixels)
-    iy = (laid.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * down
+    iy = (laid.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * step
     while y < laid.lines:
         to = strip + y * s.lines.pitch * 4
         if line.x == NULL or not 0 <= iy < s.window.h:
@@ -226,7 +226,7 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
                 for i in range(line.inside):
                     memmove(to + i * size, x + i * s.window.sw, size)
             pl_fill(to + line.inside * size, 0, line.after * size)
-        iy += down
+        iy += step
         y += 1
     return <const float *>strip + first * s.lines.pitch
 
@@ -254,7 +254,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                 width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
                 for y in range(s.lines.passes):
                     s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape,
-                                     rows + y * s.lines.apart * s.lines.pitch,
+                                     rows + y * s.lines.down * s.lines.pitch,
                                      s.panels + j * s.depth + y * s.lines.line * s.window.fw * width,
                                      s.alone | (y == 0), y == s.lines.passes - 1,
                                      s.bias + j if s.bias != NULL else NULL, s.low, s.high, <float *>task.y + j,

@@ -303,6 +303,8 @@ cdef class Chain(Kernel):
         cdef Step *step
         cdef ptrdiff_t largest = 1
         self.held, self.y, self.n = [], y, n
+        if len(steps) > LONGEST:
+            raise ValueError(f"a chain of {len(steps)} functions; at most {LONGEST} can follow one another")
         for row, operands, p, size in steps:
             step = &self.steps[self.count]
             if len(operands) == 1:

@@ -181,12 +181,12 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 cdef struct Lines:
     pl_rows shape
     ptrdiff_t line          # elements of a run of the filter
-    ptrdiff_t pitch         # from one laid line to the next, in elements
+    ptrdiff_t pitch         # from one laid line to the next, in elements; shape has that of the filter's
     ptrdiff_t pixels        # of the output
     int chunk               # output pixels of a task
     int passes              # the filter's lines, where each has sums of its own; else 1
     ptrdiff_t most, ahead   # lines of the image that are laid behind one another, for how many output lines at once
-    ptrdiff_t reach, apart  # lines that are laid for one output line; from a line of the filter to the next among them
+    ptrdiff_t reach, down   # lines that are laid for one output line; from a line of the filter to the next among them
 
 
 cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
@@ -229,7 +229,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         o.span = g.ow
     l.most = (STRIP // t.bytes - behind) // room
     pieces = min(l.most, CHUNK_BYTES // t.bytes // room)
-    l.reach, l.apart, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
+    l.reach, l.down, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
     if pieces >= l.reach > 1 and (g.dilation_h == 1 or (
             l.chunk == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
         l.ahead = (pieces - l.reach) // g.stride_h + 1
@@ -238,9 +238,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     else:
         l.ahead = 1
         if g.dilation_h > 1:        # only the lines that the filter sees then
-            l.reach, l.apart = g.fh, 1
+            l.reach, l.down = g.fh, 1
     if not apart:
-        l.shape.pitch *= l.apart
+        l.shape.pitch *= l.down
     return True
 
 
@@ -260,7 +260,7 @@ cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, ptrdiff_t row,
     """
     cdef ptrdiff_t first = (row - laid.row) * g.stride_h, ahead
     if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh)
-            or l.apart != g.dilation_h or pixels != g.ow or first + l.reach > l.most):
+            or l.down != g.dilation_h or pixels != g.ow or first + l.reach > l.most):
         laid.row, laid.lines, first = row, 0, 0
     begin[0] = max(first, laid.lines)
     if first + l.reach > laid.lines:
@@ -398,7 +398,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     cdef Line line
     cdef uint8_t *to = strip
     cdef const uint8_t *zero
-    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, down = share(p.window.dilation_h, l.apart)
+    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = share(p.window.dilation_h, l.down)
     cdef int border         # a byte of what lies outside
     cdef bint outside
     laid.ready = 1
@@ -416,7 +416,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
     zero = p.window.zero + n * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
     line = see_line(&p.window, n, ox, pixels)
-    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * down
+    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
     while y < laid.lines:
         to = strip + y * l.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
@@ -428,7 +428,7 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
                 lay_pixels(p, zero, 0, line.after, to)
         elif outside:
             pl_fill(to, border, (line.before + line.inside + line.after) * c)
-        elif p.window.sw == c and laid.lines - y > 1 and down == 1:
+        elif p.window.sw == c and laid.lines - y > 1 and step == 1:
             n = min(laid.lines - y, p.window.h - iy)
             p.slots.lay_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh, p.window.sh,
                            p.flip ^ p.tile.offset, border, to, l.pitch)
@@ -436,6 +436,6 @@ cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_
             pl_fill(to, border, line.before * c)
             to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
             pl_fill(to, border, line.after * c)
-        iy += n * down
+        iy += n * step
         y += n
     return strip + first * l.pitch * p.tile.bytes
