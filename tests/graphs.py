@@ -1,5 +1,9 @@
 """Graphs as they are lowered, and what they give."""
+import numpy as np
+
 from pylite import lowering
+from pylite._core import simd
+from pylite.errors import NotAllocatedError
 from pylite.interpreter import Interpreter
 from pylite.model import Model
 
@@ -18,3 +22,22 @@ def lowered(model):
     model = Model(model)
     graph = model.graph.subgraphs[0]
     return lowering.lower(model, graph, [graph.tensors[i].shape for i in graph.inputs])
+
+
+def check_every_rung(model, inputs, tensors, threads, case):
+    """Nothing that lowering leaves out or joins changes an output, or any of the tensors that can be read."""
+    chosen = simd.current
+    try:
+        for rung in simd.available():
+            simd.use(rung)
+            kept, want = run(model, inputs, experimental_preserve_all_tensors=True)
+            seen, got = run(model, inputs, num_threads=threads)
+            assert [a.tobytes() for a in got] == [a.tobytes() for a in want], f"case {case}, rung {rung}"
+    finally:
+        simd.use(chosen)
+    for index in tensors:
+        try:
+            array = seen.get_tensor(index)
+        except NotAllocatedError:
+            continue
+        np.testing.assert_array_equal(array, kept.get_tensor(index), err_msg=f"case {case}, tensor {index}")

@@ -3,10 +3,9 @@ import numpy as np
 import pytest
 
 from pylite import planning
-from pylite._core import simd
 from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
-from tests.graphs import lowered, run
+from tests.graphs import check_every_rung, lowered, run
 
 COLUMNS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
@@ -251,29 +250,16 @@ CONVOLUTIONS = {"float32": {("conv_float.ConvF32", 0), ("conv_float.ConvF32", 1)
 
 @pytest.mark.parametrize("dtype", list(CONVOLUTIONS))
 def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
-    chosen, apart = simd.current, set()
-    try:
-        for case in range(60):
-            rng = np.random.default_rng(case)
-            graph = Images(rng, dtype)
-            model = graph.m.build()
-            x = (rng.standard_normal((graph.batch, *graph.size, graph.channels[graph.input])) * 30).astype(graph.kind)
-            found, plain = lowered(model), lowered(model)
-            before = [(call, call.args) for call in found.calls]
-            assert planning.plan(found).total <= planning.place(planning.lifetimes(plain)).total
-            apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
-            for rung in simd.available():
-                simd.use(rung)
-                kept, want = run(model, [x], experimental_preserve_all_tensors=True)
-                seen, got = run(model, [x], num_threads=1 + case % 2)
-                assert [a.tobytes() for a in got] == [a.tobytes() for a in want], f"case {case}, rung {rung}"
-            for index in graph.channels:        # what can be read is right
-                try:
-                    array = seen.get_tensor(index)
-                except NotAllocatedError:
-                    continue
-                np.testing.assert_array_equal(array, kept.get_tensor(index), err_msg=f"case {case}, tensor {index}")
-    finally:
-        simd.use(chosen)
+    apart = set()
+    for case in range(60):
+        rng = np.random.default_rng(case)
+        graph = Images(rng, dtype)
+        model = graph.m.build()
+        x = (rng.standard_normal((graph.batch, *graph.size, graph.channels[graph.input])) * 30).astype(graph.kind)
+        found, plain = lowered(model), lowered(model)
+        before = [(call, call.args) for call in found.calls]
+        assert planning.plan(found).total <= planning.place(planning.lifetimes(plain)).total
+        apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
+        check_every_rung(model, [x], graph.channels, 1 + case % 2, case)
     assert apart >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),
                                            ("resize.Nearest", 1), ("movement.Copy", 0), ("movement.Copy", 1)}
