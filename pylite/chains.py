@@ -77,15 +77,16 @@ class _Step:
         self.call = call
         if call.kernel == UNARY:
             self.row, self.n, x, self.y, *p = call.args
-            operands, self.fits = [(x, True)], True
+            operands, fits = [(x, True)], True
         else:
             self.row, shape, a, a_strides, b, b_strides, self.y, *p = call.args
             operands = [(a, a_strides == (1,)), (b, b_strides == (1,))]
-            self.n, self.fits = prod(shape), len(shape) == 1
+            self.n, fits = prod(shape), len(shape) == 1
         self.p = p[0] if p else b""
-        self.fits = self.fits and self.n > 0
-        self.operands = self.fits and [
-            (x, dense and (x.shape[0] if type(x) is View else len(x)) // self.n) for x, dense in operands]
+        self.fits = fits and self.n > 0
+        if self.fits:
+            self.operands = [(x, (x.shape[0] if type(x) is View else len(x)) // self.n if dense else 0)
+                             for x, dense in operands]
 
     def takes(self, before, counts):
         """Is what `before` gives for this call alone, and too much to stay in the first-level cache?"""

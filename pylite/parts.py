@@ -5,6 +5,7 @@ from math import prod
 from pylite import planning, registry
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import Banded, Value, View
+from pylite.shapes import contiguous_strides
 
 ALIGNMENT = 64          # of the planner's blocks
 
@@ -320,10 +321,7 @@ def _spread(argument, copy):
     if run % item or pitch % item or (first + copy.offset + copy.whole.at) % item:
         return None
     strides, width = [], item       # width: bytes of a run that are seen
-    given = view.strides
-    if given is None:
-        given = [prod(view.shape[i + 1:]) for i in range(len(view.shape))]
-    for n, stride in zip(view.shape, given, strict=True):
+    for n, stride in zip(view.shape, view.strides or contiguous_strides(view.shape), strict=True):
         if stride * item % run == 0 and (n > 1 or stride != 1):
             strides.append(stride * item // run * pitch // item)
         elif stride < 0:

@@ -154,9 +154,11 @@ def _phases(node, x, w, y, window):
     for i in range(min(right, y.shape[2])):
         left, first = divmod(i - window.pad[1], right)      # pixels before the first one that is seen
         phase = Window(window.fh, window.fw, window.stride, (down, 1), (window.pad[0], -left))
-        phase.note, phase.room = window.note, room
+        phase.room = room
         phase.views = _every(x, first, right), _every(y, i, right)
         phases.append(phase)
+    note = f"as {len(phases)} plain ones, each of every {right}th pixel of a line"
+    window.note = f"{window.note}; {note}" if window.note else note
     return phases
 
 

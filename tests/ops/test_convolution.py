@@ -4,6 +4,7 @@ import pytest
 
 from pylite import shapes
 from pylite.schema.builder import ModelBuilder
+from tests.graphs import lowered
 from tests.oneop import differential, run_pylite
 from tests.ops.convolving import KINDS, channels, finish, operands, window
 
@@ -46,6 +47,19 @@ def test_conv_dilated(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (k, *taps, c), 0, (n, *out, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride, stride_w=1, padding=padding,
                   dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
+
+
+def test_phases_are_said():
+    m = ModelBuilder()
+    x, y = (m.tensor(name, (1, 8, 8, 4), "int8", scale=0.1, zero_point=0) for name in "xy")
+    w = m.constant("w", np.ones((4, 3, 3, 4), np.int8), [0.1], [0])
+    m.operator("CONV_2D", [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1, dilation_h_factor=2,
+               dilation_w_factor=4)
+    m.inputs([x])
+    m.outputs([y])
+    calls = lowered(m.build()).calls
+    assert [call.kernel for call in calls] == ["conv.ConvQ8"] * 4
+    assert calls[0].note == "as 4 plain ones, each of every 4th pixel of a line"
 
 
 @differential("int8")
