@@ -160,19 +160,20 @@ def litert_or_none(path):
 
 def pylite(path):
     """(arena bytes, lower bound) of a model's first subgraph, or None when an operator is missing."""
-    from pylite import lowering, planning
+    from pylite.compiler import lowering, memory_planner
+    from pylite.compiler.check import check
     from pylite.errors import PyliteError
     from pylite.model import Model
     model = Model(path)
     subgraph = model.graph.subgraphs[0]
     try:
-        lowering.check(model, model.graph.subgraphs)
+        check(model, model.graph.subgraphs)
         lowered = lowering.lower(model, subgraph, [subgraph.tensors[i].shape for i in subgraph.inputs])
     except PyliteError:
         return None
     if any(v.block_size for v in lowered.values):
         return None     # the reference kernels answer zeros for blockwise weights and plan no temporaries
-    plan = planning.plan(lowered)
+    plan = memory_planner.plan(lowered)
     return plan.total, plan.bound
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import _common
 
 import pylite
-from pylite import resolver
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 
 SOURCE = """

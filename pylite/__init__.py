@@ -9,15 +9,16 @@ __version__ = "0.1.0"
 _HOMES = {
     name: home for home, names in {
         "pylite.interpreter": "Interpreter InterpreterWithCustomOps",
-        "pylite.resolver_type": "OpResolverType",
-        "pylite.signature": "SignatureRunner",
-        "pylite.custom": "CustomOp custom_op",
-        "pylite.delegation": "DelegateFlags PythonDelegate",
-        "pylite.pointers": "from_pointers",
-        "pylite.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
-        "pylite.delegates": "Delegate load_delegate",
-        "pylite.capi": "get_include load_custom_ops",
-        "pylite.model": "Model",
+        "pylite.tflite.resolver_type": "OpResolverType",
+        "pylite.tflite.signature": "SignatureRunner",
+        "pylite.plugins.custom": "custom_op",
+        "pylite.plugins.python_ops": "CustomOp",
+        "pylite.plugins.delegation": "DelegateFlags PythonDelegate",
+        "pylite.plugins.pointers": "from_pointers",
+        "pylite.plugins.resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
+        "pylite.plugins.delegates": "Delegate load_delegate",
+        "pylite.plugins.capi": "get_include load_custom_ops",
+        "pylite.runtime.model": "Model",
         "pylite.shim": "install_as",
         "pylite.errors": "DataDependentError DelegateError DelegateLibraryError DelegationError ExecutionError "
                          "FileFormatError MemoryLimitError ModelError NotAllocatedError OpError PluginError "
@@ -40,4 +41,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

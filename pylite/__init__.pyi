@@ -1,13 +1,6 @@
 from typing import Final
 
-from pylite.capi import get_include as get_include
-from pylite.capi import load_custom_ops as load_custom_ops
 from pylite.custom import CustomOp as CustomOp
-from pylite.custom import custom_op as custom_op
-from pylite.delegates import Delegate as Delegate
-from pylite.delegates import load_delegate as load_delegate
-from pylite.delegation import DelegateFlags as DelegateFlags
-from pylite.delegation import PythonDelegate as PythonDelegate
 from pylite.errors import DataDependentError as DataDependentError
 from pylite.errors import DelegateError as DelegateError
 from pylite.errors import DelegateLibraryError as DelegateLibraryError
@@ -27,13 +20,20 @@ from pylite.errors import ViewError as ViewError
 from pylite.interpreter import Interpreter as Interpreter
 from pylite.interpreter import InterpreterWithCustomOps as InterpreterWithCustomOps
 from pylite.interpreter import OpResolverType as OpResolverType
-from pylite.model import Model as Model
-from pylite.pointers import from_pointers as from_pointers
-from pylite.resolver import BuiltinOpResolver as BuiltinOpResolver
-from pylite.resolver import MutableOpResolver as MutableOpResolver
-from pylite.resolver import OpResolver as OpResolver
+from pylite.plugins.capi import get_include as get_include
+from pylite.plugins.capi import load_custom_ops as load_custom_ops
+from pylite.plugins.custom import custom_op as custom_op
+from pylite.plugins.delegates import Delegate as Delegate
+from pylite.plugins.delegates import load_delegate as load_delegate
+from pylite.plugins.delegation import DelegateFlags as DelegateFlags
+from pylite.plugins.delegation import PythonDelegate as PythonDelegate
+from pylite.plugins.pointers import from_pointers as from_pointers
+from pylite.plugins.resolver import BuiltinOpResolver as BuiltinOpResolver
+from pylite.plugins.resolver import MutableOpResolver as MutableOpResolver
+from pylite.plugins.resolver import OpResolver as OpResolver
+from pylite.runtime.model import Model as Model
 from pylite.shim import install_as as install_as
-from pylite.signature import SignatureRunner as SignatureRunner
+from pylite.tflite.signature import SignatureRunner as SignatureRunner
 
 __version__: Final[str]
 __all__ = [

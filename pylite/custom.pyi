@@ -2,7 +2,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pylite.errors import OpError
-from pylite.node import Node
+from pylite.ir.values import Node
 
 _T = TypeVar("_T")
 _Shape = tuple[int, ...]

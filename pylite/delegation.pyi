@@ -2,9 +2,9 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from pylite.graph import Operator, Subgraph
-from pylite.node import Node, Value
-from pylite.partition import Partition
+from pylite.ir.graph import Operator, Subgraph
+from pylite.ir.values import Node, Value
+from pylite.plugins.partition import Partition
 
 DELEGATE: Final[str]
 BUILTIN_CODE: Final[int]

@@ -11,17 +11,15 @@ from _thread import RLock  # threading.RLock, without importing threading
 
 import numpy as np
 
-import pylite
-from pylite._core.memory import Growing
+from pylite._core.program import FastPath, Lock, install_fast_path
+from pylite._core.simd import Pool
+from pylite.compiler.check import check
+from pylite.errors import TensorError, ViewError
+from pylite.runtime.executor import Executor
+from pylite.tflite import arguments
 
-with Growing():
-    from pylite import arguments, lowering
-    from pylite._core.program import Lock, Steady, quicken
-    from pylite._core.simd import Pool
-    from pylite.executor import Executor
-
-_HOMES = {"Delegate": "pylite.delegates", "load_delegate": "pylite.delegates", "SignatureRunner": "pylite.signature",
-          "OpResolverType": "pylite.resolver_type"}
+_HOMES = {"Delegate": "pylite.plugins.delegates", "load_delegate": "pylite.plugins.delegates",
+          "SignatureRunner": "pylite.tflite.signature", "OpResolverType": "pylite.tflite.resolver_type"}
 __all__ = ["Interpreter", "InterpreterWithCustomOps", *_HOMES]
 OBJECTS = np.dtype(object)      # what strings are kept as
 _living = weakref.WeakSet()
@@ -34,7 +32,7 @@ def __getattr__(name):
     return found
 
 
-class Interpreter(Steady):
+class Interpreter(FastPath):
     """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
 
     model_path: str or os.PathLike; model_content: the file's bytes instead; num_threads: threads for one invoke(),
@@ -74,23 +72,21 @@ class Interpreter(Steady):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
                           "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
-        with Growing():
-            self._model = arguments.model_from(model_path, model_content, model)
-            self._signatures = {s.key: s for s in self._model.graph.signatures}
-            self._resolver = arguments.resolver(op_resolver)
-            self._checked = lowering.check(self._model, self._model.graph.subgraphs, unresolved_only=True,
-                                           find=self._resolver.find)
-            if self._resolver.plugs():
-                self._executors_of_all()
-            self._main = self._executor(0)
+        self._model = arguments.model_from(model_path, model_content, model)
+        self._signatures = {s.key: s for s in self._model.graph.signatures}
+        self._resolver = arguments.resolver(op_resolver)
+        self._checked = check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
+        if self._resolver.plugs():
+            self._executors_of_all()
+        self._main = self._executor(0)
         if model_content:
             self._model_content = model_content
         self._wrapper = None
         self._custom_op_registerers = []
-        self._steady(self._lock, self._main, self._views)
+        self._use_fast_path(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
-            from pylite import delegates
+            from pylite.plugins import delegates
             self._close_in_the_end()
             delegates.apply(self._executors_of_all(), self._delegates,
                             greedy=not experimental_disable_delegate_clustering,
@@ -107,8 +103,7 @@ class Interpreter(Steady):
         """
         with self._lock:
             self._ensure_safe()
-            with Growing():
-                self._main.allocate()
+            self._main.allocate()
 
     def invoke(self):
         """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
@@ -185,7 +180,7 @@ class Interpreter(Steady):
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
                                  "Signatures. None is only allowed when the model has 1 SignatureDef")
             signature_key = next(iter(self._signatures))
-        from pylite.signature import SignatureRunner
+        from pylite.tflite.signature import SignatureRunner
         return SignatureRunner(self, signature_key)
 
     @property
@@ -197,7 +192,7 @@ class Interpreter(Steady):
     @property
     def _interpreter(self):
         if self._wrapper is None:
-            from pylite.wrapper import Wrapper
+            from pylite.tflite.wrapper import Wrapper
             self._wrapper = Wrapper(weakref.proxy(self))
         return self._wrapper
 
@@ -206,7 +201,7 @@ class Interpreter(Steady):
                 for key, s in self._signatures.items()}
 
     def _get_tensor_details(self, tensor_index, subgraph_index=0):
-        from pylite.details import tensor_details
+        from pylite.tflite.details import tensor_details
         executor = self._executor(subgraph_index)
         index = arguments.checked_index(executor, tensor_index)
         tensor = executor.subgraph.tensors[index]
@@ -216,7 +211,7 @@ class Interpreter(Steady):
         return [self._get_op_details(i) for i in range(len(self._main.operators))]
 
     def _get_op_details(self, op_index):
-        from pylite.details import op_details
+        from pylite.tflite.details import op_details
         operators = self._main.operators
         if not 0 <= op_index < len(operators):
             raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
@@ -234,7 +229,7 @@ class Interpreter(Steady):
 
     def _ensure_safe(self):
         if self._views and not self._safe_to_run():
-            raise pylite.ViewError("There is at least 1 reference to internal data in the interpreter in the form of a "
+            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a "
                                    "numpy array or slice. Be sure to only hold the function returned from tensor() if "
                                    "you are using raw data access: call it again where the data is needed, or copy the "
                                    "array")
@@ -286,7 +281,7 @@ class Interpreter(Steady):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
                 or array.dtype is OBJECTS):
-            from pylite.inputs import fitting
+            from pylite.tflite.inputs import fitting
             value = fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 
@@ -301,14 +296,14 @@ class Interpreter(Steady):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
-                raise pylite.TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, "
+                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, "
                                          "which have no fixed memory to look at; use get_tensor() and set_tensor()")
             lease = _Lease(array)
             self._views.add(weakref.ref(lease, self._views.discard))
             return np.asarray(lease)
 
     def _resize(self, executor, tensor_index, size, strict):
-        from pylite import inputs
+        from pylite.tflite import inputs
         index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
         shape = inputs.new_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
@@ -321,7 +316,7 @@ class Interpreter(Steady):
                 executor.rebind(self._pool)
 
 
-quicken(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, tensor_index, value)",
+install_fast_path(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, tensor_index, value)",
                       "get_tensor": "($self, tensor_index, subgraph_index=0)"})
 
 
@@ -335,8 +330,7 @@ class InterpreterWithCustomOps(Interpreter):
     def __init__(self, custom_op_registerers=None, **kwargs):
         registerers = list(custom_op_registerers or ())
         if registerers:
-            from pylite.resolver import filled_by
-            kwargs["op_resolver"] = filled_by(registerers, kwargs.get("op_resolver"))
+            kwargs["op_resolver"] = arguments.filled_by(registerers, kwargs.get("op_resolver"))
         super().__init__(**kwargs)
         self._custom_op_registerers = registerers
 

@@ -6,12 +6,12 @@ from typing import Any, Literal, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pylite.delegates import Delegate as Delegate
-from pylite.delegates import load_delegate as load_delegate
-from pylite.delegation import PythonDelegate
-from pylite.model import Model
-from pylite.resolver import OpResolver
-from pylite.signature import SignatureRunner as SignatureRunner
+from pylite.plugins.delegates import Delegate as Delegate
+from pylite.plugins.delegates import load_delegate as load_delegate
+from pylite.plugins.delegation import PythonDelegate
+from pylite.plugins.resolver import OpResolver
+from pylite.runtime.model import Model
+from pylite.tflite.signature import SignatureRunner as SignatureRunner
 
 __all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pylite import graph as _graph
+from pylite.ir import graph as _graph
 
 class Model:
     graph: _graph.Model

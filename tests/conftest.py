@@ -2,7 +2,7 @@
 import pytest
 from hypothesis import settings
 
-from pylite import resolver
+from pylite.plugins import resolver
 
 # A shared machine may stall any example: how long one takes says nothing about the code.
 settings.register_profile("pylite", deadline=None)

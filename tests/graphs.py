@@ -1,8 +1,8 @@
 """Graphs as they are lowered, and what they give."""
 import numpy as np
 
-from pylite import lowering
 from pylite._core import simd
+from pylite.compiler import lowering
 from pylite.errors import NotAllocatedError
 from pylite.interpreter import Interpreter
 from pylite.model import Model

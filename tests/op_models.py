@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.schema.builder import ModelBuilder
 
 TYPES = tuple(t for t in DTYPE_BITS if t not in ("variant", "resource"))

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from pylite import Interpreter, binding, registry
+from pylite import Interpreter
 from pylite._core import arena
 from pylite._core.memory import most
-from pylite.node import Call
+from pylite.compiler import binding
+from pylite.ir import registry
+from pylite.ir.values import Call
 from pylite.schema.builder import ModelBuilder
 from tests import oneop
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import custom, resolver
+from pylite import custom
 from pylite.custom import CustomOp, custom_op
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.custom_models import interpreter, model, run, tracing
 

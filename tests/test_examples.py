@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pylite import images, models
+from pylite.media import images, models
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "raspberry_pi"
 SCENE = ["four", "one", "three", "two"]         # what samples/scene.pgm shows, sorted

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import registry
-from pylite.lowering import ACTIVATIONS
+from pylite.ir import registry
+from pylite.ir.lowered import ACTIVATIONS
 from pylite.schema.builder import ModelBuilder
 
 WINDOW = {"padding": "SAME", "stride_h": 1, "stride_w": 1}

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite.fusion import array_writes
+from pylite.compiler.passes import tensor_array_writes
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
 from tests.resources import peer
@@ -48,7 +48,7 @@ def writer(rank, step=1, width=2, whole=True, swap=False, flag="NONE", keep=Fals
 
 
 def names(model):
-    return [operator.name for operator in array_writes(load(model).subgraphs[1]).operators]
+    return [operator.name for operator in tensor_array_writes.run(load(model).subgraphs[1]).operators]
 
 
 @pytest.mark.parametrize("options", [{}, {"whole": False}, {"swap": True}])
@@ -71,7 +71,7 @@ def test_writes(rank, options):
             interpreter.invoke()
             results.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
         np.testing.assert_array_equal(*results)
-    assert ours._executors[1].current.pause is None
+    assert ours._executors[1].current.boundary is None
 
 
 @pytest.mark.parametrize("options", [{"step": 2}, {"flag": "RELU"}])

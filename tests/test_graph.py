@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pylite import folding, graph
-from pylite.node import Value
+from pylite.compiler import constant_folding
+from pylite.ir import graph
+from pylite.ir.values import Value
 
 
 def test_dtypes_follow_the_numbers_of_the_file():
@@ -49,5 +50,5 @@ def test_what_is_evaluated_beforehand_has_its_tensors_type():
     """numpy gives positions in 32 bits on 32-bit machines, where the model may say 64."""
     value = Value(graph.Tensor(0, "y", "int64", (3,), (3,)))
     op = SimpleNamespace(evaluate=lambda node: [np.array([1, -2, 3], np.int32)])
-    folding.evaluate(op, SimpleNamespace(inputs=[], outputs=[value]))
+    constant_folding.evaluate(op, SimpleNamespace(inputs=[], outputs=[value]))
     assert value.data.dtype == np.int64 and value.data.tolist() == [1, -2, 3]

@@ -1,5 +1,4 @@
 """How pylite's modules are found, and what importing and loading leave to whoever needs it."""
-import gc
 import importlib
 import importlib.util
 import pkgutil
@@ -41,7 +40,7 @@ def test_modules_in_cython_come_from_the_library():
 
 
 @pytest.mark.parametrize("name", ["pylite.nothing", "pylite._core.nothing", "pylite._core.kernels.nothing",
-                                  "pylite.models.nothing"])
+                                  "pylite.media.models.nothing"])
 def test_modules_that_there_are_not(name):
     with pytest.raises(ImportError, match="nothing"):
         importlib.import_module(name)
@@ -77,7 +76,7 @@ class Frozen:
             spec.submodule_search_locations = [folder + "/" + name.replace(".", "/")]
         return spec or None
 sys.meta_path.insert(0, Frozen)
-import pylite.interpreter, pylite._core.capi.tables, pylite._core.kernels.conv
+import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv
 print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__file__.startswith(folder))
 """
     assert run(code) == "True True"
@@ -85,36 +84,30 @@ print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__f
 
 def test_sources_that_are_not_built(tmp_path):
     """As Python finds them first where it runs in a checkout."""
-    shutil.copytree(Path(pylite.__file__).parent, tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so", "models"))
+    shutil.copytree(Path(pylite.__file__).parent, tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so", "samples"))
     done = subprocess.run([sys.executable, "-c", "import pylite.interpreter"], cwd=tmp_path, capture_output=True,
                           text=True, check=False)
     assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
 
 
-def test_errors_are_imported_when_the_first_is_raised():
-    assert run("import sys, pylite.interpreter\n"
-               "before = 'pylite.errors' in sys.modules\n"
-               "try: pylite.Interpreter(model_content=b'none')\n"
-               "except pylite.ModelError: print(before, 'pylite.errors' in sys.modules)") == "False True"
-
-
-def test_what_the_first_model_makes_is_not_looked_through():
-    """But later ones are: they may replace what has become garbage."""
-    counts = run("import gc, pylite.interpreter\n"
-                 "from pylite._core.memory import Growing\n"
-                 "looked, kept = [], None\n"
-                 "gc.callbacks.append(lambda phase, info: looked.append(phase))\n"
-                 "for _ in range(4):\n"
-                 "    looked.clear()\n"
-                 "    with Growing(): kept = kept, [[] for _ in range(5000)]\n"
-                 "    more = [[] for _ in range(100)]\n"
-                 "    print(bool(looked))").split()
-    assert counts == ["False", "False", "True", "True"]
-
-
-def test_what_somebody_has_frozen_stays_frozen():
+def test_the_collector_of_the_host_program_is_left_alone():
     assert run("import gc\n"
-               "gc.freeze()\n"
+               "seen, frozen = [], gc.get_freeze_count()\n"
+               "gc.disable = gc.enable = gc.freeze = lambda: seen.append(1)\n"
                "import pylite.interpreter\n"
-               "print(gc.get_freeze_count() > 1000)") == "True"
-    assert gc.get_freeze_count() < 1000
+               "from pylite.media import models\n"
+               "i = pylite.Interpreter(str(models.path('digits'))); i.allocate_tensors(); i.invoke()\n"
+               "print(gc.isenabled(), gc.get_freeze_count() == frozen, seen)") == "True True []"
+
+
+def test_the_collector_stays_off_where_it_is_off():
+    assert run("import gc; gc.disable()\nimport pylite.interpreter\nprint(gc.isenabled())") == "False"
+
+
+def test_the_index_of_ops_is_what_they_register():
+    assert run("import importlib\n"
+               "import pylite.ops\n"
+               "from pylite.ir import registry\n"
+               "from pylite.ops._index import MODULES\n"
+               "print(sorted(MODULES) == registry.names(),"
+               " all(registry.find(n).infer.__module__.startswith('pylite.ops') for n in MODULES))") == "True True"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite.graph import DTYPES, NUMPY_DTYPES
+from pylite.ir.graph import DTYPES, NUMPY_DTYPES
 from tests import small_models
 from tests.resources import peer
 

@@ -3,8 +3,8 @@ import random
 
 import pytest
 
-from pylite.graph import Operator, Subgraph, Tensor
-from pylite.partition import Partition, partition, replaced, side_effects
+from pylite.ir.graph import Operator, Subgraph, Tensor
+from pylite.plugins.partition import Partition, partition, replaced, side_effects
 
 
 def chain(*kinds):

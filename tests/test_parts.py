@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite import planning
+from pylite.compiler import memory_planner, placement
 from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import check_every_rung, lowered, run
@@ -92,7 +92,7 @@ def test_parts_in_the_memory_of_the_whole_change_nothing(seed):
             continue
         np.testing.assert_array_equal(seen, kept.get_tensor(index), err_msg=f"tensor {index}")
     apart = lowered(model)
-    assert planning.plan(lowered(model)).total <= planning.place(planning.lifetimes(apart)).total
+    assert memory_planner.plan(lowered(model)).total <= placement.place(placement.lifetimes(apart)).total
 
 
 def streams():
@@ -119,7 +119,7 @@ def streams():
 
 def test_copies_of_parts_disappear():
     found = lowered(streams())
-    planning.plan(found)
+    memory_planner.plan(found)
     assert [c.node.name for c in found.calls].count("SPLIT") == 0
     assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of what the caller sets
     assert found.notes[2] == "part of tensor 2"
@@ -258,7 +258,7 @@ def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
         x = (rng.standard_normal((graph.batch, *graph.size, graph.channels[graph.input])) * 30).astype(graph.kind)
         found, plain = lowered(model), lowered(model)
         before = [(call, call.args) for call in found.calls]
-        assert planning.plan(found).total <= planning.place(planning.lifetimes(plain)).total
+        assert memory_planner.plan(found).total <= placement.place(placement.lifetimes(plain)).total
         apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
         check_every_rung(model, [x], graph.channels, 1 + case % 2, case)
     assert apart >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),

@@ -6,7 +6,8 @@ import pytest
 from flatbuffers import flexbuffers
 
 import pylite
-from pylite import pointers, resolver
+from pylite import pointers
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests import custom_models
 from tests.custom_models import interpreter, model

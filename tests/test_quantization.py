@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylite import fixed_point, tables
-from pylite import quantization as q
+from pylite.numerics import fixed_point, lookup_tables
+from pylite.numerics import quantization as q
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -121,7 +121,7 @@ def test_round_away_of_just_below_one_half():
     assert q.round_away(0.49999999999999994) == 0
     assert [q.round_away(v) for v in (0.5, -0.5, 1.5, -2.5, 2.4, 2**52 + 1)] == [1, -1, 2, -3, 2, 2**52 + 1]
     x = np.array([0.5, -0.5, 0.49999997, 2.5, -3.5, 8388609, 0], np.float32)
-    assert tables.round_away(x).tolist() == [1, -1, 0, 3, -4, 8388609, 0]
+    assert lookup_tables.round_away(x).tolist() == [1, -1, 0, 3, -4, 8388609, 0]
 
 
 @pytest.mark.parametrize(("activation", "expected"), [
@@ -175,14 +175,15 @@ def test_sigmoid16_multiplier(scale, expected):
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------
-FUNCTIONS = [tables.exp, tables.tanh, tables.logistic, tables.elu, tables.gelu, tables.gelu_approximate]
+FUNCTIONS = [lookup_tables.exp, lookup_tables.tanh, lookup_tables.logistic, lookup_tables.elu, lookup_tables.gelu,
+             lookup_tables.gelu_approximate]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_lut8_is_within_one_step_of_the_function(f, dtype):
     low, high = q.LIMITS[dtype]
-    table = tables.lut8(f, 0.03, low + 120, 1 / 64, low + 128, dtype)
+    table = lookup_tables.lut8(f, 0.03, low + 120, 1 / 64, low + 128, dtype)
     assert table.dtype == np.uint8 and table.shape == (256,)
     values = np.arange(low, high + 1)
     got = table.view(dtype)[values.astype(dtype).view(np.uint8)]
@@ -192,7 +193,7 @@ def test_lut8_is_within_one_step_of_the_function(f, dtype):
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_lut16_interpolates_the_function(f):
-    table = tables.lut16(f, 1e-4, 0, 1e-3, 0)
+    table = lookup_tables.lut16(f, 1e-4, 0, 1e-3, 0)
     x = np.arange(-32768, 32768)
     i, offset = 256 + (x >> 7), x & 127
     base = table[i].astype(np.int64)
@@ -203,7 +204,7 @@ def test_lut16_interpolates_the_function(f):
 
 def test_sigmoid_table_follows_the_sigmoid():
     exact = 65536 / (1 + np.exp(-np.arange(256) / 24))
-    assert np.abs(tables.sigmoid16_table() - exact).max() < 12
+    assert np.abs(lookup_tables.sigmoid16_table() - exact).max() < 12
 
 
 @pytest.mark.parametrize("x_scale", [0.01, 0.05, 0.4])

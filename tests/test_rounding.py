@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pylite import fixed_point
-from pylite import quantization as q
+from pylite.numerics import fixed_point
+from pylite.numerics import quantization as q
 from tests.test_quantization import nearest
 
 HEADERS = Path(__file__).resolve().parent.parent / "pylite" / "_core" / "simd"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylite import shapes
+from pylite.ir import shapes
 
 dims = st.lists(st.integers(0, 4), max_size=6).map(tuple)
 

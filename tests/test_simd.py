@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 
-from pylite import fixed_point, quantization
 from pylite._core import simd
 from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, pooling, softmax
 from pylite._core.program import Program
+from pylite.numerics import fixed_point, quantization
 
 GUARD = 64
 

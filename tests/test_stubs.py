@@ -21,8 +21,7 @@ def test_stubs_agree(tmp_path):
     (tmp_path / "mypy.ini").write_text("[mypy]\nignore_missing_imports = True\n[mypy-pylite.*]\nignore_errors = True\n")
     done = subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-unused-allowlist", "--allowlist", "allowed",
-         "--mypy-config-file", "mypy.ini", "pylite"], cwd=tmp_path, capture_output=True, text=True,
-        env={"MYPYPATH": str(Path(pylite.__file__).parents[1]), "PYTHONPATH": str(Path(pylite.__file__).parents[1])})
+         "--mypy-config-file", "mypy.ini", "pylite"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

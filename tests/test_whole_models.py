@@ -7,8 +7,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from pylite import models
 from pylite.interpreter import Interpreter
+from pylite.media import models
 
 STORED = pathlib.Path(__file__).with_name("whole_models.npz")
 RUNS = 3

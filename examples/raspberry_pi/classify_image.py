@@ -13,7 +13,7 @@ import time
 import common
 import numpy as np
 
-from pylite import images, models
+from pylite.media import images, models
 
 
 def main():

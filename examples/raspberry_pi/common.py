@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 
-from pylite import Model, images, labels, models
+from pylite import Model
 from pylite.interpreter import Interpreter
+from pylite.media import images, labels, models
 
 
 def stop(text):
@@ -28,7 +29,7 @@ def load(args):
     if args.labels:
         names = labels.read(args.labels)
     else:
-        names = next(iter(labels.attached(path, model.graph.associated_files)), {})
+        names = next(iter(labels.attached(path, model.associated_files)), {})
     interpreter = Interpreter(model=model, num_threads=args.threads)
     interpreter.allocate_tensors()
     return interpreter, names

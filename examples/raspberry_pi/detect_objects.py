@@ -14,7 +14,7 @@ from pathlib import Path
 import common
 import numpy as np
 
-from pylite import images
+from pylite.media import images
 
 COLOURS = ((230, 60, 60), (60, 160, 240), (70, 200, 90), (240, 170, 30), (190, 90, 220))
 LEAST_WIDTH = 480       # pixels of the picture that is written, so that the text can be read

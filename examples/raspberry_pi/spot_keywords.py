@@ -17,7 +17,7 @@ import common
 import logmel
 import numpy as np
 
-from pylite import audio
+from pylite.media import audio
 
 STEP = logmel.RATE // 10        # samples from one look to the next
 LOOKS = 3                       # whose scores are averaged

@@ -7,7 +7,7 @@ from pathlib import Path
 import export
 
 HERE = Path(__file__).parent
-MODELS = HERE.parents[1] / "pylite" / "models"
+MODELS = HERE.parents[1] / "pylite" / "media" / "models"
 
 
 def say(text):

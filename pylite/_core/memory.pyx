@@ -24,24 +24,16 @@ cdef extern from *:
     """
     int HUGE_PAGES(void *at, size_t size)
 
-cdef extern from "Python.h":
-    int PyGC_Disable()
-    int PyGC_Enable()
-
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page where they are worth having
     LEAST = HUGE_BYTES // 8     # of a block, which costs nothing until it is used
     CACHE_LINE = 64
-    FROZEN_BY_PYTHON = 1000     # more objects than Python 3.12 begins with, and fewer than there are to freeze
 
 ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
 
 _lock = allocate_lock()
 _most = None
-_growing = 0                # how many are inside Growing, and
-_was_enabled = False        # did the collector run before the first of them?
-_settlings = 3              # times that what was made is not looked through: by importing, reading, allocating
 
 
 cdef class Pages:
@@ -104,7 +96,7 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
     return larger[start:start + nbytes]
 
 
-cdef class Room:
+cdef class MemoryPool:
     """Memory for what lives as long as its model, of which `expected` bytes are likely to be wanted.
 
     It comes from blocks, the first with as many huge pages as these bytes fill and small ones behind them.
@@ -126,64 +118,25 @@ cdef class Room:
         return self.block[start:start + nbytes]
 
 
-cdef Room _room = Room()        # where kept() is at
+cdef MemoryPool _pool = MemoryPool()        # what pooled() takes from
 
 
-def keep_in(Room room not None):
-    """What is kept from now on belongs to this Room."""
-    global _room
-    _room = room
+def use_pool(MemoryPool pool not None):
+    """What pooled() gives from now on comes from this MemoryPool."""
+    global _pool
+    _pool = pool
 
 
-def kept(Py_ssize_t nbytes):
-    """A zeroed uint8 array on a cache line, from the Room of the model that is lowered."""
+def pooled(Py_ssize_t nbytes):
+    """A zeroed uint8 array on a cache line, from the pool of the model that is lowered."""
     with _lock:
-        return _room.take(nbytes)
-
-
-class Growing:
-    """A context in which much is made and nothing thrown away: Python's collector would look through it in vain.
-
-    It is switched off for all threads meanwhile, where it was on.  Importing and loading take a tenth less time by it.
-    Afterwards it would begin with all that was made.  The first few times that joins the oldest generation instead,
-    which is looked through when that has grown by a quarter; later it may be what replaces a model that is garbage.
-    """
-    __slots__ = ()
-
-    def __enter__(self):
-        global _growing, _was_enabled
-        with _lock:
-            if not _growing:
-                _was_enabled = PyGC_Disable()
-            _growing += 1
-
-    def __exit__(self, *_):
-        global _growing
-        with _lock:
-            _growing = max(_growing - 1, 0)
-            if not _growing and _was_enabled:
-                if _settlings:
-                    _settle()
-                PyGC_Enable()
-
-
-def _settle():
-    """Move all objects to the oldest generation, unless somebody has frozen theirs."""
-    global _settlings
-    _settlings -= 1
-    import gc
-    if gc.get_freeze_count() < FROZEN_BY_PYTHON:
-        gc.freeze()
-        gc.unfreeze()
+        return _pool.take(nbytes)
 
 
 def _after_fork():
     """The other threads are gone, and with them what they held."""
-    global _lock, _growing
+    global _lock
     _lock = allocate_lock()
-    if _growing and _was_enabled:
-        PyGC_Enable()
-    _growing = 0
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -15,18 +15,18 @@ cdef class Program:
     cdef readonly Pool pool
 
 
-cdef class Part:
-    cdef public object program, pause, watched, evaluate, evaluated
+cdef class Segment:
+    cdef public object program, boundary, watched, evaluate, evaluated
     cdef public dict next, readable, writable
     cdef public bint used
 
 
-cdef class Bound:
+cdef class ExecutorBase:
     cdef public dict readable, writable
-    cdef public Program steady
-    cdef public Part first
-    cdef public list parts
-    cdef public object pausing
+    cdef public Program fast_program
+    cdef public Segment first_segment
+    cdef public list segments
+    cdef public object dynamic_shapes
     cdef public bint guard
 
 

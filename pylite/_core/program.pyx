@@ -1,4 +1,4 @@
-"""A bound graph: a flat list of kernels, the loop that runs them, and the short way of a steady caller to it."""
+"""A bound graph: a flat list of kernels, the loop that runs them, and the fast path to it for callers that repeat themselves."""
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
@@ -138,61 +138,61 @@ cdef class Memory:
         return same
 
 
-cdef class Part:
-    """What of an Allocation it takes to run it."""
+cdef class Segment:
+    """What of a BoundProgram it takes to run it."""
 
 
-cdef class Bound:
-    """What of an Executor a steady caller needs.
+cdef class ExecutorBase:
+    """What of an Executor the fast path needs.
 
-    readable, writable: {index: Memory} of the tensors asked for since the last allocate(); steady: the Program that
-    invoke() runs where that is all that it does, else None; first: the first of the parts that it runs where shapes
-    depend on data, with `pausing`, the module that lowers them; parts: those of the last run.
+    readable, writable: {index: Memory} of the tensors asked for since the last allocate(); fast_program: the Program
+    that invoke() runs where that is all that it does, else None; first_segment: the first segment that it runs where
+    shapes depend on data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
     """
-    def run(self, Part part not None):
-        """Run `part`, and what follows where it pauses, each once what decides on its shapes is there."""
-        cdef Part after
-        run_part(self, part)
-        if part.pause is None:
+    def run(self, Segment segment not None):
+        """Run `segment`, and what follows at its boundary, each once what decides on its shapes is there."""
+        cdef Segment after
+        run_segment(self, segment)
+        if segment.boundary is None:
             return
-        self.parts = parts = [part]
+        self.segments = segments = [segment]
         self.readable, self.writable = {}, {}
-        while part.pause is not None:
-            if part.watched is None:
-                self.pausing.watch(self, part)
-            if part.evaluate is None:
-                key = part.watched.tobytes()
-                after = part.next.get(key) or self.pausing.follow(self, part, key)
+        while segment.boundary is not None:
+            if segment.watched is None:
+                self.dynamic_shapes.watch(self, segment)
+            if segment.evaluate is None:
+                key = segment.watched.tobytes()
+                after = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
             else:
-                results = part.evaluate(part.pause, *part.watched)
+                results = segment.evaluate(segment.boundary, *segment.watched)
                 key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
-                after = part.next.get(key) or self.pausing.follow(self, part, key)
+                after = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
                 for array, result in zip(after.evaluated, results):
                     array[...] = result
             after.used = True
-            parts.append(after)
-            part = after
-            run_part(self, part)
-        self.readable, self.writable = part.readable, part.writable
+            segments.append(after)
+            segment = after
+            run_segment(self, segment)
+        self.readable, self.writable = segment.readable, segment.writable
 
 
-cdef int run_part(Bound executor, part) except -1:
+cdef int run_segment(ExecutorBase executor, segment) except -1:
     cdef Program program
     cdef Py_ssize_t i = 0
     cdef int status
     cdef pl_pool *pool
-    given = (<Part>part).program
+    given = (<Segment>segment).program
     if executor.guard or type(given) is not Program:
-        failed = part.run_guarded() if executor.guard else given.run()
+        failed = segment.run_guarded() if executor.guard else given.run()
         if failed is not None:
-            raise part.failure(*failed)
+            raise segment.failure(*failed)
         return 0
     program = given
     pool = NULL if program.pool is None else program.pool.ptr
     with nogil:
         status = run_steps(program, pool, &i, program.size)
     if status != 0:
-        raise part.failure(i, status)
+        raise segment.failure(i, status)
     return 0
 
 
@@ -208,4 +208,4 @@ cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t st
     return status
 
 
-include "steady.pxi"
+include "fast_path.pxi"

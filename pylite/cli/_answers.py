@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from pylite.cli import _format, _inputs
-from pylite.labels import fitted
+from pylite.media.labels import fitted
 
 PASSING = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}      # do not change what the numbers mean
 PROBABILITIES = {"SOFTMAX", "LOGISTIC"}

@@ -19,7 +19,7 @@ def input_path(text):
 def _bundled(text, kind):
     if os.path.exists(text) or os.sep in text or "." in text:
         return text
-    from pylite import models
+    from pylite.media import models
     try:
         return os.fspath(getattr(models, kind)(text))
     except ValueError as error:

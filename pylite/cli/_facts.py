@@ -2,13 +2,13 @@
 import os
 from collections import Counter
 
-from pylite import lowering
 from pylite._core import simd
 from pylite.cli import _cost
+from pylite.compiler.check import unsupported
 from pylite.errors import PyliteError
-from pylite.graph import DTYPE_BITS
-from pylite.node import Node, Value
-from pylite.registry import default
+from pylite.ir.graph import DTYPE_BITS
+from pylite.ir.registry import default
+from pylite.ir.values import Node, Value
 
 FEW = 8         # scales, zero points and bytes shown of a longer list
 
@@ -20,7 +20,7 @@ def model_facts(path, model, subgraphs, delegates=()):
              "subgraph_count": len(graph.subgraphs), "weight_bytes": weight_bytes(graph.subgraphs),
              "signatures": [signature_facts(graph, s) for s in graph.signatures],
              "metadata": {name: len(data) for name, data in graph.metadata.items()},
-             "associated_files": list(graph.associated_files),
+             "associated_files": list(model.associated_files),
              "subgraphs": [subgraph_facts(model, graph.subgraphs[i], delegates) for i in subgraphs]}
     facts["packed_bytes"] = model.packed_bytes
     facts["runs"] = not any(s["missing"] or s["error"] for s in facts["subgraphs"])
@@ -51,7 +51,7 @@ def subgraph_facts(model, subgraph, delegates=()):
     operators = subgraph.operators if executor is None else executor.operators
     parts = {} if executor is None or executor.delegation is None else executor.delegation.parts
     replaced = {i: index for index, (_, part) in parts.items() for i in part.nodes}
-    reasons = [None if o.index in replaced else lowering.unsupported(subgraph, o, find) for o in operators]
+    reasons = [None if o.index in replaced else unsupported(subgraph, o, find) for o in operators]
     missing = {}
     for operator, reason in zip(operators, reasons, strict=True):
         if reason:
@@ -128,8 +128,8 @@ def _stored_bytes(tensor):
 def _executor(model, subgraph, delegates):
     """(what runs the subgraph, None), or (what there is of it, why it or a delegate refuses)."""
     from pylite._core.simd import Pool
-    from pylite.delegates import apply
-    from pylite.executor import Executor
+    from pylite.plugins.delegates import apply
+    from pylite.runtime.executor import Executor
     executor = None
     try:
         executor = Executor(model, subgraph, Pool(1))

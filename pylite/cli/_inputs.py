@@ -3,9 +3,9 @@ import math
 
 import numpy as np
 
-from pylite import audio, images
 from pylite.cli import _common
 from pylite.cli._common import UsageError
+from pylite.media import audio, images
 
 MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..255 -> -1..1
 

@@ -49,7 +49,7 @@ def _module(path):
 
 
 def _library(path, function):
-    from pylite.capi import load_custom_ops
+    from pylite.plugins.capi import load_custom_ops
     try:
         load_custom_ops(path, function or None)
     except (OSError, ValueError) as error:
@@ -63,7 +63,7 @@ def _delegate(text):
         if make is None:
             raise UsageError(f"{path}: has no {name}")
         return make()
-    from pylite.delegates import load_delegate
+    from pylite.plugins.delegates import load_delegate
     library, _, options = text.partition("?")
     pairs = [option.partition("=") for option in options.split("&") if option]
     return load_delegate(library, {key: value for key, _, value in pairs})

@@ -9,7 +9,7 @@ from pylite.cli import _cost, _inputs
 from pylite.cli._common import UsageError
 from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
-from pylite.model import Model
+from pylite.runtime.model import Model
 
 LEAST_RUNS = 5
 
@@ -58,46 +58,53 @@ def latency(interpreter, seconds):
 def nodes(interpreter, seconds):
     """One dictionary per node that runs, in order: its median seconds, kernels, MACs and when it starts."""
     main = interpreter._main
-    parts = main.parts
-    times = [_Profiled(part) for part in parts]
-    evaluated = {part: _Evaluated(part) for part in parts if part.evaluate is not None}
-    try:
-        end = time.perf_counter() + seconds
-        while len(times[0].runs) < LEAST_RUNS or time.perf_counter() < end:
-            main.invoke()       # by way of the parts, which the interpreter goes around
-    finally:
-        for part, timed in evaluated.items():
-            part.evaluate = timed.evaluate
-        for part, profiled in zip(parts, times, strict=True):
-            part.program = profiled.program
+    segments = _profile(main, seconds)
     delegated = {} if main.delegation is None else main.delegation.parts
     found = []
-    at = 0.0
-    for part, profiled in zip(parts, times, strict=True):
-        medians = np.median(profiled.runs, axis=0) / 1e9
+    start = 0.0
+    for segment, medians, evaluation in segments:
         steps = [(call.node, kernel_name(call), taken)
-                 for call, taken in zip(part.lowered.calls, medians.tolist(), strict=True)]
-        if part in evaluated:
-            steps.append((part.pause, "evaluated", statistics.median(evaluated[part].runs) / 1e9))
+                 for call, taken in zip(segment.lowered.calls, medians.tolist(), strict=True)]
+        if evaluation is not None:
+            steps.append((segment.boundary, "evaluated", evaluation))
         for node, kernel, taken in steps:
             if not found or found[-1]["node"] != node.index:
-                found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": at,
+                found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": start,
                               "macs": _cost.macs(node), "outputs": [str(v) for v in node.outputs if v is not None]})
                 if node.index in delegated:
                     delegate, replaced = delegated[node.index]
                     found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
             found[-1]["kernels"].append(kernel)
             found[-1]["seconds"] += taken
-            at += taken
+            start += taken
     return found
 
 
-class _Evaluated:
-    """In place of what evaluates the node between an Allocation and the next: calls it and keeps its nanoseconds."""
+def _profile(executor, seconds):
+    """Run for some seconds: [(segment, median seconds of its steps, those of the node at its end that is evaluated)]"""
+    segments = executor.segments
+    profiled = [_Profiled(segment) for segment in segments]
+    evaluated = {segment: _Evaluated(segment) for segment in segments if segment.evaluate is not None}
+    try:
+        end = time.perf_counter() + seconds
+        while len(profiled[0].runs) < LEAST_RUNS or time.perf_counter() < end:
+            executor.invoke()       # the fast path of the interpreter would pass the segments by
+    finally:
+        for segment, timed in evaluated.items():
+            segment.evaluate = timed.evaluate
+        for segment, program in zip(segments, profiled, strict=True):
+            segment.program = program.program
+    return [(segment, np.median(program.runs, axis=0) / 1e9,
+             statistics.median(evaluated[segment].runs) / 1e9 if segment in evaluated else None)
+            for segment, program in zip(segments, profiled, strict=True)]
 
-    def __init__(self, part):
-        self.evaluate, self.runs = part.evaluate, []
-        part.evaluate = self
+
+class _Evaluated:
+    """In place of what evaluates the node at the end of a segment: calls it and keeps its nanoseconds."""
+
+    def __init__(self, segment):
+        self.evaluate, self.runs = segment.evaluate, []
+        segment.evaluate = self
 
     def __call__(self, node, *arrays):
         begin = time.perf_counter_ns()
@@ -107,12 +114,12 @@ class _Evaluated:
 
 
 class _Profiled:
-    """In place of the Program of an Allocation: runs it and keeps the nanoseconds of its steps."""
+    """In place of the Program of a segment: runs it and keeps the nanoseconds of its steps."""
 
-    def __init__(self, part):
-        self.program, self.runs = part.program, []
-        self.size, self.kernels = part.program.size, part.program.kernels
-        part.program = self
+    def __init__(self, segment):
+        self.program, self.runs = segment.program, []
+        self.size, self.kernels = segment.program.size, segment.program.kernels
+        segment.program = self
 
     def run(self):
         self.runs.append(np.zeros(self.size, np.int64))
@@ -121,7 +128,7 @@ class _Profiled:
 
 def memory(interpreter):
     """Bytes of the arena, of packed weights, and the most that the process has taken."""
-    return {"arena": sum(part.plan.total for part in interpreter._main.parts),
+    return {"arena": sum(segment.plan.total for segment in interpreter._main.segments),
             "packed": interpreter._model.packed_bytes,
             "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 

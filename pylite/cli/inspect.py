@@ -26,7 +26,7 @@ def configure(parser):
 
 def run(args):
     from pylite.cli import _facts
-    from pylite.model import Model
+    from pylite.runtime.model import Model
     path = _common.model_path(args.model)
     model = Model(path)
     count = len(model.graph.subgraphs)

@@ -23,7 +23,7 @@ def configure(parser):
 
 def run(args):
     from pylite.cli import _plugins
-    from pylite.model import Model
+    from pylite.runtime.model import Model
     _plugins.register(args)
     needed, missing = {}, []
     for name in args.models:
@@ -45,8 +45,8 @@ def run(args):
 
 def _operators(model):
     """(Operator, why pylite cannot run it or None) of every subgraph."""
-    from pylite import lowering
-    return [(o, lowering.unsupported(s, o)) for s in model.graph.subgraphs for o in s.operators]
+    from pylite.compiler.check import unsupported
+    return [(o, unsupported(s, o)) for s in model.graph.subgraphs for o in s.operators]
 
 
 def _source(models, needed):

@@ -50,8 +50,8 @@ def run(args):
 
     from pylite.cli import _answers, _inputs
     from pylite.interpreter import Interpreter
-    from pylite.labels import attached, read
-    from pylite.model import Model
+    from pylite.media.labels import attached, read
+    from pylite.runtime.model import Model
     if 0 in (args.std or ()):
         raise _common.UsageError("--std must not be 0")
     path = _common.model_path(args.model)
@@ -73,7 +73,7 @@ def run(args):
     if args.output:
         with open(args.output, "wb") as file:
             np.savez(file, **{d["name"]: _inputs.dequantise(a, d) for d, a in outputs})
-    labels = given or attached(path, model.graph.associated_files)
+    labels = given or attached(path, model.associated_files)
     found = _answers.answer(model.graph.subgraphs[0], outputs, labels, args.top, args.threshold, size)
     if args.json:
         report = {"model": path, "seconds": seconds, "notes": notes, "outputs": found}

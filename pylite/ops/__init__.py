@@ -1,1 +1,4 @@
-"""The ops: one module per family, each entering its own in the registry."""
+"""The ops, one family a module.  The registry imports a module when a model first needs one of its ops."""
+from pylite.ir import registry
+
+registry.packages.append(__name__)

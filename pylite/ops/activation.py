@@ -4,8 +4,10 @@ An 8-bit function of one tensor is a table of 256 entries, whatever the op.
 """
 import numpy as np
 
-from pylite import tables
-from pylite.fixed_point import hard_swish, mbqm32, sigmoid16_multiplier
+from pylite.ir.registry import register, same
+from pylite.numerics import lookup_tables
+from pylite.numerics.fixed_point import hard_swish, mbqm32, sigmoid16_multiplier
+from pylite.numerics.quantization import LIMITS, quantize_multiplier, quantized_range
 from pylite.ops.elementwise import (
     binary,
     flip,
@@ -17,8 +19,6 @@ from pylite.ops.elementwise import (
     unary,
 )
 from pylite.ops.wide import wide_unary
-from pylite.quantization import LIMITS, quantize_multiplier, quantized_range
-from pylite.registry import register, same
 
 FLOAT = {"float32": "f32", "float16": "f16"}
 BYTES = ("int8", "uint8")
@@ -31,9 +31,9 @@ def real_function(node, row, f):
         return unary(node, f"{row}_{FLOAT[y.dtype]}")
     require_quantized(node, x, y)
     if y.dtype == "int16":
-        table = tables.lut16(f, x.scale, x.zero_point, y.scale, y.zero_point)
+        table = lookup_tables.lut16(f, x.scale, x.zero_point, y.scale, y.zero_point)
         return unary(node, "lut16", table.view(np.uint8))
-    return unary(node, "lut8", tables.lut8(f, x.scale, x.zero_point, y.scale, y.zero_point, y.dtype))
+    return unary(node, "lut8", lookup_tables.lut8(f, x.scale, x.zero_point, y.scale, y.zero_point, y.dtype))
 
 
 def lower_sigmoid(node):
@@ -41,24 +41,27 @@ def lower_sigmoid(node):
     x = node.inputs[0]
     if x.dtype == "bfloat16":
         return wide_unary(node, node.name.lower())
-    row, f, shifts = ("tanh", tables.tanh, (0, 1)) if node.name == "TANH" else ("logistic", tables.logistic, (0,))
+    if node.name == "TANH":
+        row, f, shifts = "tanh", lookup_tables.tanh, (0, 1)
+    else:
+        row, f, shifts = "logistic", lookup_tables.logistic, (0,)
     if x.dtype != "int16":
         return real_function(node, row, f)
     require_quantized(node, x, node.outputs[0])
     if x.zero_point or node.outputs[0].zero_point:
         raise node.error("must have the zero point 0, as must the output", x)
-    p = parameters(node, "2i", *sigmoid16_multiplier(x.scale, shifts)) + tables.sigmoid16_table().tobytes()
+    p = parameters(node, "2i", *sigmoid16_multiplier(x.scale, shifts)) + lookup_tables.sigmoid16_table().tobytes()
     return unary(node, f"{row}_i16", p)
 
 
 def lower_gelu(node):
     if node.options.approximate:
-        return real_function(node, "gelu_tanh", tables.gelu_approximate)
-    return real_function(node, "gelu", tables.gelu)
+        return real_function(node, "gelu_tanh", lookup_tables.gelu_approximate)
+    return real_function(node, "gelu", lookup_tables.gelu)
 
 
 def lower_elu(node):
-    return real_function(node, "elu", tables.elu)
+    return real_function(node, "elu", lookup_tables.elu)
 
 
 def lower_relu(node):
@@ -72,7 +75,7 @@ def lower_relu(node):
     low, high = quantized_range(low, high, y.dtype, y.scale, y.zero_point)
     if y.dtype == "int16":
         return unary(node, "rescale_i16_i16", parameters(node, "6i", x.zero_point, m, e, y.zero_point, low, high))
-    values = mbqm32(tables.bytes_of(y.dtype) - x.zero_point, m, e) + y.zero_point
+    values = mbqm32(lookup_tables.bytes_of(y.dtype) - x.zero_point, m, e) + y.zero_point
     return lut(node, np.minimum(np.maximum(values, low), high))
 
 
@@ -86,7 +89,7 @@ def lower_leaky_relu(node):
     if y.dtype == "int16":
         return unary(node, "leaky_relu_i16", parameters(node, "7i", x.zero_point, m, e, negative_m, negative_e,
                                                         -1 if alpha < 0 else 0, y.zero_point))
-    v = tables.bytes_of(y.dtype) - x.zero_point
+    v = lookup_tables.bytes_of(y.dtype) - x.zero_point
     negative = mbqm32(v, negative_m, negative_e)
     return lut(node, np.where(v >= 0, mbqm32(v, m, e), -negative if alpha < 0 else negative) + y.zero_point)
 
@@ -109,7 +112,7 @@ def lower_hard_swish(node):
     if y.dtype == "float32":
         return unary(node, "hard_swish_f32")
     require_quantized(node, x, y)
-    return lut(node, hard_swish(tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
+    return lut(node, hard_swish(lookup_tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
 
 
 # ---- what the ops mean, on real numbers ---------------------------------------------------------------------
@@ -145,6 +148,6 @@ register("PRELU", types=[*same("float32 int8 uint8", 2), "int16 int8 -> int16"],
          lower=lower_prelu, reference=_leaky_relu)
 register("HARD_SWISH", types=same("float32 int8 uint8"), infer=infer_same, lower=lower_hard_swish,
          reference=_hard_swish)
-register("ELU", types=same("float32 int8"), infer=infer_same, lower=lower_elu, reference=tables.elu)
+register("ELU", types=same("float32 int8"), infer=infer_same, lower=lower_elu, reference=lookup_tables.elu)
 register("GELU", versions=(1, 3), types=same("float32 float16 int8 uint8 int16"), infer=infer_same, lower=lower_gelu,
-         reference=tables.gelu)
+         reference=lookup_tables.gelu)

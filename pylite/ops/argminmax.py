@@ -3,9 +3,9 @@ from math import prod
 
 import numpy as np
 
-from pylite.node import Call
+from pylite.ir.registry import register
+from pylite.ir.values import Call
 from pylite.ops.moves import axis_of
-from pylite.registry import register
 
 TYPES = [f"{t} int32|int64 -> int32|int64" for t in ("float32", "int8", "uint8", "int32", "bool")]
 # XORed with an element's bits, these turn the order round (a float's sign, all bits of an integer)

@@ -1,16 +1,16 @@
 """ADD, SUB, MUL, DIV, MAXIMUM, MINIMUM: two operands, broadcast.  docs/numerics.md section 5."""
 import numpy as np
 
-from pylite.node import Call, Temporary
-from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
-from pylite.quantization import (
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call, Temporary
+from pylite.numerics.quantization import (
     activation_bounds,
     activation_range,
     add_parameters,
     power_of_two,
     quantize_multiplier,
 )
-from pylite.registry import register, same
+from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
 
 SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
           "int64": "i64", "uint32": "u32"}

@@ -8,12 +8,12 @@ from struct import pack
 
 import numpy as np
 
-from pylite.node import Call, Scratch, Temporary
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Scratch, Temporary
 from pylite.ops.complex import _LOCAL
 from pylite.ops.elementwise import raw, require_quantized, task
 from pylite.ops.filling import filled
 from pylite.ops.moves import scalar
-from pylite.registry import register
 from pylite.schema import flex
 
 _OPEN = pack("2f", float("-inf"), float("inf"))

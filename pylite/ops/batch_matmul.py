@@ -3,10 +3,11 @@ import math
 
 import numpy as np
 
-from pylite import quantization, shapes
-from pylite.node import Call, Packed, Scratch
+from pylite.ir import shapes
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed, Scratch
+from pylite.numerics import quantization
 from pylite.ops import products
-from pylite.registry import register
 
 _LOCAL, _LOCAL_SUMS = 4096, 256     # bytes of late matrices, and columns, that the kernel has room for
 

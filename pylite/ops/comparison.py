@@ -3,13 +3,13 @@ from struct import pack
 
 import numpy as np
 
-from pylite.fixed_point import common_scale
-from pylite.node import Call
+from pylite.ir.registry import register
+from pylite.ir.values import Call
+from pylite.numerics.fixed_point import common_scale
+from pylite.numerics.lookup_tables import bytes_of
+from pylite.numerics.quantization import quantize_multiplier
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized
 from pylite.ops.wide import BINARY, wide_binary, wide_unary
-from pylite.quantization import quantize_multiplier
-from pylite.registry import register
-from pylite.tables import bytes_of
 
 NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 # The op that computes it, and whether with the operands exchanged.

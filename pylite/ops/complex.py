@@ -3,8 +3,8 @@ import math
 
 import numpy as np
 
-from pylite.node import Call, Scratch
-from pylite.registry import register
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Scratch
 
 _LOCAL = 8448               # floats of scratch that the kernel has room for itself
 _PARTS = {"complex64": "float32", "complex128": "float64"}

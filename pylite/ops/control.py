@@ -7,20 +7,15 @@ from math import prod
 
 import numpy as np
 
-from pylite import calls
-from pylite.allocation import raw
-from pylite.binding import kernel_class
-from pylite.errors import ExecutionError
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call, Constant
-from pylite.registry import register
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Constant
 
 
 def callee(node, index, inputs, outputs):
     """The Executor of subgraph `index`, once it takes the `inputs` and gives the `outputs` (Values)."""
     if node.host is None:
         raise node.error("calls another subgraph, which only an interpreter has")
-    other = calls.callee(node.host, index)
+    other = node.host.callee(index)
     called = other.subgraph
     for what, values, wanted in (("inputs", inputs, called.inputs), ("outputs", outputs, called.outputs)):
         if len(values) != len(wanted):
@@ -38,10 +33,10 @@ def constants(inputs):
 
 def result_shapes(other, shapes, given):
     """The shapes that a callee gives for those of its inputs; None where they depend on data."""
-    allocation = calls.prepared(other, shapes, given)
-    if allocation.pause is not None:
+    bound = other.prepared(shapes, given)
+    if bound.boundary is not None:
         return None
-    return [allocation.lowered.values[i].shape for i in other.subgraph.outputs]
+    return [bound.lowered.values[i].shape for i in other.subgraph.outputs]
 
 
 def in_loop(node, others):
@@ -57,7 +52,7 @@ def calling(node, others, make, shapes, given):
     """
     if in_loop(node, others):
         for other in others:
-            calls.prepared(other, shapes, given)
+            other.prepared(shapes, given)
         return make()
     evaluate, count = EVALUATE[node.name], len(node.inputs)
 
@@ -121,8 +116,8 @@ def lower_branch(node):
     def make():
         arrays = operands([*inputs, *node.outputs])
         if which is None:
-            return Call("control.Block", calls.entry(others[0]), *arrays)
-        return Call("control.Branch", [calls.entry(other) for other in others], which.flat, *arrays)
+            return Call("control.Block", others[0].entry(), *arrays)
+        return Call("control.Branch", [other.entry() for other in others], which.flat, *arrays)
     return calling(node, others, make, [x.shape for x in inputs], constants(inputs))
 
 
@@ -131,7 +126,7 @@ def evaluate_branch(node, *arrays):
     at = 0
     if which is not None:
         at = chosen(which, arrays[0], len(indices))
-    return calls.call(calls.callee(node.host, indices[at]), arrays[len(arrays) - len(inputs):])
+    return node.host.callee(indices[at]).call(arrays[len(arrays) - len(inputs):])
 
 
 # ---- WHILE ---------------------------------------------------------------------------------------------------
@@ -170,93 +165,15 @@ def lower_while(node):
 
     def make():
         arrays = operands(node.inputs) + [None if i in given else y for i, y in enumerate(operands(node.outputs))]
-        return [Call("control.While", calls.entry(test), calls.entry(body, whole=True), *arrays),
+        return [Call("control.While", test.entry(), body.entry(whole=True), *arrays),
                 *[Constant(node.outputs[i], data) for i, data in given.items() if node.outputs[i] is not None]]
     return calling(node, [test, body], make, [x.shape for x in node.inputs], given)
 
 
-class Turn:
-    """One turn of a loop whose variables change their shapes: the kernels that run its condition and its body.
-
-    state: the variables' arrays, from which the kernels take them; going_on: what the condition says; entry: of the
-    body; next: the Turn for the shapes that the body gives, once there was one.  Without kernels Python runs it.
-    """
-    __slots__ = ("state", "test", "going_on", "body", "entry", "next")
-
-    def __init__(self, node, test, body, shapes):
-        self.state = _room(node, body, shapes)
-        self.test = self.body = self.entry = self.next = None
-        inner = calls.prepared(body, shapes, {})
-        asked = calls.prepared(test, shapes, {})
-        if inner.pause is not None or asked.pause is not None:
-            return
-        block, count = kernel_class("control.Block"), prod(asked.lowered.values[test.subgraph.outputs[0]].shape)
-        if count != 1:
-            raise node.error(f"the condition gives {count} values, not one")
-        self.going_on = np.zeros(1, np.uint8)
-        self.entry = calls.entry(body)
-        self.test = block(calls.entry(test), *map(raw, self.state), self.going_on)
-
-    def follow(self, node, test, body):
-        """Find `next`, and the kernel that leads there."""
-        inner = calls.prepared(body, [x.shape for x in self.state], {})
-        self.next = _turn(node, test, body, [inner.lowered.values[i].shape for i in body.subgraph.outputs])
-        self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
-
-
-def _turn(node, test, body, shapes):
-    """The Turn for variables of these shapes; it is forgotten with what the body is bound to for them."""
-    turns = calls.prepared(body, shapes, {}).turns
-    key = node.host, node.index
-    if key not in turns:
-        turns[key] = Turn(node, test, body, shapes)
-    return turns[key]
-
-
-def _room(node, body, shapes):
-    """Arrays for the loop's variables.  They lie where those of other shapes do, which they replace."""
-    dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
-    offsets = [0]
-    for shape, dtype in zip(shapes, dtypes, strict=True):
-        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
-    rooms = node.host.rooms
-    room = rooms.get(node.index)
-    if room is None or room.nbytes < offsets[-1]:
-        room = rooms[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
-    return [np.ndarray(*each) for each in zip(shapes, dtypes, [room] * len(shapes), offsets, strict=False)]
-
-
-def _run(kernel, pool):
-    status = kernel.run(pool)
-    if status:
-        text = kernel.explain(status)
-        raise ExecutionError(text) from kernel.cause()
-
-
 def evaluate_while(node, *arrays):
-    test = calls.callee(node.host, node.options.cond_subgraph_index)
-    body = calls.callee(node.host, node.options.body_subgraph_index)
-    pool, quick = node.host.pool, in_loop(node, [test, body])
-    while True:
-        if quick:
-            turn = _turn(node, test, body, [a.shape for a in arrays])
-            for held, array in zip(turn.state, arrays, strict=True):
-                held[...] = array
-            while turn.test is not None:
-                _run(turn.test, pool)
-                if not turn.going_on[0]:
-                    return turn.state
-                if turn.next is None:
-                    turn.follow(node, test, body)
-                _run(turn.body, pool)
-                turn = turn.next
-            arrays = [held.copy() for held in turn.state]
-        going_on, = calls.call(test, arrays)
-        if going_on.size != 1:
-            raise node.error(f"the condition gives {going_on.size} values, not one")
-        if not going_on.item():
-            return arrays
-        arrays = calls.call(body, arrays)
+    test = node.host.callee(node.options.cond_subgraph_index)
+    body = node.host.callee(node.options.body_subgraph_index)
+    return node.host.run_loop(node, test, body, arrays, kernels=in_loop(node, [test, body]))
 
 
 # ---- CALL_ONCE -----------------------------------------------------------------------------------------------
@@ -269,18 +186,18 @@ def initializer(node):
 
 def infer_once(node):
     other, _ = initializer(node)
-    return None if calls.prepared(other, [], {}).pause is not None else []
+    return None if other.prepared([], {}).boundary is not None else []
 
 
 def lower_once(node):
     other, flag = initializer(node)
-    return calling(node, [other], lambda: Call("control.Once", calls.entry(other), flag), [], {})
+    return calling(node, [other], lambda: Call("control.Once", other.entry(), flag), [], {})
 
 
 def evaluate_once(node):
     other, flag = initializer(node)
     if not flag[0]:
-        calls.call(other, [])
+        other.call([])
         flag[0] = 1
     return []
 

@@ -3,11 +3,11 @@ import math
 
 import numpy as np
 
-from pylite import shapes
-from pylite.node import Call, Packed
+from pylite.ir import shapes
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed
 from pylite.ops import products
 from pylite.ops.moves import unpadded
-from pylite.registry import register
 
 TYPES = ["float32 float32 float32? -> float32",
          "float32 int8|int4 float32? -> float32",

@@ -2,10 +2,10 @@
 import itertools
 import math
 
-from pylite import shapes
-from pylite.node import Call, Packed
+from pylite.ir import shapes
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed
 from pylite.ops import products
-from pylite.registry import register
 
 
 def _options(node):

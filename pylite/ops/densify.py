@@ -1,6 +1,6 @@
 """DENSIFY: a constant that is stored sparse; loading it already makes it dense."""
-from pylite.node import Alias
-from pylite.registry import register, same
+from pylite.ir.registry import register, same
+from pylite.ir.values import Alias
 
 
 def infer_densify(node):

@@ -1,9 +1,9 @@
 """TFLite_Detection_PostProcess, the custom op that ends SSD detectors: from encoded boxes to the best few."""
 import numpy as np
 
-from pylite.node import Call, Scratch
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Scratch
 from pylite.ops.moves import scalar
-from pylite.registry import register
 from pylite.schema import flex
 
 NAME = "TFLite_Detection_PostProcess"

@@ -1,10 +1,9 @@
 """Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
 import numpy as np
 
-from pylite.allocation import raw
-from pylite.binding import kernel_class
-from pylite.node import Constant
-from pylite.registry import register
+from pylite.ir.kernels import kernel_class, raw
+from pylite.ir.registry import register
+from pylite.ir.values import Constant
 
 
 def unknown(node):

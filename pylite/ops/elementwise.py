@@ -4,8 +4,8 @@ from struct import error, pack
 import numpy as np
 from numpy import ndarray
 
-from pylite import shapes
-from pylite.node import Call, Packed, Value
+from pylite.ir import shapes
+from pylite.ir.values import Call, Packed, Value
 
 SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
 
@@ -53,8 +53,8 @@ def unary(node, row, p=b"", x=None):
 
 def lut(node, values):
     """y = table[x] for 8-bit types: `values` are the outputs, one for each byte of x, still to be clamped."""
-    from pylite import tables  # what does not need them loads faster
-    return unary(node, "lut8", tables.byte_table(values, node.outputs[0].dtype))
+    from pylite.numerics import lookup_tables  # what does not need them loads faster
+    return unary(node, "lut8", lookup_tables.byte_table(values, node.outputs[0].dtype))
 
 
 def binary(node, row, p=b"", operands=None):

@@ -6,14 +6,14 @@ from math import prod
 
 import numpy as np
 
-from pylite import shapes
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.node import Alias, Constant
+from pylite.ir import shapes
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.shapes import broadcast_strides, contiguous_strides
+from pylite.ir.values import Alias, Constant
 from pylite.ops.elementwise import task
 from pylite.ops.moves import INDICES, MOVABLE, axis_of, copy, integers, movable
 from pylite.ops.padding import region, repeated
-from pylite.registry import register
-from pylite.shapes import broadcast_strides, contiguous_strides
 
 
 def filled(y, value):

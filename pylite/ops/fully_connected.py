@@ -3,11 +3,11 @@ from struct import pack
 
 import numpy as np
 
-from pylite import quantization
-from pylite.node import Call, Packed, Scratch, Temporary
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed, Scratch, Temporary
+from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.convolution import Window
-from pylite.registry import register
 
 
 def infer_fully_connected(node):

@@ -3,10 +3,10 @@ from math import prod
 
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.values import Call
 from pylite.ops.moves import axis_of, movable
-from pylite.registry import register
 
 
 def gather_axes(node):

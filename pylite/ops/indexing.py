@@ -3,15 +3,15 @@ from math import prod
 
 import numpy as np
 
-from pylite import shapes
-from pylite.node import Call
+from pylite.ir import shapes
+from pylite.ir.registry import register
+from pylite.ir.shapes import broadcast_strides, contiguous_strides
+from pylite.ir.values import Call
+from pylite.numerics.quantization import FLT_MAX, LIMITS
 from pylite.ops.elementwise import raw
 from pylite.ops.filling import filled, sizes
 from pylite.ops.moves import INDICES, axis_of, integers, movable, scalar
 from pylite.ops.wide import TYPES, combining, region_op
-from pylite.quantization import FLT_MAX, LIMITS
-from pylite.registry import register
-from pylite.shapes import broadcast_strides, contiguous_strides
 
 
 # ---- by condition ------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
-from pylite.node import Alias, Call
+from pylite.ir.registry import register
+from pylite.ir.values import Alias, Call
+from pylite.numerics.quantization import round_away
 from pylite.ops.moves import MOVABLE, axis_of, check_same_parameters, copy, integers, scalar, strip
-from pylite.quantization import round_away
-from pylite.registry import register
 
 
 def joined(node, outer, runs):

@@ -3,10 +3,10 @@ import math
 
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.values import Call
 from pylite.ops.moves import movable
-from pylite.registry import register
 
 _PACKED = "int8|uint8|int4|int2"
 

@@ -1,7 +1,7 @@
 """LSTM layers of integers, docs/numerics.md section 10: 8 bits with 16-bit cells, and the older cell of bytes."""
-from pylite.node import Call, Packed, Scratch
+from pylite.ir.values import Call, Packed, Scratch
+from pylite.numerics.quantization import f32, power_of_two, quantize_multiplier
 from pylite.ops import products
-from pylite.quantization import f32, power_of_two, quantize_multiplier
 
 LOCAL = 4096                # elements of scratch that the kernels have room for themselves
 _NONE = (0, 0)

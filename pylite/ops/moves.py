@@ -1,6 +1,6 @@
 """What the ops that only move elements have in common: the types they take, and pieces of tensors as views."""
-from pylite.graph import DTYPE_BITS
-from pylite.node import Call
+from pylite.ir.graph import DTYPE_BITS
+from pylite.ir.values import Call
 
 # Every type whose elements have a fixed size: moving them needs to know no more.  Strings, which are objects, are moved
 # by the op's reference instead of its kernels.
@@ -44,7 +44,7 @@ def unpadded(node, x, outside, reach, pad):
     outside: the number that does not count, or counts as 0; reach: how far a window extends (down, right) from its
     first tap; pad: what x is padded with by the op itself.
     """
-    p = x.padded
+    p = x.pad
     if p is None or p.fill != outside or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0) or not alike(p.x, x):
         return x, pad
     (top, below), (left, right) = p.pairs[1:3]

@@ -1,9 +1,9 @@
 """Normalization along the last dimension."""
 import numpy as np
 
-from pylite.node import Call
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call
 from pylite.ops.softmax import byte_rows, infer_rows, require, rows
-from pylite.registry import register, same
 
 
 def infer_l2(node):

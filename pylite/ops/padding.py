@@ -1,11 +1,11 @@
 """PAD, PADV2 and MIRROR_PAD: x in the middle of y, and what goes around it."""
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias, Padded
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.shapes import contiguous_strides
+from pylite.ir.values import Alias, FoldablePad
 from pylite.ops.moves import check_same_parameters, copy, integers, movable
-from pylite.registry import register
-from pylite.shapes import contiguous_strides
 
 WIDTHS = "int8|int16|int32|int64|bool"
 
@@ -51,7 +51,7 @@ def lower_pad(node):
         calls.append(copy(x, region(y, [before for before, _ in pairs], x.shape)))
     calls += [copy(repeated(fill, shape), region(y, first, shape)) for first, shape in borders(x, y, pairs)]
     known = fill if isinstance(fill, np.ndarray) else fill.data
-    return calls if known is None or not x.size else [*calls, Padded(y, x, pairs, known.item())]
+    return calls if known is None or not x.size else [*calls, FoldablePad(y, x, pairs, known.item())]
 
 
 def repeated(value, shape):

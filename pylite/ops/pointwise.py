@@ -4,14 +4,14 @@ from struct import pack
 
 import numpy as np
 
-from pylite.fixed_point import common_scale
-from pylite.node import Call
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call
+from pylite.numerics.fixed_point import common_scale
+from pylite.numerics.lookup_tables import bytes_of, log_above
+from pylite.numerics.quantization import f32, round_away, squared_difference_parameters
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
 from pylite.ops.wide import TYPES, combining, wide_binary, wide_unary
-from pylite.quantization import f32, round_away, squared_difference_parameters
-from pylite.registry import register, same
-from pylite.tables import bytes_of, log_above
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
 _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of their own

@@ -3,10 +3,11 @@ import math
 
 import numpy as np
 
-from pylite import quantization, shapes
-from pylite.node import Call
+from pylite.ir import shapes
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call
+from pylite.numerics import quantization
 from pylite.ops.moves import pixels, unpadded
-from pylite.registry import register, same
 
 
 def infer_pool(node):

@@ -1,8 +1,8 @@
 """What convolutions and FULLY_CONNECTED share: checks, multipliers, clamping and the way of hybrid ops."""
 import numpy as np
 
-from pylite import quantization
-from pylite.node import Call, Packed, Scratch, Temporary
+from pylite.ir.values import Call, Packed, Scratch, Temporary
+from pylite.numerics import quantization
 
 
 def check(node, x, w, b, y, channels, axis):

@@ -4,13 +4,13 @@ from struct import pack
 
 import numpy as np
 
-from pylite import tables
-from pylite.fixed_point import mbqm32
-from pylite.node import Call
+from pylite.ir.registry import register
+from pylite.ir.values import Call
+from pylite.numerics import lookup_tables
+from pylite.numerics.fixed_point import mbqm32
+from pylite.numerics.quantization import LIMITS, quantize_multiplier
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
 from pylite.ops.wide import TYPES, UNARY
-from pylite.quantization import LIMITS, quantize_multiplier
-from pylite.registry import register
 
 _STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}
 
@@ -40,7 +40,7 @@ def lower_quantize(node):
     require_quantized(node, x)
     m, e = quantize_multiplier(float(x.scale) / float(y.scale))
     if x.dtype in ("int8", "uint8"):
-        values = mbqm32(tables.bytes_of(x.dtype) - x.zero_point, m, e) + y.zero_point
+        values = mbqm32(lookup_tables.bytes_of(x.dtype) - x.zero_point, m, e) + y.zero_point
         if y.dtype != "int16":
             return lut(node, values)
         return unary(node, "lut8_i16", np.clip(values, *limits).astype(np.int16).view(np.uint8))

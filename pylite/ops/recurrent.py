@@ -3,11 +3,11 @@ import math
 
 import numpy as np
 
-from pylite import quantization
-from pylite.node import Call, Packed
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed
+from pylite.numerics import quantization
 from pylite.ops import lstm_integer, products
 from pylite.ops.lstm_integer import scratch
-from pylite.registry import register
 
 INTEGER_WEIGHTS = ("int8", "uint8")
 # What the state, the biases, peepholes and normalization have for an input of that type.

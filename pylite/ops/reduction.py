@@ -4,11 +4,12 @@ from struct import pack
 
 import numpy as np
 
-from pylite import fixed_point, quantization, shapes
-from pylite.node import Call, Constant, Temporary
+from pylite.ir import shapes
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call, Constant, Temporary
+from pylite.numerics import fixed_point, quantization
 from pylite.ops.filling import filled, spread
 from pylite.ops.wide import combining, region_op
-from pylite.registry import register, same
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
 BOOL = ["bool int32 -> bool"]

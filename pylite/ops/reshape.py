@@ -3,9 +3,9 @@ from math import prod
 
 import numpy as np
 
-from pylite.node import Alias, Constant
+from pylite.ir.registry import register
+from pylite.ir.values import Alias, Constant
 from pylite.ops.moves import INDICES, axis_of, integers, movable, scalar
-from pylite.registry import register
 
 
 def lower_alias(node):

@@ -3,9 +3,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from pylite.node import Call
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call
 from pylite.ops.moves import pixels
-from pylite.registry import register, same
 
 f32 = np.float32
 

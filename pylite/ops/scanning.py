@@ -4,12 +4,12 @@ from math import prod
 
 import numpy as np
 
-from pylite.fixed_point import wrap32
-from pylite.node import Scratch
+from pylite.ir.registry import register
+from pylite.ir.values import Scratch
+from pylite.numerics.fixed_point import wrap32
 from pylite.ops.elementwise import infer_same, task
 from pylite.ops.filling import sizes
 from pylite.ops.moves import axis_of, scalar
-from pylite.registry import register
 
 
 def lower_cumsum(node):

@@ -4,11 +4,11 @@ Where only the place of the part is computed, not its size, the kernel looks at 
 """
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias, Call
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.shapes import contiguous_strides
+from pylite.ir.values import Alias, Call
 from pylite.ops.moves import INDICES, copy, integers, movable
-from pylite.registry import register
-from pylite.shapes import contiguous_strides
 
 
 def lower_window(node, window):

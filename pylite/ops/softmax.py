@@ -3,9 +3,9 @@ import math
 
 import numpy as np
 
-from pylite import quantization
-from pylite.node import Call, Temporary
-from pylite.registry import register, same
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call, Temporary
+from pylite.numerics import quantization
 
 
 def infer_rows(node):
@@ -55,8 +55,8 @@ def lower_softmax(node):
     else:
         require(node, 2.0**-8, -128 if y.dtype == "int8" else 0, 2.0**-16)
     if x.dtype == "int16":
-        from pylite import tables  # what does not need them loads faster
-        exponential, reciprocal = tables.softmax16_tables()
+        from pylite.numerics import lookup_tables  # what does not need them loads faster
+        exponential, reciprocal = lookup_tables.softmax16_tables()
         m, e = quantization.softmax16_multiplier(beta, x.scale)
         return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, m, e, inplace=(y, x))
     check_scale(node, beta)

@@ -7,12 +7,12 @@ from math import prod
 
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Alias
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.registry import register
+from pylite.ir.shapes import contiguous_strides
+from pylite.ir.values import Alias
 from pylite.ops.moves import INDICES, check_same_parameters, copy, integers, movable
 from pylite.ops.padding import repeated
-from pylite.registry import register
-from pylite.shapes import contiguous_strides
 
 
 # ---- TRANSPOSE -----------------------------------------------------------------------------------------------

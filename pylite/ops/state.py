@@ -4,10 +4,10 @@ Both belong to the interpreter.  A resource tensor holds the number of one, whic
 """
 import numpy as np
 
-from pylite.binding import kernel_class
-from pylite.graph import NUMPY_DTYPES
-from pylite.node import Call, Constant
-from pylite.registry import register
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.kernels import kernel_class
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Constant
 
 
 def numbered(node, kind, key, make):

@@ -3,12 +3,12 @@ from struct import pack
 
 import numpy as np
 
-from pylite.node import Call, Packed, Temporary
+from pylite.ir.registry import register
+from pylite.ir.values import Call, Packed, Temporary
+from pylite.numerics.quantization import quantize_multiplier
 from pylite.ops import products
 from pylite.ops.lstm_integer import scratch
 from pylite.ops.recurrent import activation, packed
-from pylite.quantization import quantize_multiplier
-from pylite.registry import register
 
 
 def infer_svdf(node):

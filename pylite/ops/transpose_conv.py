@@ -1,8 +1,8 @@
 """TRANSPOSE_CONV: several plain convolutions."""
-from pylite import shapes
+from pylite.ir import shapes
+from pylite.ir.registry import register
 from pylite.ops import products
 from pylite.ops.convolution import TYPES, Window, check_images, lower_window, strides_of
-from pylite.registry import register
 
 
 def infer(node):

@@ -3,17 +3,17 @@ from functools import cache
 
 import numpy as np
 
-from pylite import tables
-from pylite.fixed_point import inv_sqrt, mbqm32
-from pylite.node import Call
+from pylite.ir.registry import register, same
+from pylite.ir.values import Call
+from pylite.numerics import lookup_tables
+from pylite.numerics.fixed_point import inv_sqrt, mbqm32
+from pylite.numerics.quantization import LIMITS, f32, quantize_multiplier
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
-from pylite.quantization import LIMITS, f32, quantize_multiplier
-from pylite.registry import register, same
 
 
 def lower_exp(node):
-    return real_function(node, "exp", tables.exp)
+    return real_function(node, "exp", lookup_tables.exp)
 
 
 def _not_below_zero(node):
@@ -30,7 +30,7 @@ def lower_sqrt(node):
     if y.dtype == "int16":
         p = parameters(node, "2f2i", x.scale, y.scale, x.zero_point, y.zero_point)
         return [_not_below_zero(node), unary(node, "sqrt_i16", p)]
-    v = np.maximum(tables.bytes_of(y.dtype) - x.zero_point, 0).astype(f32)
+    v = np.maximum(lookup_tables.bytes_of(y.dtype) - x.zero_point, 0).astype(f32)
     root = np.trunc(np.sqrt(x.scale * v) / y.scale)
     return [_not_below_zero(node), lut(node, np.minimum(root, 512).astype(np.int64) + y.zero_point)]
 
@@ -51,9 +51,9 @@ def lower_rsqrt(node):
         return unary(node, "rsqrt_f32")
     require_quantized(node, x, y)
     if y.dtype == "int16":
-        return real_function(node, "rsqrt", tables.rsqrt_below(f32(32767) * y.scale))
+        return real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
     m, e = quantize_multiplier(1.0 / float(np.sqrt(x.scale) * y.scale))
-    v = np.maximum(tables.bytes_of(y.dtype) - x.zero_point, 0)
+    v = np.maximum(lookup_tables.bytes_of(y.dtype) - x.zero_point, 0)
     values = mbqm32(_inverse_roots()[v], m, e - 20) + y.zero_point
     return [_not_below_zero(node), lut(node, np.where(v == 0, LIMITS[y.dtype][1], values))]
 
@@ -71,13 +71,13 @@ def lower_abs(node):
     if y.dtype == "int16":
         p = parameters(node, "6i", x.zero_point, m, e, y.zero_point, *LIMITS["int16"])
         return unary(node, "rescale_abs_i16", p)
-    return lut(node, mbqm32(abs(tables.bytes_of(y.dtype) - x.zero_point), m, e) + y.zero_point)
+    return lut(node, mbqm32(abs(lookup_tables.bytes_of(y.dtype) - x.zero_point), m, e) + y.zero_point)
 
 
 def lower_neg(node):
     dtype = node.outputs[0].dtype
     if dtype == "int8":        # stored integers, whatever their scales; -128 stays
-        return unary(node, "lut8", (-tables.bytes_of(dtype)).astype(np.int8).view(np.uint8))
+        return unary(node, "lut8", (-lookup_tables.bytes_of(dtype)).astype(np.int8).view(np.uint8))
     return unary(node, {"float32": "neg_f32", "float16": "neg_f16", "bfloat16": "neg_f16", "int16": "neg_i16",
                         "int32": "neg_i32", "int64": "neg_i64"}[dtype])
 

@@ -1,8 +1,8 @@
 """Element-wise ops on types that have no row of their own: by way of int64 or float64 (_core/simd/wide.c)."""
 from struct import pack
 
+from pylite.numerics.quantization import LIMITS
 from pylite.ops.elementwise import binary, unary
-from pylite.quantization import LIMITS
 
 # In the orders of the tables and enumerations there.
 TYPES = {dtype: i for i, dtype in enumerate((
@@ -51,8 +51,7 @@ _REGIONS = {"ADD": "add", "MUL": "mul", "MULTIPLY": "mul", "MAXIMUM": "maximum",
 
 def region_op(node, index):
     """The op that subgraph `index` applies to its two inputs, in STABLEHLO's reductions; None: it gives the second."""
-    from pylite import calls  # seldom wanted
-    region = calls.callee(node.host, index).subgraph if node.host is not None else None
+    region = node.host.callee(index).subgraph if node.host is not None else None
     if region is not None and not region.operators and tuple(region.outputs) == tuple(region.inputs[1:2]):
         return None
     name = region.operators[0].name if region is not None and len(region.operators) == 1 else ""

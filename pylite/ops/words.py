@@ -1,8 +1,8 @@
 """LSH_PROJECTION and SKIP_GRAM: what text models of old made features of."""
 import numpy as np
 
-from pylite.node import Call
-from pylite.registry import register
+from pylite.ir.registry import register
+from pylite.ir.values import Call
 from pylite.schema.encodings import pack_strings
 
 _SPACES = b" \t\n\v\f\r"

@@ -1,7 +1,7 @@
 """ModelBuilder: make a .tflite model in a few lines, tensor by tensor and operator by operator."""
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size
 from pylite.schema.encodings import pack
 from pylite.schema.tables import enum_numbers, options_table, table, union
 from pylite.schema.writer import write

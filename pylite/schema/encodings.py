@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 
 _SIGNED = {"int4", "int2"}
 

@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 
-import pylite
-from pylite import graph
 from pylite._core.decoder import all_finite, first_beyond
 from pylite._core.memory import Pages
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
+from pylite.errors import ModelError
+from pylite.ir import graph
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.reader import read
 from pylite.schema.tables import NO_OPTIONS, default_options, enum
 
@@ -45,16 +45,16 @@ def _contents(source):
     path = os.fspath(source)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise pylite.ModelError(f"Could not open '{path}'. It is not a regular file")
+            raise ModelError(f"Could not open '{path}'. It is not a regular file")
         with open(path, "rb") as file:
             try:
                 return Pages(os.fstat(file.fileno()).st_size, file.fileno())
             except OSError:     # an empty file, or a file system without mapping
                 return file.read()
     except (OSError, ValueError) as error:
-        if isinstance(error, pylite.ModelError):
+        if isinstance(error, ModelError):
             raise
-        raise pylite.ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
+        raise ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
 
 
 class _Loader:
@@ -346,7 +346,7 @@ def _text(name):
 
 
 def _invalid(where, text):
-    return pylite.ModelError(f"The model is not valid: {where}: {text}")
+    return ModelError(f"The model is not valid: {where}: {text}")
 
 
 def _invalid_tensor(where, i, record, text):

@@ -4,8 +4,8 @@ Nothing in the file is trusted: the decoder checks every position, and what it d
 """
 import numpy as np
 
-import pylite
 from pylite._core.decoder import Damage, Decoder
+from pylite.errors import ModelError
 from pylite.schema import tables
 
 INVALID = "The model is not a valid Flatbuffer buffer"
@@ -28,7 +28,7 @@ def read(source):
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
     if size < 8:
-        raise pylite.ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
+        raise ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
     decoder = Decoder(contents, tables, min(size // 8 + 1024, _MOST_TABLES), min(2 * size + 65536, _MOST_BYTES),
@@ -38,7 +38,7 @@ def read(source):
         _fetch_outside(model, contents)
     except Damage as damage:
         path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
-        raise pylite.ModelError(f"{INVALID}: {path or 'the model'}, at byte {damage.position}: {damage.text}") from None
+        raise ModelError(f"{INVALID}: {path or 'the model'}, at byte {damage.position}: {damage.text}") from None
     return model
 
 
@@ -47,8 +47,8 @@ def _identify(contents):
     if identifier != IDENTIFIER:
         for start, what in _KNOWN_FILES:
             if contents[:len(start)] == start:
-                raise pylite.ModelError(f"{INVALID}: it is {what}")
-        raise pylite.ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
+                raise ModelError(f"{INVALID}: it is {what}")
+        raise ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
 
 
 def _fetch_outside(model, contents):

@@ -1,7 +1,7 @@
 """Sparse constants: the values that a file stores, spread over a dense array."""
 import numpy as np
 
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES, Frozen
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, Frozen
 
 
 class SparseDimension(Frozen):

@@ -2,7 +2,7 @@
 import numpy as np
 
 import pylite
-from pylite import resolver
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 
 X = np.array([[-1.5, 0.5, 2, -3]], np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import build
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
+from pylite.plugins import resolver
 from tests import resources
 from tests.capi.chains import model
 from tests.capi.compiling import build, compile_check

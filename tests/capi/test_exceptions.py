@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
-from pylite._core.capi import libraries
+from pylite.plugins import resolver
+from pylite.plugins.host import libraries
 from tests.capi.chains import X, model
 from tests.capi.compiling import build
 

@@ -3,7 +3,7 @@ import ctypes
 
 import pytest
 
-from pylite._core.capi import layouts
+from pylite.plugins.host import layouts
 from pylite.schema import tables
 from tests.capi.compiling import compile_check
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
-from pylite._core.capi import libraries
+from pylite.plugins import resolver
+from pylite.plugins.host import libraries
 from pylite.schema.builder import ModelBuilder
 from tests.capi.chains import X, interpreter, model, run
 from tests.capi.compiling import build
@@ -145,7 +145,7 @@ def test_nothing_is_visible_to_the_process_without_need():
     script = """
 import ctypes
 import pylite
-from pylite._core.capi import external, custom_ops
+from pylite.plugins.host import external, custom_ops
 everyone = ctypes.CDLL(None)
 print(hasattr(everyone, "TfLiteOpaqueTensorType"), hasattr(everyone, "TfLiteIntArrayCreate"))
 """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
-from pylite.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import build
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import resolver
+from pylite.plugins import resolver
 from tests.capi.chains import model
 from tests.capi.compiling import build
 

@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-from pylite import quantization
+from pylite.numerics import quantization
 from pylite.ops.arithmetic import _estimate
 from tests.checkasm.core import At, Call, In, InOut, Out, check
 from tests.checkasm.slots import SLOTS

@@ -5,9 +5,9 @@ import ctypes
 
 import numpy as np
 
-from pylite import fixed_point
 from pylite._core import simd
 from pylite._core.kernels import conv, conv_float, hybrid, matmul
+from pylite.numerics import fixed_point
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
 from tests.checkasm.slots import RUNGS, Blocks, Columns, DepthwiseWindow, Hybrid, Rows, Tile
 

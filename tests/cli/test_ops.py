@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pylite import cli, registry
+from pylite import cli
 from pylite.cli import ops
 from pylite.interpreter import Interpreter
+from pylite.ir import registry
 from tests import op_models
 
 # What is still to be done: ops whose Row has something missing.

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import cli, resolver
+from pylite import cli
+from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import build
 

@@ -7,10 +7,12 @@ import zlib
 import numpy as np
 import pytest
 
-from pylite import cli, graph, images, labels
+from pylite import cli
 from pylite.cli import _answers, _inputs
 from pylite.cli._common import UsageError
 from pylite.errors import FileFormatError
+from pylite.ir import graph
+from pylite.media import images, labels
 from pylite.schema.builder import ModelBuilder
 
 

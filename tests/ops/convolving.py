@@ -1,7 +1,7 @@
 """Random operands of convolutions, plain, depthwise and transposed."""
 import numpy as np
 
-from pylite import shapes
+from pylite.ir import shapes
 from tests.ops.draw import activation, values
 
 # kind of model: types of input, filter, bias

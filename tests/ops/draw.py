@@ -1,7 +1,7 @@
 """Random shapes, values and quantizations that several of the one-op tests draw from."""
 import numpy as np
 
-from pylite.quantization import LIMITS
+from pylite.numerics.quantization import LIMITS
 
 
 def image(rng, most=13):

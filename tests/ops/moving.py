@@ -1,7 +1,7 @@
 """Random arrays of every type, and one-op models around them, for the ops that move elements."""
 import numpy as np
 
-from pylite.graph import NUMPY_DTYPES
+from pylite.ir.graph import NUMPY_DTYPES
 
 WIDTHS = ("int8", "float16", "float32", "int64", "bool")    # a type for each element size, and bool
 

@@ -2,8 +2,10 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter, fixed_point, quantization, registry
+from pylite import Interpreter
+from pylite.ir import registry
 from pylite.model import Model
+from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import check, differential
 from tests.ops.draw import mild_quantization, shape_of, values

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite import shapes
+from pylite.ir import shapes
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import lowered
 from tests.oneop import differential, run_pylite

@@ -1,7 +1,7 @@
 """CONV_3D and CONV_3D_TRANSPOSE."""
 import numpy as np
 
-from pylite.shapes import window_output
+from pylite.ir.shapes import window_output
 from tests.oneop import differential
 from tests.ops.draw import activation
 

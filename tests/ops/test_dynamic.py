@@ -312,7 +312,7 @@ def test_a_known_value_is_known_under_other_shapes():
         interpreter.set_tensor(n, np.array(size, np.int32))
         interpreter.invoke()
         assert interpreter.get_tensor(y).tolist() == [1] * size and interpreter.get_tensor(z).tolist() == [2] * size
-        assert len(interpreter._main.parts) == 2
+        assert len(interpreter._main.segments) == 2
 
 
 def test_nothing_found():

@@ -1,7 +1,7 @@
 """FULLY_CONNECTED."""
 import numpy as np
 
-from pylite.quantization import LIMITS
+from pylite.numerics.quantization import LIMITS
 from pylite.schema.tables import table
 from tests.oneop import differential
 from tests.ops.draw import activation, values

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from pylite.fixed_point import mbqm32, mbqm64, rdbpot
 from pylite.interpreter import Interpreter
-from pylite.quantization import f32, quantize_multiplier
+from pylite.numerics.fixed_point import mbqm32, mbqm64, rdbpot
+from pylite.numerics.quantization import f32, quantize_multiplier
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential, run_pylite
 from tests.ops.layers import TANH, check_reset, repeating

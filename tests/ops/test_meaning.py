@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pylite import registry
-from pylite.quantization import LIMITS
+from pylite.ir import registry
+from pylite.numerics.quantization import LIMITS
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
 from tests import oneop

@@ -4,7 +4,7 @@ import importlib
 import numpy as np
 import pytest
 
-from pylite import registry
+from pylite.ir import registry
 from pylite.model import Model
 from tests.oneop import draw, run_pylite
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from pylite import Interpreter
-from pylite.quantization import LIMITS
+from pylite.numerics.quantization import LIMITS
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential
 from tests.ops.draw import mild_quantization, shape_of, values

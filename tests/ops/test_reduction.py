@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from pylite import fixed_point, quantization
 from pylite.interpreter import Interpreter
+from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
 from tests import oneop
 from tests.ops import draw

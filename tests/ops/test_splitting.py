@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from pylite import registry
 from pylite._core import simd
+from pylite.ir import registry
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
 from tests import oneop

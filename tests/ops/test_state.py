@@ -167,7 +167,7 @@ def test_variables_in_a_loop():
     interpreter.allocate_tensors()
     values = [np.array([turns], np.int32) for turns in (3, 0, 5)]
     assert [y.item() for y, in steps(interpreter, values)] == [3, 3, 8]
-    assert interpreter._executors[3].current.pause is None      # the body knows which variable it is
+    assert interpreter._executors[3].current.boundary is None      # the body knows which variable it is
     assert_agree(model, values)
 
 

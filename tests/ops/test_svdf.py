@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from pylite.fixed_point import mbqm32
 from pylite.model import Model
-from pylite.quantization import quantize_multiplier
+from pylite.numerics.fixed_point import mbqm32
+from pylite.numerics.quantization import quantize_multiplier
 from tests.oneop import differential
 from tests.ops.layers import FLOAT, Operands, check_reset, sizes
 

@@ -4,8 +4,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pylite.binding import kernel_class
-from pylite.graph import NUMPY_DTYPES
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.kernels import kernel_class
 from pylite.ops import wide
 
 UNARY = {"abs": np.abs, "neg": np.negative, "sign": np.sign, "square": np.square, "floor": np.floor, "ceil": np.ceil,

@@ -5,6 +5,7 @@ import zipfile
 import pytest
 
 from pylite.schema import load
+from pylite.schema.archive import archive_names
 from tests.schema.test_builder import conv_model
 
 
@@ -21,11 +22,11 @@ def archive(files, comment=b""):
 def test_names(comment):
     files = {"labels.txt": "cat\ndog", "metadata.json": "{}", "é.txt": "é"}
     model = load(conv_model().build() + archive(files, comment))
-    assert model.associated_files == tuple(files)
+    assert archive_names(model.contents) == tuple(files)
 
 
 def test_no_archive():
-    assert load(conv_model().build()).associated_files == ()
+    assert archive_names(load(conv_model().build()).contents) == ()
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 7, b"PK\5\6", b"PK\5\6" + b"\xff" * 18, archive({"a": "b"})[:-9],
@@ -33,4 +34,4 @@ def test_no_archive():
                          ids=["zeros", "cut short", "nonsense", "truncated", "broken directory"])
 def test_other_trailing_bytes_are_accepted(tail):
     model = load(conv_model().build() + tail)
-    assert len(model.subgraphs) == 1 and model.associated_files == ()
+    assert len(model.subgraphs) == 1 and archive_names(model.contents) == ()

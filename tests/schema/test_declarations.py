@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pylite.graph import DTYPES
+from pylite.ir.graph import DTYPES
 from pylite.schema import declarations, tables
 from tests.resources import lack
 

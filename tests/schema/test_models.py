@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from pylite.graph import NUMPY_DTYPES
+from pylite.ir.graph import NUMPY_DTYPES
 from pylite.schema import load, read, write
 from tests.resources import MODELS, lack, peer
 

@@ -20,7 +20,7 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
     cdef ptrdiff_t deep = padded(size, t.ka)
     cdef bint nibbles = narrow and t.nibbles and size % (2 * t.kr) == 0 and size <= 1 << 15     # 16 sums in 32 bits
     cdef const uint8_t[::1] x = w.reshape(columns, blocks, size).swapaxes(0, 1).reshape(-1).view(np.uint8)
-    panels, sums = kept(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
+    panels, sums = pooled(wide * blocks * deep >> nibbles), np.zeros(wide * blocks, np.int32)
     scale = np.zeros(wide * blocks, np.float32)
     cdef uint8_t[::1] to = panels, panel = np.zeros(MAX_NR * deep if nibbles else 0, np.uint8)
     cdef int32_t[::1] totals = sums

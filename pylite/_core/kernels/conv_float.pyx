@@ -42,7 +42,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
-from pylite._core.memory import kept
+from pylite._core.memory import pooled
 
 cdef enum:
     DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
@@ -73,7 +73,7 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     w = arranged(w, layout)
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t room = padded(columns, slots.f32.nv) * depth
-    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), kept(groups * room * 4).view(np.float32)
+    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), pooled(groups * room * 4).view(np.float32)
     cdef const float[::1] source = flat
     cdef float[::1] panels = packed
     if not source.shape[0]:

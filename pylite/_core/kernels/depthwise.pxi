@@ -78,7 +78,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
     cdef ptrdiff_t room = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
     cdef ptrdiff_t nbytes = PARAMETERS * blocks * nr * 4
-    flat, packed, rows = np.ascontiguousarray(w), kept(room), kept(nbytes)
+    flat, packed, rows = np.ascontiguousarray(w), pooled(room), pooled(nbytes)
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     if ends is not None:
         low, high = ends

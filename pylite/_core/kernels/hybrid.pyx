@@ -45,7 +45,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
-from pylite._core.memory import kept
+from pylite._core.memory import pooled
 
 
 cdef enum:

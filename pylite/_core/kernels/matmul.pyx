@@ -52,7 +52,7 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.memory import kept
+from pylite._core.memory import pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
 

@@ -115,7 +115,7 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
     cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
                            groups * wide * padded(depth, slots.q8.ka))
-    flat, panels, sums = np.ascontiguousarray(w), kept(room), np.empty(groups * columns, np.int32)
+    flat, panels, sums = np.ascontiguousarray(w), pooled(room), np.empty(groups * columns, np.int32)
     held += flat, panels, sums
     cdef void *source = memory_of(flat, groups * columns * depth)
     cdef void *to = memory_of(panels, room)
@@ -209,7 +209,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     else:
         w = arranged(w, layout)
     cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
-    rows = kept(nbytes)
+    rows = pooled(nbytes)
     held = [bias, multipliers, shifts, rows]
     cdef void *at = memory_of(rows, nbytes)
     cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)

@@ -1,0 +1,1 @@
+"""From a graph to kernels on memory: lowering, passes, placement, binding."""

@@ -1,0 +1,100 @@
+"""Calls to kernels: every value, view and scratch becomes a numpy array on its memory."""
+import numpy as np
+
+from pylite._core.simd import close_jobs, open_jobs
+from pylite.errors import PyliteError
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.kernels import kernel_class
+from pylite.ir.values import BAND, Banded, Packed, Scratch, Value, View
+
+
+class Storage:
+    """Where values live: the arrays made so far, and the memory of the others.
+
+    arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
+    {Scratch: byte offset}.  Without an arena, as when constants are folded, what is missing gets memory of its own.
+    """
+    __slots__ = ("arrays", "arena", "offsets", "scratch")
+
+    def __init__(self, arrays, arena=None, offsets=None, scratch=None):
+        self.arrays = arrays
+        self.arena = arena
+        self.offsets = offsets
+        self.scratch = scratch
+
+    def array(self, value):
+        """The array of `value`, of its shape and dtype."""
+        found = self.arrays.get(value.index)
+        if found is None:
+            if value.data is not None:
+                found = value.data
+            else:
+                root = value.root
+                if root is not value and root.index in self.arrays:
+                    dtype, base = NUMPY_DTYPES[value.dtype], self.arrays[root.index].reshape(-1)
+                    if root.nbytes != value.nbytes:
+                        base = base.view(np.uint8)[value.byte_offset:value.byte_offset + value.nbytes]
+                    found = base.view(dtype).reshape(value.shape)
+                elif self.offsets is None:
+                    found = np.empty(value.shape, NUMPY_DTYPES[value.dtype])
+                else:
+                    found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena,
+                                       self.offsets[root.index] + value.byte_offset)
+            self.arrays[value.index] = found
+        return found
+
+    def banded(self, value):
+        """The bytes of a value that is its own root, and its band."""
+        return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
+
+    def temporary(self, scratch):
+        """The array of a Scratch."""
+        dtype = NUMPY_DTYPES[scratch.dtype]
+        if self.scratch is None:
+            return np.empty(scratch.shape, dtype)
+        return np.ndarray(scratch.shape, dtype, self.arena, self.scratch[scratch])
+
+    def view(self, view):
+        dtype = NUMPY_DTYPES[view.dtype]
+        size = dtype.itemsize
+        base = self.array(view.value)
+        strides = None if view.strides is None else tuple([s * size for s in view.strides])
+        if not base.size:
+            return np.empty(view.shape, dtype)
+        return np.ndarray(view.shape, dtype, base, view.offset * size, strides)
+
+
+def bind(calls, storage, model):
+    """The kernels of `calls`, in order, bound to the memory in `storage`."""
+    kernels = []
+    array, view = storage.array, storage.view
+    open_jobs()
+    try:
+        operands = []
+        for call in calls:
+            args = []
+            for a in call.args:
+                kind = type(a)
+                if kind is Value:
+                    a = array(a)
+                elif kind is View:
+                    a = view(a)
+                elif kind is Scratch:
+                    a = storage.temporary(a)
+                elif kind is Banded:
+                    a = storage.banded(a.value)
+                elif kind is Packed:
+                    a = model.pack(a)
+                args.append(a)
+            operands.append(args)
+    finally:
+        close_jobs()
+    for call, args in zip(calls, operands, strict=True):
+        make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
+        try:
+            kernels.append(make(*args))
+        except ValueError as problem:       # arrays that do not fit, which no check before has found
+            if call.node is None or isinstance(problem, PyliteError):
+                raise
+            raise call.node.error(str(problem)) from problem
+    return kernels

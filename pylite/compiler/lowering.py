@@ -1,0 +1,172 @@
+"""Graph to calls: infer every shape, choose every kernel, fold what is constant."""
+from math import prod
+
+import numpy as np
+
+from pylite._core.memory import most
+from pylite.compiler import pipeline
+from pylite.errors import DataDependentError
+from pylite.ir.graph import replace
+from pylite.ir.lowered import Lowered
+from pylite.ir.registry import default
+from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
+
+_MANY = 2**26           # elements from which a result's bytes are compared with what the machine has
+
+
+@np.errstate(all="ignore")
+def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=False, host=None):
+    """Lower `subgraph` for the input `shapes` (one tuple per graph input).
+
+    model: the runtime's Model, which keeps folded constants and packed weights; preserve: give every tensor its own
+    memory; find(operator): its Op; dynamic: stop before a shape that depends on data instead of raising;
+    host: the Executor, for ops that call other subgraphs or keep a state.
+    Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
+    """
+    folded = ()
+    if not preserve:
+        subgraph, folded = pipeline.rewrite_graph(subgraph, find)
+    values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
+    if host is not None:
+        for position, data in host.given.items():
+            values[subgraph.inputs[position]].data = data
+    for index, shape in zip(subgraph.inputs, shapes, strict=True):
+        values[index].shape = shape
+        if values[index].data is None and values[index].kind != "variable":
+            values[index].kind = "input"
+    lowered = lower_values(model, subgraph, values, preserve, find, dynamic, host)
+    lowered.record(folded)
+    return lowered
+
+
+def lower_values(model, subgraph, values, preserve, find, dynamic, host):
+    """The rest of lower(): the Lowered of `subgraph` whose `values` hold what is known beforehand."""
+    lowering = _Lowering(model, subgraph, values, preserve)
+    lowered = lowering.lowered
+    for position, operator in enumerate(subgraph.operators):
+        node = Node(operator.index, operator, values, host)
+        try:
+            lowering.add(node, find(operator))
+        except DataDependentError as problem:
+            if not dynamic:
+                raise
+            _stop(lowered, position, problem.cause)
+            return lowered
+    return lowered if preserve else pipeline.rewrite_calls(lowered)
+
+
+def _stop(lowered, position, boundary):
+    """End `lowered` before operator `position`, which waits for `boundary`; a Node is evaluated and needs no more."""
+    subgraph = lowered.subgraph
+    evaluated = type(boundary) is Node
+    head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
+    later = frozenset(i for operator in tail for i in operator.outputs)
+    kept = {i for operator in tail for i in operator.inputs if i >= 0} | set(subgraph.outputs)
+    if evaluated:
+        later = later.union(boundary.operator.outputs)
+        kept.update(value.index for value in boundary.inputs if value is not None)
+    else:
+        kept.add(boundary.index)
+    lowered.subgraph = replace(subgraph, operators=head, outputs=tuple(sorted(kept - later)))
+    lowered.boundary, lowered.later = boundary, later
+    lowered.tail = replace(subgraph, operators=tail, inputs=())
+
+
+class _Lowering:
+    """Lowers one node after the other into `lowered`."""
+
+    def __init__(self, model, subgraph, values, preserve):
+        self.lowered = Lowered(subgraph, values, model)
+        self.preserve = preserve
+        self.outputs = set(subgraph.outputs)
+        self.has_strings = "string" in [value.dtype for value in values]
+
+    def add(self, node, op):
+        """Lower `node`, which `op` runs."""
+        lowered = self.lowered
+        foldable = not op.stateful
+        if foldable:
+            for value in node.inputs:
+                if value is not None and value.data is None:
+                    foldable = False
+                    break
+        emitted = _prepared(op, node, foldable)
+        lowered.nodes.append(node)
+        if emitted is None:
+            lowered.notes[node.index] = (
+                "known beforehand" if node.outputs and node.outputs[0].data is not None else "its outputs are empty")
+            return
+        if not isinstance(emitted, list):
+            emitted = [emitted]
+        if self.has_strings:
+            from pylite.compiler import string_ops
+            emitted = string_ops.by_reference(op, node, emitted)
+        if foldable:
+            from pylite.compiler import constant_folding
+            constant_folding.fold(lowered.model, lowered.subgraph, node, emitted)
+            lowered.notes[node.index] = "computed once, from constants"
+            return
+        for item in emitted:
+            kind = type(item)
+            if kind is Call:
+                self._call(node, item)
+            elif kind is Constant:
+                item.y.data = np.asarray(item.data, order="C")
+                lowered.notes[node.index] = "known beforehand"
+            elif kind is FoldablePad:
+                if not self.preserve:
+                    item.y.pad = item
+                    lowered.pads.append((node, item))
+            else:
+                self._alias(node, item.y, item.x)
+
+    def _call(self, node, call):
+        call.node = node
+        self.lowered.calls.append(call)
+        for argument in call.args:
+            if type(argument) is Packed:
+                self.lowered.model.pack(argument)       # now: another thread packs while lowering goes on
+
+    def _alias(self, node, y, x):
+        """Let y lie in the memory of x, or copy it where the caller could see or change one through the other."""
+        if self.preserve or not _may_share(y, x, self.outputs):
+            self._call(node, Call("movement.Copy", x.view((x.nbytes,), dtype="uint8"),
+                                  y.view((y.nbytes,), dtype="uint8")))
+        else:
+            y.root, y.byte_offset = x.root, x.byte_offset
+            self.lowered.notes[node.index] = f"alias of tensor {x.index}"
+
+
+def _prepared(op, node, foldable):
+    """Infer the outputs' shapes; what computes the outputs, None where there is nothing to compute."""
+    shapes = op.infer(node)
+    if shapes is None:
+        if not foldable:
+            raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+        from pylite.compiler import constant_folding
+        return constant_folding.evaluate(op, node)
+    if len(shapes) != len(node.outputs):
+        raise node.error(f"has {len(node.outputs)} outputs where {len(shapes)} are computed")
+    empty = True
+    for value, shape in zip(node.outputs, shapes, strict=True):
+        if value is not None:
+            value.shape = shape
+            if 0 not in shape:
+                empty = False
+                if prod(shape) > _MANY and value.nbytes > most():
+                    raise node.error(f"its shape would be {list(shape)}, which takes {value.nbytes} bytes; this "
+                                     f"machine has {most()}. Make the inputs smaller", value)
+    if empty and node.outputs and not op.stateful:
+        return None
+    try:
+        return op.lower(node)
+    except (ValueError, ArithmeticError) as problem:     # scales that no multiplier can express, above all
+        raise node.error(str(problem)) from problem
+
+
+def _may_share(y, x, outputs):
+    """May y live in x's memory?  Not when the caller could see or change one through the other."""
+    root = x.root
+    if root.data is not None or root.kind == "variable":
+        return False
+    return not (y.index in outputs and (root.kind in ("input", "carried") or root.index in outputs))

@@ -1,0 +1,27 @@
+"""Reads of variables move to where what they give is needed first.
+
+Converters put all of them first, where they live through the whole graph.
+"""
+from pylite.ir.values import roots
+
+READ = "control.Read"
+
+
+def run(lowered):
+    """The Lowered whose reads come late.  They pass no call that may change the variable."""
+    calls = lowered.calls
+    for step in range(len(calls) - 1, -1, -1):
+        call = calls[step]
+        if call.kernel == READ:
+            end = step + 1
+            while end < len(calls) and call.args[1].root not in roots(calls[end]) and _keeps(calls[end], call.args[0]):
+                end += 1
+            calls.insert(end - 1, calls.pop(step))
+    return lowered
+
+
+def _keeps(call, variable):
+    """Does `call` leave the variable as it is?"""
+    kernel = call.kernel
+    return type(kernel) is str and (kernel == READ or not kernel.startswith(("control.", "python_op."))
+                                    or (kernel == "control.Assign" and call.args[0] is not variable))

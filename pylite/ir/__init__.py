@@ -1,0 +1,1 @@
+"""The intermediate representation: graph records, values and calls, lowered graphs, shapes, the registry of ops."""

@@ -1,0 +1,203 @@
+"""The graph of a .tflite model: frozen records without behaviour.
+
+Records are tuples whose elements have names, made in one step, and equal only to themselves.  They need no generated
+code: dataclasses took half of the time to import, and setting slots one by one a third of the time to load.
+
+A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
+schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
+"""
+
+import math
+from types import MappingProxyType
+
+import numpy as np
+
+try:
+    from _collections import _tuplegetter  # what makes the attributes of a namedtuple, in a third of the time
+except ImportError:
+    from operator import itemgetter
+
+    def _tuplegetter(index, doc):
+        return property(itemgetter(index), doc=doc)
+
+# Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
+# variant's size depend on their contents, so they have none.
+DTYPE_BITS = {
+    "float32": 32, "float16": 16, "int32": 32, "uint8": 8, "int64": 64, "string": None, "bool": 8, "int16": 16,
+    "complex64": 64, "int8": 8, "float64": 64, "complex128": 128, "uint64": 64, "resource": 32, "variant": None,
+    "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
+}
+DTYPES = tuple(DTYPE_BITS)
+
+# What numpy keeps an element in, unpacked.  Types that numpy lacks are kept as the integers of their bits.
+_STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8", "uint4": "uint8",
+            "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
+NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
+
+
+def packed_size(dtype, shape):
+    """Bytes that a constant occupies in the file; None where it depends on the contents."""
+    bits = DTYPE_BITS[dtype]
+    return None if bits is None else (math.prod(shape) * bits + 7) // 8
+
+
+_REQUIRED = object()
+
+
+class Frozen(tuple):
+    """The base of a record: its annotated names are what its constructor takes, in their order.
+
+    Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.  Annotations are
+    quoted since nobody asks for their values; `replace` makes a changed copy.
+    """
+    __slots__ = ()
+    _FIELDS = ()        # (name, default)
+
+    def __init_subclass__(cls):
+        names = cls.__annotations__
+        cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
+        for i, name in enumerate(names):
+            setattr(cls, name, _tuplegetter(i, None))
+
+    of = classmethod(tuple.__new__)     # a record of a tuple of all its values, in half the time
+
+    def __new__(cls, *values, **named):
+        if named or len(values) != len(cls._FIELDS):
+            values = cls._completed(list(values), named)
+        return tuple.__new__(cls, values)
+
+    @classmethod
+    def _completed(cls, values, named):
+        """All values in order: after those given by position, those given by name and the defaults."""
+        if len(values) > len(cls._FIELDS):
+            raise TypeError(f"{cls.__name__} takes {len(cls._FIELDS)} values, and {len(values)} were given")
+        for name, default in cls._FIELDS[len(values):]:
+            value = named.pop(name, default)
+            if value is _REQUIRED:
+                raise TypeError(f"{cls.__name__} needs a value for {name}")
+            values.append(value)
+        if named:
+            raise TypeError(f"{cls.__name__} takes {', '.join(named)} twice or never")
+        return values
+
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n, _ in self._FIELDS)})"
+
+    def __reduce__(self):
+        return type(self), tuple(self)
+
+
+def replace(frozen, **changes):
+    """A copy of a record with other values for the fields named."""
+    return type(frozen)(**dict(zip(dict(frozen._FIELDS), frozen, strict=True)) | changes)
+
+
+class Quantization(Frozen):
+    """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
+
+    scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none.  In blockwise quantisation
+    `block_size` elements share a scale: the scales lie in a tensor of their own, whose elements `scale` has in order
+    (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
+    """
+    __slots__ = ()
+    scale: "np.ndarray"
+    zero_point: "np.ndarray"
+    axis: int = 0
+    block_size: int = 0
+    block_shape: "tuple[int, ...]" = ()     # blocks over several axes, one size per axis
+    axes: "tuple[int, ...]" = ()            # multi-axis quantisation: the axes that the scales run along
+    scale_tensor: int = -1                  # index of the tensor that holds the scales
+    zero_point_tensor: int = -1
+    min: "np.ndarray | None" = None         # float32: what the converter saw; tells nothing of the arithmetic
+    max: "np.ndarray | None" = None
+    custom: bytes = b""
+
+
+class ExternalBuffer(Frozen):
+    """Where a constant lies outside the model: bytes [offset, offset + size) of the file `group`."""
+    __slots__ = ()
+    group: str
+    offset: int
+    size: int
+    packing: str = ""
+
+
+class Tensor(Frozen):
+    """A tensor as the file declares it.
+
+    shape: sizes, 1 in place of an unknown one; shape_signature: the same with -1 for an unknown one.
+    data: the constant's bytes as the file packs them (uint8, read-only, aligned for dtype), or None.
+    """
+    __slots__ = ()
+    index: int
+    name: str
+    dtype: str
+    shape: "tuple[int, ...]"
+    shape_signature: "tuple[int, ...]"
+    data: "np.ndarray | None" = None
+    quantization: "Quantization | None" = None
+    is_variable: bool = False
+    sparsity: object = None             # a pylite.schema.sparse.Sparsity, or None
+    has_rank: bool = False              # set: an empty shape is a scalar's; clear: it may mean an unknown rank
+    variants: "tuple[tuple[str, tuple[int, ...]], ...]" = ()   # what a "variant" holds: (dtype, shape) each
+    buffer: int = 0                     # number of the file's buffer, which several tensors may share
+    external: "ExternalBuffer | None" = None
+
+
+class Operator(Frozen):
+    """One operator of a subgraph.
+
+    name: "CONV_2D", or the custom code; options: the fields of its options table as attributes, with the schema's
+    defaults for what the file leaves out, and no attributes for a custom op.
+    """
+    __slots__ = ()
+    index: int
+    name: str
+    builtin_code: int
+    custom: bool
+    version: int
+    inputs: "tuple[int, ...]"
+    outputs: "tuple[int, ...]"
+    options: object
+    intermediates: "tuple[int, ...]" = ()
+    custom_options: bytes = b""
+
+
+class Subgraph(Frozen):
+    """Operators in the order they run, and the tensors that they read and write."""
+    __slots__ = ()
+    index: int
+    name: str
+    tensors: "tuple[Tensor, ...]"
+    inputs: "tuple[int, ...]"
+    outputs: "tuple[int, ...]"
+    operators: "tuple[Operator, ...]"
+
+
+class Signature(Frozen):
+    """A named entry to a subgraph: names of its inputs and outputs -> tensor indices."""
+    __slots__ = ()
+    key: str
+    subgraph: int
+    inputs: "dict[str, int]"
+    outputs: "dict[str, int]"
+
+
+class Model(Frozen):
+    """A whole file.  metadata: name -> bytes; contents: all its bytes."""
+    __slots__ = ()
+    subgraphs: "tuple[Subgraph, ...]"
+    signatures: "tuple[Signature, ...]" = ()
+    metadata: "dict[str, memoryview]" = MappingProxyType({})
+    description: str = ""
+    version: int = 3
+    contents: memoryview = memoryview(b"")
+
+    @property
+    def size(self):
+        """Bytes of the whole file."""
+        return len(self.contents)

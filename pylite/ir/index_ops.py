@@ -1,0 +1,58 @@
+"""Write the module pylite.ops._index when pylite is built: which module registers which op.
+
+    python index_ops.py OUTPUT.py MODULE.py ...
+
+The names are read from the text of the modules, for they cannot be imported yet: the first argument of register() is a
+string, or a loop's variable over a literal, whose items are strings or begin with one.
+"""
+import ast
+import sys
+from pathlib import Path
+
+
+def registered(source, file="<module>"):
+    """The names under which the module with the text `source` registers ops.  SyntaxError where one cannot be read."""
+    tree = ast.parse(source)
+    constants = {node.targets[0].id: node.value for node in tree.body
+                 if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+    found = []
+    for statement in tree.body:
+        loops = {}
+        if isinstance(statement, ast.For):
+            target = statement.target.elts[0] if isinstance(statement.target, ast.Tuple) else statement.target
+            loops[target.id] = _items(statement.iter, constants)
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "register":
+                names = _names(call.args[0], loops, constants)
+                if names is None:
+                    raise SyntaxError(f"{file}:{call.lineno}: register() needs a name that can be read from the text: "
+                                      "a string, or a loop's variable over a literal")
+                found += names
+    return found
+
+
+def _names(node, loops, constants):
+    if isinstance(node, ast.Name):
+        return loops[node.id] if node.id in loops else _names(constants.get(node.id), {}, {})
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _items(iterated, constants):
+    """The strings that a loop goes over, or None: literals, their first items, or the keys of a dictionary."""
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Attribute) and iterated.func.attr == "items":
+        iterated = constants.get(getattr(iterated.func.value, "id", None))
+    nodes = iterated.keys if isinstance(iterated, ast.Dict) else getattr(iterated, "elts", [None])
+    nodes = [node.elts[0] if isinstance(node, ast.Tuple) else node for node in nodes]
+    names = [_names(node, {}, {}) for node in nodes]
+    return None if None in names else [name for found in names for name in found]
+
+
+def index(files):
+    """The text of the module: {op: module}."""
+    modules = {name: file.stem for file in sorted(files) for name in registered(file.read_text(), file)}
+    return "\n".join(['"""Which module registers which op; made by ir/index_ops.py."""', "MODULES = {",
+                      *[f'    "{name}": "{module}",' for name, module in sorted(modules.items())], "}", ""])
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(index([Path(file) for file in sys.argv[2:]]))

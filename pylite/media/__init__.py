@@ -1,0 +1,1 @@
+"""Images, sound and labels from files, and the models that ship with pylite."""

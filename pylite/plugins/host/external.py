@@ -1,0 +1,110 @@
+"""Delegates in shared libraries: made, applied to a graph, and ended."""
+import ctypes
+import os
+
+from pylite._core.capi.hosting import STATUS, Handle, delegate_flags, delegate_is_plausible
+from pylite.errors import DelegateError, DelegationError, PluginError
+from pylite.plugins.host import libraries
+from pylite.plugins.host.custom_ops import guard
+from pylite.plugins.host.nodes import NativeNode
+from pylite.plugins.host.tables import DYNAMIC, tables_of
+
+_report_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+def create(library, path, options):
+    """The Handle of the TfLiteDelegate that a plug-in makes from {name: text}; DelegateError with its words if none."""
+    said = []
+    report = _report_t(lambda text: said.append(text.decode("utf-8", "replace")))
+    count = len(options)
+    keys, values = ((ctypes.c_char_p * count)(*[text.encode() for text in side])
+                    for side in (options.keys(), options.values()))
+    address = None
+    try:
+        address = libraries.call(library.tflite_plugin_create_delegate, ctypes.addressof(keys),
+                                 ctypes.addressof(values), count, ctypes.cast(report, ctypes.c_void_p))
+    except PluginError as error:
+        said.append(str(error))
+    if not address:
+        raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(said)}")
+    if not delegate_is_plausible(address):
+        raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n"
+                            "what its tflite_plugin_create_delegate() returned is no TfLiteDelegate")
+    return Handle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)
+
+
+def flags(address):
+    return delegate_flags(address)
+
+
+def modify(delegate, delegation):
+    """Let `delegate`, a pylite.Delegate, look at the graph of a Delegation and take nodes of it."""
+    guard()
+    executor = delegation.executor
+    tables = tables_of(executor)
+    host = tables.host
+    tables.follow(delegation)
+    host.hold(delegate._handle)
+    if not delegate.flags & 1:
+        dynamic = [i for i in range(host.model_tensors)
+                   if host.facts(i)[2] == DYNAMIC and tables.subgraph.tensors[i].dtype != "string"]
+        if dynamic:
+            raise DelegationError("it takes tensors of static sizes only, and the graph has dynamic ones: "
+                                  f"{dynamic}")
+
+    def replace(nodes, registration, operator, address):
+        def make(added, part):
+            status = host.add_delegate_node(part.nodes, part.inputs, part.outputs, registration, operator, address)
+            if status:
+                why = host.errors()
+                raise DelegationError(f"the kernel for nodes {list(part.nodes)} failed to initialise "
+                                      f"({STATUS[status]}){': ' if why else ''}{why}")
+            tables.native += 1
+            return NativePart(tables, delegation, added, part, host.custom_name(added.index))
+        before = host.num_nodes
+        try:
+            delegation.replace(nodes, delegate, make)
+        finally:
+            if operator and host.num_nodes > before:
+                host.own_operator(host.num_nodes - 1)
+        host.set_plan(delegation.plan)
+
+    host.replace = replace
+    host.partition = lambda nodes: [(part.nodes, part.inputs, part.outputs)
+                                    for part in delegation.partitioned(nodes) if part.claimed]
+    host.metadata = executor.model.graph.metadata.get
+    others = executor.shared.get("executors", {})
+    host.subgraph = lambda index: tables_of(others[index]).host if index in others else None
+    try:
+        status = host.apply(delegate._get_native_delegate_pointer())
+        if host.pending is not None:
+            error, host.pending = host.pending, None
+            raise error
+        if status:
+            raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
+    except BaseException:
+        tables.forget_delegates()
+        raise
+    finally:
+        host.replace = host.partition = host.metadata = host.subgraph = None
+
+
+class NativePart(NativeNode):
+    """The Op of a node that a delegate's kernel runs."""
+
+    def __init__(self, tables, delegation, operator, part, name):
+        super().__init__(tables, operator.index, name or "DELEGATE")
+        self.delegation = delegation
+        self._inside = {t for i in part.nodes for t in delegation.operators[i].outputs if t >= 0}
+
+    def infer(self, node):
+        known = self.delegation.values
+        if known is not None:
+            self.delegation.inside(node.index, node.values)
+            self.tables.sync(known)
+            self.tables.sync([node.values[index] for index in self._inside])
+        return super().infer(node)
+
+    def close(self):
+        super().close()
+        self.tables.ended()

@@ -1,0 +1,275 @@
+"""Ops in Python: classes and functions that run the custom ops of a model, or builtin ones in place of pylite's."""
+import functools
+import inspect
+import operator
+
+import numpy as np
+
+from pylite.errors import OpError
+from pylite.ir import registry, shapes
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.values import Call, Node, Scratch
+from pylite.schema import flex
+
+
+class CustomOp:
+    """The base of an op in Python.  One object is made for each node of each interpreter.
+
+    A class whose outputs have shapes that depend on data has `evaluate(*inputs)` instead of invoke(): it returns the
+    outputs, an array or a list of them.  What follows in the graph is prepared when it has run.
+
+    Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel:
+    it gets the same arrays, when memory has been planned, and the loop runs what it makes without the GIL.
+
+    `__init__(options)` once, when the interpreter is created; `prepare(node)` before memory is planned, and again at
+    each resize; `invoke(*inputs, *outputs, *temporaries)` per inference; `free()` once, with the interpreter.
+    What any of them raises reaches the caller as the cause of an error that names the node.
+    """
+    raw_options = False     # hand the custom options over as bytes, not decoded
+
+    def __init__(self, options):
+        """options: a custom op's, decoded from FlexBuffers ({} when there are none); a builtin op's as attributes."""
+        self.options = options
+
+    def prepare(self, node):
+        """The outputs' shapes: a list with one for each, or the shape of a single output; None if they stay.
+
+        node: a CustomNode.  By default every output gets the inputs' common shape.
+        """
+        return None if hasattr(self, "evaluate") else broadcast(node)
+
+    def invoke(self, *arrays):
+        """Compute: read the inputs (None where absent), write into the outputs and, at will, the temporaries.
+
+        Each is a numpy array on the tensor's own memory, of the shape and type that it was prepared with.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no invoke()")
+
+    def free(self):
+        """Let go of what the op holds."""
+
+
+class CustomNode(Node):
+    """A node while its op prepares it: `inputs` and `outputs` (Values, None where absent), `options`, `error()`, ...
+
+    An output's `dtype` may be set to another type's name.
+    """
+    __slots__ = ("temporaries",)
+
+    def __init__(self, index, operator, values):
+        super().__init__(index, operator, values)
+        self.temporaries = []
+
+    def temporary(self, shape, dtype="float32"):
+        """Ask for memory that lasts while this node runs: invoke() gets it as one more array, behind the outputs."""
+        shape = _shape(self, shape, "temporary")
+        _check_dtype(self, dtype, "temporary")
+        self.temporaries.append(Scratch(shape, dtype))
+
+
+def broadcast(node):
+    """The shape that the inputs of `node` have in common, once for each output; None where it has no inputs."""
+    if not node.inputs:
+        return None
+    try:
+        common = shapes.broadcast(*[v.shape for v in node.inputs if v is not None])
+    except ValueError as error:
+        raise node.error(f"{error}; its prepare() or `shapes` must tell the shapes of the outputs") from None
+    return [common] * len(node.outputs)
+
+
+class Registration:
+    """An op in Python under its name and versions: what a resolver holds.
+
+    implementation: a class (or another callable) that takes the options and returns an object with invoke() and, at
+    will, prepare() and free(); or a function.
+    """
+    stateful = True
+
+    def __init__(self, name, implementation, versions=None, shapes=None):
+        known = registry.find(name)
+        self.name = name
+        self.versions = versions or (known.versions if known else (1, 1))
+        if not callable(implementation):
+            raise TypeError(f"op {name!r}: {implementation!r} is neither a class nor a function")
+        if isinstance(implementation, type):
+            if not runnable(implementation):
+                raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
+            if shapes is not None:
+                raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
+            self._make = implementation
+            self._raw = getattr(implementation, "raw_options", False)
+        else:
+            self._make = functools.partial(_Function, implementation, shapes, _keywords(implementation))
+            self._raw = False
+
+    def __repr__(self):
+        return f"<op {self.name!r} in Python>"
+
+    def accepts(self, inputs, outputs):
+        return True
+
+    def attach(self, executor, operator):
+        """The Op of one node: makes its object."""
+        if not operator.custom:
+            options = operator.options
+        elif self._raw:
+            options = bytes(operator.custom_options)
+        else:
+            options = flex.decode(operator.custom_options, operator.name)
+        where = f"node {operator.index} {operator.name}"
+        try:
+            return Hosted(where, self._make(options))
+        except Exception as error:
+            raise failure(where, "could not be created", error) from error
+
+
+class Hosted:
+    """The Op of one node that an object in Python runs."""
+    attach = None
+    stateful = True
+    blockwise = False
+    clamps = False
+    versions = (0, 1 << 31)
+
+    def __init__(self, where, op):
+        self.where = where
+        self.op = op
+        self._prepared = None
+
+    def accepts(self, inputs, outputs):
+        return True
+
+    def infer(self, node):
+        """Prepare: the shapes of the outputs."""
+        self._prepared = node = CustomNode(node.index, node.operator, node.values)
+        prepare = getattr(self.op, "prepare", None) or self.default_prepare
+        try:
+            result = prepare(node)
+        except OpError:
+            raise
+        except Exception as error:
+            raise failure(self.where, "failed to prepare", error) from error
+        for value in node.outputs:
+            if value is not None:
+                _check_dtype(node, value.dtype, "output")
+        return None if self._sizes_itself() else output_shapes(node, result)
+
+    def _sizes_itself(self):
+        return callable(getattr(self.op, "evaluate", None))
+
+    def evaluate(self, node, *inputs):
+        """The outputs of an op that tells their shapes when it runs, as arrays of their types."""
+        try:
+            results = self.op.evaluate(*inputs)
+            results = list(results) if isinstance(results, list | tuple) else [results]
+            if len(results) != len(node.outputs):
+                raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
+            if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
+                raise TypeError("it returned None; evaluate() must return the outputs")
+            return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
+                    for v, result in zip(node.outputs, results, strict=True)]
+        except Exception as error:
+            raise node.failure(f"{type(error).__name__}: {error}") from error
+
+    def default_prepare(self, node):
+        """The outputs' shapes where the object has no prepare()."""
+        return None if self._sizes_itself() else broadcast(node)
+
+    def lower(self, node):
+        arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
+        kernel = getattr(self.op, "kernel", None)
+        if kernel is not None:
+            return Call(_Bound(self.where, kernel), *arrays)
+        return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *arrays)
+
+    def close(self):
+        """Free the object, once."""
+        op, self.op, self._prepared = self.op, None, None
+        if op is not None and hasattr(op, "free"):
+            try:
+                op.free()
+            except Exception as error:
+                raise failure(self.where, "failed to let go", error) from error
+
+
+class _Bound:
+    """Makes the Kernel of a node, whose failure it tells with the node's name."""
+
+    def __init__(self, where, make):
+        self._where = where
+        self._make = make
+        self.__name__ = getattr(make, "__name__", "Kernel")
+
+    def __call__(self, *arrays):
+        from pylite._core.kernel import Kernel
+        try:
+            kernel = self._make(*arrays)
+            if not isinstance(kernel, Kernel):
+                raise TypeError(f"{kernel!r} is no pylite._core.kernel.Kernel")
+            return kernel
+        except Exception as error:
+            raise failure(self._where, "could not bind its kernel", error) from error
+
+
+class _Function(CustomOp):
+    """A function as an op."""
+
+    def __init__(self, function, shapes, names, options):
+        super().__init__(options)
+        given = options if isinstance(options, dict) else {}
+        given = {key: value for key, value in given.items() if names is None or key in names}
+        self.invoke = functools.partial(function, **given) if given else function
+        self._given = given
+        self._shapes = shapes
+
+    def prepare(self, node):
+        if self._shapes is None:
+            return broadcast(node)
+        return self._shapes(*[None if v is None else v.shape for v in node.inputs], **self._given)
+
+
+def _keywords(function):
+    """The names of the keyword-only parameters of a function in Python; None when it takes any."""
+    if not inspect.isfunction(function):
+        return ()
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def runnable(implementation):
+    """Has it something to run?"""
+    return any(callable(getattr(implementation, name, None)) for name in ("invoke", "evaluate", "kernel"))
+
+
+def failure(where, what, error):
+    """The error that tells the caller which node's code raised `error`, to be raised from it."""
+    return OpError(f"{where} {what}: {type(error).__name__}: {error}")
+
+
+def output_shapes(node, result):
+    """What a prepare() returned, as a list with a tuple of int for each output."""
+    if result is None:
+        return [None if v is None else v.shape for v in node.outputs]
+    if isinstance(result, tuple) and all(hasattr(n, "__index__") for n in result):
+        result = [result]
+    if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
+        raise node.error(f"its prepare() gave {result!r}, which are not the shapes of {len(node.outputs)} outputs")
+    return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
+
+
+def _shape(node, shape, what):
+    try:
+        shape = tuple(map(operator.index, shape))
+    except TypeError:
+        raise node.error(f"{shape!r} is no shape for {what}; a tuple of int is needed") from None
+    if any(n < 0 for n in shape):
+        raise node.error(f"the shape {list(shape)} for {what} has a negative size")
+    return shape
+
+
+def _check_dtype(node, dtype, what):
+    if dtype not in NUMPY_DTYPES:
+        raise node.error(f"{dtype!r} is no data type for {what}; known: {', '.join(NUMPY_DTYPES)}")

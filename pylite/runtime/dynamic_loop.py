@@ -1,0 +1,101 @@
+"""WHILE loops whose variables change their shapes: each set of shapes has an iteration plan, which is reused."""
+from math import prod
+
+import numpy as np
+
+from pylite.errors import ExecutionError
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.kernels import kernel_class, raw
+
+
+class LoopIteration:
+    """The plan of one iteration: the kernels that run the condition and the body for variables of certain shapes.
+
+    state: the variables' arrays, from which the kernels take them; goes_on: the condition's result; entry: of the
+    body; next: the LoopIteration for the shapes that the body gives, once there was one.
+    Without kernels (`condition` is None) Python runs the iteration.
+    """
+    __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")
+
+    def __init__(self, host, node, condition, body, shapes):
+        self.state = _variables(host, node, body, shapes)
+        self.condition = self.body = self.entry = self.next = None
+        inner = body.prepared(shapes, {})
+        asked = condition.prepared(shapes, {})
+        if inner.boundary is not None or asked.boundary is not None:
+            return
+        block, count = kernel_class("control.Block"), prod(asked.lowered.values[condition.subgraph.outputs[0]].shape)
+        if count != 1:
+            raise node.error(f"the condition gives {count} values, not one")
+        self.goes_on = np.zeros(1, np.uint8)
+        self.entry = body.entry()
+        self.condition = block(condition.entry(), *map(raw, self.state), self.goes_on)
+
+    def link(self, host, node, condition, body):
+        """Find `next`, and make the kernel that leads there."""
+        inner = body.prepared([x.shape for x in self.state], {})
+        self.next = _iteration(host, node, condition, body,
+                               [inner.lowered.values[i].shape for i in body.subgraph.outputs])
+        self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
+
+
+def _iteration(host, node, condition, body, shapes):
+    """The LoopIteration for variables of these shapes; it is dropped with the BoundProgram of the body for them."""
+    known = body.prepared(shapes, {}).iterations
+    key = host, node.index
+    if key not in known:
+        known[key] = LoopIteration(host, node, condition, body, shapes)
+    return known[key]
+
+
+def _variables(host, node, body, shapes):
+    """Arrays for the loop's variables, in one memory for all sets of shapes: an iteration replaces the one before."""
+    dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
+    offsets = [0]
+    for shape, dtype in zip(shapes, dtypes, strict=True):
+        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
+    arena = host.loop_arenas.get(node.index)
+    if arena is None or arena.nbytes < offsets[-1]:
+        arena = host.loop_arenas[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
+    return [np.ndarray(*each) for each in zip(shapes, dtypes, [arena] * len(shapes), offsets, strict=False)]
+
+
+def _run(kernel, pool):
+    status = kernel.run(pool)
+    if status:
+        text = kernel.explain(status)
+        raise ExecutionError(text) from kernel.cause()
+
+
+def run(host, node, condition, body, arrays, kernels):
+    """Run `body` while `condition` holds (Executors), starting from `arrays`; the variables' last contents.
+
+    kernels: may kernels run the subgraphs?  Where they may not, or shapes depend on data, Python runs an iteration.
+    """
+    while True:
+        if kernels:
+            arrays, done = _run_kernels(host, node, condition, body, arrays)
+            if done:
+                return arrays
+        result, = condition.call(arrays)
+        if result.size != 1:
+            raise node.error(f"the condition gives {result.size} values, not one")
+        if not result.item():
+            return arrays
+        arrays = body.call(arrays)
+
+
+def _run_kernels(host, node, condition, body, arrays):
+    """Iterate as long as there are kernels: (the variables' contents, has the loop ended?)"""
+    iteration = _iteration(host, node, condition, body, [a.shape for a in arrays])
+    for held, array in zip(iteration.state, arrays, strict=True):
+        held[...] = array
+    while iteration.condition is not None:
+        _run(iteration.condition, host.pool)
+        if not iteration.goes_on[0]:
+            return iteration.state, True
+        if iteration.next is None:
+            iteration.link(host, node, condition, body)
+        _run(iteration.body, host.pool)
+        iteration = iteration.next
+    return [held.copy() for held in iteration.state], False

@@ -1,0 +1,118 @@
+"""A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
+import os
+from _thread import RLock  # threading.RLock, without importing threading
+
+import numpy as np
+
+from pylite._core import memory, simd
+from pylite.errors import ModelError
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.kernels import kernel_class
+from pylite.schema import load
+
+
+class Model:
+    """A `.tflite` model, read once and shared by any number of interpreters and threads.
+
+    source: path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
+    Raises ValueError saying what is wrong with the file.
+    """
+
+    def __init__(self, source):
+        try:
+            self.graph = load(source)
+        except ModelError as error:
+            if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
+                raise ModelError(f"{error} (in '{os.fspath(source)}')") from None
+            raise
+        self._source = source
+        self.folded = {}
+        self._constants = {}
+        self._packed = {}
+        self._pool = memory.MemoryPool(sum([tensor.data.nbytes for subgraph in self.graph.subgraphs
+                                      for tensor in subgraph.tensors if tensor.data is not None]))
+        self._lock = RLock()
+
+    def __reduce__(self):
+        """Pickles as its path or its content."""
+        return Model, (self._source if isinstance(self._source, (str, os.PathLike)) else bytes(self._source),)
+
+    def __repr__(self):
+        return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"
+
+    def constant(self, tensor):
+        """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
+        if tensor.data is None:
+            return None
+        key = _identity(tensor)
+        array = self._constants.get(key)
+        if array is None:
+            array = self._constants[key] = _typed(tensor)
+        return array
+
+    def pack(self, packed):
+        """The result of a Packed call; computed once where its value comes from the file alone."""
+        made = packed.made
+        if made is None:
+            function = kernel_class(packed.function)
+            value = packed.value
+            if value.fixed:
+                key = packed.function, _identity(value.tensor), simd.current
+                with self._lock:
+                    known = self._packed.setdefault(key, [])
+                    made = next((made for args, made in known if _same(args, packed.args)), None)
+                    if made is None:
+                        memory.use_pool(self._pool)
+                        made = function(value.data, *packed.args)
+                        known.append((packed.args, made))
+            else:
+                made = function(value.data, *packed.args)
+            packed.made = made
+        return made
+
+    @property
+    def associated_files(self):
+        """The names in a zip archive appended to the file, such as lists of labels."""
+        from pylite.schema.archive import archive_names
+        return archive_names(self.graph.contents)
+
+    @property
+    def packed_bytes(self):
+        """Bytes of packed weights and folded constants that the interpreters of this model share."""
+        arrays = [*self.folded.values()]
+        for known in self._packed.values():
+            for _, made in known:
+                arrays += made if isinstance(made, tuple) else [made]
+        return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+
+def _identity(tensor):
+    """What constants with the same contents have in common: their buffer, which subgraphs may share."""
+    if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
+        return id(tensor)
+    return tensor.buffer, tensor.dtype, tensor.shape
+
+
+def _same(args, others):
+    """Are the arguments of two Packed the same, arrays by their contents?"""
+    return len(args) == len(others) and all(
+        a is b or (type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+                   if np.ndarray in (type(a), type(b)) else a == b)
+        for a, b in zip(args, others, strict=True))
+
+
+def _typed(tensor):
+    """A constant's elements, unpacked, read-only."""
+    if tensor.sparsity is not None:
+        from pylite.schema.sparse import densify
+        try:
+            array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
+        except ValueError as error:
+            raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+    elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
+        array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
+    else:
+        from pylite.schema.encodings import unpack
+        array = unpack(tensor.data, tensor.dtype, tensor.shape)
+    array.flags.writeable = False
+    return array

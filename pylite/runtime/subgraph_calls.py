@@ -1,0 +1,82 @@
+"""Subgraphs that call one another: what an Executor does for the operators that call, and when it is called."""
+from pylite.compiler.passes import tensor_array_writes
+from pylite.ir.kernels import raw
+
+CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to remember
+
+
+def callee(executor, index):
+    """The Executor of another subgraph, for an operator of `executor`'s that calls it."""
+    others = executor.shared.setdefault("executors", {})
+    others.setdefault(executor.subgraph.index, executor)
+    found = others.get(index)
+    if found is None:
+        found = others[index] = executor.sibling(index)
+    if found not in executor.callees:
+        executor.callees.add(found)
+        _expect_calls(found)
+    return found
+
+
+def _expect_calls(executor):
+    """Be ready for inputs whose shapes change from call to call."""
+    executor.cached_shapes = CACHED_CALLS
+    if not (executor.preserve or executor.plugins or executor.delegation):
+        fused = tensor_array_writes.run(executor.subgraph)
+        if all(executor.find(operator) for operator in fused.operators):
+            executor.substitute(fused)
+
+
+def prepared(executor, shapes, given):
+    """The BoundProgram for these input shapes; for callers, whose variables stay.
+
+    given: {position of an input: its contents, which the caller does not copy there}.
+    """
+    for position, shape in enumerate(shapes):
+        executor.resize(position, shape)
+    now = executor.given
+    if given.keys() != now.keys() or any(data is not now[i] for i, data in given.items()):
+        executor.given = given
+        executor.invalidate()
+    if not executor.ready:
+        executor.reallocate()
+        executor.callees.update(*[other.callees for other in executor.callees])
+    return executor.current
+
+
+def entry(executor, whole=False):
+    """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
+
+    whole: with the inputs that nothing reads, but not with those that are given.
+    """
+    bound, subgraph = executor.current, executor.subgraph
+    read = {i for operator in subgraph.operators for i in operator.inputs}.union(subgraph.outputs)
+    ins = [raw(bound.array(i)) if position not in executor.given and (whole or i in read) else None
+           for position, i in enumerate(subgraph.inputs)]
+    outs = [raw(bound.array(i)) for i in subgraph.outputs]
+    return bound.program, bound.failure, ins, outs
+
+
+def call(executor, arrays):
+    """Run once on `arrays`; copies of the outputs."""
+    bound = prepared(executor, [a.shape for a in arrays], {})
+    for index, array in zip(executor.subgraph.inputs, arrays, strict=True):
+        bound.array(index)[...] = array
+    executor.invoke()
+    return [executor.array(i).copy() for i in executor.subgraph.outputs]
+
+
+def plugins_called(executor):
+    """Has any subgraph that runs for an operator of this one a plug-in?"""
+    found, fresh = set(), executor.callees
+    while fresh:
+        found |= fresh
+        fresh = set().union(*[other.callees for other in fresh]) - found
+    return any(other.plugins for other in found)
+
+
+def relink(executor):
+    """Bind again where subgraphs that this one calls have other programs now, because of delegates."""
+    if executor.ready and executor.callees and plugins_called(executor):
+        executor.invalidate()
+        executor.activate()

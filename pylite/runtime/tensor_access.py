@@ -1,0 +1,79 @@
+"""Reading and writing the tensors of a subgraph from outside, and why one cannot be read."""
+import numpy as np
+
+from pylite._core.program import Memory
+from pylite.errors import NotAllocatedError, TensorError
+from pylite.ir.graph import NUMPY_DTYPES
+
+
+class TensorAccess:
+    """What of an Executor reads and writes its tensors; indices count the tensors of its subgraph."""
+    __slots__ = ()
+
+    def shape(self, index):
+        """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
+        if index in self.subgraph.inputs:
+            return self.shapes[self.subgraph.inputs.index(index)]
+        return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].shape
+
+    def dtype(self, index):
+        """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
+        return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].dtype
+
+    def array(self, index):
+        """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
+        if self.current is None or (not self.ready and index in self.subgraph.inputs):
+            raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
+                                    f"{self.subgraph.tensors[index].name!r})")
+        return self.found(index)[1]
+
+    def found(self, index):
+        """(the segment that has memory for tensor `index`, its array)"""
+        for segment in self.segments:
+            array = segment.array(index)
+            if array is not None:
+                return segment, array
+        value = self.segments[-1].lowered.values[index]
+        if not value.size:
+            return self.segments[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
+        raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
+
+    def _why_without(self, index):
+        """Why tensor `index` has no memory."""
+        notes = {}
+        for segment in self.segments:
+            notes.update(segment.lowered.notes)
+        folded = next((o for o in self.subgraph.operators if index in (*o.inputs, *o.outputs)
+                       and notes.get(o.index, "").startswith("folded")), None)
+        if index in self.segments[-1].lowered.later:
+            return "its shape is known once the model has run"
+        if folded is not None:
+            return (f"the operator that {'computes' if index in folded.outputs else 'reads'} it is "
+                    f"{notes[folded.index]}. Create the interpreter with "
+                    "experimental_preserve_all_tensors=True to read it; results are the same")
+        return "no operator that runs and no caller of this graph uses it"
+
+    def to_read(self, index):
+        """array(index), or an error where a later node of the last run has reused its memory."""
+        array = self.array(index)
+        segment = self.found(index)[0]
+        value = segment.lowered.values[index]
+        if segment.plan.overwritten(value):
+            raise NotAllocatedError(
+                f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
+                "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
+        if self.ready:
+            self.readable[index] = Memory(array)
+        return array
+
+    def to_write(self, index):
+        """array(index), or an error where the tensor is a constant or must not be written now."""
+        if not self.ready:
+            raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
+                                    f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
+        array = self.array(index)
+        if not array.flags.writeable:
+            raise TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
+                              "model, which its interpreters share")
+        self.writable[index] = Memory(array)
+        return array

@@ -1,0 +1,1 @@
+"""What tf.lite's interface is made of: checked arguments, dictionaries of details, signatures."""

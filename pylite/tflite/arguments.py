@@ -1,0 +1,87 @@
+"""What callers hand to the interpreter: checked, and turned into what its inside works with."""
+import operator
+import os
+
+from pylite import errors
+from pylite.ir.registry import default
+from pylite.runtime.model import Model
+
+
+def thread_count(num_threads):
+    if num_threads is None:
+        return 1
+    try:
+        count = operator.index(num_threads)
+    except TypeError:
+        raise ValueError(f"type of num_threads should be int, not {type(num_threads).__name__}") from None
+    if count < 1:
+        raise ValueError(f"num_threads should >= 1, not {count}")
+    return count
+
+
+def resolver_type(given):
+    """The name of a member of OpResolverType; "AUTO" stands for that one, so that by default it is not imported."""
+    if given == "AUTO":
+        return given
+    from pylite.tflite.resolver_type import OpResolverType
+    if not isinstance(given, OpResolverType):
+        raise ValueError(f"Unrecognized passed in op resolver type: {given}. Pass a member of OpResolverType")
+    return given.name
+
+
+def model_from(path, content, model):
+    given = [name for name, value in (("model_path", path), ("model_content", content))
+             if value is not None and (len(value) if hasattr(value, "__len__") else value)]
+    if model is not None:
+        if given:
+            raise ValueError(f"Can't both provide `model` and `{given[0]}`")
+        return model
+    if not given:
+        raise ValueError("`model_path` or `model_content` must be specified.")
+    if len(given) > 1:
+        raise ValueError("Can't both provide `model_path` and `model_content`")
+    if content and isinstance(content, (str, os.PathLike)):
+        raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; a path goes into "
+                        "model_path")
+    return Model(os.fsdecode(path) if path else content)
+
+
+def resolver(op_resolver):
+    if op_resolver is None:
+        return default
+    from pylite.plugins.resolver import OpResolver
+    if not isinstance(op_resolver, OpResolver):
+        raise TypeError(f"op_resolver must be an OpResolver, not {op_resolver!r}")
+    return op_resolver
+
+
+def checked_index(executor, tensor_index, error="TensorError"):
+    """`tensor_index` as an int that is a tensor of the executor's subgraph."""
+    index = operator.index(tensor_index)
+    if not 0 <= index < len(executor.subgraph.tensors):
+        raise getattr(errors, error)(f"Invalid tensor index {index} exceeds max tensor index "
+                                     f"{len(executor.subgraph.tensors)}")
+    return index
+
+
+_IN_A_LIBRARY = ("Functions of C++ are given by name to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
+                 "here stand functions in Python that add ops to a pylite.MutableOpResolver")
+
+
+def filled_by(registerers, op_resolver):
+    """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
+    from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
+    filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
+    if op_resolver is not None:
+        filled.add_all(resolver(op_resolver))
+    for registerer in registerers:
+        if not callable(registerer):
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+        try:
+            registerer(filled)
+        except TypeError as error:
+            if hasattr(registerer, "__code__"):
+                raise
+            raise ValueError(f"{registerer!r} in custom_op_registerers does not take a pylite.MutableOpResolver. "
+                             f"{_IN_A_LIBRARY}") from error
+    return filled

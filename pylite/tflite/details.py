@@ -1,0 +1,76 @@
+"""The dictionaries that describe tensors and operators, in the keys, order and types of tf.lite."""
+import numpy as np
+
+from pylite.ir.graph import NUMPY_DTYPES
+
+# The type that a tensor is reported to have.  What numpy lacks is reported as the integers that its bits are kept in.
+FACE_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
+    "string": np.bytes_, "resource": np.object_}
+
+_FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
+
+
+def tensor_details(model, tensor, shape, dtype):
+    """What tf.lite tells of a tensor that now has `shape` and `dtype`."""
+    signature = tensor.shape_signature if -1 in tensor.shape_signature else shape
+    scales, zero_points, axis, block_size = _quantization(model, tensor)
+    single = tensor.quantization is not None and len(tensor.quantization.scale) == 1
+    return {
+        "name": tensor.name,
+        "index": tensor.index,
+        "shape": np.array(shape, np.int32),
+        "shape_signature": np.array(signature, np.int32),
+        "dtype": FACE_DTYPES[dtype],
+        "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
+        "quantization_parameters": {"scales": scales, "zero_points": zero_points, "quantized_dimension": axis,
+                                    "block_size": block_size},
+        "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),
+    }
+
+
+def op_details(subgraph, operator):
+    """What tf.lite tells of a node."""
+    tensors = subgraph.tensors
+    return {
+        "index": operator.index,
+        "op_name": operator.name,
+        "inputs": np.array(operator.inputs, np.int32),
+        "outputs": np.array(operator.outputs, np.int32),
+        "operand_types": [FACE_DTYPES[tensors[i].dtype] for i in operator.inputs if i >= 0],
+        "result_types": [FACE_DTYPES[tensors[i].dtype] for i in operator.outputs if i >= 0],
+    }
+
+
+def _quantization(model, tensor):
+    """(scales, zero points, axis, block size), the arrays free for the caller to change."""
+    q = tensor.quantization
+    if q is None:
+        return np.empty(0, np.float32), np.empty(0, np.int32), 0, 0
+    if q.block_size:
+        return _held(model, tensor, q.scale_tensor, np.float32), _held(model, tensor, q.zero_point_tensor, np.int32), \
+            q.axis, q.block_size
+    return q.scale.astype(np.float32), q.zero_point.astype(np.int32), q.axis, 0
+
+
+def _held(model, tensor, index, dtype):
+    """Blockwise scales and zero points lie in tensors of their own subgraph."""
+    if index < 0:
+        return np.empty(0, dtype)
+    owner = next(s for s in model.graph.subgraphs if tensor in s.tensors)
+    held = model.constant(owner.tensors[index])
+    return np.empty(0, dtype) if held is None else held.reshape(-1).copy()
+
+
+def _sparsity(sparsity):
+    details = {"traversal_order": np.array(sparsity.traversal_order, np.int32)}
+    if sparsity.block_map:
+        details["block_map"] = np.array(sparsity.block_map, np.int32)
+    details["dim_metadata"] = [_dimension(d) for d in sparsity.dimensions]
+    return details
+
+
+def _dimension(dimension):
+    if dimension.format == "DENSE":
+        return {"format": _FORMATS["DENSE"], "dense_size": dimension.size}
+    return {"format": _FORMATS["SPARSE_CSR"], "array_segments": np.array(dimension.segments, np.int32),
+            "array_indices": np.array(dimension.indices, np.int32)}

@@ -1,0 +1,73 @@
+"""Values and shapes that callers give to inputs, checked; a steady caller has a shorter way (Steady in program.pyx)."""
+import numpy as np
+
+from pylite.errors import ResizeError, TensorError
+
+
+def fitting(tensor, array, value):
+    """`value` as an array that can be copied into `array`, the memory of `tensor`; ValueError if it does not fit."""
+    value = np.asarray(value)
+    if array.dtype.hasobject:
+        if value.dtype.kind not in "OSU":
+            raise _wrong_type(tensor, value)
+        value = _byte_strings(tensor, value)
+    elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
+        raise _wrong_type(tensor, value)
+    if value.shape != array.shape:
+        hint = f"tensor {tensor.name!r} has the shape {list(array.shape)}, the value {list(value.shape)}; " \
+               "resize_tensor_input() and allocate_tensors() change the shape of an input"
+        if value.ndim != array.ndim:
+            raise TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.ndim} but expected {array.ndim} for "
+                              f"input {tensor.index}. {hint}")
+        axis = next(i for i, (a, b) in enumerate(zip(value.shape, array.shape, strict=True)) if a != b)
+        raise TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.shape[axis]} but expected "
+                          f"{array.shape[axis]} for dimension {axis} of input {tensor.index}. {hint}")
+    return value
+
+
+def _wrong_type(tensor, value):
+    from pylite.tflite.details import FACE_DTYPES
+    got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
+    wanted = FACE_DTYPES[tensor.dtype].__name__
+    return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
+                       f"{tensor.index}, name: {tensor.name} : convert it with value.astype(numpy.{wanted}), "
+                       "after scaling it if the model is quantized")
+
+
+def _byte_strings(tensor, value):
+    array = np.empty(value.shape, object)
+    for at, item in np.ndenumerate(value):
+        if not isinstance(item, (str, bytes)):
+            raise TensorError(f"Cannot set tensor: Got {type(item).__name__} at {list(at)}, but tensor {tensor.index} "
+                              f"({tensor.name!r}) takes str or bytes")
+        array[at] = item.encode() if isinstance(item, str) else bytes(item)
+    return array
+
+
+def new_shape(tensor, subgraph, now, size, strict):
+    """`size` as the shape that input `tensor`, whose shape is `now`, is to have; strict: see resize_tensor_input()."""
+    size = np.array(size, np.int32)
+    if size.ndim != 1:
+        raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
+    shape = tuple(size.tolist())
+    if tensor.index not in subgraph.inputs:
+        raise ResizeError(f"tensor {tensor.index} ({tensor.name!r}) is not an input; only inputs "
+                          f"{list(subgraph.inputs)} can be resized")
+    if any(n < 0 for n in shape):
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {list(shape)}: a dimension is "
+                          "negative")
+    if strict:
+        _check_strict(tensor, now, shape)
+    return shape
+
+
+def _check_strict(tensor, now, shape):
+    if len(shape) != len(now):
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(now)} dimensions and cannot take the shape "
+                          f"{list(shape)}")
+    for axis, (old, new, declared) in enumerate(zip(now, shape, tensor.shape_signature, strict=True)):
+        if old != new and declared != -1:
+            raise ResizeError(
+                f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {old} to {new}. "
+                "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1: tensor "
+                f"{tensor.name!r} declares {list(tensor.shape_signature)}. Pass strict=False to try it")

@@ -1,0 +1,59 @@
+"""Running a model by the names of its signature."""
+
+
+class SignatureRunner:
+    """A callable for one signature of a model: `runner(name=array, ...) -> {name: array}`.
+
+    From `Interpreter.get_signature_runner()`.  Raises ValueError for a key that the model lacks.
+    """
+
+    def __init__(self, interpreter=None, signature_key=None):
+        if not interpreter:
+            raise ValueError("None interpreter provided.")
+        if not signature_key:
+            raise ValueError("None signature_key provided.")
+        signatures = interpreter._get_full_signature_list()
+        if signature_key not in signatures:
+            known = ", ".join(f'"{key}"' for key in signatures) or "none"
+            raise ValueError(f'Invalid signature_key provided: "{signature_key}". The model has {known}')
+        self._interpreter = interpreter
+        self._interpreter_wrapper = interpreter._interpreter
+        self._signature_key = signature_key
+        self._signature_def = signatures[signature_key]
+        self._inputs = self._signature_def["inputs"]
+        self._outputs = self._signature_def["outputs"].items()
+        self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
+
+    def __call__(self, **kwargs):
+        """Run once.  Each input is a numpy array of its tensor's type; its shape resizes the input as need be.
+
+        Returns {output name: array}, copies.  ValueError when names, number, types or shapes do not fit.
+        """
+        if len(kwargs) != len(self._inputs):
+            raise ValueError("Invalid number of inputs provided for running a SignatureDef, expected "
+                             f"{len(self._inputs)} vs provided {len(kwargs)}: it takes {', '.join(self._inputs)}")
+        for name in kwargs:
+            if name not in self._inputs:
+                raise ValueError(f"Invalid Input name ({name}) for SignatureDef: it takes {', '.join(self._inputs)}")
+        face = self._interpreter
+        with face._lock:
+            executor = face._executor(self._subgraph_index)
+            for name, value in kwargs.items():
+                face._resize(executor, self._inputs[name], value.shape, False)
+            executor.allocate()
+            for name, value in kwargs.items():
+                face._set(executor, self._inputs[name], value)
+            executor.invoke()
+            return {name: face._get(executor, index) for name, index in self._outputs}
+
+    def get_input_details(self):
+        """{input name: details of its tensor}, as in Interpreter.get_input_details()."""
+        return self._details(self._inputs.items())
+
+    def get_output_details(self):
+        """{output name: details of its tensor}."""
+        return self._details(self._outputs)
+
+    def _details(self, names):
+        face, subgraph = self._interpreter, self._subgraph_index
+        return {name: face._get_tensor_details(index, subgraph) for name, index in names}
