@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import pylite
-from pylite._core.simd import close_jobs, open_jobs
+from pylite._core.simd import begin_packing, finish_packing
 from pylite.graph import NUMPY_DTYPES
 from pylite.node import BAND, Banded, Packed, Scratch, Value, View
 
@@ -70,7 +70,7 @@ def bind(calls, storage, model):
     """The kernels of `calls`, in order, bound to the memory in `storage`."""
     kernels = []
     array, view = storage.array, storage.view
-    open_jobs()
+    begin_packing()
     try:
         operands = []
         for call in calls:
@@ -90,7 +90,7 @@ def bind(calls, storage, model):
                 args.append(a)
             operands.append(args)
     finally:
-        close_jobs()
+        finish_packing()
     for call, args in zip(calls, operands, strict=True):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:

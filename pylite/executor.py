@@ -5,7 +5,7 @@ import pylite
 from pylite import binding, lowering, planning
 from pylite._core.memory import aligned, most
 from pylite._core.program import Bound, Memory, Program
-from pylite._core.simd import close_jobs, open_jobs
+from pylite._core.simd import begin_packing, finish_packing
 from pylite.allocation import Allocation
 from pylite.graph import NUMPY_DTYPES
 from pylite.registry import default
@@ -200,7 +200,7 @@ class Executor(Bound):
             self._cache, self.following = {}, {}
         known = self._cache.pop(key, None)
         if known is None:
-            open_jobs()     # weights are packed while lowering goes on
+            begin_packing()     # weights are packed while lowering goes on
             try:
                 lowered = None
                 while lowered is None or self.stale:
@@ -212,7 +212,7 @@ class Executor(Bound):
                     self.kept, self.pausing = max(self.kept, PAUSING), pausing
                 known = self.bind(lowered)
             finally:
-                close_jobs()
+                finish_packing()
             self._cache[key] = known
             self._evict()
         else:
