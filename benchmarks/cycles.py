@@ -22,7 +22,7 @@ FLAGS = ["-std=c11", "-DNDEBUG", "-fPIC", "-ffp-contract=off", "-fno-strict-alia
          "-fno-trapping-math", "-fno-tree-loop-distribute-patterns", "-w"]
 HAND = ["-O3", "-fno-schedule-insns"]
 ROWS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-loops", "-fpeel-loops",
-        "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_RUNG=neon"]
+        "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_ISA_LEVEL=neon"]
 TARGETS = {"aarch64": ("aarch64-linux-gnu", []),
            "armv7": ("arm-linux-gnueabihf", ["-march=armv7-a", "-mfpu=neon-vfpv4"])}
 # llvm-mca's names for the models; Cortex-A76 is the core that Neoverse N1 was made of.
@@ -54,7 +54,7 @@ BYTES, WORDS, LANES = "smull v{}.8h, v30.8b, v31.8b", "smlal v{}.4s, v30.4h, v31
 WIDE = "smlal v{}.2d, v30.2s, v31.2s"
 BYTES7, WORDS7 = "vmull.s8 q{}, d30, d31", "vmlal.s16 q{}, d30, d31"
 LANES7 = "vfma.f32 q{}, q14, q15"
-# What, rung, target, source, flags, functions, the instruction that makes the peak, cores
+# What, ISA level, target, source, flags, functions, the instruction that makes the peak, cores
 LOOPS = [
     ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND, "q8_small", BYTES, ["Cortex-A53", "Cortex-A72"]),
     ("8-bit product", "dotprod", "aarch64", "gemm_dotprod.c", DOTPROD, "q8_wide", DOT,
@@ -75,7 +75,8 @@ LOOPS = [
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("float product", "neon", "armv7", "gemm_neon.c", HAND, "rows_wide", LANES7, ["Cortex-A72"]),
     ("float depthwise", "neon", "armv7", "gemm_neon.c", HAND, "pixels_9", LANES7, ["Cortex-A72"]),
-    ("int16 product", "neon", "aarch64", "rows.c", ROWS, "gemm_s64", WORDS, ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
+    ("int16 product", "neon", "aarch64", "portable.c", ROWS, "gemm_s64", WORDS,
+     ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("requantization", "neon", "aarch64", REQUANTIZE, HAND, "requantize_lines", None,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
 ]
@@ -169,10 +170,10 @@ def table(mca):
     version = re.search(r"LLVM version (\S+)", output(mca, "--version"))
     gcc = output("aarch64-linux-gnu-gcc", "-dumpfullversion").strip()
     lines = [f"llvm-mca {version[1]}, gcc {gcc}. \"Instructions\": of one pass through the loop, and how many of them "
-             "multiply.", "", "| loop | rung | core | instructions | per cycle | peak | share |",
+             "multiply.", "", "| loop | ISA level | core | instructions | per cycle | peak | share |",
              "| --- | --- | --- | ---: | ---: | ---: | ---: |"]
     with tempfile.TemporaryDirectory() as folder:
-        for what, rung, target, source, flags, names, peak, cores in LOOPS:
+        for what, isa_level, target, source, flags, names, peak, cores in LOOPS:
             kinds = PRODUCTS if peak else RESULTS
             loop = hot_loop(functions(target, source, flags, folder), names, kinds, "to bytes" in what)
             multiplying = sum(worth([line], kinds) > 0 for line in loop)
@@ -187,23 +188,23 @@ def table(mca):
                     most, share = f"{top:.1f}", f"{100 * rate / top:.0f}%"
                 name = core if target == "aarch64" else f"{core} (32 bit)"
                 size = f"{len(loop)}, {multiplying}"
-                lines.append(f"| {what} | {rung} | {name} | {size} | {rate:.2f} | {most} | {share} |")
+                lines.append(f"| {what} | {isa_level} | {name} | {size} | {rate:.2f} | {most} | {share} |")
     return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the table into docs/arm.md instead of printing it")
-    parser.add_argument("--loop", metavar="TEXT", help="print the loops whose name or rung contains TEXT instead")
+    parser.add_argument("--loop", metavar="TEXT", help="print the loops whose name or ISA level contains TEXT instead")
     options = parser.parse_args()
     mca = find_mca()
     if options.loop:
         with tempfile.TemporaryDirectory() as folder:
-            for what, rung, target, source, flags, names, peak, _ in LOOPS:
-                if options.loop in f"{what} {rung} {target}":
+            for what, isa_level, target, source, flags, names, peak, _ in LOOPS:
+                if options.loop in f"{what} {isa_level} {target}":
                     kinds = PRODUCTS if peak else RESULTS
                     loop = hot_loop(functions(target, source, flags, folder), names, kinds, "to bytes" in what)
-                    sys.stdout.write(f"# {what}, {rung}, {target}\n" + "\n".join(loop) + "\n")
+                    sys.stdout.write(f"# {what}, {isa_level}, {target}\n" + "\n".join(loop) + "\n")
         return
     made = table(mca)
     if options.write:

@@ -1,9 +1,9 @@
 """What each op reaches on this CPU, by shape: time, products per second, and their share of the CPU's peak.
 
-    python benchmarks/ops.py [NAME ...] [--types int8 float32] [--rungs avx2 avx512vnni] [--threads 1]
+    python benchmarks/ops.py [NAME ...] [--types int8 float32] [--isa-levels avx2 avx512vnni] [--threads 1]
 
-NAME: a part of an op's name (default: all).  With several --rungs (or `all`) each result is also compared with the
-first rung's: integers must be equal, floats nearly so.  The peak is what a loop of multiply-accumulates in registers
+NAME: a part of an op's name (default: all).  With several --isa-levels (or `all`) each result is also compared with the
+first level's: integers must be equal, floats nearly so.  The peak is what a loop of multiply-accumulates in registers
 reaches (peak.c, compiled with cc; without a compiler the column stays empty).  Times are the smallest of many.
 """
 import argparse
@@ -116,11 +116,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--types", nargs="+", default=["int8", "uint8", "float32"])
-    parser.add_argument("--rungs", nargs="+", default=[simd.current], help="instruction sets, or all")
+    parser.add_argument("--isa-levels", nargs="+", default=[simd.current], help="instruction sets, or all")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=0.1, help="for each op, shape and rung (default: 0.1)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="for each op, shape and ISA level (default: 0.1)")
     args = parser.parse_args()
-    rungs = simd.available() if args.rungs == ["all"] else args.rungs
+    isa_levels = simd.available() if args.isa_levels == ["all"] else args.isa_levels
     peak = peaks()
     rows, wrong = [], 0
     for name, shape, filters, size, stride in SHAPES:
@@ -129,17 +129,18 @@ def main():
         for dtype in args.types:
             model, products = build(name, shape, filters, size, stride, dtype)
             first = None
-            for rung in rungs:
-                simd.use(rung)
+            for isa_level in isa_levels:
+                simd.use(isa_level)
                 seconds, y = run(model, args.threads, args.seconds)
                 first = y if first is None else first
                 good = same(y, first)
                 wrong += not good
                 share = f"{products / seconds / peak[dtype] / args.threads:.0%}" if peak else ""
-                rows.append((f"{name} {'x'.join(map(str, shape))} to {filters}, {size}x{size}/{stride}", dtype, rung,
-                             f"{seconds * 1e6:.1f}", f"{products / seconds / 1e9:.1f}", share, "" if good else "WRONG"))
+                rows.append((f"{name} {'x'.join(map(str, shape))} to {filters}, {size}x{size}/{stride}", dtype,
+                             isa_level, f"{seconds * 1e6:.1f}", f"{products / seconds / 1e9:.1f}", share,
+                             "" if good else "WRONG"))
     numbers = "us", "GMAC/s", "of the peak"
-    _common.print_table(("op", "type", "rung", *numbers, ""), rows, right=numbers)
+    _common.print_table(("op", "type", "ISA level", *numbers, ""), rows, right=numbers)
     if peak:
         whole, real = peak["int8"] / 1e9, peak["float32"] / 1e9
         _common.say(f"\npeak of one core, GMAC/s: {whole:.0f} of bytes, {real:.0f} of floats")

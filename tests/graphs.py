@@ -24,15 +24,15 @@ def lowered(model):
     return lowering.lower(model, graph, [graph.tensors[i].shape for i in graph.inputs])
 
 
-def check_every_rung(model, inputs, tensors, threads, case):
+def check_every_isa_level(model, inputs, tensors, threads, case):
     """Nothing that lowering leaves out or joins changes an output, or any of the tensors that can be read."""
     chosen = simd.current
     try:
-        for rung in simd.available():
-            simd.use(rung)
+        for isa_level in simd.available():
+            simd.use(isa_level)
             kept, want = run(model, inputs, experimental_preserve_all_tensors=True)
             seen, got = run(model, inputs, num_threads=threads)
-            assert [a.tobytes() for a in got] == [a.tobytes() for a in want], f"case {case}, rung {rung}"
+            assert [a.tobytes() for a in got] == [a.tobytes() for a in want], f"case {case}, ISA level {isa_level}"
     finally:
         simd.use(chosen)
     for index in tensors:

@@ -209,18 +209,18 @@ def _blockwise(source):
 
 
 def _variants(path, inputs, expected):
-    """Threads, memory layout and guard bands change no bit, and rungs no integer: what is not so, or None."""
+    """Threads, memory layout and guard bands change no bit, and ISA levels no integer: what is not so, or None."""
     chosen = simd.current
-    for rung in reversed(simd.available()):
-        simd.use(rung)
+    for isa_level in reversed(simd.available()):
+        simd.use(isa_level)
         model, first = Model(path), None
-        for options in VARIANTS if rung == chosen else VARIANTS[:1]:
+        for options in VARIANTS if isa_level == chosen else VARIANTS[:1]:
             interpreter = Interpreter(model=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, **options)
             for detail, array in zip(interpreter.get_input_details(), inputs[0], strict=True):
                 interpreter.resize_tensor_input(detail["index"], array.shape)
             interpreter.allocate_tensors()
             got = _run(interpreter, inputs[0])
-            where = f"rung {rung}, {options}"
+            where = f"ISA level {isa_level}, {options}"
             for o, (a, want) in enumerate(zip(got, expected[0], strict=True)):
                 status, text = difference(a, want)
                 if status == "DIFFERS" and (a.dtype.kind not in "fc" or _node_by_node(path, inputs).status == status):

@@ -1,4 +1,4 @@
-"""Differential tests of one-op models: pylite on every rung and thread count against the reference kernels.
+"""Differential tests of one-op models: pylite on every ISA level and thread count against the reference kernels.
 
 A test is a function (m: ModelBuilder, rng, dtype) -> list of input arrays that fills a one-op model; `@differential`
 makes a pytest test of it.  Each case also has stored results, so that the test means something where the peer is
@@ -33,7 +33,7 @@ def run_peer(model, inputs, runs=1):
 
 
 def run_pylite(model, inputs, threads=1, runs=1, **options):
-    """Outputs of pylite on the rung in use."""
+    """Outputs of pylite on the ISA level in use."""
     return _run(Interpreter(model_content=model, num_threads=threads, **options), inputs, runs)
 
 
@@ -66,15 +66,15 @@ def assert_equal(got, want, label, tolerance=1e-5):
 
 
 def check(model, inputs, want, label, tolerance=1e-5, runs=1):
-    """Run on every rung and thread count; all must give `want`, and the same bits for every thread count."""
+    """Run on every ISA level and thread count; all must give `want`, and the same bits for every thread count."""
     chosen = simd.current
     try:
-        for rung in simd.available():
-            simd.use(rung)
+        for isa_level in simd.available():
+            simd.use(isa_level)
             first = None
             for threads in THREADS:
                 got = run_pylite(model, inputs, threads, runs)
-                assert_equal(got, want, f"{label}, rung {rung}, {threads} threads", tolerance)
+                assert_equal(got, want, f"{label}, ISA level {isa_level}, {threads} threads", tolerance)
                 if first is None:
                     first = got
                 for a, b in zip(first, got, strict=True):

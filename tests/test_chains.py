@@ -6,7 +6,7 @@ import pytest
 
 from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
-from tests.graphs import check_every_rung, lowered, run
+from tests.graphs import check_every_isa_level, lowered, run
 
 COUNT = 21000           # elements: more than a block of every type, and no whole number of blocks
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
@@ -72,7 +72,7 @@ def test_same_results(dtype):
         model = graph.m.build()
         xs = [(rng.standard_normal(graph.shape) * 30).astype(dtype) for _ in range(2)]
         chains += sum(call.kernel == "elementwise.Chain" for call in lowered(model).calls)
-        check_every_rung(model, xs, graph.made, 1 + case % 3, case)
+        check_every_isa_level(model, xs, graph.made, 1 + case % 3, case)
     assert chains > 40
 
 

@@ -1,17 +1,17 @@
-"""Every micro-kernel of every rung against plain C: see tests/checkasm."""
+"""Every micro-kernel of every ISA level against plain C: see tests/checkasm."""
 import pytest
 
-from tests.checkasm import CHECKS, RUNGS, SLOTS, examine, measure
+from tests.checkasm import CHECKS, ISA_LEVELS, SLOTS, examine, measure
 
 
 def test_every_slot_has_a_check():
     assert set(CHECKS) == set(SLOTS)
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("isa_level", ISA_LEVELS)
 @pytest.mark.parametrize("slot", SLOTS)
-def test_slot(slot, rung):
-    examine(slot, rung)
+def test_slot(slot, isa_level):
+    examine(slot, isa_level)
 
 
 def test_timing():

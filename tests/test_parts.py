@@ -5,7 +5,7 @@ import pytest
 from pylite.compiler import memory_planner, placement
 from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
-from tests.graphs import check_every_rung, lowered, run
+from tests.graphs import check_every_isa_level, lowered, run
 
 COLUMNS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
@@ -260,6 +260,6 @@ def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
         before = [(call, call.args) for call in found.calls]
         assert memory_planner.plan(found).total <= placement.place(placement.lifetimes(plain)).total
         apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
-        check_every_rung(model, [x], graph.channels, 1 + case % 2, case)
+        check_every_isa_level(model, [x], graph.channels, 1 + case % 2, case)
     assert apart >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),
                                            ("resize.Nearest", 1), ("movement.Copy", 0), ("movement.Copy", 1)}

@@ -59,11 +59,11 @@ def test_borders_folded_into_convolutions_change_nothing(dtype, depthwise):
                 continue
             model, x = drawn
             folded += any(note.startswith("folded") for note in lowered(model).notes.values())
-            for rung in simd.available():
-                simd.use(rung)
+            for isa_level in simd.available():
+                simd.use(isa_level)
                 _, want = run(model, [x], experimental_preserve_all_tensors=True)
                 _, got = run(model, [x])
-                assert want[0].tobytes() == got[0].tobytes(), f"case {case}, rung {rung}"
+                assert want[0].tobytes() == got[0].tobytes(), f"case {case}, ISA level {isa_level}"
     finally:
         simd.use(chosen)
     assert folded > 8

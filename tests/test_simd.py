@@ -1,4 +1,4 @@
-"""The micro-kernels of every rung against plain numpy: odd shapes, extremes, and guard bytes around results."""
+"""The micro-kernels of every ISA level against plain numpy: odd shapes, extremes, and guard bytes around results."""
 import os
 import threading
 
@@ -14,7 +14,7 @@ GUARD = 64
 
 
 @pytest.fixture(params=simd.available())
-def rung(request):
+def isa_level(request):
     chosen = simd.current
     simd.use(request.param)
     yield request.param
@@ -126,7 +126,7 @@ def threads():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_conv_q8(rung, seed):
+def test_conv_q8(isa_level, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng)
     groups = int(rng.choice([1, 1, 2, 3]))
@@ -159,7 +159,7 @@ def test_conv_q8(rung, seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_conv_q8_several_pixels_at_once(rung, seed):
+def test_conv_q8_several_pixels_at_once(isa_level, seed):
     """Few columns, images of many lines: output pixels may count as one, and lines are laid down ahead."""
     rng = np.random.default_rng(seed)
     fh, fw = (1, 1) if seed % 5 == 0 else rng.integers(1, 6, 2).tolist()
@@ -180,7 +180,7 @@ def test_conv_q8_several_pixels_at_once(rung, seed):
     want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
     most = int(np.gcd(out[1], 4))
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, ("abreast", strides[1], most), 1,
+    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, ("pixel packing", strides[1], most), 1,
                             in_reach(ends, seed))
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
@@ -192,7 +192,7 @@ def test_conv_q8_several_pixels_at_once(rung, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_steps_of_requantization(rung, seed):
+def test_steps_of_requantization(isa_level, seed):
     """Accumulators on both sides of where a result changes, which float32 might not tell apart."""
     rng = np.random.default_rng(seed)
     n = 300
@@ -214,7 +214,7 @@ def test_steps_of_requantization(rung, seed):
         np.testing.assert_array_equal(y.view(np.int8), want)
 
 
-def test_columns_that_are_always_below_the_activation(rung):
+def test_columns_that_are_always_below_the_activation(isa_level):
     """No product changes these sums by a step: they are below what RELU lets through, or above."""
     bias = np.array([-1 << 24, -1, 0, 1 << 24] * 5, np.int32)
     m, e = np.full(20, 2**30, np.int32), np.full(20, -20, np.int32)
@@ -227,7 +227,7 @@ def test_columns_that_are_always_below_the_activation(rung):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_depthwise_q8(rung, seed):
+def test_depthwise_q8(isa_level, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng, 6)
     if seed % 3 == 0:
@@ -255,7 +255,7 @@ def test_depthwise_q8(rung, seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_fully_connected_q8(rung, seed):
+def test_fully_connected_q8(isa_level, seed):
     """Sums in 32 bits, finished by the float64 rule."""
     rng = np.random.default_rng(seed)
     m, n, k = (int(rng.integers(1, top)) for top in (15, 150, 6000 if seed % 5 == 0 else 300))
@@ -276,7 +276,7 @@ def test_fully_connected_q8(rung, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_conv_f32(rung, seed):
+def test_conv_f32(isa_level, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng)
     c, k, groups = int(rng.choice([1, 3, 16, 33])), int(rng.integers(1, 80)), int(rng.choice([1, 2]))
@@ -295,7 +295,7 @@ def test_conv_f32(rung, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_depthwise_f32(rung, seed):
+def test_depthwise_f32(isa_level, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng)
     c = int(rng.choice([1, 3, 4, 8, 16, 33, 70]))
@@ -311,7 +311,7 @@ def test_depthwise_f32(rung, seed):
 
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("rule", ["MBQM64", "MBQM32"])
-def test_conv16(rung, rule, seed):
+def test_conv16(isa_level, rule, seed):
     rng = np.random.default_rng(seed)
     size, filter = draw_filter(rng)
     c, k = int(rng.choice([1, 3, 16, 33, 2000 if seed % 5 == 0 else 8])), int(rng.integers(1, 80))
@@ -337,7 +337,7 @@ def test_conv16(rung, rule, seed):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("operation", ["max", "average"])
-def test_pooling_of_pixels_that_lie_apart(rung, operation, seed):
+def test_pooling_of_pixels_that_lie_apart(isa_level, operation, seed):
     rng = np.random.default_rng(seed)
     (h, w), c = rng.integers(1, 20, 2).tolist(), int(rng.choice([1, 3, 16, 17, 32, 64, 70]))
     dtype = "int8" if seed % 2 or operation == "average" else "float32"
@@ -356,7 +356,7 @@ def test_pooling_of_pixels_that_lie_apart(rung, operation, seed):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 17, 64, 65])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_softmax_8_together(rung, n, bits):
+def test_softmax_8_together(isa_level, n, bits):
     """Many short rows give what each of them does alone, also over their own memory."""
     rng = np.random.default_rng(n)
     x = rng.integers(0, 256, (37, n)).astype(np.uint8)
@@ -383,7 +383,7 @@ def test_profile():
         steps.profile(times[:2])
 
 
-def test_ladder():
+def test_isa_levels():
     assert simd.available()[0] == "base"
     with pytest.raises(ValueError, match="not available"):
         simd.use("abacus")
@@ -435,7 +435,7 @@ def test_pool_shared_by_threads():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_blockwise(rung, seed):
+def test_blockwise(isa_level, seed):
     """Weights with a scale for each block of the depth; x is such that it is quantized without loss."""
     rng = np.random.default_rng(seed)
     m, n, blocks = int(rng.integers(1, 20)), int(rng.integers(1, 150)), int(rng.integers(1, 6))

@@ -1,4 +1,4 @@
-# The micro-kernel table, the worker pool and the rung in use, for the kernels to cimport.
+# The micro-kernel table, the worker pool and the ISA level in use, for the kernels to cimport.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 
@@ -63,10 +63,10 @@ cdef extern from "simd.h" nogil:
         ptrdiff_t width, pixels, c
         int lines
         ptrdiff_t y_line, next
-    ctypedef struct pl_rows:
+    ctypedef struct pl_a_layout:
         int lines
         ptrdiff_t depth, step, pitch
-    pl_rows pl_gathered(ptrdiff_t depth)
+    pl_a_layout pl_packed_layout(ptrdiff_t depth)
     ctypedef struct pl_winograd:
         const uint8_t *x
         const uint8_t *zero
@@ -82,7 +82,7 @@ cdef extern from "simd.h" nogil:
     enum: PL_SLACK
     enum: PL_SCALED
     enum: PL_DEPTH
-    enum: PL_ROWS
+    enum: PL_BLOCK_ROWS
     int pl_tap_order(const pl_tile *t, int fh, int fw, int16_t *order)
     ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c)
     ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride, ptrdiff_t dilation)
@@ -121,25 +121,26 @@ cdef extern from "simd.h" nogil:
                          void *y, size_t step) noexcept nogil
         void (*gather_pixels)(size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y,
                               size_t step) noexcept nogil
-        void (*pack_q8)(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip,
-                        uint8_t *panels, int32_t *sums) noexcept nogil
-        void (*strip_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                         ptrdiff_t depth) noexcept nogil
-        void (*lay_q8)(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
-                       ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) noexcept nogil
-        void (*sums_q8)(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip,
+        void (*pack_b_q8)(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip,
+                          uint8_t *panels, int32_t *sums) noexcept nogil
+        void (*pack_a_q8)(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                          ptrdiff_t depth) noexcept nogil
+        void (*pack_lines_q8)(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
+                              ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) noexcept nogil
+        void (*sums_q8)(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel,
                         int32_t *sums) noexcept nogil
-        void (*gemm_q8)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
-                        const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) noexcept nogil
-        void (*gemm_s32)(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
-                         ptrdiff_t lda) noexcept nogil
+        void (*gemm_q8)(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
+                        const int32_t *row, const pl_columns *columns, ptrdiff_t j, uint8_t *y,
+                        ptrdiff_t ldy) noexcept nogil
+        void (*gemm_s32)(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
+                         int32_t *acc, ptrdiff_t lda) noexcept nogil
         void (*fit_q8)(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                        const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
                        float *scale, float *rest, float *start, int *unfit) noexcept nogil
         void (*requantize_q8)(int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j,
                               uint8_t *y) noexcept nogil
-        void (*gemm_f32)(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
-                         const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
+        void (*gemm_f32)(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
+                         int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) noexcept nogil
         void (*winograd_in)(ptrdiff_t tiles, ptrdiff_t c, const float *const *line, const ptrdiff_t *step, float *v,
                             ptrdiff_t next) noexcept nogil
         void (*winograd_out)(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t width, ptrdiff_t next,
@@ -162,7 +163,7 @@ cdef extern from "simd.h" nogil:
                             uint8_t *y) noexcept nogil
         void (*quantize_rows)(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
                               uint8_t *y, float *scales, int32_t *zeros) noexcept nogil
-        void (*gemm_hybrid)(const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip,
+        void (*gemm_hybrid)(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                             const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                             ptrdiff_t j, float *y, ptrdiff_t ldy) noexcept nogil
         void (*finish_hybrid)(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale,
@@ -202,21 +203,21 @@ cdef extern from "simd.h" nogil:
     ctypedef struct pl_pool:
         pass
     ctypedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil
-    ctypedef struct pl_job:
-        pl_job *next
-        void (*run)(pl_job *job) noexcept nogil
+    ctypedef struct pl_packing_task:
+        pl_packing_task *next
+        void (*run)(pl_packing_task *task) noexcept nogil
         ptrdiff_t bytes
         void *held
         const pl_slots *slots
 
 
 cdef const pl_slots *slots
-cdef pl_unary_fn unary_row(str name) except NULL
-cdef pl_binary_fn binary_row(str name) except NULL
+cdef pl_unary_fn unary_kernel(str name) except NULL
+cdef pl_binary_fn binary_kernel(str name) except NULL
 cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
 cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL
-cdef void put_off(pl_job *job, ptrdiff_t nbytes, held)
+cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held)
 
 
 cdef class Pool:

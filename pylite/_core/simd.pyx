@@ -1,4 +1,4 @@
-"""Run-time choice of the instruction set, the worker pool, and work that is put off."""
+"""The ISA level in use, the worker pool, and deferred packing."""
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -7,27 +7,27 @@ from libc.stdlib cimport free
 
 
 cdef extern from "simd.h" nogil:
-    ctypedef struct pl_isa:
+    ctypedef struct pl_isa_level:
         const char *name
         int (*usable)() noexcept nogil
-        void (*rows)(pl_slots *s) noexcept nogil
-        void (*hand)(pl_slots *s) noexcept nogil
-    const pl_isa pl_ladder[]
-    enum: PL_MOST_RUNGS
-    pl_unary_fn pl_unary_row(const pl_slots *s, const char *name)
-    pl_binary_fn pl_binary_row(const pl_slots *s, const char *name)
+        void (*portable)(pl_slots *s) noexcept nogil
+        void (*hand_written)(pl_slots *s) noexcept nogil
+    const pl_isa_level pl_isa_levels[]
+    enum: PL_MAX_ISA_LEVELS
+    pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name)
+    pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name)
     pl_pool *pl_pool_create(int threads)
     void pl_pool_destroy(pl_pool *pool)
     int pl_pool_threads(const pl_pool *pool)
     void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx)
-    void pl_jobs_open()
-    bint pl_later(pl_job *job)
-    pl_job *pl_jobs_close()
+    void pl_packing_begin()
+    bint pl_packing_defer(pl_packing_task *task)
+    pl_packing_task *pl_packing_finish()
 
 
-cdef pl_slots tables[PL_MOST_RUNGS]     # filled when a rung is first used; kernels that were made keep theirs
-cdef bint usable[PL_MOST_RUNGS]         # does this CPU have the rung?
-cdef int rungs = 0
+cdef pl_slots tables[PL_MAX_ISA_LEVELS]     # filled when a level is first used; kernels keep their table
+cdef bint usable[PL_MAX_ISA_LEVELS]         # does this CPU have the level?
+cdef int level_count = 0
 current = ""
 
 
@@ -42,20 +42,20 @@ cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn 
         fn(ctx, 0, n, 0)
 
 
-cdef pl_unary_fn unary_row(str name) except NULL:
-    """The one-operand row `name` of the rung in use (PL_UNARY_SLOTS in simd.h)."""
-    cdef pl_unary_fn row = pl_unary_row(slots, name.encode())
-    if row == NULL:
-        raise ValueError(f"there is no one-operand row {name!r}")
-    return row
+cdef pl_unary_fn unary_kernel(str name) except NULL:
+    """The one-operand micro-kernel `name` of the ISA level in use (PL_UNARY_SLOTS in elementwise.h)."""
+    cdef pl_unary_fn kernel = pl_unary_kernel(slots, name.encode())
+    if kernel == NULL:
+        raise ValueError(f"there is no one-operand micro-kernel {name!r}")
+    return kernel
 
 
-cdef pl_binary_fn binary_row(str name) except NULL:
-    """The two-operand row `name` of the rung in use (PL_BINARY_SLOTS in simd.h)."""
-    cdef pl_binary_fn row = pl_binary_row(slots, name.encode())
-    if row == NULL:
-        raise ValueError(f"there is no two-operand row {name!r}")
-    return row
+cdef pl_binary_fn binary_kernel(str name) except NULL:
+    """The two-operand micro-kernel `name` of the ISA level in use (PL_BINARY_SLOTS in elementwise.h)."""
+    cdef pl_binary_fn kernel = pl_binary_kernel(slots, name.encode())
+    if kernel == NULL:
+        raise ValueError(f"there is no two-operand micro-kernel {name!r}")
+    return kernel
 
 
 cdef int pool_threads(const pl_pool *pool) noexcept nogil:
@@ -78,63 +78,64 @@ cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
     return at
 
 
-cdef void put_off(pl_job *job, ptrdiff_t nbytes, held):
-    """Do `job`, which malloc made and nobody else frees, by the next close_jobs(); now, unless open_jobs() was called.
+cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held):
+    """Run `task` before the next finish_packing() returns; at once, unless begin_packing() was called.
 
-    nbytes: how much work it is; held: owns all the memory that it reads and writes.
+    The task is from malloc, and freed after it has run.  nbytes: the amount of work; held: the owner of all memory that
+    the task reads and writes.
     """
     cdef bint waits
-    job.held, job.bytes, job.slots = <void *>held, nbytes, slots
+    task.held, task.bytes, task.slots = <void *>held, nbytes, slots
     Py_INCREF(held)
     with nogil:
-        waits = pl_later(job)
+        waits = pl_packing_defer(task)
     if not waits:
         Py_DECREF(held)
-        free(job)
+        free(task)
 
 
-def open_jobs():
-    """What this thread puts off may wait for close_jobs(); another thread begins on it meanwhile.  Can be nested."""
-    pl_jobs_open()
+def begin_packing():
+    """Defer this thread's packing until finish_packing(); another thread starts on it.  Can be nested."""
+    pl_packing_begin()
 
 
-def close_jobs():
-    """Wait for all that was put off."""
-    cdef pl_job *job
-    cdef pl_job *following
+def finish_packing():
+    """Wait for all deferred packing."""
+    cdef pl_packing_task *task
+    cdef pl_packing_task *following
     with nogil:
-        job = pl_jobs_close()
-    while job != NULL:
-        following = job.next
-        Py_DECREF(<object>job.held)
-        free(job)
-        job = following
+        task = pl_packing_finish()
+    while task != NULL:
+        following = task.next
+        Py_DECREF(<object>task.held)
+        free(task)
+        task = following
 
 
 def available():
-    """Names of the rungs that this CPU has, weakest first."""
-    return [pl_ladder[i].name.decode() for i in range(rungs) if usable[i]]
+    """Names of the ISA levels that this CPU has, weakest first."""
+    return [pl_isa_levels[i].name.decode() for i in range(level_count) if usable[i]]
 
 
 def use(str name):
-    """Select the rung `name` for everything that is lowered from now on.
+    """Select the ISA level `name` for everything that is lowered from now on.
 
-    Interpreters made before keep weights packed for another rung: make new ones.
-    Raises ValueError when the CPU lacks the rung.
+    Interpreters that exist already keep their level, for which their weights are packed.
+    Raises ValueError when the CPU lacks the level.
     """
     global current, slots
     if name not in available():
         raise ValueError(f"instruction set {name!r} is not available here; PYLITE_ISA takes one of "
                          f"{', '.join(available())}")
     cdef int chosen = 0, i
-    while pl_ladder[chosen].name.decode() != name:
+    while pl_isa_levels[chosen].name.decode() != name:
         chosen += 1
     cdef pl_slots *table = &tables[chosen]
     if table.q8.nr == 0:
-        pl_ladder[chosen].rows(table)
+        pl_isa_levels[chosen].portable(table)
         for i in range(chosen + 1):
-            if pl_ladder[i].hand != NULL and usable[i]:
-                pl_ladder[i].hand(table)
+            if pl_isa_levels[i].hand_written != NULL and usable[i]:
+                pl_isa_levels[i].hand_written(table)
     slots = table
     current = name
 
@@ -156,7 +157,7 @@ cdef class Pool:
         return pl_pool_threads(self.ptr)
 
 
-while pl_ladder[rungs].name != NULL:        # once: asking the CPU takes microseconds on a virtual machine
-    usable[rungs] = pl_ladder[rungs].usable()
-    rungs += 1
+while pl_isa_levels[level_count].name != NULL:      # once: asking the CPU takes microseconds on a virtual machine
+    usable[level_count] = pl_isa_levels[level_count].usable()
+    level_count += 1
 use(os.environ.get("PYLITE_ISA") or available()[-1])

@@ -7,7 +7,7 @@ _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "
 
 
 def machine():
-    """What stays the same between runs: CPU, cores, rung, governor."""
+    """What stays the same between runs: CPU, cores, ISA level, governor."""
     from pylite._core import simd
     return {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)), "architecture": platform.machine(),
             "instruction_set": simd.current, "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}

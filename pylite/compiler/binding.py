@@ -1,7 +1,7 @@
 """Calls to kernels: every value, view and scratch becomes a numpy array on its memory."""
 import numpy as np
 
-from pylite._core.simd import close_jobs, open_jobs
+from pylite._core.simd import begin_packing, finish_packing
 from pylite.errors import PyliteError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.kernels import kernel_class
@@ -68,7 +68,7 @@ def bind(calls, storage, model):
     """The kernels of `calls`, in order, bound to the memory in `storage`."""
     kernels = []
     array, view = storage.array, storage.view
-    open_jobs()
+    begin_packing()
     try:
         operands = []
         for call in calls:
@@ -88,7 +88,7 @@ def bind(calls, storage, model):
                 args.append(a)
             operands.append(args)
     finally:
-        close_jobs()
+        finish_packing()
     for call, args in zip(calls, operands, strict=True):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:

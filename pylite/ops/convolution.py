@@ -213,8 +213,8 @@ def _by_points(x, y, window):
             and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 1.25 * n * h * w)
 
 
-def _abreast(image, part, window):
-    """How many output pixels may count as one that has the columns of all: see matmul.abreast."""
+def _packed_pixels(image, part, window):
+    """How many output pixels may count as one that has the columns of all: see matmul.packed_pixels."""
     plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and part.strides is None
     most = 16 if image.shape[3] % 4 else 15     # 16 columns fill vectors, channels by fours their steps
     return math.gcd(part.shape[2], 4) if plain and part.shape[3] <= most else 1
@@ -254,10 +254,10 @@ def lower_window(node, x, w, b, y, part, window, shared=None, first=True):
     flip, lift = products.signs(x)
     image.dtype = "uint8"
     w_zero = w.zero_point - lift if flip else 0
-    layout, most = window.layout, _abreast(image, part, window)
+    layout, most = window.layout, _packed_pixels(image, part, window)
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     if most > 1:
-        layout = "abreast", window.stride[1], most
+        layout = "pixel packing", window.stride[1], most
     elif _by_points(image, part, window):
         layout = "points"
     return Call("conv.ConvQ8", image, _bytes(part),

@@ -33,7 +33,7 @@ def require_quantized(node, *values):
 
 
 def parameters(node, layout, *numbers):
-    """The row's parameters as bytes; each row (simd/rows_*.h) says their layout."""
+    """The row's parameters as bytes; each row (simd/portable_*.h) says their layout."""
     try:
         return pack(layout, *numbers)
     except error as problem:

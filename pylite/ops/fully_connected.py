@@ -72,7 +72,7 @@ def lower_fully_connected(node):
 
 
 def _room(columns, depth):
-    """Elements of the largest panels that a rung packs (columns, depth) weights to: both padded to 16."""
+    """Elements of the largest panels that an ISA level packs (columns, depth) weights to: both padded to 16."""
     return (columns + 15) // 16 * 16 * ((depth + 15) // 16 * 16)
 
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from pylite._core.memory import aligned, most
 from pylite._core.program import ExecutorBase, Program
-from pylite._core.simd import close_jobs, open_jobs
+from pylite._core.simd import begin_packing, finish_packing
 from pylite.compiler import binding, lowering, memory_planner
 from pylite.compiler.check import check
 from pylite.errors import ExecutionError, MemoryLimitError, TensorError
@@ -233,7 +233,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     def _compiled(self):
         """The BoundProgram for the present input shapes, made anew."""
-        open_jobs()     # weights are packed while lowering goes on
+        begin_packing()     # weights are packed while lowering goes on
         try:
             lowered = None
             while lowered is None or self.stale:
@@ -244,7 +244,7 @@ class Executor(TensorAccess, ExecutorBase):
                 self.cached_shapes, self.dynamic_shapes = max(self.cached_shapes, CACHED_DYNAMIC), dynamic_shapes
             return self.bind(lowered)
         finally:
-            close_jobs()
+            finish_packing()
 
     def bind(self, lowered, before=()):
         """Plan and bind; before: the BoundPrograms of the segments that run first, whose results are read."""

@@ -1,4 +1,4 @@
-"""Every micro-kernel of every rung against plain C: random shapes and values, guard bytes, and timing.
+"""Every micro-kernel of every ISA level against plain C: random shapes and values, guard bytes, and timing.
 
 A check is a generator function that yields calls for the slots it is registered for:
 
@@ -7,12 +7,12 @@ A check is a generator function that yields calls for the slots it is registered
         yield Call(rows, size, In(x), xrow, Out(y), yrow)
 
 Numbers are passed as they are, arrays between guard bytes: In is only read, Out only written, InOut both.  A call is
-made with the function in plain C and with the rung's, each on its own copies; what they write must agree.  Where the
-rung's own layout of data is part of the arguments, the check gives what must come out instead: Call(..., expect=[...]).
+made with the function in plain C and with the ISA level's, each on its own copies; what they write must agree.  Where
+the level's own layout of data is part of the arguments, the check gives the results instead: Call(..., expect=[...]).
 With `draw.bench` it yields one call of a size worth timing, and says how much work that is (`work`, in `unit`).
 """
 from tests.checkasm import elementwise, gemm, moving, recurring, reducing  # noqa: F401
 from tests.checkasm.core import CHECKS, examine, measure
-from tests.checkasm.slots import RUNGS, SLOTS
+from tests.checkasm.slots import ISA_LEVELS, SLOTS
 
-__all__ = ["CHECKS", "RUNGS", "SLOTS", "examine", "measure"]
+__all__ = ["CHECKS", "ISA_LEVELS", "SLOTS", "examine", "measure"]

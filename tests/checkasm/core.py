@@ -3,7 +3,7 @@ import time
 
 import numpy as np
 
-from tests.checkasm.slots import RUNGS, SLOTS
+from tests.checkasm.slots import ISA_LEVELS, SLOTS
 
 GUARD = 64
 CHECKS = {}
@@ -71,10 +71,10 @@ class Call:
 
 
 class Draw:
-    """Random sizes and values; `slot` is what is checked, `rung` where."""
+    """Random sizes and values; `slot` is what is checked, `isa_level` where."""
 
-    def __init__(self, slot, rung, rng, bench=False):
-        self.slot, self.rung, self.rng, self.bench = slot, rung, rng, bench
+    def __init__(self, slot, isa_level, rng, bench=False):
+        self.slot, self.isa_level, self.rng, self.bench = slot, isa_level, rng, bench
 
     def size(self, most=300, bench=4096, least=0):
         """Often small, often just beside a multiple of a vector."""
@@ -179,10 +179,10 @@ class Frame:
             memory.check(name, read_only)
 
 
-def run(call, rung, slot, fill=0xA5, shift=0):
-    """What a rung's function writes."""
+def run(call, isa_level, slot, fill=0xA5, shift=0):
+    """What an ISA level's function writes."""
     frame = Frame(call, SLOTS[slot].split(","), fill, shift)
-    getattr(RUNGS[rung], slot)(*frame.values)
+    getattr(ISA_LEVELS[isa_level], slot)(*frame.values)
     frame.check()
     return frame.outputs
 
@@ -198,17 +198,17 @@ def compare(got, want, close):
         np.testing.assert_array_equal(got, want)
 
 
-def examine(slot, rung, seed=0):
-    """Check one slot of one rung; AssertionError says what is wrong."""
+def examine(slot, isa_level, seed=0):
+    """Check one slot of one ISA level; AssertionError says what is wrong."""
     made, rounds = CHECKS[slot]
     for number in range(rounds):
-        draw = Draw(slot, RUNGS[rung], np.random.default_rng((seed, number)))
+        draw = Draw(slot, ISA_LEVELS[isa_level], np.random.default_rng((seed, number)))
         with np.errstate(all="ignore"):
             for call in made(draw):
                 want = call.expect if call.expect is not None else run(call, "base", slot)
                 # what lies around the arguments must not matter, nor how they are aligned
                 for fill, shift in ((0xA5, 0), (0x7F, draw.integer(1, 3))):
-                    got = run(call, rung, slot, fill, shift)
+                    got = run(call, isa_level, slot, fill, shift)
                     if callable(want):
                         want(*got)
                         continue
@@ -231,10 +231,10 @@ def best_time(function, values):
     return best
 
 
-def measure(slot, rung):
+def measure(slot, isa_level):
     """(nanoseconds of a call of the size for timing, work, unit)"""
-    draw = Draw(slot, RUNGS[rung], np.random.default_rng(0), bench=True)
+    draw = Draw(slot, ISA_LEVELS[isa_level], np.random.default_rng(0), bench=True)
     call = next(iter(CHECKS[slot][0](draw)))
     frame = Frame(call, SLOTS[slot].split(","))
-    calling = best_time(RUNGS[rung].copy_runs, (0, 8, None, 0, None, 0))     # from Python
-    return max(best_time(getattr(RUNGS[rung], slot), frame.values) - calling, 1), call.work, call.unit
+    calling = best_time(ISA_LEVELS[isa_level].copy_runs, (0, 8, None, 0, None, 0))     # from Python
+    return max(best_time(getattr(ISA_LEVELS[isa_level], slot), frame.values) - calling, 1), call.work, call.unit

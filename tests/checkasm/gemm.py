@@ -1,6 +1,6 @@
 """Checks of matrix products and depthwise convolutions.
 
-Tiles differ between rungs, so what must come out is made in plain C from the same matrices, packed for it."""
+Tiles differ between ISA levels, so what must come out is made in plain C from the same matrices, packed for it."""
 import ctypes
 
 import numpy as np
@@ -9,7 +9,7 @@ from pylite._core import simd
 from pylite._core.kernels import conv, conv_float, hybrid, matmul
 from pylite.numerics import fixed_point
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.slots import RUNGS, Blocks, Columns, DepthwiseWindow, Hybrid, Rows, Tile
+from tests.checkasm.slots import ISA_LEVELS, ALayout, Blocks, Columns, DepthwiseWindow, Hybrid, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
@@ -22,31 +22,31 @@ def padded(n, to):
     return -(-n // to) * to
 
 
-def using(rung, make, *arguments):
+def using(isa_level, make, *arguments):
     before = simd.current
-    simd.use(rung.name)
+    simd.use(isa_level.name)
     try:
         return make(*arguments)
     finally:
         simd.use(before)
 
 
-def strip_of(tile, x):
-    """Rows x of int8 as the tile wants them, from what its fields say."""
+def a_panel_of(tile, x):
+    """ALayout x of int8 as the tile wants them, from what its fields say."""
     rows, depth = x.shape
-    strip = np.zeros((rows, padded(depth, tile.ka)), S if tile.bytes == 2 else B)
-    strip[:, :depth] = x if tile.bytes == 2 else x.astype(L) + tile.offset & 0xFF
-    return strip
+    a_panel = np.zeros((rows, padded(depth, tile.ka)), S if tile.bytes == 2 else B)
+    a_panel[:, :depth] = x if tile.bytes == 2 else x.astype(L) + tile.offset & 0xFF
+    return a_panel
 
 
-def behind(strip):
+def behind(a_panel):
     """The same with the room behind it that strips have: products read whole tiles, of MOST_ROWS at most."""
-    return np.concatenate([strip.reshape(-1), np.zeros(MOST_ROWS * strip.shape[-1] + SLACK, strip.dtype)])
+    return np.concatenate([a_panel.reshape(-1), np.zeros(MOST_ROWS * a_panel.shape[-1] + SLACK, a_panel.dtype)])
 
 
-@check("pack_q8", rounds=40)
-def pack_q8(draw):
-    tile = draw.rung.q8
+@check("pack_b_q8", rounds=40)
+def pack_b_q8(draw):
+    tile = draw.isa_level.q8
     columns, depth, flip = draw.size(150, 256, least=1), draw.size(200, 256), draw.choice(0, 0x80)
     room = padded(columns, tile.nv) * padded(depth, tile.ka)
     members = {name: getattr(tile, name) for name, _ in Tile._fields_ if name != "order"}
@@ -54,21 +54,21 @@ def pack_q8(draw):
                InOut(np.zeros(room, B)), Out(columns, I), work=columns * depth, unit="bytes")
 
 
-@check("strip_q8", rounds=60)
-def strip_q8(draw):
-    tile, flip = draw.rung.q8, draw.choice(0, 0x80)
+@check("pack_a_q8", rounds=60)
+def pack_a_q8(draw):
+    tile, flip = draw.isa_level.q8, draw.choice(0, 0x80)
     rows, segments = (tile.mr, 3) if draw.bench else (draw.integer(1, tile.mr), draw.integer(1, 4))
     length = draw.size(150, 192)
     x = [draw.array(B, length) for _ in range(rows * segments)]
     depth = padded(segments * length, tile.ka)
     values = (np.concatenate(x).reshape(rows, -1) ^ flip).astype(B).view(np.int8)
-    want = strip_of(tile, values)
+    want = a_panel_of(tile, values)
     yield Call(rows, segments, length, Pointers(x), flip, Out(rows * depth + SLACK, want.dtype), depth,
                expect=[want.reshape(-1)], front=True, work=rows * segments * length, unit="bytes")
 
 
-@check("lay_q8", rounds=60)
-def lay_q8(draw):
+@check("pack_lines_q8", rounds=60)
+def pack_lines_q8(draw):
     lines = 8 if draw.bench else draw.integer(1, 5)
     before, after, inside = draw.integer(0, 40), draw.integer(0, 40), draw.size(200, 288)
     mask, border = draw.choice(0, 0x80), draw.integer(0, 255)
@@ -86,31 +86,31 @@ def lay_q8(draw):
 
 
 def shape_of(step, depth, lines=1, pitch=0):
-    return Struct(Rows, lines=lines, depth=depth, step=step, pitch=pitch)
+    return Struct(ALayout, lines=lines, depth=depth, step=step, pitch=pitch)
 
 
 @check("sums_q8", rounds=40)
 def sums_q8(draw):
-    tile = draw.rung.q8
+    tile = draw.isa_level.q8
     rows, length, lines = draw.integer(1, 20), draw.size(200, 256), draw.integer(1, 3)
     pitch = padded(length, tile.ka) * rows
     x = draw.array(np.int8, (lines, rows, padded(length, tile.ka)))
-    strip = behind(strip_of(tile, x.reshape(lines * rows, -1)))
+    a_panel = behind(a_panel_of(tile, x.reshape(lines * rows, -1)))
     offset = tile.offset if tile.bytes == 1 else 0
     want = (x[:, :, :length].astype(L) + offset).sum((0, 2)).astype(I)
-    yield Call(rows, shape_of(padded(length, tile.ka), padded(length, tile.ka), lines, pitch), length, In(strip),
+    yield Call(rows, shape_of(padded(length, tile.ka), padded(length, tile.ka), lines, pitch), length, In(a_panel),
                Out(rows, I), expect=[want], work=rows * lines * length)
 
 
 def product(draw):
-    """(rows, columns, depth, x, w, strip of this rung, shape): x as rows of int8, or as lines that overlap."""
-    tile = draw.rung.q8
+    """(rows, columns, depth, x, w, a_panel of this ISA level, shape): x as rows of int8, or as lines that overlap."""
+    tile = draw.isa_level.q8
     rows = 48 if draw.bench else draw.integer(1, 40)
     columns = tile.nr if draw.bench else draw.integer(1, tile.nr)
     depth = 256 if draw.bench else draw.choice(draw.size(300, least=1), tile.ka, 2 * tile.ka)
     x, w = draw.array(np.int8, (rows, depth)), draw.array(np.int8, (columns, depth), draw.choice(-128, -127))
-    strip = strip_of(tile, x)
-    return rows, columns, depth, x, w, behind(strip), shape_of(strip.shape[1], strip.shape[1])
+    a_panel = a_panel_of(tile, x)
+    return rows, columns, depth, x, w, behind(a_panel), shape_of(a_panel.shape[1], a_panel.shape[1])
 
 
 def parameters(draw, columns):
@@ -150,35 +150,35 @@ def output(draw, rows, columns, dtype):
 
 @check("gemm_q8", rounds=120)
 def gemm_q8(draw):
-    rows, columns, depth, x, w, strip, shape = product(draw)
+    rows, columns, depth, x, w, a_panel, shape = product(draw)
     bias, mult, shift = parameters(draw, columns)
     ends = ends_of(draw)
     # float32 is only for accumulators that come from the products alone
     term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 and not draw.bench else None
     asked = (ends[1] - ends[0], ends[2] - ends[0]) if term is None else None
-    panels, numbers = using(draw.rung, matmul.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, asked)
+    panels, numbers = using(draw.isa_level, matmul.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, asked)
     members, to = columns_of(draw, numbers, depth, ends), output(draw, rows, columns, B)
     want = to.copy()
     acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
-    _, plain = using(RUNGS["base"], matmul.pack_q8, w, bias, mult, shift, 0, 0)
+    _, plain = using(ISA_LEVELS["base"], matmul.pack_q8, w, bias, mult, shift, 0, 0)
     finish = {name: np.tile(array[:columns], rows) for name, array in zip(MEMBERS, plain, strict=True)}
     lines = Call(rows * columns, In(acc), Struct(Columns, **{**members, **finish}), 0, Out((rows, columns), B))
     want[:, :columns] = run(lines, "base", "requantize_q8")[0]
-    yield Call(rows, columns, shape, In(strip), In(panels), None if term is None else In(term),
+    yield Call(rows, columns, shape, In(a_panel), In(panels), None if term is None else In(term),
                Struct(Columns, **members), 0, InOut(to), to.shape[1], expect=[want], work=rows * columns * depth,
                unit="MAC")
 
 
 @check("gemm_s32", rounds=80)
 def gemm_s32(draw):
-    rows, columns, depth, x, w, strip, shape = product(draw)
-    panels, sums = using(draw.rung, matmul.pack_weights, w)
+    rows, columns, depth, x, w, a_panel, shape = product(draw)
+    panels, sums = using(draw.isa_level, matmul.pack_weights, w)
     acc = np.zeros((rows, columns + draw.integer(0, 5)), I)
     acc[...] = draw.rng.integers(-999, 999, acc.shape)
     want = acc.copy()
-    offset = draw.rung.q8.offset if draw.rung.q8.bytes == 1 else 0
+    offset = draw.isa_level.q8.offset if draw.isa_level.q8.bytes == 1 else 0
     want[:, :columns] += x.astype(I) @ w.T.astype(I) + offset * sums
-    yield Call(rows, columns, shape, In(strip), In(panels), InOut(acc), acc.shape[1], expect=[want],
+    yield Call(rows, columns, shape, In(a_panel), In(panels), InOut(acc), acc.shape[1], expect=[want],
                work=rows * columns * depth, unit="MAC")
 
 
@@ -193,7 +193,7 @@ def fit_q8(draw):
     panels = draw.array(np.int8, draw.size(200, least=1), draw.choice(-128, -127))
 
     def same(scale, rest, start, unfit):
-        if draw.rung.name in ("neon", "dotprod", "i8mm"):
+        if draw.isa_level.name in ("neon", "dotprod", "i8mm"):
             assert unfit[0] == (panels == -128).any()
             return
         for j in range(0 if unfit[0] else n):
@@ -201,7 +201,7 @@ def fit_q8(draw):
             x = acc.astype(F).astype(np.float64)
             inner = (x * rest[j] + np.where(acc < 0, -start[j], start[j])).astype(F)
             outer = x * scale[j] + inner
-            if draw.rung.name != "avx512vnni":       # which rounds towards 0
+            if draw.isa_level.name != "avx512vnni":       # which rounds towards 0
                 assert not rest.any()
                 outer = outer.astype(F)
             got = np.clip(np.trunc(outer), low, high)
@@ -215,19 +215,19 @@ def fit_q8(draw):
 @check("requantize_q8", rounds=40)
 def requantize_q8(draw):
     n = draw.size(60, 64, least=1)
-    _, numbers = using(draw.rung, matmul.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
+    _, numbers = using(draw.isa_level, matmul.pack_q8, np.zeros((n, 1), np.int8), *parameters(draw, n), 0, 0)
     yield Call(n, In(draw.array(I, n)), Struct(Columns, **columns_of(draw, numbers, 1, ends_of(draw))), 0,
                Out(n, B), work=n)
 
 
 @check("gemm_f32", rounds=80)
 def gemm_f32(draw):
-    tile = draw.rung.f32
+    tile = draw.isa_level.f32
     rows = 48 if draw.bench else draw.integer(1, 30)
     columns = tile.nr if draw.bench else draw.integer(1, tile.nr)
     depth = draw.size(150, 256, least=1)
     x, w, bias = draw.whole((rows, depth)), draw.whole((columns, depth)), draw.whole(columns)
-    panels = using(draw.rung, conv_float.pack_f32, w.reshape(columns, 1, 1, depth), 1)
+    panels = using(draw.isa_level, conv_float.pack_f32, w.reshape(columns, 1, 1, depth), 1)
     first, last = draw.integer(0, 1), draw.integer(0, 1)
     to = np.full((rows, columns + draw.integer(0, 5)), 3, F)
     want = to.copy()
@@ -377,8 +377,8 @@ def finish_hybrid(draw):
 
 @check("gemm_hybrid", rounds=100)
 def gemm_hybrid(draw):
-    rows, columns, depth, x, w, strip, shape = product(draw)
-    packed, sums = using(draw.rung, matmul.pack_weights, w)
+    rows, columns, depth, x, w, a_panel, shape = product(draw)
+    packed, sums = using(draw.isa_level, matmul.pack_weights, w)
     zeros, scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
     scale, bias = draw.rng.random(columns).astype(F), draw.choice(draw.whole(columns), None)
     j, ldy, column_first = draw.integer(0, 3), columns + draw.choice(0, 0, 3), draw.integer(0, 1)
@@ -388,8 +388,8 @@ def gemm_hybrid(draw):
     v = v * scale * scales[:, None] if column_first else v * (scales[:, None] * scale)
     want = np.full((rows, ldy), np.uint32(0x5A5A5A5A)).view(F)
     want[:, :columns] = (v if bias is None else v + bias).clip(low, high)
-    yield Call(ctypes.addressof(draw.rung.table), rows, columns, shape, In(strip), In(packed),
-               In(zeros + draw.rung.q8.offset), In(scales),
+    yield Call(ctypes.addressof(draw.isa_level.table), rows, columns, shape, In(a_panel), In(packed),
+               In(zeros + draw.isa_level.q8.offset), In(scales),
                Struct(Hybrid, sums=before[0], scale=before[1], bias=0 if bias is None else before[2],
                       column_first=column_first, low=low, high=high), j, Out((rows, ldy), F), ldy, expect=[want],
                work=rows * columns * depth, unit="MAC")
@@ -397,14 +397,14 @@ def gemm_hybrid(draw):
 
 @check("gemm_blocks", rounds=100)
 def gemm_blocks(draw):
-    tile = draw.rung.q8
+    tile = draw.isa_level.q8
     rows, columns = (draw.choice(1, 16), 64) if draw.bench else (draw.integer(1, 16), draw.size(150, least=1))
     blocks, size = (8, 32) if draw.bench else (draw.integer(1, 4), draw.choice(draw.integer(1, 70), 32, 64, 1100))
     narrow = draw.bench or draw.integer(0, 1)
     low, high = (-8, 7) if narrow else (-128, 127)
     x, w = draw.array(np.int8, (rows, blocks * size)), draw.array(np.int8, (columns, blocks * size), low, high)
     scales = draw.rng.random((columns, blocks)).astype(F)
-    panels, sums, scale, nibbles = using(draw.rung, hybrid.pack_blocks, w, scales.reshape(-1), blocks, narrow)
+    panels, sums, scale, nibbles = using(draw.isa_level, hybrid.pack_blocks, w, scales.reshape(-1), blocks, narrow)
     zeros, row_scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
     bias = draw.choice(draw.whole(columns), None)
     j = tile.nr * draw.integer(0, (columns - 1) // tile.nr)
@@ -419,7 +419,7 @@ def gemm_blocks(draw):
     numbers = Struct(Blocks, panels=panels, sums=sums, scale=scale, bias=0 if bias is None else bias,
                      depth=blocks * size, blocks=blocks, deep=padded(size, tile.ka), columns=columns,
                      wide=padded(columns, tile.nv), nibbles=nibbles, low=-1e3, high=1e4)
-    yield Call(ctypes.addressof(draw.rung.table), rows, n, numbers, j, In((x.astype(L) + tile.offset).astype(B)),
+    yield Call(ctypes.addressof(draw.isa_level.table), rows, n, numbers, j, In((x.astype(L) + tile.offset).astype(B)),
                In(zeros + tile.offset), In(row_scales), Out((rows, columns), F), expect=[want],
                work=rows * n * blocks * size, unit="MAC")
 
@@ -456,7 +456,7 @@ def window(draw, pixels_of, most=1):
 
 @check("depthwise_q8", rounds=120)
 def depthwise_q8(draw):
-    g, lines, zero = window(draw, lambda n: draw.array(B, n), draw.rung.dw8.mr)
+    g, lines, zero = window(draw, lambda n: draw.array(B, n), draw.isa_level.dw8.mr)
     c, flip = g["c"], draw.choice(0, 0x80)
     w_zero = draw.integer(-128, 127) if flip and not draw.bench else 0
     weights = draw.array(np.int8, (1, g["fh"], g["fw"], c))
@@ -465,10 +465,10 @@ def depthwise_q8(draw):
     filter = g["fh"], g["fw"], 1, g["stride"], 1, g["dilation"], 0, g["pad"]
     ends = ends_of(draw)
     arguments = stored, bias, mult, shift, zero, w_zero, filter, (ends[1] - ends[0], ends[2] - ends[0])
-    packed, numbers = using(draw.rung, conv.pack_depthwise_q8, *arguments)
+    packed, numbers = using(draw.isa_level, conv.pack_depthwise_q8, *arguments)
     members = columns_of(draw, numbers, g["fh"] * g["fw"], ends)
     padding = np.full(c, (zero & 0xFF) ^ flip, B)
-    plain_packed, plain = using(RUNGS["base"], conv.pack_depthwise_q8, *arguments)
+    plain_packed, plain = using(ISA_LEVELS["base"], conv.pack_depthwise_q8, *arguments)
     rest = {**members, **members_of(plain)}
     want = []
     for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time

@@ -1,4 +1,4 @@
-"""The table of micro-kernels as its headers declare it: names, prototypes, structs, and each rung's functions."""
+"""The table of micro-kernels as its headers declare it: names, prototypes, structs, and each ISA level's functions."""
 import ctypes
 import re
 from pathlib import Path
@@ -56,8 +56,8 @@ def _struct(text, name):
 TEXT = _headers()
 SLOTS = _slots(TEXT)
 PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))) for name, arguments in SLOTS.items()}
-Tile, Rows, Columns, Hybrid, Blocks, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
-    _struct(TEXT, name) for name in ("pl_tile", "pl_rows", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_window",
+Tile, ALayout, Columns, Hybrid, Blocks, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
+    _struct(TEXT, name) for name in ("pl_tile", "pl_a_layout", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_window",
                                      "pl_window", "pl_reduction", "pl_softmax8", "pl_softmax16"))
 
 
@@ -72,8 +72,8 @@ def _table():
     return ctypes.c_void_p.from_address(get(simd.__pyx_capi__["slots"], b"pl_slots const *")).value
 
 
-class Rung:
-    """One rung's table: `rung.gemm_q8(...)` calls its function, rung.q8 is its tile."""
+class IsaLevel:
+    """One ISA level's table: `isa_level.gemm_q8(...)` calls its function, isa_level.q8 is its tile."""
 
     def __init__(self, name):
         self.name = name
@@ -89,4 +89,4 @@ class Rung:
         return function
 
 
-RUNGS = {name: Rung(name) for name in simd.available()}
+ISA_LEVELS = {name: IsaLevel(name) for name in simd.available()}

@@ -9,11 +9,11 @@ TURNED = {"float32": 0x80000000, "int32": 0xFFFFFFFF, "int8": 0xFF, "uint8": 0xF
 
 
 @pytest.mark.parametrize("dtype", TURNED)
-@pytest.mark.parametrize("rung", simd.available())
-def test_first_of_the_best(dtype, rung):
+@pytest.mark.parametrize("isa_level", simd.available())
+def test_first_of_the_best(dtype, isa_level):
     rng = np.random.default_rng(0)
     chosen = simd.current
-    simd.use(rung)
+    simd.use(isa_level)
     try:
         for outer in (1, 3, 16, 35):
             for size in (1, 15, 16, 17, 64, 128, 129, 300):

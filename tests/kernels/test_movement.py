@@ -30,11 +30,11 @@ def copied(x, base, y):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("rung", simd.available())
-def test_any_strides(dtype, rung):
+@pytest.mark.parametrize("isa_level", simd.available())
+def test_any_strides(dtype, isa_level):
     rng = np.random.default_rng(TYPES.index(dtype))
     chosen = simd.current
-    simd.use(rung)
+    simd.use(isa_level)
     try:
         for _ in range(300):
             rank = int(rng.integers(0, 7))

@@ -8,7 +8,7 @@ from pylite.schema.builder import ModelBuilder
 
 
 @pytest.fixture(params=simd.available(), autouse=True)
-def rung(request):
+def isa_level(request):
     chosen = simd.current
     simd.use(request.param)
     yield

@@ -59,8 +59,8 @@ def test_short_rows_side_by_side(shapes, dtype):
     name = "ADD" if dtype == "int8" else "MAXIMUM"
     chosen = simd.current
     try:
-        for rung in simd.available():
-            simd.use(rung)
+        for isa_level in simd.available():
+            simd.use(isa_level)
             want = run_pylite(*one_op(name, dtype, whole))
             for threads in (1, 3):
                 got = run_pylite(*one_op(name, dtype, operands), threads)

@@ -44,8 +44,8 @@ def test_splitting_over_threads(case):
     want = registry.find(name).reference(*operands, load(model).subgraphs[0].operators[0].options)
     chosen = simd.current
     try:
-        for rung in simd.available():
-            simd.use(rung)
+        for isa_level in simd.available():
+            simd.use(isa_level)
             one, = oneop.run_pylite(model, [x])
             assert one.shape == want.shape
             assert np.abs(one - want).max() <= 1e-5 * max(np.abs(want).max(), 1e-30)

@@ -11,9 +11,9 @@ from pylite._core.simd cimport (
     PL_SLACK,
     parallel_for,
     pl_columns,
-    pl_gathered,
+    pl_packed_layout,
     pl_pool,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,
@@ -60,7 +60,7 @@ cdef struct Batch:
     int32_t small_sums[LOCAL_SUMS]
     int32_t *bias           # BYTES: what the accumulators start from
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes
-    ptrdiff_t first, base, strips, splits, panels_each      # of the present round
+    ptrdiff_t first, base, a_panels, splits, panels_each      # of the present round
     pl_columns columns
     int x_zero, w_zero, chunk
     const int32_t *mult
@@ -180,7 +180,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef ptrdiff_t wanted = 4 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     cdef ptrdiff_t end = 0, whole
-    s.strips, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
+    s.a_panels, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
         parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)
     if s.kind == FLOAT and s.room != NULL and s.m <= FEW and s.w.k == 1 and s.x.k == 1:
@@ -200,8 +200,8 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
             parallel_for(pool, whole * s.panels_each, 1, pack_panels, s)
         if s.kind == BYTES:
             start_columns(s, s.matrices if s.room == NULL else whole)
-        s.splits = max(<ptrdiff_t>1, min(s.panels_each, wanted // (s.strips * (end - s.first))))
-        parallel_for(pool, (end - s.first) * s.strips * s.splits, 1, multiply, s)
+        s.splits = max(<ptrdiff_t>1, min(s.panels_each, wanted // (s.a_panels * (end - s.first))))
+        parallel_for(pool, (end - s.first) * s.a_panels * s.splits, 1, multiply, s)
         s.first = end
     return 0
 

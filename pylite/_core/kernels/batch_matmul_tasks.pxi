@@ -56,14 +56,14 @@ cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t wi
     cdef ptrdiff_t j, k = 0, piece
     memset(panel, 0, width * s.deep)
     if s.w.k == 1:
-        s.slots.pack_q8(&s.tile, n, s.k, w, 0, panel, sums)
+        s.slots.pack_b_q8(&s.tile, n, s.k, w, 0, panel, sums)
         return
     for j in range(n):
         sums[j] = 0
     while k < s.k:
         piece = min(<ptrdiff_t>DEPTH, s.k - k)
         s.slots.copy_transposed(1, n, piece, w + k * s.w.k, s.w.k, turned, piece)
-        s.slots.pack_q8(&s.tile, n, piece, turned, 0, panel + k * width, part)
+        s.slots.pack_b_q8(&s.tile, n, piece, turned, 0, panel + k * width, part)
         for j in range(n):
             sums[j] += part[j]
         k += piece
@@ -101,8 +101,8 @@ cdef void multiply(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexce
     cdef int rows
     for i in range(begin, end):
         split = i % s.splits
-        product = s.first + i // s.splits // s.strips
-        row = i // s.splits % s.strips * s.tile.mr
+        product = s.first + i // s.splits // s.a_panels
+        row = i // s.splits % s.a_panels * s.tile.mr
         rows = <int>min(<ptrdiff_t>s.tile.mr, s.m - row)
         j0 = split * s.panels_each // s.splits * s.tile.nr
         j1 = min(s.n, (split + 1) * s.panels_each // s.splits * s.tile.nr)
@@ -116,12 +116,12 @@ cdef void multiply(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexce
 
 cdef void multiply_floats(const Batch *s, ptrdiff_t product, ptrdiff_t row, int rows, ptrdiff_t j0,
                           ptrdiff_t j1) noexcept nogil:
-    cdef float strip[MAX_MR * DEPTH]
+    cdef float a_panel[MAX_MR * DEPTH]
     cdef const float *x = <const float *>s.x.at + s.x.which[product] * s.x.size + row * s.x.row
     cdef const float *a
     cdef const float *panels = <const float *>(s.panels + (s.w.which[product] - s.base) * s.panel_bytes)
     cdef float *y = <float *>s.y + (s.y_which[product] * s.m + row) * s.n
-    cdef pl_rows shape
+    cdef pl_a_layout shape
     cdef ptrdiff_t j, k = 0, piece, width, i
     cdef int r
     while True:
@@ -131,8 +131,8 @@ cdef void multiply_floats(const Batch *s, ptrdiff_t product, ptrdiff_t row, int 
         if s.x.k != 1:
             for i in range(piece):
                 for r in range(rows):
-                    strip[r * piece + i] = x[r + (k + i) * s.x.k]
-            a, shape.step = strip, piece
+                    a_panel[r * piece + i] = x[r + (k + i) * s.x.k]
+            a, shape.step = a_panel, piece
         j = j0
         while j < j1:
             width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
@@ -146,7 +146,7 @@ cdef void multiply_floats(const Batch *s, ptrdiff_t product, ptrdiff_t row, int 
 
 cdef void multiply_words(const Batch *s, ptrdiff_t product, ptrdiff_t row, int rows, ptrdiff_t j0,
                          ptrdiff_t j1) noexcept nogil:
-    cdef int16_t strip[ROWS16 * DEPTH]
+    cdef int16_t a_panel[ROWS16 * DEPTH]
     cdef int64_t acc[ROWS16 * COLUMNS16]
     cdef const int16_t *x = <const int16_t *>s.x.at + s.x.which[product] * s.x.size + row * s.x.row
     cdef const int16_t *w = <const int16_t *>(s.panels + (s.w.which[product] - s.base) * s.panel_bytes)
@@ -163,8 +163,8 @@ cdef void multiply_words(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
             if j == j0 or piece < s.k:
                 for r in range(rows):
                     for i in range(piece):
-                        strip[r * piece + i] = x[r * s.x.row + (k + i) * s.x.k]
-            s.slots.gemm_s64(rows, n, piece, strip, w + j * s.k + k, s.k, s.chunk, acc, COLUMNS16)
+                        a_panel[r * piece + i] = x[r * s.x.row + (k + i) * s.x.k]
+            s.slots.gemm_s64(rows, n, piece, a_panel, w + j * s.k + k, s.k, s.chunk, acc, COLUMNS16)
             k += piece
         for r in range(rows):
             s.slots.finish_mbqm64(n, acc + r * COLUMNS16, NULL, s.mult, s.shift, -32768, 32767, y + r * s.n + j)
@@ -173,8 +173,8 @@ cdef void multiply_words(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
 
 cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int rows, ptrdiff_t j0,
                          ptrdiff_t j1) noexcept nogil:
-    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_rows shape
+    cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_a_layout shape
     cdef uint8_t copies[MAX_MR * DEPTH]
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t acc[MAX_MR * MAX_NR]
@@ -199,7 +199,7 @@ cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
         while k < s.k:
             piece = min(<ptrdiff_t>DEPTH, s.k - k)
             size = padded(piece, s.tile.ka)
-            shape = pl_gathered(size)
+            shape = pl_packed_layout(size)
             if j == j0 or s.k > DEPTH:
                 for r in range(rows):
                     src[r] = x + r * x_row + k
@@ -209,16 +209,16 @@ cdef void multiply_bytes(const Batch *s, ptrdiff_t product, ptrdiff_t row, int r
                             copies[r * DEPTH + i] = x[r + (k + i) * s.x.k]
                     for r in range(rows):
                         src[r] = copies + r * DEPTH
-                s.slots.strip_q8(rows, 1, piece, src, 0, strip, size)
+                s.slots.pack_a_q8(rows, 1, piece, src, 0, a_panel, size)
                 if s.w_zero:
-                    s.slots.sums_q8(rows, &shape, piece, strip, part)
+                    s.slots.sums_q8(rows, &shape, piece, a_panel, part)
                     for r in range(rows):
                         terms[r] -= s.w_zero * part[r]
             if s.kind == BYTES and s.k <= DEPTH:
-                s.slots.gemm_q8(rows, n, &shape, strip, panels + j * s.deep, terms if s.w_zero else NULL, &columns, j,
+                s.slots.gemm_q8(rows, n, &shape, a_panel, panels + j * s.deep, terms if s.w_zero else NULL, &columns, j,
                                 <uint8_t *>s.y + line + j, s.n)
             else:
-                s.slots.gemm_s32(rows, n, &shape, strip, panels + j * s.deep + k * width, acc, MAX_NR)
+                s.slots.gemm_s32(rows, n, &shape, a_panel, panels + j * s.deep + k * width, acc, MAX_NR)
             k += piece
         for r in range(rows):
             if s.kind == HYBRID:

@@ -30,8 +30,8 @@ def pack_blocks(w, const float[::1] scales, Py_ssize_t blocks, bint narrow):
         width = min(<ptrdiff_t>t.nr, wide - j)
         for i in range(blocks):
             at = j * blocks + i * width
-            slots.pack_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
-                          &panel[0] if nibbles else &to[at * deep], &totals[at])
+            slots.pack_b_q8(t, min(width, columns - j), size, &x[(i * columns + j) * size], 0,
+                            &panel[0] if nibbles else &to[at * deep], &totals[at])
             for k in range(min(width, columns - j)):
                 factors[at + k] = scales[(j + k) * blocks + i]
             if nibbles:
@@ -89,16 +89,16 @@ cdef class BlockwiseHybrid(Kernel):
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef Blockwise *s = &self.state
     cdef ptrdiff_t depth = s.blocks.depth
-    pool = worth(pool, s.rows * depth * s.blocks.columns)
+    pool = parallel_pool(pool, s.rows * depth * s.blocks.columns)
     parallel_for(pool, s.rows, max(<ptrdiff_t>1, 4096 // depth), quantize_rows, s)
-    parallel_for(pool, (s.rows + PL_ROWS - 1) // PL_ROWS * s.splits, 1, blockwise_tasks, s)
+    parallel_for(pool, (s.rows + PL_BLOCK_ROWS - 1) // PL_BLOCK_ROWS * s.splits, 1, blockwise_tasks, s)
     return 0
 
 
 cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Blockwise *s = <Blockwise *>ctx
     cdef ptrdiff_t depth = s.blocks.depth, r
-    cdef int offset = s.slots.q8.offset         # q is what strips hold
+    cdef int offset = s.slots.q8.offset         # q is what A panels hold
     s.slots.quantize_rows(end - begin, depth, s.x + begin * depth, depth, True, offset, s.q + begin * depth,
                           s.row_scales + begin, s.terms + begin)
     for r in range(begin, end):
@@ -110,7 +110,7 @@ cdef void blockwise_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
     cdef const pl_blocks *b = &s.blocks
     cdef ptrdiff_t i, j, row
     for i in range(begin, end):
-        row, j = i // s.splits * PL_ROWS, i % s.splits * s.slots.q8.nr
-        s.slots.gemm_blocks(s.slots, <int>min(<ptrdiff_t>PL_ROWS, s.rows - row),
+        row, j = i // s.splits * PL_BLOCK_ROWS, i % s.splits * s.slots.q8.nr
+        s.slots.gemm_blocks(s.slots, <int>min(<ptrdiff_t>PL_BLOCK_ROWS, s.rows - row),
                             <int>min(<ptrdiff_t>s.slots.q8.nr, b.columns - j), b, j, s.q + row * b.depth,
                             s.terms + row, s.row_scales + row, s.y + row * b.columns + j)

@@ -13,7 +13,7 @@ from pylite._core.kernels.gemm cimport (
     PARAMETERS,
     ROW,
     UNFIT,
-    Laid,
+    LineBuffer,
     Lines,
     Output,
     Product8,
@@ -23,7 +23,7 @@ from pylite._core.kernels.gemm cimport (
     cut,
     finish_columns,
     fit_columns,
-    lay_lines,
+    pack_lines,
     next_line,
     one_row,
     padded,
@@ -35,9 +35,9 @@ from pylite._core.kernels.gemm cimport (
     share,
     single_row,
     take,
-    worth_q8,
+    parallel_pool_q8,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, Window, gather, set_window
+from pylite._core.kernels.window cimport POINTERS, A_PANEL_BYTES, Window, gather, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
@@ -46,11 +46,11 @@ from pylite._core.simd cimport (
     parallel_for,
     pl_block_start,
     pl_columns,
-    pl_gathered,
-    pl_job,
+    pl_packed_layout,
+    pl_packing_task,
     pl_pool,
     pl_range_fn,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tap_order,
     pl_tile,
@@ -59,7 +59,7 @@ from pylite._core.simd cimport (
     pl_wraps,
     pl_dw_window,
     pool_threads,
-    put_off,
+    defer_packing,
     slots,
 )
 
@@ -90,7 +90,7 @@ cdef struct Conv:
     Tasks tasks
     pl_range_fn run_tasks   # some of them, in one of several ways
     pl_columns columns
-    pl_rows shape           # of the rows as gemm_q8 sees them
+    pl_a_layout shape           # of the rows as gemm_q8 sees them
     Lines lines
     int w_zero
     bint as_is              # images are used where they are
@@ -132,13 +132,13 @@ cdef class ConvQ8(Kernel):
                    y.strides[1], y.strides[2])
         cdef ptrdiff_t pixels = packed[2] if len(packed) > 2 else 1
         if pixels > 1:
-            take_together(&self.state, pixels)
+            pack_output_pixels(&self.state, pixels)
         p.tile, p.slots, p.flip = self.slots.q8, self.slots, x_flip
         p.panels = <const uint8_t *>memory_of(panels, panels.size)
         p.depth = p.window.fh * p.window.fw * p.window.length
         p.deep, p.wide = padded(p.depth, p.tile.ka), padded(p.columns, p.tile.nv)
         set_columns(&self.state.columns, parameters, p.depth, zero_point, low, high, y_flip)
-        self.state.shape = pl_gathered(p.deep)
+        self.state.shape = pl_packed_layout(p.deep)
         self.row = self.only_row() if pixels else NULL
         if not pixels:
             use_tiles(&self.state)
@@ -149,11 +149,11 @@ cdef class ConvQ8(Kernel):
             self.fn = <kernel_fn>conv_q8
             if use_lines(&self.state):
                 self.state.run_tasks = run_lines
-                self.path = "rows as they lie in memory" if self.state.as_is else "lines, each laid down once"
-            elif p.deep * p.tile.bytes * p.tile.mr > STRIP or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
-                self.state.run_tasks, self.path = run_deep, "gathered in pieces, too long for a strip"
+                self.path = "rows as they lie in memory" if self.state.as_is else "lines, each packed once"
+            elif p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES or p.window.fh * p.window.fw * p.tile.mr > POINTERS:
+                self.state.run_tasks, self.path = run_deep, "gathered in pieces, too long for one packed panel"
             else:
-                self.state.run_tasks, self.path = run_strips, "taps gathered into strips"
+                self.state.run_tasks, self.path = run_packed, "taps gathered into packed panels"
             if pixels > 1:
                 self.path += f", {pixels} pixels at once"
 
@@ -179,8 +179,8 @@ cdef int conv_q8_row(ConvQ8 self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void take_together(Conv *s, ptrdiff_t pixels):
-    """So many neighbours in a line of the output are one pixel with the columns of all: see matmul.abreast."""
+cdef void pack_output_pixels(Conv *s, ptrdiff_t pixels):
+    """So many neighbours in a line of the output are one pixel with the columns of all: see matmul.packed_pixels."""
     cdef Window *w = &s.product.window
     s.product.columns *= pixels
     s.output.sw *= pixels
@@ -227,11 +227,11 @@ cdef void use_tiles(Conv *s):
 
 cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth_q8(pool, s.product.slots, 8 * s.output.span * s.product.depth * s.product.columns)
+    pool = parallel_pool_q8(pool, s.product.slots, 8 * s.output.span * s.product.depth * s.product.columns)
     cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
     # Each part of the columns brings the tiles into the form of their products anew.
-    s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.strips - 1, s.tasks.strips))
-    parallel_for(pool, s.tasks.strips * s.tasks.splits, 1, run_tiles, s)
+    s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.a_panels - 1, s.tasks.a_panels))
+    parallel_for(pool, s.tasks.a_panels * s.tasks.splits, 1, run_tiles, s)
     return 0
 
 
@@ -245,24 +245,24 @@ cdef void run_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of lines that are laid once, or lie as they should."""
+    """Tasks that read packed lines, or the image in place."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *rows = NULL
     cdef int32_t sums[MAX_CHUNK]
     cdef int32_t *terms = sums if s.w_zero else NULL
     cdef Task task
-    cdef Laid laid
+    cdef LineBuffer line_buffer
     cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     cdef int r
-    laid.row = laid.lines = 0
+    line_buffer.row = line_buffer.lines = 0
     while i < end:
         take(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
-                             strip, &laid)
+            rows = pack_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
+                              a_panel, &line_buffer)
         while True:
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, s.lines.line, rows, sums)
@@ -274,7 +274,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                                 p.panels + j * p.deep, terms, &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
                 j += p.tile.nr
             i += 1
-            if not next_line(&s.tasks, &s.output, &laid, &task):
+            if not next_line(&s.tasks, &s.output, &line_buffer, &task):
                 break
             rows += step
 
@@ -285,17 +285,17 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth_q8(pool, s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns)
+    pool = parallel_pool_q8(pool, s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns)
     cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, s.run_tasks, s)
     return 0
 
 
-cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of rows that are gathered into strips."""
+cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Tasks of rows that are gathered into A panels."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *src[POINTERS]
     cdef int32_t sums[MAX_MR]
     cdef int32_t *terms = sums if s.w_zero else NULL
@@ -307,21 +307,21 @@ cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
         if share(i, s.tasks.splits) != gathered:
             gathered = share(i, s.tasks.splits)
             segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-            p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
+            p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.deep)
             if s.w_zero:
-                p.slots.sums_q8(task.rows, &s.shape, p.depth, strip, sums)
+                p.slots.sums_q8(task.rows, &s.shape, p.depth, a_panel, sums)
                 for r in range(task.rows):
                     sums[r] *= -s.w_zero
         j = task.begin
         while j < task.end:
-            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, strip,
+            p.slots.gemm_q8(task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.shape, a_panel,
                             p.panels + (task.group * p.wide + j) * p.deep, terms, &s.columns, task.group * p.wide + j,
                             <uint8_t *>task.y + task.group * p.columns + j, s.output.sw)
             j += p.tile.nr
 
 
 cdef void run_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of rows too long for a strip: sums in pieces, then each line of them finished."""
+    """Tasks of rows too long for an A panel: sums in pieces, then each line of them finished."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef int32_t acc[MAX_MR * MAX_NR]

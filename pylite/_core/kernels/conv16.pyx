@@ -11,7 +11,7 @@ from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_pool, pl_slots, pl_
 from pylite._core.kernels.matmul import arranged
 
 cdef enum:
-    ROWS = 8                # of a strip
+    ROWS = 8                # of an A panel
     COLUMNS = 32            # of a panel
     DEPTH = 1024            # gathered at a time
     CHANNELS = 1024         # of depthwise sums on the stack
@@ -31,15 +31,15 @@ cdef struct Finish:
     const double *scales
 
 
-cdef void finish(const pl_slots *rung, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
+cdef void finish(const pl_slots *table, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
                  int16_t *y) noexcept nogil:
     cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
     if f.rule >= FLOAT64:
-        rung.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
+        table.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
     elif f.rule == MBQM32:
-        rung.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        table.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
     else:
-        rung.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+        table.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
 
 
 cdef class Finished(Kernel):
@@ -134,7 +134,7 @@ cdef int conv16(Conv16 self, pl_pool *pool) noexcept nogil:
 
 cdef void conv16_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef int16_t strip[ROWS * DEPTH]
+    cdef int16_t a_panel[ROWS * DEPTH]
     cdef int64_t acc[ROWS * COLUMNS]
     cdef Task task
     cdef ptrdiff_t i, j, k, piece, channel
@@ -153,8 +153,8 @@ cdef void conv16_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
                 if j == task.begin or piece < s.depth:
                     for r in range(task.rows):
                         copy_row(&s.window, task.position + r, task.group * s.window.length, k * 2, (k + piece) * 2,
-                                 <uint8_t *>(strip + r * piece))
-                s.slots.gemm_s64(task.rows, n, piece, strip, s.w + channel * s.depth + k, s.depth, s.chunk, acc,
+                                 <uint8_t *>(a_panel + r * piece))
+                s.slots.gemm_s64(task.rows, n, piece, a_panel, s.w + channel * s.depth + k, s.depth, s.chunk, acc,
                                  COLUMNS)
                 k += piece
             for r in range(task.rows):

@@ -8,36 +8,46 @@ from libc.string cimport memcpy, memmove, memset
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport (
     MAX_MR,
-    Laid,
+    LineBuffer,
     Lines,
     Output,
     Task,
     Tasks,
     cut,
-    lay_behind,
+    extend_line_buffer,
     next_line,
     padded,
     plan_lines,
     set_output,
     share,
     take,
-    worth,
+    parallel_pool,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, Line, Window, copy_row, gather, pl_fill, see_line, set_window
+from pylite._core.kernels.window cimport (
+    A_PANEL_BYTES,
+    POINTERS,
+    Line,
+    Window,
+    copy_row,
+    gather,
+    pl_fill,
+    see_line,
+    set_window,
+)
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
     parallel_for,
     pl_dw_window,
-    pl_gathered,
-    pl_job,
+    pl_packed_layout,
+    pl_packing_task,
     pl_pool,
     pl_range_fn,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,
-    put_off,
+    defer_packing,
     slots,
 )
 
@@ -45,28 +55,28 @@ from pylite._core.kernels.matmul import arranged
 from pylite._core.memory import pooled
 
 cdef enum:
-    DEPTH = 768             # of a strip: with MAX_MR rows it stays in the first-level cache
+    DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
     FEW = 64                # pixels for which weights are not to be read in several turns
     RUN = 256 * 1024        # bytes of an image that depthwise convolutions see at a time
     ROOM = 24 * 1024        # floats of the operands and results of Winograd's products, and of a tile's pixels
 
 
 cdef struct Packing:
-    pl_job job
+    pl_packing_task task
     const float *w              # (groups * columns, depth)
     float *panels
     ptrdiff_t groups, columns, depth, room
 
 
-cdef void run_packing(pl_job *job) noexcept nogil:
-    cdef Packing *p = <Packing *>job
+cdef void run_packing(pl_packing_task *task) noexcept nogil:
+    cdef Packing *p = <Packing *>task
     cdef ptrdiff_t g
     for g in range(p.groups):
-        pack_panels(&job.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
+        pack_panels(&task.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
-    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns, by close_jobs().
+    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns, by finish_packing().
 
     layout: see matmul.arranged.
     """
@@ -81,9 +91,9 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.job.run, p.w, p.panels = run_packing, &source[0], &panels[0]
+    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[0]
     p.groups, p.columns, p.depth, p.room = groups, columns, depth, room
-    put_off(&p.job, flat.nbytes, (flat, packed))
+    defer_packing(&p.task, flat.nbytes, (flat, packed))
     return packed
 
 
@@ -171,8 +181,8 @@ cdef class ConvF32(Kernel):
             self.fn = <kernel_fn>conv_f32_winograd
             self.path = "Winograd's 16 products for each 2 x 2 pixels"
             return
-        self.fn, s.run_tasks = <kernel_fn>conv_f32, run_strips
-        self.path = "rows as they lie in memory" if s.direct else "taps gathered into strips"
+        self.fn, s.run_tasks = <kernel_fn>conv_f32, run_packed
+        self.path = "rows as they lie in memory" if s.direct else "taps gathered into packed panels"
         if s.depth <= DEPTH or not s.direct:
             if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups, True):
                 s.tile.mr = s.lines.chunk
@@ -182,7 +192,7 @@ cdef class ConvF32(Kernel):
                         s.tile.mr = <int>s.output.span
                 s.run_tasks = run_lines
                 if not s.direct:
-                    self.path = "lines, each laid down once"
+                    self.path = "lines, each packed once"
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -193,27 +203,27 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
-    pool = worth(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
+    pool = parallel_pool(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
     return 0
 
 
-cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *strip,
-                            Laid *laid) noexcept nogil:
+cdef const float *pack_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *a_panel,
+                             LineBuffer *line_buffer) noexcept nogil:
     """The lines that `pixels` output pixels see, one behind another."""
     cdef ptrdiff_t size = s.window.length, i, step = share(s.window.dilation_h, s.lines.down)
     cdef Line line
     cdef char *to
     cdef const uint8_t *x
     cdef ptrdiff_t iy, row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
-    cdef ptrdiff_t first = lay_behind(&s.lines, &s.window, row, pixels, rows, laid, &y)
-    if y >= laid.lines:
-        return <const float *>strip + first * s.lines.pitch
-    n = share(laid.row, s.window.oh)
+    cdef ptrdiff_t first = extend_line_buffer(&s.lines, &s.window, row, pixels, rows, line_buffer, &y)
+    if y >= line_buffer.lines:
+        return <const float *>a_panel + first * s.lines.pitch
+    n = share(line_buffer.row, s.window.oh)
     line = see_line(&s.window, n, ox, pixels)
-    iy = (laid.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * step
-    while y < laid.lines:
-        to = strip + y * s.lines.pitch * 4
+    iy = (line_buffer.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * step
+    while y < line_buffer.lines:
+        to = a_panel + y * s.lines.pitch * 4
         if line.x == NULL or not 0 <= iy < s.window.h:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
         else:       # what is too much here lies in the next line, which comes later
@@ -228,26 +238,27 @@ cdef const float *lay_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels,
             pl_fill(to + line.inside * size, 0, line.after * size)
         iy += step
         y += 1
-    return <const float *>strip + first * s.lines.pitch
+    return <const float *>a_panel + first * s.lines.pitch
 
 
 cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef char strip[STRIP + PL_SLACK]
+    cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
     cdef const float *rows = NULL
     cdef ptrdiff_t i = begin, j, width, seen = -1
     cdef int y
     cdef Task task
-    cdef Laid laid
-    laid.row = laid.lines = 0
-    laid.ready = 1
+    cdef LineBuffer line_buffer
+    line_buffer.row = line_buffer.lines = 0
+    line_buffer.ready = 1
     while i < end:
         take(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:
             rows = <const float *>s.window.x + task.position * s.direct
         elif share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(s, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1, strip, &laid)
+            rows = pack_lines(s, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1, a_panel,
+                              &line_buffer)
         while True:
             j = task.begin
             while j < task.end:
@@ -261,19 +272,19 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
                                      s.output.sw // 4)
                 j += width
             i += 1
-            if not next_line(&s.tasks, &s.output, &laid, &task):
+            if not next_line(&s.tasks, &s.output, &line_buffer, &task):
                 break
             rows += s.window.stride_h * s.lines.pitch
 
 
-cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef float strip[MAX_MR * DEPTH]
+    cdef float a_panel[MAX_MR * DEPTH]
     cdef const uint8_t *src[POINTERS]
-    cdef const float *rows = strip
+    cdef const float *rows = a_panel
     cdef ptrdiff_t length
     cdef int segments
-    cdef pl_rows shape
+    cdef pl_a_layout shape
     cdef ptrdiff_t i, j, k, piece, step, offset, width
     cdef const float *bias
     cdef Task task
@@ -292,11 +303,11 @@ cdef void run_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
                 if piece == s.depth and s.window.fh * s.window.fw * task.rows <= POINTERS:
                     segments = gather(&s.window, task.position, task.rows, offset, src, &length)
                     for r in range(task.rows * segments):
-                        memmove(<char *>strip + r * length, src[r], length)
+                        memmove(<char *>a_panel + r * length, src[r], length)
                 else:
                     for r in range(task.rows):
                         copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
-                                 <uint8_t *>(strip + r * piece))
+                                 <uint8_t *>(a_panel + r * piece))
             shape.lines, shape.depth, shape.step, shape.pitch = 1, piece, step, 0
             j = task.begin
             while j < task.end:
@@ -363,7 +374,8 @@ cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], threads = pool_threads(pool)
     # Lines are done together: a few of them are one share for each thread, of many at least four are a piece.
     cdef ptrdiff_t grain = 4 if lines > 8 * threads else (lines + threads - 1) // threads
-    parallel_for(worth(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw), lines, grain, depthwise_f32_lines, &self.state)
+    pool = parallel_pool(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw)
+    parallel_for(pool, lines, grain, depthwise_f32_lines, &self.state)
     return 0
 
 

@@ -9,7 +9,7 @@ def pack_3d(w, layout):
 
 cdef enum:
     SHORT = 128             # floats that a line of a filter sees, up to which copies for each position do not pay
-    STRIP_3D = MAX_MR * DEPTH
+    A_PANEL_3D = MAX_MR * DEPTH
 
 
 cdef struct Axis:           # one of three that a filter moves along; taps lie at at * stride + tap * step - pad
@@ -29,9 +29,10 @@ cdef struct Volume:
     float *y
     ptrdiff_t strides[4]    # of y
     ptrdiff_t channels, columns, depth, wide, image
-    ptrdiff_t run, strips, runs     # output positions that are equally far apart, the strips that they make, how often
-    ptrdiff_t rows          # positions of a strip
-    bint lines              # strips hold the lines that their positions see, not what each of them sees
+    ptrdiff_t run, runs     # output positions that are equally far apart, and how often
+    ptrdiff_t a_panels      # that a run makes
+    ptrdiff_t rows          # positions of an A panel
+    bint lines              # A panels hold the lines that their positions see, not what each of them sees
     float low, high
 
 
@@ -75,11 +76,11 @@ cdef class Conv3D(Kernel):
             s.depth *= s.axis[i].taps
         s.rows = s.slots.f32.mr
         size = line_room(s, s.axis[2].out)
-        if s.axis[2].step == 1 and s.axis[2].out >= 8 and s.axis[2].taps * s.channels <= SHORT and size <= STRIP_3D:
+        if s.axis[2].step == 1 and s.axis[2].out >= 8 and s.axis[2].taps * s.channels <= SHORT and size <= A_PANEL_3D:
             s.lines, s.rows = True, s.axis[2].out
             s.runs *= s.run // s.rows
             s.run = s.rows
-        s.strips = (s.run + s.rows - 1) // s.rows
+        s.a_panels = (s.run + s.rows - 1) // s.rows
         s.wide = padded(s.columns, s.slots.f32.nv)
         self.fn = <kernel_fn>conv_3d
 
@@ -90,23 +91,23 @@ cdef ptrdiff_t line_room(const Volume *s, ptrdiff_t rows) noexcept nogil:
 
 
 cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.state.runs * self.state.strips, 1, conv_3d_strips, &self.state)
+    parallel_for(pool, self.state.runs * self.state.a_panels, 1, conv_3d_panels, &self.state)
     return 0
 
 
-cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void conv_3d_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Volume *s = <Volume *>ctx
     cdef const Axis *a = &s.axis[0]
-    cdef float strip[STRIP_3D]
-    cdef pl_rows shape
+    cdef float a_panel[A_PANEL_3D]
+    cdef pl_a_layout shape
     cdef ptrdiff_t i, j, k, piece, width, rows
     cdef Spot first, spot
     cdef float *y
     cdef int r
     for i in range(begin, end):
-        j = i % s.strips * s.rows
+        j = i % s.a_panels * s.rows
         rows = min(s.rows, s.run - j)
-        j += i // s.strips * s.run
+        j += i // s.a_panels * s.run
         first.x, j = j % a[2].out, j // a[2].out
         first.y, j = j % a[1].out, j // a[1].out
         first.z, first.n = j % a[0].out, j // a[0].out
@@ -118,17 +119,17 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                 piece = s.depth
                 shape.lines, shape.depth = <int>(a[0].taps * a[1].taps), a[2].taps * s.channels
                 shape.step, shape.pitch = a[2].stride * s.channels, line_room(s, rows) // max(1, shape.lines)
-                lay_3d(s, &first, shape.pitch, strip)
+                pack_lines_3d(s, &first, shape.pitch, a_panel)
             else:
                 piece = min(<ptrdiff_t>DEPTH, s.depth - k)
                 spot = first
                 for r in range(rows):
-                    gather_3d(s, &spot, k, k + piece, strip + r * piece)
-                shape = pl_gathered(piece)
+                    gather_3d(s, &spot, k, k + piece, a_panel + r * piece)
+                shape = pl_packed_layout(piece)
             j = 0
             while j < s.columns:
                 width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
-                s.slots.gemm_f32(<int>rows, <int>min(width, s.columns - j), &shape, strip,
+                s.slots.gemm_f32(<int>rows, <int>min(width, s.columns - j), &shape, a_panel,
                                  s.panels + j * s.depth + k * width, k == 0, k + piece == s.depth,
                                  s.bias + j if s.bias != NULL else NULL, s.low, s.high, y + j, s.strides[3])
                 j += width
@@ -137,7 +138,7 @@ cdef void conv_3d_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
                 break
 
 
-cdef void lay_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
+cdef void pack_lines_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
     """The lines that the output positions from `first` on see, one behind another, each of `pitch` floats."""
     cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t x0 = first.x * a[2].stride - a[2].pad, tap_y, tap_z, y, z, at

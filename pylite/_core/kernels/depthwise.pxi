@@ -1,6 +1,6 @@
 # The rest of conv.pyx: 8-bit convolutions with one output per channel.
 cdef struct DepthwisePacking:
-    pl_job job
+    pl_packing_task task
     const uint8_t *w            # (taps, channels)
     uint8_t *packed
     int32_t *parameters         # (PARAMETERS, blocks * nr)
@@ -13,9 +13,9 @@ cdef struct DepthwisePacking:
     bint wraps, fit
 
 
-cdef void pack_depthwise(pl_job *job) noexcept nogil:
-    cdef DepthwisePacking *p = <DepthwisePacking *>job
-    cdef const pl_tile *tile = &job.slots.dw8
+cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
+    cdef DepthwisePacking *p = <DepthwisePacking *>task
+    cdef const pl_tile *tile = &task.slots.dw8
     cdef int16_t order[4 * PL_MAX_TAPS]
     cdef int taps = pl_tap_order(tile, p.fh, p.fw, order), t
     cdef int32_t total[MAX_NR]
@@ -59,7 +59,7 @@ cdef void pack_depthwise(pl_job *job) noexcept nogil:
                              p.shifts[channel * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(job.slots, p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
+        fit_columns(task.slots, p.parameters, size, NULL, p.fh * p.fw, p.low, p.high, NULL, 0)
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
@@ -67,7 +67,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
     ConvQ8; ends: see matmul.pack_q8.
-    Returns (weights, parameters), by close_jobs().
+    Returns (weights, parameters), by finish_packing().
     """
     cdef int fh = w.shape[1], fw = w.shape[2], low = 0, high = 0
     cdef int16_t order[4 * PL_MAX_TAPS]
@@ -94,13 +94,13 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef DepthwisePacking *p = <DepthwisePacking *>calloc(1, sizeof(DepthwisePacking))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.job.run = pack_depthwise
+    p.task.run = pack_depthwise
     p.w, p.packed, p.parameters, p.bias = <const uint8_t *>values, <uint8_t *>to, <int32_t *>at, <const int32_t *>start
     p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
     p.channels, p.blocks, p.wraps = c, blocks, wraps != 0
     p.fh, p.fw, p.x_zero, p.w_zero, p.flip = fh, fw, x_zero, w_zero, 0x80 if w.dtype == UINT8 else 0
     p.fit, p.low, p.high = ends is not None, low, high
-    put_off(&p.job, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
+    defer_packing(&p.task, 8 * fh * fw * c, (flat, packed, rows, bias, multipliers, shifts))
     return packed, parameters
 
 
@@ -151,7 +151,7 @@ cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
     cdef const pl_dw_window *g = &self.state.window
     # Each product takes as long as several of a matrix.
-    pool = worth_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
+    pool = parallel_pool_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, lines, 1, depthwise_q8_lines, &self.state)
     return 0
 

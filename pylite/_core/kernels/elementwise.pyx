@@ -3,7 +3,15 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport binary_row, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, pl_unary_fn, unary_row
+from pylite._core.simd cimport (
+    binary_kernel,
+    parallel_for,
+    pl_binary_fn,
+    pl_pool,
+    pl_range_fn,
+    pl_unary_fn,
+    unary_kernel,
+)
 
 ctypedef fused integer:
     int8_t
@@ -14,7 +22,7 @@ ctypedef fused integer:
 
 cdef enum:
     MAX_OUTER = 7      # the outer dimensions of a broadcast: of eight at most, the last is the row
-    SHORT = 64         # bytes of rows that are better laid side by side, in blocks of
+    SHORT = 64         # bytes of rows that are better copied side by side, in blocks of
     BLOCK = 8192
     ALONE = 16384      # elements that are done before another thread has begun
     PIECE = 4096       # elements that a thread takes at least
@@ -28,8 +36,8 @@ cdef const void *pointer(const uint8_t[::1] array) noexcept:
 
 
 # ---- one operand -------------------------------------------------------------------------------------------
-cdef struct UnaryJob:
-    pl_unary_fn row
+cdef struct UnaryLoop:
+    pl_unary_fn kernel
     const uint8_t *x
     uint8_t *y
     const void *p
@@ -37,41 +45,41 @@ cdef struct UnaryJob:
 
 
 cdef class Unary(Kernel):
-    """y[i] = f(x[i]) for the row `name` (PL_UNARY_SLOTS in simd.h).
+    """y[i] = f(x[i]) with the micro-kernel `name` (PL_UNARY_SLOTS in elementwise.h).
 
-    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: the row's
+    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: its
     parameters as bytes or array of uint8.
     """
-    cdef UnaryJob job
+    cdef UnaryLoop loop
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
     def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p=b""):
         self.x, self.y, self.p = x, y, p
-        self.job.row = unary_row(name)
-        self.job.n = n
-        self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
-        self.job.x_size, self.job.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
+        self.loop.kernel = unary_kernel(name)
+        self.loop.n = n
+        self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
+        self.loop.x_size, self.loop.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
         self.fn = <kernel_fn>run_unary
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.job.n > ALONE else NULL, self.job.n, PIECE, unary_range, &self.job)
+    parallel_for(pool if self.loop.n > ALONE else NULL, self.loop.n, PIECE, unary_range, &self.loop)
     return 0
 
 
 cdef void unary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef UnaryJob *job = <UnaryJob *>ctx
-    job.row(end - begin, job.x + begin * job.x_size, job.y + begin * job.y_size, job.p)
+    cdef UnaryLoop *loop = <UnaryLoop *>ctx
+    loop.kernel(end - begin, loop.x + begin * loop.x_size, loop.y + begin * loop.y_size, loop.p)
 
 
 # ---- one operand, other parameters for each index of an axis -----------------------------------------------
 cdef class UnaryPerAxis(Kernel):
-    """y[o, c, i] = f_c(x[o, c, i]) for the row `name`.
+    """y[o, c, i] = f_c(x[o, c, i]) with the micro-kernel `name`.
 
     shape: (outer, channels, inner); x, y: bytes as for Unary; p: the parameters of each channel, (channels * k,).
     """
-    cdef UnaryJob job
+    cdef UnaryLoop loop
     cdef ptrdiff_t channels, inner, p_size
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
@@ -82,31 +90,31 @@ cdef class UnaryPerAxis(Kernel):
         self.inner = inner
         self.x, self.y, self.p = x, y, p
         self.p_size = p.shape[0] // max(self.channels, 1)
-        self.job.row = unary_row(name)
-        self.job.n = outer * self.channels
-        self.job.x, self.job.y, self.job.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
-        self.job.x_size = inner * (x.shape[0] // max(outer * self.channels * inner, 1))
-        self.job.y_size = inner * (y.shape[0] // max(outer * self.channels * inner, 1))
+        self.loop.kernel = unary_kernel(name)
+        self.loop.n = outer * self.channels
+        self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
+        self.loop.x_size = inner * (x.shape[0] // max(outer * self.channels * inner, 1))
+        self.loop.y_size = inner * (y.shape[0] // max(outer * self.channels * inner, 1))
         self.fn = <kernel_fn>run_unary_per_axis
 
 
 cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.job.n * self.inner > ALONE else NULL, self.job.n, 1 + PIECE // max(self.inner, 1),
+    parallel_for(pool if self.loop.n * self.inner > ALONE else NULL, self.loop.n, 1 + PIECE // max(self.inner, 1),
                  <pl_range_fn>unary_rows, <void *>self)
     return 0
 
 
 cdef void unary_rows(UnaryPerAxis self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef UnaryJob *job = &self.job
+    cdef UnaryLoop *loop = &self.loop
     cdef ptrdiff_t i
     for i in range(begin, end):
-        job.row(self.inner, job.x + i * job.x_size, job.y + i * job.y_size,
-                <const uint8_t *>job.p + i % self.channels * self.p_size)
+        loop.kernel(self.inner, loop.x + i * loop.x_size, loop.y + i * loop.y_size,
+                    <const uint8_t *>loop.p + i % self.channels * self.p_size)
 
 
 # ---- two operands ------------------------------------------------------------------------------------------
-cdef struct BinaryJob:
-    pl_binary_fn row
+cdef struct BinaryLoop:
+    pl_binary_fn kernel
     const uint8_t *a
     const uint8_t *b
     uint8_t *y
@@ -120,43 +128,43 @@ cdef struct BinaryJob:
 
 
 cdef class Binary(Kernel):
-    """y = f(a, b) with broadcasting, for the row `name` (PL_BINARY_SLOTS in simd.h).
+    """y = f(a, b) with broadcasting, with the micro-kernel `name` (PL_BINARY_SLOTS in elementwise.h).
 
     shape: y's, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 where the operand repeats, which else
     lies as y does;
     a, b, y: bytes, (elements * item size,) uint8, where y may be the memory of an operand of its own size;
-    p: the row's parameters as bytes.
+    p: its parameters as bytes.
     """
-    cdef BinaryJob job
+    cdef BinaryLoop loop
     cdef const uint8_t[::1] a, b, p
     cdef uint8_t[::1] y
 
     def __init__(self, str name, tuple shape, const uint8_t[::1] a, tuple a_strides, const uint8_t[::1] b,
                  tuple b_strides, uint8_t[::1] y, const uint8_t[::1] p=b""):
-        cdef BinaryJob *job = &self.job
+        cdef BinaryLoop *loop = &self.loop
         cdef ptrdiff_t i
         self.a, self.b, self.y, self.p = a, b, y, p
-        job.row = binary_row(name)
-        job.a, job.b, job.y = <const uint8_t *>pointer(a), <const uint8_t *>pointer(b), <uint8_t *>pointer(y)
-        job.p = pointer(p)
-        job.rows, job.n, job.a_step, job.b_step = 1, 1, 1, 1
-        job.outer = max(len(shape) - 1, 0)
-        if job.outer > MAX_OUTER:
+        loop.kernel = binary_kernel(name)
+        loop.a, loop.b, loop.y = <const uint8_t *>pointer(a), <const uint8_t *>pointer(b), <uint8_t *>pointer(y)
+        loop.p = pointer(p)
+        loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
+        loop.outer = max(len(shape) - 1, 0)
+        if loop.outer > MAX_OUTER:
             raise ValueError(f"{len(shape)} dimensions cannot be broadcast")
         if len(shape):
-            job.n, job.a_step, job.b_step = shape[-1], a_strides[-1], b_strides[-1]
-        for i in range(job.outer):
-            job.shape[i] = shape[i]
-            job.rows *= shape[i]
-        job.a_size, job.b_size, job.y_size = item_size(a, shape, a_strides), item_size(b, shape, b_strides), \
-            y.shape[0] // max(job.rows * job.n, 1)
-        for i in range(job.outer):
-            job.a_strides[i] = job.a_size * <ptrdiff_t>a_strides[i]
-            job.b_strides[i] = job.b_size * <ptrdiff_t>b_strides[i]
-        job.a_dense, job.b_dense = 0 not in a_strides, 0 not in b_strides
+            loop.n, loop.a_step, loop.b_step = shape[-1], a_strides[-1], b_strides[-1]
+        for i in range(loop.outer):
+            loop.shape[i] = shape[i]
+            loop.rows *= shape[i]
+        loop.a_size, loop.b_size, loop.y_size = item_size(a, shape, a_strides), item_size(b, shape, b_strides), \
+            y.shape[0] // max(loop.rows * loop.n, 1)
+        for i in range(loop.outer):
+            loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
+            loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
+        loop.a_dense, loop.b_dense = 0 not in a_strides, 0 not in b_strides
         self.fn = <kernel_fn>run_binary
-        self.path = "all in one row" if job.rows == 1 else (
-            "short rows laid side by side" if job.n * job.y_size < SHORT else "row by row")
+        self.path = "all in one row" if loop.rows == 1 else (
+            "short rows side by side" if loop.n * loop.y_size < SHORT else "row by row")
 
 
 cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) except -1:
@@ -169,9 +177,9 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
-    cdef BinaryJob *job = &self.job
-    parallel_for(pool if job.rows * job.n > ALONE else NULL, job.rows * job.n, PIECE,
-                 binary_blocks if job.rows > 1 and job.n * job.y_size < SHORT else binary_range, job)
+    cdef BinaryLoop *loop = &self.loop
+    parallel_for(pool if loop.rows * loop.n > ALONE else NULL, loop.rows * loop.n, PIECE,
+                 binary_blocks if loop.rows > 1 and loop.n * loop.y_size < SHORT else binary_range, loop)
     return 0
 
 
@@ -182,54 +190,54 @@ cdef struct Place:          # of an element of y
     const uint8_t *b
 
 
-cdef void find_place(const BinaryJob *job, ptrdiff_t element, Place *at) noexcept nogil:
-    cdef ptrdiff_t row = element // job.n
+cdef void find_place(const BinaryLoop *loop, ptrdiff_t element, Place *at) noexcept nogil:
+    cdef ptrdiff_t row = element // loop.n
     cdef int i
-    at.column, at.a, at.b = element % job.n, job.a, job.b
-    for i in range(job.outer - 1, -1, -1):
-        at.index[i] = row % job.shape[i]
-        row = row // job.shape[i]
-        at.a += at.index[i] * job.a_strides[i]
-        at.b += at.index[i] * job.b_strides[i]
+    at.column, at.a, at.b = element % loop.n, loop.a, loop.b
+    for i in range(loop.outer - 1, -1, -1):
+        at.index[i] = row % loop.shape[i]
+        row = row // loop.shape[i]
+        at.a += at.index[i] * loop.a_strides[i]
+        at.b += at.index[i] * loop.b_strides[i]
 
 
-cdef void next_row(const BinaryJob *job, Place *at) noexcept nogil:
+cdef void next_row(const BinaryLoop *loop, Place *at) noexcept nogil:
     cdef int i
     at.column = 0
-    for i in range(job.outer - 1, -1, -1):
-        at.a += job.a_strides[i]
-        at.b += job.b_strides[i]
+    for i in range(loop.outer - 1, -1, -1):
+        at.a += loop.a_strides[i]
+        at.b += loop.b_strides[i]
         at.index[i] += 1
-        if at.index[i] < job.shape[i]:
+        if at.index[i] < loop.shape[i]:
             break
-        at.a -= at.index[i] * job.a_strides[i]
-        at.b -= at.index[i] * job.b_strides[i]
+        at.a -= at.index[i] * loop.a_strides[i]
+        at.b -= at.index[i] * loop.b_strides[i]
         at.index[i] = 0
 
 
 cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Elements begin..end-1 of y, which may start and stop inside a row."""
-    cdef BinaryJob *job = <BinaryJob *>ctx
+    cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef ptrdiff_t count
     cdef Place at
-    find_place(job, begin, &at)
+    find_place(loop, begin, &at)
     while begin < end:
-        count = min(job.n - at.column, end - begin)
-        job.row(count, at.a + at.column * job.a_step * job.a_size, job.a_step,
-                at.b + at.column * job.b_step * job.b_size, job.b_step, job.y + begin * job.y_size, job.p)
+        count = min(loop.n - at.column, end - begin)
+        loop.kernel(count, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
+                    at.b + at.column * loop.b_step * loop.b_size, loop.b_step, loop.y + begin * loop.y_size, loop.p)
         begin += count
-        next_row(job, &at)
+        next_row(loop, &at)
 
 
-cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
-              ptrdiff_t stride) noexcept nogil:
+cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
+                 ptrdiff_t stride) noexcept nogil:
     """`rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side."""
     cdef ptrdiff_t i, done = n * size, whole = rows * done
     if step and stride == done:
         memmove(to, x, whole)
     elif rows > 1 and stride:
         for i in range(rows):
-            lay(to + i * done, x + i * stride, step, size, n, 1, 0)
+            expand(to + i * done, x + i * stride, step, size, n, 1, 0)
     elif step == 0 and size == 1:
         memset(to, x[0], whole)
     else:
@@ -242,36 +250,36 @@ cdef void lay(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """The same for short rows: the row function gets many of them side by side."""
-    cdef BinaryJob *job = <BinaryJob *>ctx
+    """The same for short rows: the micro-kernel gets many of them side by side."""
+    cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef uint8_t left[BLOCK]
     cdef uint8_t right[BLOCK]
-    cdef ptrdiff_t most = BLOCK // max(job.a_size, job.b_size), filled, count, rows
-    cdef int last = job.outer - 1
+    cdef ptrdiff_t most = BLOCK // max(loop.a_size, loop.b_size), filled, count, rows
+    cdef int last = loop.outer - 1
     cdef Place at
-    find_place(job, begin, &at)
+    find_place(loop, begin, &at)
     while begin < end:
         filled = 0
         while filled < most and begin + filled < end:
             count, rows = min(most - filled, end - begin - filled), 1
-            if at.column == 0 and count > job.n:
-                rows = min(count // job.n, job.shape[last] - at.index[last])
-            count = min(job.n - at.column, count)
-            if not job.a_dense:
-                lay(left + filled * job.a_size, at.a + at.column * job.a_step * job.a_size, job.a_step, job.a_size,
-                    count, rows, job.a_strides[last])
-            if not job.b_dense:
-                lay(right + filled * job.b_size, at.b + at.column * job.b_step * job.b_size, job.b_step, job.b_size,
-                    count, rows, job.b_strides[last])
+            if at.column == 0 and count > loop.n:
+                rows = min(count // loop.n, loop.shape[last] - at.index[last])
+            count = min(loop.n - at.column, count)
+            if not loop.a_dense:
+                expand(left + filled * loop.a_size, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
+                       loop.a_size, count, rows, loop.a_strides[last])
+            if not loop.b_dense:
+                expand(right + filled * loop.b_size, at.b + at.column * loop.b_step * loop.b_size, loop.b_step,
+                       loop.b_size, count, rows, loop.b_strides[last])
             filled += rows * count
             at.column += count
             at.index[last] += rows - 1
-            at.a += (rows - 1) * job.a_strides[last]
-            at.b += (rows - 1) * job.b_strides[last]
-            if at.column == job.n:
-                next_row(job, &at)
-        job.row(filled, job.a + begin * job.a_size if job.a_dense else left, 1,
-                job.b + begin * job.b_size if job.b_dense else right, 1, job.y + begin * job.y_size, job.p)
+            at.a += (rows - 1) * loop.a_strides[last]
+            at.b += (rows - 1) * loop.b_strides[last]
+            if at.column == loop.n:
+                next_row(loop, &at)
+        loop.kernel(filled, loop.a + begin * loop.a_size if loop.a_dense else left, 1,
+                    loop.b + begin * loop.b_size if loop.b_dense else right, 1, loop.y + begin * loop.y_size, loop.p)
         begin += filled
 
 
@@ -289,9 +297,10 @@ cdef struct Step:
 cdef class Chain(Kernel):
     """Functions of one or two operands, each but the first of what the one before gave, a block at a time.
 
-    n: number of elements; steps: (row, operands, p, size) of each: operands are pairs of an index of `arrays` and the
-    bytes of an element, 0 where there is but one, and p such an index, too, -1 being what the step before gave; size:
-    bytes of an element of the result; y: bytes, which may be the memory of an operand whose elements have as many.
+    n: number of elements.  steps: (micro-kernel, operands, p, size) of each.  operands: pairs of an index of `arrays`
+    and the bytes of an element, 0 where there is but one; p: such an index, too.  Index -1 is the result of the step
+    before.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements of that
+    size.
     """
     cdef Step steps[LONGEST]
     cdef ptrdiff_t n, block
@@ -305,12 +314,12 @@ cdef class Chain(Kernel):
         self.held, self.y, self.n = [], y, n
         if len(steps) > LONGEST:
             raise ValueError(f"a chain of {len(steps)} functions; at most {LONGEST} can follow one another")
-        for row, operands, p, size in steps:
+        for name, operands, p, size in steps:
             step = &self.steps[self.count]
             if len(operands) == 1:
-                step.unary = unary_row(row)
+                step.unary = unary_kernel(name)
             else:
-                step.binary = binary_row(row)
+                step.binary = binary_kernel(name)
                 step.b, step.b_size = self.operand(arrays, operands[1][0]), operands[1][1]
             step.a, step.a_size = self.operand(arrays, operands[0][0]), operands[0][1]
             step.p, step.size = self.operand(arrays, p), size
@@ -363,13 +372,13 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
         begin += n
 
 
-def tabulate(c, str row, const uint8_t[::1] p, bint first):
-    """What `row` makes of each byte and the single element of the array c, its first operand or else its second."""
+def tabulate(c, str name, const uint8_t[::1] p, bint first):
+    """What `name` makes of each byte and the single element of the array c, its first operand or else its second."""
     every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
     if first:
-        Binary(row, (256,), one, (0,), every, (1,), table, p).run()
+        Binary(name, (256,), one, (0,), every, (1,), table, p).run()
     else:
-        Binary(row, (256,), every, (1,), one, (0,), table, p).run()
+        Binary(name, (256,), every, (1,), one, (0,), table, p).run()
     return table
 
 

@@ -2,13 +2,13 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from pylite._core.kernels.window cimport CHUNK, STRIP, Line, Window, copy_row, pl_fill, see_line
+from pylite._core.kernels.window cimport CHUNK, A_PANEL_BYTES, Line, Window, copy_row, pl_fill, see_line
 from pylite._core.simd cimport (
     PL_SLACK,
     pl_columns,
-    pl_gathered,
+    pl_packed_layout,
     pl_pool,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,
@@ -84,7 +84,7 @@ cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
         rows[9 * size] = UNFIT
 
 
-cdef inline void fit_columns(const pl_slots *rung, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
+cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
                              int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
     """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
 
@@ -93,9 +93,9 @@ cdef inline void fit_columns(const pl_slots *rung, int32_t *rows, ptrdiff_t size
     cdef int unfit = 0
     if size:
         rows[9 * size] = 0
-        rung.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
-                    panels, nbytes, <float *>(rows + 7 * size), <float *>(rows + 8 * size), <float *>(rows + 9 * size),
-                    &unfit)
+        slots.fit_q8(size, rows, rows + size, rows + 3 * size, rows + 4 * size, real, 2. * 255 * 128 * depth, low, high,
+                     panels, nbytes, <float *>(rows + 7 * size), <float *>(rows + 8 * size), <float *>(rows + 9 * size),
+                     &unfit)
         if unfit:
             rows[9 * size] = UNFIT
 
@@ -116,9 +116,9 @@ cdef inline void set_output(Output *o, char *y, ptrdiff_t n, ptrdiff_t oh, ptrdi
         o.span, o.lines = ow, n * oh
 
 
-# Work is cut into tasks: a strip of rows times some of the panels of one group.
+# Work is cut into tasks: an A panel of rows times some of the panels of one group.
 cdef struct Tasks:
-    ptrdiff_t mr, strips    # rows of a strip; strips per line
+    ptrdiff_t mr, a_panels    # rows of an A panel; A panels per line
     ptrdiff_t panels, nr    # of a group
     ptrdiff_t splits, groups
 
@@ -134,35 +134,35 @@ cdef inline ptrdiff_t cut(Tasks *t, const Output *o, const pl_tile *tile, ptrdif
                           pl_pool *pool) noexcept nogil:
     """Fill t; returns the number of tasks.
 
-    Panels are divided only where there are too few strips to share out, and strips where that does not suffice.
+    Panels are divided only where there are too few A panels to share out, and A panels where that does not suffice.
     """
     cdef ptrdiff_t wanted = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
     t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
-    cdef ptrdiff_t strips = o.lines * groups, least = share(wanted, 4 * max(strips, <ptrdiff_t>1) * t.panels)
+    cdef ptrdiff_t a_panels = o.lines * groups, least = share(wanted, 4 * max(a_panels, <ptrdiff_t>1) * t.panels)
     if least > 1 and t.mr > MAX_MR:
         t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, padded((o.span + least - 1) // least, 4)))
-    t.strips = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
-    strips *= t.strips
-    t.splits = 0 if strips == 0 else min(t.panels, share(wanted + strips - 1, strips))
-    return strips * t.splits
+    t.a_panels = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
+    a_panels *= t.a_panels
+    t.splits = 0 if a_panels == 0 else min(t.panels, share(wanted + a_panels - 1, a_panels))
+    return a_panels * t.splits
 
 
-cdef inline pl_pool *worth(pl_pool *pool, ptrdiff_t products) noexcept nogil:
+cdef inline pl_pool *parallel_pool(pl_pool *pool, ptrdiff_t products) noexcept nogil:
     """The pool, or NULL where that many products are done before another thread has begun."""
     return pool if products >= ALONE else NULL
 
 
-cdef inline pl_pool *worth_q8(pl_pool *pool, const pl_slots *rung, ptrdiff_t products) noexcept nogil:
+cdef inline pl_pool *parallel_pool_q8(pl_pool *pool, const pl_slots *slots, ptrdiff_t products) noexcept nogil:
     """The same for products of bytes, of which vectors with 16 columns do twice as many in that time."""
-    return worth(pool, products * 4 // rung.q8.nv)
+    return parallel_pool(pool, products * 4 // slots.q8.nv)
 
 
 cdef inline void take(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
     """Task number i."""
-    cdef ptrdiff_t strip = share(i, t.splits)
-    cdef ptrdiff_t split = i - strip * t.splits
-    cdef ptrdiff_t line = share(strip, t.strips), at = (strip - line * t.strips) * t.mr, image
+    cdef ptrdiff_t a_panel = share(i, t.splits)
+    cdef ptrdiff_t split = i - a_panel * t.splits
+    cdef ptrdiff_t line = share(a_panel, t.a_panels), at = (a_panel - line * t.a_panels) * t.mr, image
     task.group = share(line, o.lines)
     line -= task.group * o.lines
     image = share(line, o.oh)
@@ -179,7 +179,7 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, 
 
 
 cdef struct Lines:
-    pl_rows shape
+    pl_a_layout shape
     ptrdiff_t line          # elements of a run of the filter
     ptrdiff_t pitch         # from one laid line to the next, in elements; shape has that of the filter's
     ptrdiff_t pixels        # of the output
@@ -217,7 +217,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     room = ((most - 1) * g.stride_w + extent) * c
     if most > 1:        # products read whole tiles
         behind = (t.mr - 1) * g.stride_w * c
-    if (room * g.fh + behind) * t.bytes > STRIP:
+    if (room * g.fh + behind) * t.bytes > A_PANEL_BYTES:
         return False
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
     l.line, l.pitch, l.chunk, l.passes, l.pixels = line, room, <int>most, 1, o.span * o.lines
@@ -227,7 +227,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
-    l.most = (STRIP // t.bytes - behind) // room
+    l.most = (A_PANEL_BYTES // t.bytes - behind) // room
     pieces = min(l.most, CHUNK_BYTES // t.bytes // room)
     l.reach, l.down, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
     if pieces >= l.reach > 1 and (g.dilation_h == 1 or (
@@ -244,42 +244,41 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     return True
 
 
-# Lines of an image that lie in a strip already: those that output line `row` sees first, and how many.
-cdef struct Laid:
+# Lines of an image that lie in an A panel already: those that output line `row` sees first, and how many.
+cdef struct LineBuffer:
     ptrdiff_t row, lines
     ptrdiff_t ready         # output lines from the last one asked for on whose lines all lie there
 
 
-cdef inline ptrdiff_t lay_behind(const Lines *l, const Window *g, ptrdiff_t row, ptrdiff_t pixels, ptrdiff_t rows,
-                                 Laid *laid, ptrdiff_t *begin) noexcept nogil:
-    """Where what output line `row` (of all images) sees lies, or is to be put: the strip's line that its filter's first
-    one is.
+cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdiff_t row, ptrdiff_t pixels,
+                                         ptrdiff_t rows, LineBuffer *line_buffer, ptrdiff_t *begin) noexcept nogil:
+    """The line of the buffer where output line `row` (of all images) begins to read; packed already, or to be packed.
 
-    rows: the caller's output lines from there on.  Lines begin[0]..laid.lines are still to be laid, for some of these,
-    too; they count from what laid.row sees first.
+    rows: the caller's output lines from there on.  Lines begin[0]..line_buffer.lines are still to be packed, for
+    some of these, too; they count from what line_buffer.row sees first.
     """
-    cdef ptrdiff_t first = (row - laid.row) * g.stride_h, ahead
-    if (g.fh == 1 or laid.lines == 0 or row < laid.row or share(row, g.oh) != share(laid.row, g.oh)
+    cdef ptrdiff_t first = (row - line_buffer.row) * g.stride_h, ahead
+    if (g.fh == 1 or line_buffer.lines == 0 or row < line_buffer.row or share(row, g.oh) != share(line_buffer.row, g.oh)
             or l.down != g.dilation_h or pixels != g.ow or first + l.reach > l.most):
-        laid.row, laid.lines, first = row, 0, 0
-    begin[0] = max(first, laid.lines)
-    if first + l.reach > laid.lines:
+        line_buffer.row, line_buffer.lines, first = row, 0, 0
+    begin[0] = max(first, line_buffer.lines)
+    if first + l.reach > line_buffer.lines:
         ahead = 1
         if pixels == g.ow:
             ahead = min(min(rows, l.ahead), g.oh - (row - share(row, g.oh) * g.oh))
             if first:
                 ahead = max(<ptrdiff_t>1, min(ahead, (l.most - first - l.reach) // g.stride_h + 1))
-        laid.lines = first + l.reach + (ahead - 1) * g.stride_h
-        laid.ready = ahead
+        line_buffer.lines = first + l.reach + (ahead - 1) * g.stride_h
+        line_buffer.ready = ahead
     else:
-        laid.ready = 1
+        line_buffer.ready = 1
     return first
 
 
-cdef inline bint next_line(const Tasks *t, const Output *o, Laid *laid, Task *task) noexcept nogil:
+cdef inline bint next_line(const Tasks *t, const Output *o, LineBuffer *line_buffer, Task *task) noexcept nogil:
     """Does what the output line behind the task's sees lie there, too, for all panels?  Then the task goes on to it."""
-    laid.ready -= 1
-    if laid.ready <= 0 or t.splits > 1:
+    line_buffer.ready -= 1
+    if line_buffer.ready <= 0 or t.splits > 1:
         return False
     task.y += o.sh
     return True
@@ -305,8 +304,8 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
 
     sums: receives the sum of each row's elements (with the tile's offset), unless NULL.
     """
-    cdef pl_rows shape
-    cdef uint8_t strip[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
+    cdef pl_a_layout shape
+    cdef uint8_t a_panel[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
     cdef uint8_t copies[MAX_MR * CHUNK]
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t part[MAX_MR]
@@ -325,11 +324,11 @@ cdef inline void accumulate(const Product8 *p, ptrdiff_t group, ptrdiff_t positi
         for r in range(rows):
             copy_row(&p.window, position + r, group * p.window.length, k, k + piece, &copies[r * CHUNK])
             src[r] = &copies[r * CHUNK]
-        shape = pl_gathered(size)
-        p.slots.strip_q8(rows, 1, piece, src, p.flip, strip, size)
-        p.slots.gemm_s32(rows, n, &shape, strip, panel + k * width, acc, MAX_NR)
+        shape = pl_packed_layout(size)
+        p.slots.pack_a_q8(rows, 1, piece, src, p.flip, a_panel, size)
+        p.slots.gemm_s32(rows, n, &shape, a_panel, panel + k * width, acc, MAX_NR)
         if sums != NULL:
-            p.slots.sums_q8(rows, &shape, piece, strip, part)
+            p.slots.sums_q8(rows, &shape, piece, a_panel, part)
             for r in range(rows):
                 sums[r] += part[r]
         k += piece
@@ -343,13 +342,13 @@ cdef inline bint single_row(const Product8 *p, ptrdiff_t rows) noexcept nogil:
 cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, const uint8_t *x,
                          uint8_t *y) noexcept nogil:
     """The product of a single row x, whose bytes follow one another, by the caller alone."""
-    cdef uint8_t strip[2 * ROW + 2 * PL_SLACK]
-    cdef pl_rows shape = pl_gathered(p.deep)
+    cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
+    cdef pl_a_layout shape = pl_packed_layout(p.deep)
     cdef int32_t term = 0
     cdef ptrdiff_t j = 0
     if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
-        p.slots.strip_q8(1, 1, p.depth, &x, p.flip, strip, p.deep)
-        x = strip
+        p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.deep)
+        x = a_panel
     if w_zero:
         p.slots.sums_q8(1, &shape, p.depth, x, &term)
         term *= -w_zero
@@ -359,14 +358,14 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
         j += p.tile.nr
 
 
-cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
-                                uint8_t *to) noexcept nogil:
-    """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of strips; returns its end."""
+cdef inline uint8_t *pack_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
+                                 uint8_t *to) noexcept nogil:
+    """n pixels of x, `step` bytes apart (0: all the same), to a line in the form of A panels; returns its end."""
     cdef ptrdiff_t c = p.window.length, i, k
     cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
     cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
     if step == c:
-        p.slots.strip_q8(1, 1, n * c, &x, p.flip, to, n * c)
+        p.slots.pack_a_q8(1, 1, n * c, &x, p.flip, to, n * c)
     elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
         for i in range(n):
             for k in range(c):
@@ -379,7 +378,7 @@ cdef inline uint8_t *lay_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t s
                 memcpy(to + i * c + k, &word, 8)
     else:
         for i in range(n):
-            p.slots.strip_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
+            p.slots.pack_a_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
             x += step
     return to + n * c * p.tile.bytes
 
@@ -389,53 +388,54 @@ cdef inline bint in_place(ptrdiff_t position, ptrdiff_t rows, ptrdiff_t total) n
     return rows == 1 or position + rows + MAX_MR <= total
 
 
-cdef inline const uint8_t *lay_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
-                                     ptrdiff_t pixels, ptrdiff_t rows, uint8_t *strip, Laid *laid) noexcept nogil:
+cdef inline const uint8_t *pack_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
+                                      ptrdiff_t pixels, ptrdiff_t rows, uint8_t *a_panel,
+                                      LineBuffer *line_buffer) noexcept nogil:
     """The lines that `pixels` output pixels see, where products can read them; as_is: in the image itself.
 
     rows: output lines that are asked for one after the other, this one counted.
     """
     cdef Line line
-    cdef uint8_t *to = strip
+    cdef uint8_t *to = a_panel
     cdef const uint8_t *zero
     cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = share(p.window.dilation_h, l.down)
     cdef int border         # a byte of what lies outside
     cdef bint outside
-    laid.ready = 1
+    line_buffer.ready = 1
     if as_is and in_place(position, pixels, l.pixels):
         return p.window.x + position * p.window.sw
     if p.window.direct:
-        lay_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
-        return strip
+        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
+        return a_panel
     row = share(position, p.window.ow)
     ox = position - row * p.window.ow
-    first = lay_behind(l, &p.window, row, pixels, rows, laid, &y)
-    if y >= laid.lines:
-        return strip + first * l.pitch * p.tile.bytes
-    n = share(laid.row, p.window.oh)
+    first = extend_line_buffer(l, &p.window, row, pixels, rows, line_buffer, &y)
+    if y >= line_buffer.lines:
+        return a_panel + first * l.pitch * p.tile.bytes
+    n = share(line_buffer.row, p.window.oh)
     zero = p.window.zero + n * p.window.zero_step
     border = zero[0] ^ p.flip ^ p.tile.offset
     line = see_line(&p.window, n, ox, pixels)
-    iy = (laid.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
-    while y < laid.lines:
-        to = strip + y * l.pitch * p.tile.bytes
+    iy = (line_buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
+    while y < line_buffer.lines:
+        to = a_panel + y * l.pitch * p.tile.bytes
         outside = line.x == NULL or not 0 <= iy < p.window.h
         n = 1
         if p.tile.bytes > 1:
-            to = lay_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
+            to = pack_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
             if not outside:
-                to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
-                lay_pixels(p, zero, 0, line.after, to)
+                to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
+                pack_pixels(p, zero, 0, line.after, to)
         elif outside:
             pl_fill(to, border, (line.before + line.inside + line.after) * c)
-        elif p.window.sw == c and laid.lines - y > 1 and step == 1:
-            n = min(laid.lines - y, p.window.h - iy)
-            p.slots.lay_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh, p.window.sh,
-                           p.flip ^ p.tile.offset, border, to, l.pitch)
+        elif p.window.sw == c and line_buffer.lines - y > 1 and step == 1:
+            n = min(line_buffer.lines - y, p.window.h - iy)
+            p.slots.pack_lines_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh,
+                                  p.window.sh, p.flip ^ p.tile.offset, border, to, l.pitch)
         else:       # what is too much here lies in the next line, which comes later
             pl_fill(to, border, line.before * c)
-            to = lay_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
+            to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
             pl_fill(to, border, line.after * c)
         iy += n * step
         y += n
-    return strip + first * l.pitch * p.tile.bytes
+    return a_panel + first * l.pitch * p.tile.bytes

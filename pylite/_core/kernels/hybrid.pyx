@@ -9,7 +9,7 @@ from pylite._core.kernels.gemm cimport (
     MAX_CHUNK,
     MAX_MR,
     MAX_NR,
-    Laid,
+    LineBuffer,
     Lines,
     Output,
     Product8,
@@ -17,7 +17,7 @@ from pylite._core.kernels.gemm cimport (
     Tasks,
     accumulate,
     cut,
-    lay_lines,
+    pack_lines,
     next_line,
     padded,
     pl_quantization,
@@ -25,20 +25,20 @@ from pylite._core.kernels.gemm cimport (
     set_output,
     share,
     take,
-    worth,
+    parallel_pool,
 )
-from pylite._core.kernels.window cimport POINTERS, STRIP, copy_row, gather, set_window
+from pylite._core.kernels.window cimport POINTERS, A_PANEL_BYTES, copy_row, gather, set_window
 from pylite._core.simd cimport (
     PL_DEPTH,
-    PL_ROWS,
+    PL_BLOCK_ROWS,
     PL_SCALED,
     PL_SLACK,
     parallel_for,
     pl_blocks,
-    pl_gathered,
+    pl_packed_layout,
     pl_hybrid,
     pl_pool,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
     slots,
@@ -114,7 +114,7 @@ cdef class ConvHybrid(Kernel):
             return
         s.slots = slots
         p.tile, p.slots = s.slots.q8, s.slots
-        p.groups, p.flip = groups, p.tile.offset        # images are quantized to what strips hold
+        p.groups, p.flip = groups, p.tile.offset        # images are quantized to what A panels hold
         p.columns = y.shape[3] // p.groups
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
         if seen is None:
@@ -133,12 +133,12 @@ cdef class ConvHybrid(Kernel):
         s.parts = min(s.size // (LARGE // 2), <ptrdiff_t>PARTS)
         h.sums, h.scale, h.bias = &self.sums[0], &scales[0], &bias[0] if bias is not None else NULL
         h.column_first, h.low, h.high = column_first, low, high
-        self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into strips"
+        self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into packed panels"
         if self.panels.shape[0] and (p.window.fh == 1 or p.window.fw * p.window.length % p.tile.ka == 0):
             if plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
                 p.tile.mr = s.lines.chunk
                 s.as_is = p.window.direct and p.tile.bytes == 1 and s.lines.line % p.tile.ka == 0
-                self.path = "rows as they lie in memory" if s.as_is else "lines, each laid down once"
+                self.path = "rows as they lie in memory" if s.as_is else "lines, each packed once"
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -148,7 +148,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Hybrid *s = &self.state
     cdef Product8 *p = &s.product
-    pool = worth(pool, s.output.span * s.output.lines * p.depth * p.columns)
+    pool = parallel_pool(pool, s.output.span * s.output.lines * p.depth * p.columns)
     if self.first:
         if s.images == 1 and s.size >= LARGE:
             parallel_for(pool, s.parts, 1, see_parts, s)
@@ -209,20 +209,20 @@ cdef void see_rows(const Hybrid *s, const Task *task, int offset, int32_t *terms
 cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef int32_t terms[MAX_CHUNK]
     cdef float scales[MAX_CHUNK]
     cdef const uint8_t *rows = NULL
     cdef Task task
-    cdef Laid laid
+    cdef LineBuffer line_buffer
     cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
-    laid.row = laid.lines = 0
+    line_buffer.row = line_buffer.lines = 0
     while i < end:
         take(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
-            rows = lay_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
-                             strip, &laid)
+            rows = pack_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
+                              a_panel, &line_buffer)
             see_rows(s, &task, p.tile.offset, terms, scales)
         while True:
             j = task.begin
@@ -232,7 +232,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                                     s.output.sw // sizeof(float))
                 j += p.tile.nr
             i += 1
-            if not next_line(&s.tasks, &s.output, &laid, &task):
+            if not next_line(&s.tasks, &s.output, &line_buffer, &task):
                 break
             rows += step
 
@@ -241,15 +241,16 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef Hybrid *s = <Hybrid *>ctx
     cdef const Product8 *p = &s.product
     cdef const pl_hybrid *h = &s.finish
-    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *src[POINTERS]
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t terms[MAX_MR]
     cdef float scales[MAX_MR]
-    cdef pl_rows shape = pl_gathered(p.deep)
+    cdef pl_a_layout shape = pl_packed_layout(p.deep)
     cdef Task task
     cdef ptrdiff_t i, j, at, length = 0, seen = -1, step = s.output.sw // sizeof(float)
-    cdef bint whole = p.deep * p.tile.bytes * p.tile.mr <= STRIP and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
+    cdef bint whole = (p.deep * p.tile.bytes * p.tile.mr <= A_PANEL_BYTES
+                       and p.window.fh * p.window.fw * p.tile.mr <= POINTERS)
     cdef int n, r, segments
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
@@ -258,13 +259,13 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
             see_rows(s, &task, p.tile.offset, terms, scales)
             if whole:
                 segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
-                p.slots.strip_q8(task.rows, segments, length, src, p.flip, strip, p.deep)
+                p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.deep)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
             at = task.group * p.columns + j
             if whole:
-                p.slots.gemm_hybrid(p.slots, task.rows, n, &shape, strip,
+                p.slots.gemm_hybrid(p.slots, task.rows, n, &shape, a_panel,
                                     p.panels + (task.group * p.wide + j) * p.deep, terms, scales, h, at,
                                     <float *>task.y + at, step)
             else:

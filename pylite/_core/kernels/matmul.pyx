@@ -32,9 +32,9 @@ from pylite._core.kernels.gemm cimport (
     share,
     single_row,
     take,
-    worth_q8,
+    parallel_pool_q8,
 )
-from pylite._core.kernels.window cimport STRIP, set_window
+from pylite._core.kernels.window cimport A_PANEL_BYTES, set_window
 from pylite._core.simd cimport (
     PL_SLACK,
     PL_WINOGRAD_DEEPEST,
@@ -42,13 +42,13 @@ from pylite._core.simd cimport (
     memory_of,
     parallel_for,
     pl_columns,
-    pl_gathered,
-    pl_job,
+    pl_packed_layout,
+    pl_packing_task,
     pl_pool,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
-    put_off,
+    defer_packing,
     slots,
 )
 
@@ -71,7 +71,7 @@ cdef struct FullyConnected:
     const int32_t *start            # of the columns' sums: bias and terms of zero points
     const int32_t *bias
     const double *scales
-    pl_rows shape
+    pl_a_layout shape
     bint as_is                      # rows of x are used where they are
     ptrdiff_t rows, size
     pl_columns columns              # where they are fit
@@ -128,7 +128,7 @@ cdef class FullyConnectedQ8(Kernel):
             s.start = &self.start[0]
             if itemsize == 1:
                 self.fit(low - zero_point, high - zero_point)
-        s.shape = pl_gathered(p.deep)
+        s.shape = pl_packed_layout(p.deep)
         s.as_is = p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and p.deep == p.depth
         s.scales = &scales[0]
         s.w_flip, s.x_zero, s.w_zero = w_flip, x_zero, w_zero
@@ -172,9 +172,9 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
     cdef Product8 *p = &s.product
     if s.weights != NULL:
         memset(s.panels, 0, s.size)
-        s.slots.pack_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
+        s.slots.pack_b_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
         starts(s, s.sums, s.w_zero, s.x_zero, self.late)
-    pool = worth_q8(pool, s.slots, s.rows * p.depth * p.columns)
+    pool = parallel_pool_q8(pool, s.slots, s.rows * p.depth * p.columns)
     parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 
@@ -188,26 +188,26 @@ cdef int fully_connected_q8_row(FullyConnectedQ8 self, pl_pool *pool) noexcept n
 cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef FullyConnected *s = <FullyConnected *>ctx
     cdef const Product8 *p = &s.product
-    cdef uint8_t strip[STRIP + 2 * PL_SLACK]
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
     cdef const uint8_t *src[MAX_MR]
-    cdef const uint8_t *rows = strip
+    cdef const uint8_t *rows = a_panel
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int32_t sums[MAX_MR]
     cdef Task task
-    cdef ptrdiff_t i, j, laid = -1
-    cdef bint deep = p.deep * p.tile.bytes * p.tile.mr > STRIP
+    cdef ptrdiff_t i, j, packed = -1
+    cdef bint deep = p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
     cdef int n, r
     memset(sums, 0, sizeof(sums))
     for i in range(begin, end):
         take(&s.tasks, &s.output, p.columns, i, &task)
-        if share(i, s.tasks.splits) != laid and not deep:
-            laid = share(i, s.tasks.splits)
+        if share(i, s.tasks.splits) != packed and not deep:
+            packed = share(i, s.tasks.splits)
             for r in range(task.rows):
                 src[r] = p.window.x + (task.position + r) * p.depth
             rows = src[0]
             if not (s.as_is and in_place(task.position, task.rows, s.rows)):
-                p.slots.strip_q8(task.rows, 1, p.depth, src, p.flip, strip, p.deep)
-                rows = strip
+                p.slots.pack_a_q8(task.rows, 1, p.depth, src, p.flip, a_panel, p.deep)
+                rows = a_panel
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, p.depth, rows, sums)
                 for r in range(task.rows):

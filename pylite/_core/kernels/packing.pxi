@@ -57,7 +57,7 @@ def multipliers(scales):
 
 
 cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL
-    pl_job job
+    pl_packing_task task
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
     int32_t *sums
@@ -73,18 +73,18 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
     bint fit, points            # points: panels are those of Winograd's products
 
 
-cdef void run_packing(pl_job *job) noexcept nogil:
-    cdef Packing *p = <Packing *>job
-    cdef const pl_slots *rung = job.slots
-    cdef ptrdiff_t room = p.wide * padded(p.depth, rung.q8.ka), size = p.groups * p.wide, g, i, at
+cdef void run_packing(pl_packing_task *task) noexcept nogil:
+    cdef Packing *p = <Packing *>task
+    cdef const pl_slots *slots = task.slots
+    cdef ptrdiff_t room = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
     cdef int64_t start
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.points:
-        rung.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+        slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.points else 0):
-        rung.pack_q8(&rung.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
-                     p.sums + g * p.columns)
+        slots.pack_b_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
+                        p.sums + g * p.columns)
     if p.parameters == NULL:
         return
     for i in range(p.groups * p.columns):
@@ -97,7 +97,7 @@ cdef void run_packing(pl_job *job) noexcept nogil:
             set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
     finish_columns(p.parameters, size)
     if p.fit:
-        fit_columns(rung, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
+        fit_columns(slots, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
                     p.groups * room)
 
 
@@ -123,7 +123,7 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:
         raise MemoryError("no memory to pack weights")
-    p.job.run = run_packing
+    p.task.run = run_packing
     p.groups, p.columns, p.depth, p.wide, p.points = groups, columns, depth, wide, points
     p.flip = 0x80 if w.dtype == UINT8 else 0
     if columns:
@@ -136,16 +136,16 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
 def pack_weights(w, Py_ssize_t groups=1, layout=None):
     """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
 
-    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by close_jobs().
+    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by finish_packing().
     """
     held = []
     cdef Packing *p = packing(arranged(w, layout), groups, held)
-    put_off(&p.job, w.size, held)
+    defer_packing(&p.task, w.size, held)
     return held[1], held[2]
 
 
 def in_lines(w, Py_ssize_t groups):
-    """Filters w (columns, fh, fw, c) with each of their lines padded to the depth that the rung multiplies at once."""
+    """Filters w (columns, fh, fw, c), each of their lines padded to the depth that a step multiplies."""
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
     if not padded_lines(&slots.q8, groups, w.shape[1], line):
         return w
@@ -162,7 +162,7 @@ def by_points(w, zero):
     return c <= sure or np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
 
 
-def abreast(w, Py_ssize_t stride, Py_ssize_t most):
+def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
     """How many output pixels to take for one that has the columns of all, so that these fill vectors: divides `most`.
 
     w: (columns, fh, fw, c); stride: the horizontal one.  A window that sees several pixels multiplies some weights that
@@ -190,17 +190,17 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, to look for a faster way to them.  Two layouts leave a choice to the rung: "points" for
-    Winograd's way, and ("abreast", stride, most), see abreast().
-    Returns (panels, parameters), see set_column in gemm.pxd, by close_jobs(), and a third one where the choice is
+    less their zero point, to look for a faster way to them.  Two layouts leave a choice to the ISA level: "points" for
+    Winograd's way, and ("pixel packing", stride, most), see packed_pixels().
+    Returns (panels, parameters), see set_column in gemm.pxd, by finish_packing(), and a third one where the choice is
     taken: how many output pixels count as one, 0 for Winograd's tiles.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint points = layout == "points" and by_points(w, zero)
     if layout == "points":
         pixels = 0 if points else 1
-    elif layout is not None and layout[0] == "abreast":
-        pixels = abreast(w, *layout[1:])
+    elif layout is not None and layout[0] == "pixel packing":
+        pixels = packed_pixels(w, *layout[1:])
         if pixels > 1:
             w = over_lines(w, w.shape[2] + (pixels - 1) * layout[1], pixels, layout[1], 1, 0, zero)
             bias = None if bias is None else np.tile(bias, pixels)
@@ -224,6 +224,6 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     p.constant = p.products * w_zero * p.zero
     if ends is not None:
         p.fit, p.low, p.high = True, ends[0], ends[1]
-    put_off(&p.job, w.size, held)
+    defer_packing(&p.task, w.size, held)
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)

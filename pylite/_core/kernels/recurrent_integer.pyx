@@ -10,9 +10,9 @@ from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
 from pylite._core.simd cimport (
     PL_SLACK,
     parallel_for,
-    pl_gathered,
+    pl_packed_layout,
     pl_pool,
-    pl_rows,
+    pl_a_layout,
     pl_slots,
     pl_tile,
     slots,
@@ -66,14 +66,14 @@ cdef list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth
     return [panels, start]
 
 
-cdef void multiply(const pl_slots *rung, const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j, int n,
-                   int flip, int32_t *acc, int32_t *sums) noexcept nogil:
+cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j,
+                   int n, int flip, int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows of x times columns j .. j + n; sums: of each row with the tile's offset, or NULL."""
-    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_rows shape
+    cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_a_layout shape
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t part[MAX_MR]
-    cdef const pl_tile *t = &rung.q8
+    cdef const pl_tile *t = &table.q8
     cdef ptrdiff_t k = 0, piece, size, width = min(<ptrdiff_t>t.nr, w.wide - j)
     cdef int r
     memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
@@ -84,11 +84,11 @@ cdef void multiply(const pl_slots *rung, const Matrix *w, const int8_t *x, ptrdi
         size = padded(piece, t.ka)
         for r in range(rows):
             src[r] = <const uint8_t *>x + r * step + k
-        rung.strip_q8(rows, 1, piece, src, flip, strip, size)
-        shape = pl_gathered(size)
-        rung.gemm_s32(rows, n, &shape, strip, w.panels + j * w.deep + k * width, acc, MAX_NR)
+        table.pack_a_q8(rows, 1, piece, src, flip, a_panel, size)
+        shape = pl_packed_layout(size)
+        table.gemm_s32(rows, n, &shape, a_panel, w.panels + j * w.deep + k * width, acc, MAX_NR)
         if sums != NULL:
-            rung.sums_q8(rows, &shape, piece, strip, part)
+            table.sums_q8(rows, &shape, piece, a_panel, part)
             for r in range(rows):
                 sums[r] += part[r]
         k += piece

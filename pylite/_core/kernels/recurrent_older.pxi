@@ -143,7 +143,7 @@ cdef class BasicLstm(Kernel):
 
 cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
     cdef Basic *s = &self.state
-    cdef const pl_slots *rung = s.engine.slots
+    cdef const pl_slots *slots = s.engine.slots
     cdef ptrdiff_t r, j, n = s.cells
     cdef float *g
     for r in range(s.rows):
@@ -152,23 +152,23 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
         memcpy(s.gates + r * 4 * n, s.bias, 4 * n * sizeof(float))
     j = 0
     while j < 4 * n:
-        add_product(&s.engine, &s.w, &s.both, s.rows, j, rung.f32.nr, s.gates, 4 * n)
-        j += rung.f32.nr
+        add_product(&s.engine, &s.w, &s.both, s.rows, j, slots.f32.nr, s.gates, 4 * n)
+        j += slots.f32.nr
     for r in range(s.rows):
         g = s.y + r * n
         for j in range(n):
-            g[j] = basic_cell(rung, s.gates + r * 4 * n + j, n, s.c + r * n + j)
+            g[j] = basic_cell(slots, s.gates + r * 4 * n + j, n, s.c + r * n + j)
     memcpy(s.h, s.y, s.rows * n * sizeof(float))
     memcpy(s.c_out, s.c, s.rows * n * sizeof(float))
     return 0
 
 
-cdef float basic_cell(const pl_slots *rung, const float *g, ptrdiff_t step, float *c) noexcept nogil:
+cdef float basic_cell(const pl_slots *slots, const float *g, ptrdiff_t step, float *c) noexcept nogil:
     cdef float v[3]
     cdef float t
     v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]
-    rung.logistic_f32(3, v, v, v)
-    rung.tanh_f32(1, g + step, &t, v)
+    slots.logistic_f32(3, v, v, v)
+    slots.tanh_f32(1, g + step, &t, v)
     c[0] = v[0] * t + v[1] * c[0]
-    rung.tanh_f32(1, c, &t, v)
+    slots.tanh_f32(1, c, &t, v)
     return v[2] * t

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport PL_SLACK, pl_gathered, pl_rows, pl_slots, pl_tile
+from pylite._core.simd cimport PL_SLACK, pl_packed_layout, pl_a_layout, pl_slots, pl_tile
 
 cdef extern from "<math.h>" nogil:
     int signbit(float x)
@@ -48,8 +48,8 @@ cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept 
 
 cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j,
                            int n, float *y, ptrdiff_t step) noexcept nogil:
-    cdef uint8_t strip[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_rows shape
+    cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
+    cdef pl_a_layout shape
     cdef const uint8_t *src[MAX_MR]
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef const pl_tile *t = &e.slots.q8
@@ -62,9 +62,9 @@ cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, p
         size = padded(piece, t.ka)
         for r in range(rows):
             src[r] = <const uint8_t *>x.q + (row + r) * x.depth + k
-        e.slots.strip_q8(rows, 1, piece, src, 0, strip, size)
-        shape = pl_gathered(size)
-        e.slots.gemm_s32(rows, n, &shape, strip, panel + k * width, acc, MAX_NR)
+        e.slots.pack_a_q8(rows, 1, piece, src, 0, a_panel, size)
+        shape = pl_packed_layout(size)
+        e.slots.gemm_s32(rows, n, &shape, a_panel, panel + k * width, acc, MAX_NR)
         k += piece
     for r in range(rows):
         e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + t.offset, w.sums + j, w.scales + j,
@@ -77,7 +77,7 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
     """y[r][j .. j + nr] += x[r] times those columns of w; y is the first row's first column."""
     cdef ptrdiff_t r = 0, some, i
     cdef int n = <int>min(nr, w.columns - j)
-    cdef pl_rows shape
+    cdef pl_a_layout shape
     if w.diagonal != NULL:
         for r in range(rows):
             for i in range(j, j + n):
@@ -99,13 +99,13 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
         r += some
 
 
-cdef inline void activate(const pl_slots *rung, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
+cdef inline void activate(const pl_slots *slots, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
                           float *y) noexcept nogil:
     cdef ptrdiff_t i
     if kind == TANH:
-        rung.tanh_f32(n, x, y, bounds)
+        slots.tanh_f32(n, x, y, bounds)
     elif kind == CLAMP:
-        rung.clamp_f32(n, x, y, bounds)
+        slots.clamp_f32(n, x, y, bounds)
     else:
         for i in range(n):
             y[i] = 1 if signbit(x[i]) else 0

@@ -1,13 +1,13 @@
 # The rest of indexing.pyx: kernels that write where indices say, and one that combines many elements into one.
 cdef class ScatterBoxes(Boxes):
-    """The parts of array that the indices name = boxes, or the two combined by the row `name` with parameters p.
+    """array[indices] = boxes, or the two combined by the micro-kernel `name` with parameters p.
 
     Indices that repeat take effect in their order.  start: bytes that array begins with, unless they are the same
     memory already.
     """
     cdef uint8_t[::1] array
     cdef const uint8_t[::1] boxes, p, start
-    cdef pl_binary_fn row
+    cdef pl_binary_fn combine
     cdef bint adds          # single floats
 
     def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
@@ -15,9 +15,9 @@ cdef class ScatterBoxes(Boxes):
                  const uint8_t[::1] start=None):
         self.prepare(indices, width, item, vectors, components, shape, policy)
         self.array, self.boxes, self.p, self.start = array, boxes, p, start
-        self.row = NULL
+        self.combine = NULL
         if name:
-            self.row = binary_row(name)
+            self.combine = binary_kernel(name)
         self.adds = (name == "add_f32" and self.run == 1 and self.box.n == 0 and self.vectors.n == 1
                      and self.vectors.c[0] == 0 and self.policy != CUT)
         self.fn = <kernel_fn>scatter
@@ -61,19 +61,19 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
         if first[0] >= 0:
             y = &self.array[0] + offset[2] + first[0]
             x = &self.boxes[0] + offset[1] + first[1]
-            if box.n == 0 and consecutive and self.row != NULL:
-                self.row(run, y, 1, x, 1, y, &self.p[0])
+            if box.n == 0 and consecutive and self.combine != NULL:
+                self.combine(run, y, 1, x, 1, y, &self.p[0])
                 advance(&self.vectors, index, offset)
                 continue
             place(&box, 0, inner, at)
             for _j in range(box.total):
-                if self.row != NULL:
+                if self.combine != NULL:
                     if consecutive:
-                        self.row(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
+                        self.combine(run, y + at[0], 1, x + at[1], 1, y + at[0], &self.p[0])
                     else:
                         for k in range(run):
-                            self.row(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
-                                     y + at[0] + k * self.run_a, &self.p[0])
+                            self.combine(1, y + at[0] + k * self.run_a, 1, x + at[1] + k * self.run_b, 1,
+                                         y + at[0] + k * self.run_a, &self.p[0])
                 elif consecutive:
                     slots.copy_runs(1, run * self.item, x + at[1], 0, y + at[0], 0)
                 else:
@@ -85,7 +85,7 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
 
 # ---- combine -----------------------------------------------------------------------------------------------
 cdef class Accumulate(Kernel):
-    """y[...] = row(y[...], x[...]) step by step, for the row `name` with parameters p.
+    """y[...] = f(y[...], x[...]) step by step; f: the micro-kernel `name` with parameters p.
 
     x, y: bytes; axes: (size, step in x, in y), in elements: 0 in y where elements are combined into one, which happens
     in the order of the axes; x_item, y_item: bytes of their elements.
@@ -94,12 +94,12 @@ cdef class Accumulate(Kernel):
     cdef uint8_t[::1] y
     cdef Walk walk
     cdef Py_ssize_t n, xs, ys, x_item, y_item
-    cdef pl_binary_fn row
+    cdef pl_binary_fn combine
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str name, const uint8_t[::1] p, axes, Py_ssize_t x_item,
                  Py_ssize_t y_item):
         self.x, self.y, self.p, self.x_item, self.y_item = x, y, p, x_item, y_item
-        self.row = binary_row(name)
+        self.combine = binary_kernel(name)
         axes = list(axes) or [(1, 0, 1)]
         row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])
         axes.remove(row)                 # the row is walked last: what is combined into one keeps its order
@@ -124,15 +124,15 @@ cdef int accumulate(Accumulate self, pl_pool *pool) noexcept nogil:
         x, y = &self.x[0] + offset[0], &self.y[0] + offset[1]
         if self.ys != self.y_item:
             for j in range(self.n):
-                self.row(1, y + j * self.ys, 1, x + j * self.xs, 1, y + j * self.ys, &self.p[0])
+                self.combine(1, y + j * self.ys, 1, x + j * self.xs, 1, y + j * self.ys, &self.p[0])
         elif self.xs == self.x_item:
-            self.row(self.n, y, 1, x, 1, y, &self.p[0])
+            self.combine(self.n, y, 1, x, 1, y, &self.p[0])
         else:
             j = 0
             while j < self.n:
                 count = min(self.n - j, BLOCK // self.x_item)
                 slots.copy_strided(self.x_item, 1, count, x + j * self.xs, 0, self.xs, block, 0, self.x_item)
-                self.row(count, y + j * self.ys, 1, block, 1, y + j * self.ys, &self.p[0])
+                self.combine(count, y + j * self.ys, 1, block, 1, y + j * self.ys, &self.p[0])
                 j += count
         advance(&self.walk, index, offset)
     return 0

@@ -6,9 +6,9 @@ cdef extern from "gemm.h" nogil:
     void pl_fill(void *to, int value, ptrdiff_t n)
 
 cdef enum:
-    STRIP = 64 * 1024       # bytes of a strip of gathered rows, on the stack
-    POINTERS = 1024         # pieces that one strip is gathered from
-    CHUNK = 2048            # bytes of depth that are gathered at a time where a whole row is too long for a strip
+    A_PANEL_BYTES = 64 * 1024       # bytes of an A panel of gathered rows, on the stack
+    POINTERS = 1024         # pieces that one A panel is gathered from
+    CHUNK = 2048            # bytes of depth that are gathered at a time where a whole row is too long for an A panel
 
 
 cdef struct Window:

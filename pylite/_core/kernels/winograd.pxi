@@ -10,7 +10,7 @@ cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
 
 cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    pool = worth(pool, 32 * s.tiles.span * s.depth * s.columns)
+    pool = parallel_pool(pool, 32 * s.tiles.span * s.depth * s.columns)
     parallel_for(pool, cut(&s.tasks, &s.tiles, &s.tile, s.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
     return 0
 
@@ -67,7 +67,7 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     cdef float *room = <float *>(<size_t>(space + 15) & ~<size_t>63)      # vectors do not cross cache lines
     cdef float *m
     cdef ptrdiff_t i, j, p, next, seen = -1
-    cdef pl_rows shape = pl_gathered(s.depth)
+    cdef pl_a_layout shape = pl_packed_layout(s.depth)
     cdef Task task
     cdef int n
     for i in range(begin, end):

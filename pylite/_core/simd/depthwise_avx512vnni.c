@@ -95,8 +95,8 @@ FORCED ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 
 /* The taps of output lines in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
  * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on.  The
  * lines of a phase follow one another, and the phases. */
-static void lay_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
-                      ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
+static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
+                       ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const __m512i zero = _mm512_xor_si512(_mm512_set1_epi8((char)g->zero[0]), mask);
   const int joined = g->stride == 1 && cc == g->c;
@@ -242,8 +242,8 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
   ptrdiff_t blocks = 1; /* until they repeat */
   while (!whole && blocks * NR % g->c) blocks++;
   ptrdiff_t cc = whole ? NR : g->c;
-  pl_dw_window laid = *g;
-  if (whole) laid.stride = 1;
+  pl_dw_window packed = *g;
+  if (whole) packed.stride = 1;
   int lines = g->lines;
   const ptrdiff_t least = reach + (g->pixels < 16 ? g->pixels : 16);
   while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * cc > BYTES) lines -= lines > 2 ? 2 : 1;
@@ -262,11 +262,12 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
       for (ptrdiff_t at = 0; at < g->pixels; at += most) {
         const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
         const ptrdiff_t bytes = pixels * some, pitch = (whole ? s * wide : wide) * some;
-        lay_lines(&laid, g->row + line * s, rows, at * s - g->pad, whole ? s * wide : wide, c0, some, flip, room_for);
+        pack_lines(&packed, g->row + line * s, rows, at * s - g->pad, whole ? s * wide : wide, c0, some, flip,
+                   room_for);
         ptrdiff_t *place = places;
         for (int y = 0; y < g->fh; y++)
           for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
-            for (; phase >= laid.stride; phase -= (int)laid.stride) pixel++;
+            for (; phase >= packed.stride; phase -= (int)packed.stride) pixel++;
             *place++ = (phase * rows + y) * pitch + pixel * some;
           }
         for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];

@@ -1,4 +1,4 @@
-/* The float depthwise convolution, written once over a rung's vectors: see gemm_f32.h for what must be defined. */
+/* The float depthwise convolution, written once for any vector type.  gemm_f32.h lists what must be defined. */
 
 /* What output pixels see: tap i of the first of them at[i], and where its weights are.  Taps outside of the image are
  * left out. */

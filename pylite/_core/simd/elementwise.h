@@ -6,12 +6,12 @@
 #define PL_SLOTS_ELEMENTWISE(X) \
   PL_UNARY_SLOTS(X) \
   PL_BINARY_SLOTS(X)
-/* Those that are the same on every rung, wide.c. */
+/* Those that are the same on every ISA level, wide.c. */
 #define PL_WIDE_SLOTS(X) \
   PL_WIDE_UNARY_SLOTS(X) \
   PL_WIDE_BINARY_SLOTS(X)
 
-/* y[i] = f(x[i]), rows_unary.h; p: the row's parameters, as lowering packs them.  y may be x. */
+/* y[i] = f(x[i]), portable_unary.h; p: the row's parameters, as lowering packs them.  y may be x. */
 #define PL_UNARY (size_t n, const void *x, void *y, const void *p)
 #define PL_UNARY_SLOTS(X) \
   X(clamp_f32, PL_UNARY) X(leaky_relu_f32, PL_UNARY) X(logistic_f32, PL_UNARY) X(tanh_f32, PL_UNARY) \
@@ -34,7 +34,7 @@
 #define PL_WIDE_UNARY_SLOTS(X) \
   X(wide_unary, PL_UNARY) X(finish_product_q, PL_UNARY) X(fake_quant, PL_UNARY) X(bucketize, PL_UNARY)
 
-/* y[i] = f(a[i * a_step], b[i * b_step]), rows_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
+/* y[i] = f(a[i * a_step], b[i * b_step]), portable_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
 #define PL_BINARY (size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p)
 #define PL_BINARY_SLOTS(X) \
   X(add_f32, PL_BINARY) X(sub_f32, PL_BINARY) X(mul_f32, PL_BINARY) X(div_f32, PL_BINARY) \

@@ -6,7 +6,8 @@
 #include "rounding.h"
 #include <string.h>
 
-/* ab + c, fused where the rung has it: floats may differ between rungs in their last bits, never between threads. */
+/* ab + c, fused where the ISA level has it.  Floats may differ in their last bits between levels, never between
+ * thread counts. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
 #define PL_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else

@@ -1,6 +1,6 @@
 /* The functions of functions.h that are met most, by hand: gcc makes two comparisons and a choice of each minimum, and
  * has no word for multiplying by a power of two, nor for a quotient on Arm that is not rounded exactly.  The same error
- * bounds; included by rows_unary.h alone. */
+ * bounds; included by portable_unary.h alone. */
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
 #else

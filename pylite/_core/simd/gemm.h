@@ -1,8 +1,8 @@
 /* The micro-kernels of convolutions and matrix products: their data layouts and slots.
  *
- * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are gathered into a strip, in the form that the
- * rung multiplies best; w is packed once into panels of columns.  What differs between rungs is data (pl_tile), so
- * that one packing routine and one driver serve them all. */
+ * A product is y[r][j] = sum over k of a[r][k] * w[k][j].  Rows of a are packed into A panels, in the form that the
+ * ISA level multiplies best; w is packed once, into B panels of columns.  Tile sizes are data (pl_tile), so that all ISA
+ * levels share one packing routine and one driver. */
 #ifndef PYLITE_GEMM_H
 #define PYLITE_GEMM_H
 #include <stddef.h>
@@ -10,32 +10,33 @@
 #include <string.h>
 
 typedef struct pl_tile {
-  int mr;      /* rows of a strip; depthwise: lines that are done with at once, at most */
+  int mr;      /* rows of an A panel; depthwise: lines that are done with at once, at most */
   int nr;      /* columns of a panel; */
   int nv;      /* the last panel of a matrix is as narrow as a multiple of nv allows */
   int kr;      /* a panel is packed[k / kr][column][k % kr]; */
-  int ka;      /* its depth, and that of a strip, is padded with zeros to a multiple of ka */
-  int bytes;   /* of an element of a strip (GEMM) or of a packed weight (depthwise) */
-  int offset;  /* strips hold x + offset: 128 where the rung multiplies unsigned by signed bytes */
+  int ka;      /* its depth, and that of an A panel, is padded with zeros to a multiple of ka */
+  int bytes;   /* of an element of an A panel (GEMM) or of a packed weight (depthwise) */
+  int offset;  /* A panels hold x + offset: 128 where the ISA level multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
   int wrap;    /* depthwise: most blocks of channels that go on into the next pixel, see pl_wraps; else 0 */
   int nibbles; /* gemm_blocks takes weights of 4 bits, two steps of kr in one: the first in each byte's lower half */
 } pl_tile;
 
-/* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.  A strip
- * that was gathered is one run; lines of an image serve as they are for all the pixels of an output line. */
-typedef struct pl_rows {
+/* The left operand of a product, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.
+ * A row of a packed A panel is one run; lines of an image serve as they are for all the pixels of an output line. */
+typedef struct pl_a_layout {
   int lines;
   ptrdiff_t depth, step, pitch;
-} pl_rows;
-static inline pl_rows pl_gathered(ptrdiff_t depth) { return (pl_rows){1, depth, depth, 0}; }
+} pl_a_layout;
+static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layout){1, depth, depth, 0}; }
 
 /* How accumulators become 8-bit results, column by column: MBQM32 (rounding.h), then clamping.
  * Arrays reach to the end of the last panel.  `odd`, `half` and `sign` restate mult and right for vector code:
  * odd[j] = mult[j | 1], half = 2^(right - 1) or 0, sign = 31, or 32 where right is 0.
  * fit: fit_q8 has shown that float32 gives the same for every accumulator, between low and high:
  * acc scale + (acc rest +- start), both fused, the sign that of acc, and cut off; the outer sum is rounded towards 0 on
- * AVX-512, to the nearest on AVX2, where rest is 0.  Where low is the zero point the sign may be left out.  On NEON: no weight of the panels is -128. */
+ * AVX-512, to the nearest on AVX2, where rest is 0.  Where low is the zero point the sign may be left out.
+ * On NEON: no weight of the panels is -128. */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign; /* left: NULL, or some accumulator is
                                                                     * shifted left, not shifted right, or may
@@ -67,10 +68,10 @@ typedef struct pl_dw_window {
 } pl_dw_window;
 
 #define PL_MAX_TAPS 1024 /* of a depthwise filter */
-#define PL_SLACK 64      /* elements behind a strip */
+#define PL_SLACK 64      /* elements behind an A panel */
 #define PL_SCALED 16     /* columns of scaled_sums go by so many, */
 #define PL_DEPTH 1024    /* and no more products are done at once */
-#define PL_ROWS 16       /* of gemm_blocks */
+#define PL_BLOCK_ROWS 16       /* of gemm_blocks */
 
 /* Where weights go four by four and a filter is 3 or 4 taps high (wide, where several lines are done with at once),
  * each of its columns (lines) is one group; else groups are consecutive taps in reading order. */
@@ -131,7 +132,7 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
 /* A product whose weights have a scale for each block of the depth.  Panels, sums and scale go panel by panel, and in
  * it block by block: at(i, j), for the panel from column j on, which is `width` wide. */
 typedef struct pl_blocks {
-  const uint8_t *panels; /* of pack_q8, block by block; nibbles: see pl_tile */
+  const uint8_t *panels; /* of pack_b_q8, block by block; nibbles: see pl_tile */
   const int32_t *sums;
   const float *scale, *bias; /* bias may be NULL */
   ptrdiff_t depth, blocks, deep; /* deep: depth of a block, padded for the tile */
@@ -173,37 +174,37 @@ struct pl_slots;
 #define PL_SLOTS_GEMM(X) \
   /* w (columns, depth), bytes ^ flip, to the panels of tile t, whose padding is zero already; sums: of each column's \
    * bytes ^ flip, as int8 */ \
-  X(pack_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
-              int32_t *sums)) \
-  /* strip[r] = the bytes of src[r * segments ...] one behind another, each `length` long, ^ flip, as the tile wants \
+  X(pack_b_q8, (const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels, \
+                int32_t *sums)) \
+  /* a_panel[r] = the bytes of src[r * segments ...] one behind another, each `length` long, ^ flip, as the tile wants \
    * them, zeros up to depth; the PL_SLACK elements behind may be written, too */ \
-  X(strip_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip, \
-               ptrdiff_t depth)) \
-  /* `lines` lines of an image, x_line apart, to lines of a strip of bytes, `pitch` apart: `inside` bytes ^ mask between \
+  X(pack_a_q8, (int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel, \
+                ptrdiff_t depth)) \
+  /* `lines` lines of an image, x_line apart, to lines of bytes, `pitch` apart: `inside` bytes ^ mask between \
    * `before` and `after` bytes of the border; up to PL_SLACK bytes of what comes behind a line are written before it */ \
-  X(lay_q8, (ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x, ptrdiff_t x_line, \
-             int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
-  /* sums[r] = sum of the first `length` elements of each run of row r of a strip */ \
-  X(sums_q8, (int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums)) \
-  /* one strip times one panel (tile q8), to 8 bits: columns j..j+n of y, whose lines are ldy apart. \
+  X(pack_lines_q8, (ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x, \
+                    ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
+  /* sums[r] = sum of the first `length` elements of each run of row r of an A panel */ \
+  X(sums_q8, (int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums)) \
+  /* one A panel times one panel (tile q8), to 8 bits: columns j..j+n of y, whose lines are ldy apart. \
    * Accumulators start at bias + row (row may be NULL) */ \
-  X(gemm_q8, (int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
+  X(gemm_q8, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
               const pl_columns *columns, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy)) \
   /* the same, added to acc as it is */ \
-  X(gemm_s32, (int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, \
+  X(gemm_s32, (int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, \
                ptrdiff_t lda)) \
   /* one line of accumulators (bias not yet added) to 8 bits, as gemm_q8 does it */ \
   /* scale, rest and start of pl_columns for n columns whose results count between low and high (less the zero point): \
    * of MBQM32, or of the float64 rule where `real` is not NULL.  Accumulators differ from bias by `reach` at most. \
-   * *unfit = 1 where some column has none; rungs that do without do not look for any.  NEON looks at the panels \
+   * *unfit = 1 where some column has none; ISA levels that do without do not look for any.  NEON looks at the panels \
    * instead, which may be NULL: see pl_columns */ \
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
              const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, \
              float *scale, float *rest, float *start, int *unfit)) \
   X(requantize_q8, (int n, const int32_t *acc, const pl_columns *columns, ptrdiff_t j, uint8_t *y)) \
-  /* one strip of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the \
+  /* one A panel of float rows times one panel (tile f32); first: 1 where y holds nothing yet, and 2 more where the \
    * whole product has a single row; last: add bias (may be NULL) and clamp */ \
-  X(gemm_f32, (int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last, \
+  X(gemm_f32, (int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last, \
                const float *bias, float low, float high, float *y, ptrdiff_t ldy)) \
   /* tiles of 4 x 4 pixels with c channels, at least 16, to the left operands of Winograd's 16 products (tiles, c), \
    * which are `next` apart.  line[y]: of the first tile; its pixels are step[y] apart, tiles two pixels */ \
@@ -236,17 +237,17 @@ struct pl_slots;
   /* the same for rows of n elements that start `step` apart, each with the scale and zero point that it needs */ \
   X(quantize_rows, (ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip, \
                     uint8_t *y, float *scales, int32_t *zeros)) \
-  /* one strip times one panel as in gemm_q8, and the sums finished as by finish_hybrid: columns from j on of `h`, \
+  /* one A panel times one panel as in gemm_q8, and the sums finished as by finish_hybrid: columns from j on of `h`, \
    * each row with its own term and scale; own: this table */ \
-  X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip, \
+  X(gemm_hybrid, (const struct pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel, \
                   const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, \
                   float *y, ptrdiff_t ldy)) \
   /* v = acc - term sums[j]; y = clamp(v (row scale[j]) + bias[j]), or (v scale[j]) row + bias[j] with column_first; \
    * bias may be NULL */ \
   X(finish_hybrid, (int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row, \
                     int column_first, const float *bias, float low, float high, float *y)) \
-  /* up to PL_ROWS rows of x, whose bytes are those of strips of 1 byte, or int8, times the panel at column j, n \
-   * columns of it in use: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) \
+  /* up to PL_BLOCK_ROWS rows of x, whose bytes are those of A panels of 1 byte, or int8, times the panel at column j, \
+   * n columns of it in use: y = clamp(row_scales[r] (sum over blocks of (sum of products - terms[r] sums[j]) scale[j]) \
    * + bias[j]) */ \
   X(gemm_blocks, (const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x, \
                   const int32_t *terms, const float *row_scales, float *y)) \

@@ -22,10 +22,10 @@ enum { KR = 4 };
 #define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
 FORCED __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
 
-static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth) {
+static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                      ptrdiff_t depth) {
   const __m256i mask = _mm256_set1_epi8((char)(flip ^ 0x80));
-  uint8_t *to = strip;
+  uint8_t *to = a_panel;
   for (int r = 0; r < rows; r++, to += depth) {
     uint8_t *d = to;
     for (int s = 0; s < segments; s++, d += length) {
@@ -46,12 +46,12 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
   }
 }
 
-static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
   for (int r = 0; r < rows; r++) {
-    const uint8_t *a = (const uint8_t *)strip + r * shape->step;
+    const uint8_t *a = (const uint8_t *)a_panel + r * layout->step;
     __m256i total = _mm256_setzero_si256();
     uint64_t lanes[4], sum = 0;
-    for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
+    for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
       ptrdiff_t k = 0;
       for (; k + 32 <= length; k += 32)
         total = _mm256_add_epi64(total, _mm256_sad_epu8(_mm256_loadu_si256((const __m256i *)(a + k)),
@@ -69,11 +69,11 @@ enum { KR = 2 };
 #define DOT(acc, x, w) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(x, w))
 FORCED __m256i weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)); }
 
-static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth) {
+static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                      ptrdiff_t depth) {
   const __m128i mask = _mm_set1_epi8((char)flip);
   for (int r = 0; r < rows; r++) {
-    int16_t *to = (int16_t *)strip + r * depth;
+    int16_t *to = (int16_t *)a_panel + r * depth;
     ptrdiff_t k = 0;
     for (int s = 0; s < segments; s++, k += length) {
       const uint8_t *from = *src++;
@@ -141,17 +141,17 @@ FORCED void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t 
   if (N > 1) store(y + next, _mm256_extracti128_si256(v, 1), n);
 }
 
-/* R rows of a strip times V vectors of columns, on top of `start`, to lines of NR sums. */
-FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const int8_t *w, const int32_t *start,
+/* R rows of an A panel times V vectors of columns, on top of `start`, to lines of NR sums. */
+FORCED void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                      int32_t *lines) {
-  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   __m256i acc[MR][2];
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
     for (int v = 0; v < V; v++) acc[r][v] = load(start + v * LANES);
   if (R == 1) acc[1][0] = acc[1][1] = _mm256_setzero_si256();
-  for (int line = shape->lines; line > 0; line--, a += pitch) {
+  for (int line = layout->lines; line > 0; line--, a += pitch) {
     const element *upper = a + 3 * step;
     ptrdiff_t k = 0;
     for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* do not wait for one another */
@@ -178,9 +178,9 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const element *a, const
     for (int v = 0; v < V; v++) _mm256_storeu_si256((__m256i *)(lines + r * NR + v * LANES), acc[r][v]);
 }
 #define PART(R, V) \
-  static __attribute__((noinline)) void part_##R##_##V(const pl_rows *shape, const element *a, const int8_t *w, \
+  static __attribute__((noinline)) void part_##R##_##V(const pl_a_layout *layout, const element *a, const int8_t *w, \
                                                        const int32_t *start, int32_t *lines) { \
-    multiply(R, V, shape, a, w, start, lines); \
+    multiply(R, V, layout, a, w, start, lines); \
   }
 PART(1, 1)
 PART(1, 2)
@@ -189,12 +189,12 @@ PART(3, 2)
 PART(6, 1)
 PART(6, 2)
 /* Sums of up to MR rows, n columns; how many rows. */
-static int sums(int rows, int n, const pl_rows *shape, const element *a, const int8_t *w, const int32_t *start,
+static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                 int32_t *lines) {
-  static void (*const part[])(const pl_rows *, const element *, const int8_t *, const int32_t *, int32_t *) = {
+  static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
     part_1_1, part_1_2, part_3_1, part_3_2, part_6_1, part_6_2};
   const int most = rows == 1 ? 0 : rows <= 3 ? 1 : 2, full = most == 2 ? 6 : 2 * most + 1;
-  part[2 * most + (n > LANES)](shape, a, w, start, lines);
+  part[2 * most + (n > LANES)](layout, a, w, start, lines);
   return rows < full ? rows : full;
 }
 
@@ -221,24 +221,24 @@ FORCED void finish_all(int fit, int rows, int n, const int32_t *lines, const int
   if (r < rows) finish(fit, 1, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
-static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
-                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
+                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32_t lines[MR * NR] = {0};
   const pl_columns own = *q; /* y may not be taken to overlap it */
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, own.bias + j, lines);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, lines);
     const int32_t *terms = row ? row + r : NULL;
     if (own.fit) finish_all(1, m, n, lines, terms, &own, j, y + r * ldy, ldy);
     else finish_all(0, m, n, lines, terms, &own, j, y + r * ldy, ldy);
   }
 }
 
-static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
+static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
   static const int32_t none[NR];
   int32_t lines[MR * NR];
   for (int r = 0, m; r < rows; r += m) {
-    m = sums(rows - r, n, shape, (const element *)strip + r * shape->step, panel, none, lines);
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, none, lines);
     for (int i = 0; i < m; i++)
       for (int k = 0; k < n; k++) acc[(r + i) * lda + k] += lines[i * NR + k];
   }
@@ -247,7 +247,7 @@ static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, c
 #if defined(__AVXVNNI__)
 void pl_fill_gemm_avxvnni(pl_slots *s);
 void pl_fill_gemm_avxvnni(pl_slots *s) {
-  s->strip_q8 = strip_q8;
+  s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
@@ -373,7 +373,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
 
 void pl_fill_gemm_avx2(pl_slots *s);
 void pl_fill_gemm_avx2(pl_slots *s) {
-  s->strip_q8 = strip_q8;
+  s->pack_a_q8 = pack_a_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;

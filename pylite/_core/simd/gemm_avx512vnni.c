@@ -4,12 +4,12 @@
 enum { MR = 12 };
 
 /* Strips hold x + 128, unsigned.  Whole vectors are stored: what comes next overwrites what is too much. */
-static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth) {
+static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                      ptrdiff_t depth) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
   const ptrdiff_t whole = length & ~(ptrdiff_t)63;
   const __mmask64 rest = first_bytes(length - whole);
-  uint8_t *to = strip;
+  uint8_t *to = a_panel;
   for (int r = 0; r < rows; r++, to += depth) {
     uint8_t *d = to;
     for (int s = 0; s < segments; s++, d += length) {
@@ -62,7 +62,7 @@ FORCED __m128i four_sums(__m512i a, __m512i b, __m512i c, __m512i d) {
   return _mm_add_epi32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
 }
 
-static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
   const ptrdiff_t whole = length & ~(ptrdiff_t)63;
   const __mmask64 rest = first_bytes(length - whole);
   const __m512i ones = _mm512_set1_epi8(1);
@@ -71,9 +71,9 @@ static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void
     __m512i sum[4];
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) {
-      const uint8_t *a = (const uint8_t *)strip + (r0 + (r < n ? r : 0)) * shape->step;
+      const uint8_t *a = (const uint8_t *)a_panel + (r0 + (r < n ? r : 0)) * layout->step;
       sum[r] = _mm512_setzero_si512();
-      for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
+      for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
         for (ptrdiff_t k = 0; k < whole; k += 64) DOT(sum[r], _mm512_loadu_si512(a + k), ones);
         if (rest) DOT(sum[r], _mm512_maskz_loadu_epi8(rest, a + whole), ones);
       }
@@ -99,16 +99,16 @@ FORCED void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12
     }
 }
 
-/* acc[r][v] = start[v] + row[r] + R rows of the strip times V vectors of columns */
-FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns */
+FORCED void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                      const int32_t *row, int rows, __m512i acc[12][4]) {
-  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = start[v];
   add_terms(R, V, row, rows, acc);
-  for (int line = shape->lines; line > 0; line--, a += pitch) {
+  for (int line = layout->lines; line > 0; line--, a += pitch) {
     const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     for (ptrdiff_t k = 0; k < depth; k += 4, w += 64 * V) {
       __m512i wv[4];
@@ -126,13 +126,13 @@ FORCED void multiply(int R, int V, const pl_rows *shape, const uint8_t *a, const
 
 /* The same for one vector of columns, eight steps at a time, since a value that is loaded for a single product takes
  * longer to load than to multiply: pairs of lanes sum up even and odd groups of four. */
-FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const int8_t *w, __m512i start,
+FORCED void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
                            __m512i acc[12][4]) {
-  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   __m512i low[12], high[12];
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++) low[r] = high[r] = _mm512_setzero_si512();
-  for (int line = shape->lines; line > 0; line--, a += pitch) {
+  for (int line = layout->lines; line > 0; line--, a += pitch) {
     const uint8_t *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     for (ptrdiff_t k = 0; k < depth; k += 8, w += 128) {
       const __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + 64);
@@ -155,14 +155,14 @@ FORCED void multiply_pairs(int R, const pl_rows *shape, const uint8_t *a, const 
 }
 
 /* The same for a single row, whose products would wait for one another: even and odd steps have their own sums. */
-FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+FORCED void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                          __m512i acc[4]) {
   __m512i other[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) acc[v] = start[v], other[v] = _mm512_setzero_si512();
-  for (int line = shape->lines; line > 0; line--, a += shape->pitch) {
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
-    for (; k + 8 <= shape->depth; k += 8, w += 128 * V) {
+    for (; k + 8 <= layout->depth; k += 8, w += 128 * V) {
       const __m512i x0 = spread32(a + k), x1 = spread32(a + k + 4);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) {
@@ -174,7 +174,7 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
         DOT(other[v], x1, _mm512_loadu_si512(w + 64 * (V + v)));
       }
     }
-    if (k < shape->depth) {
+    if (k < layout->depth) {
       const __m512i x = spread32(a + k);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) DOT(acc[v], x, _mm512_loadu_si512(w + 64 * v));
@@ -185,12 +185,12 @@ FORCED void multiply_row(int V, const pl_rows *shape, const uint8_t *a, const in
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
-FORCED void product(int R, int V, const pl_rows *shape, const uint8_t *a, const int8_t *w, const __m512i start[4],
+FORCED void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                     const int32_t *row, int rows, __m512i acc[12][4]) {
-  const int pairs = V == 1 && R > 1 && shape->depth % 8 == 0 && shape->depth * shape->lines >= 32;
-  if (R == 1) multiply_row(V, shape, a, w, start, acc[0]);
-  else if (pairs) multiply_pairs(R, shape, a, w, start[0], acc);
-  else multiply(R, V, shape, a, w, start, row, rows, acc);
+  const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
+  if (R == 1) multiply_row(V, layout, a, w, start, acc[0]);
+  else if (pairs) multiply_pairs(R, layout, a, w, start[0], acc);
+  else multiply(R, V, layout, a, w, start, row, rows, acc);
   if (R == 1 || pairs) add_terms(R, V, row, rows, acc);
 }
 
@@ -223,12 +223,12 @@ FORCED void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], 
     }
 }
 
-FORCED void tile_q8(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
+FORCED void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m512i acc[12][4], bias[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
-  product(R, V, shape, a, w, bias, row, rows, acc);
+  product(R, V, layout, a, w, bias, row, rows, acc);
   if (__builtin_expect(!q->fit, 0)) {
     int32_t lines[12 * NR];
 #pragma GCC unroll 12
@@ -273,13 +273,13 @@ static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, con
   }
 }
 
-FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const uint8_t *a, const int8_t *w,
+FORCED void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                       const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                       ptrdiff_t ldy) {
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[12][4];
   int32_t lines[12 * NR];
-  product(R, V, shape, a, w, zeros, NULL, rows, acc);
+  product(R, V, layout, a, w, zeros, NULL, rows, acc);
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
@@ -291,7 +291,7 @@ FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
-    const uint8_t *part = (const uint8_t *)strip + r * shape->step; \
+    const uint8_t *part = (const uint8_t *)a_panel + r * layout->step; \
     if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
     else if (left <= 4 || (V > 2 && left == 8)) { TILE(4, __VA_ARGS__); r += 4; } \
     else if (V > 2) { TILE(6, __VA_ARGS__); r += 6; } \
@@ -299,17 +299,17 @@ FORCED void tile_sums(int R, int V, int rows, int n, const pl_rows *shape, const
     else { TILE(12, __VA_ARGS__); r += 12; } \
   }
 
-#define Q8(R, V) tile_q8(R, V, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define Q8(R, V) tile_q8(R, V, left, n, layout, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
 #define SUMS(R, V) \
-  tile_sums(R, V, left, n, shape, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
+  tile_sums(R, V, left, n, layout, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
             ldy)
 
 /* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define Q8_ARGUMENTS \
-  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define SUMS_ARGUMENTS \
-  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *terms, \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *terms, \
     const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy
 #define WIDTH(v) \
   static __attribute__((noinline)) void q8_##v(Q8_ARGUMENTS) { enum { V = v }; PARTS(Q8, V) } \
@@ -321,24 +321,24 @@ WIDTH(4)
 
 static void gemm_q8(Q8_ARGUMENTS) {
   static void (*const widths[])(Q8_ARGUMENTS) = {q8_1, q8_2, q8_3, q8_4};
-  widths[(n - 1) / LANES](rows, n, shape, strip, panel, row, q, j, y, ldy);
+  widths[(n - 1) / LANES](rows, n, layout, a_panel, panel, row, q, j, y, ldy);
 }
 
 static void (*const sums[])(SUMS_ARGUMENTS) = {sums_1, sums_2, sums_3, sums_4};
 
-static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
+static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  sums[(n - 1) / LANES](rows, n, shape, strip, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
+  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, NULL, NULL, NULL, 0, (float *)acc, lda);
 }
 
 static void gemm_hybrid(const pl_slots *own, SUMS_ARGUMENTS) {
   (void)own;
-  sums[(n - 1) / LANES](rows, n, shape, strip, panel, terms, row_scales, h, j, y, ldy);
+  sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
 }
 
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s) {
-  s->strip_q8 = strip_q8;
+  s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;

@@ -3,18 +3,18 @@
 enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
-FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
   (void)small;
-  const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++) {
-    x[r] = a + (r < rows ? r : rows - 1) * shape->step;
+    x[r] = a + (r < rows ? r : rows - 1) * layout->step;
 #pragma GCC unroll 4
     for (int v = 0; v < V; v++) acc[r][v] = vdupq_n_s32(0);
   }
-  for (int line = shape->lines; line > 0; line--) {
+  for (int line = layout->lines; line > 0; line--) {
     ptrdiff_t k = 0;
     for (; k + 16 <= depth; k += 16) {
       int8x16_t xv[NARROW];

@@ -1,4 +1,4 @@
-/* The float matrix product, written once over a rung's vectors.
+/* The float matrix product, written once over an ISA level's vectors.
  *
  * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD,
  * STORE, SPLAT, MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which give the value where it is not a
@@ -39,11 +39,11 @@ static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v,
 #define WHOLE 0
 #endif
 
-static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_rows *shape,
+static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout,
                                                            const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
-  const ptrdiff_t depth = shape->depth, step = shape->step, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   VECTOR acc[MR][NV], shift[NV];
   MASK part[NV];
 #pragma GCC unroll 4
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
       if (first & 1) acc[r][v] = SPLAT(0.0f);
       else acc[r][v] = whole ? LOAD(y + r * ldy + v * LANES) : LOAD_MASKED(y + r * ldy + v * LANES, part[v]);
   }
-  for (int line = shape->lines; line > 0; line--, a += pitch) {
+  for (int line = layout->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     ptrdiff_t k = 0;
 #ifdef BY_LANES
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
 }
 
-static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl_rows *shape, const float *a,
+static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
                                                           const float *w, int first, int last, const float *bias,
                                                           float low, float high, float *y) {
   VECTOR acc[4][NV];
@@ -100,14 +100,14 @@ static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl
     acc[0][v] = first & 1 ? SPLAT(0.0f) : LOAD_MASKED(y + v * LANES, part[v]);
     acc[1][v] = acc[2][v] = acc[3][v] = SPLAT(0.0f);
   }
-  for (int line = shape->lines; line > 0; line--, a += shape->pitch) {
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
-    for (; k + 4 <= shape->depth; k += 4, w += 4 * V * LANES)
+    for (; k + 4 <= layout->depth; k += 4, w += 4 * V * LANES)
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < V; v++) acc[i][v] = MULTIPLY_ADD(acc[i][v], SPLAT(a[k + i]), LOAD(w + (i * V + v) * LANES));
-    for (; k < shape->depth; k++, w += V * LANES)
+    for (; k < layout->depth; k++, w += V * LANES)
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) acc[0][v] = MULTIPLY_ADD(acc[0][v], SPLAT(a[k]), LOAD(w + v * LANES));
   }
@@ -121,11 +121,11 @@ static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl
     STORE_MASKED(y + v * LANES, x, part[v]);
   }
 }
-static __attribute__((noinline)) void one_row_f32(int n, const pl_rows *shape, const float *a, const float *w,
+static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {
-  if (NV > 1 && n <= LANES) row_f32(1, n, shape, a, w, first, last, bias, low, high, y);
-  else row_f32(NV, n, shape, a, w, first, last, bias, low, high, y);
+  if (NV > 1 && n <= LANES) row_f32(1, n, layout, a, w, first, last, bias, low, high, y);
+  else row_f32(NV, n, layout, a, w, first, last, bias, low, high, y);
 }
 
 /* How many of so many rows are next: sums of fewer than four wait for one another, so that 25 are 12, 8 and 5. */
@@ -133,9 +133,9 @@ static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8,
 
 /* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
-  tile_f32(R, V, whole, n, shape, a + r * shape->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
+  tile_f32(R, V, whole, n, layout, a + r * layout->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
 #define ROWS_F32(name, V, whole) \
-  static __attribute__((noinline)) void name(int rows, int n, const pl_rows *shape, const float *a, \
+  static __attribute__((noinline)) void name(int rows, int n, const pl_a_layout *layout, const float *a, \
                                              const float *panel, int first, int last, const float *bias, float low, \
                                              float high, float *y, ptrdiff_t ldy) { \
     for (int r = 0; r < rows;) { \
@@ -155,18 +155,18 @@ ROWS_F32(rows_narrow, 1, 1)
 ROWS_F32(rows_wide_part, NV, 0)
 ROWS_F32(rows_narrow_part, 1, 0)
 
-static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
+static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const int narrow = NV > 1 && n <= LANES;
   if (first & 2) {
-    one_row_f32(n, shape, a, panel, first, last, bias, low, high, y);
+    one_row_f32(n, layout, a, panel, first, last, bias, low, high, y);
     return;
   }
 #if WHOLE
   if (n == (narrow ? LANES : NV * LANES)) {
-    (narrow ? rows_narrow : rows_wide)(rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
+    (narrow ? rows_narrow : rows_wide)(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
     return;
   }
 #endif
-  (narrow ? rows_narrow_part : rows_wide_part)(rows, n, shape, a, panel, first, last, bias, low, high, y, ldy);
+  (narrow ? rows_narrow_part : rows_wide_part)(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
 }

@@ -4,12 +4,12 @@ enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
 /* A single row has nothing to be paired with: lanes of a vector are halves of two columns' sums. */
-FORCED void product_row(int V, const pl_rows *shape, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
+FORCED void product_row(int V, const pl_a_layout *layout, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
   int32x4_t half[8];
 #pragma GCC unroll 8
   for (int c = 0; c < 2 * V; c++) half[c] = vdupq_n_s32(0);
-  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
-    for (ptrdiff_t k = 0; k < shape->depth; k += 8) {
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch)
+    for (ptrdiff_t k = 0; k < layout->depth; k += 8) {
       const int8x16_t x = vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(a + k)));
 #pragma GCC unroll 8
       for (int c = 0; c < 2 * V; c++, w += 16) half[c] = vdotq_s32(half[c], vld1q_s8(w), x);
@@ -25,23 +25,23 @@ FORCED void product_row(int V, const pl_rows *shape, const int8_t *a, const int8
     const int8x16_t wv = vld1q_s8(w); \
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
-FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
   (void)small;
-  const ptrdiff_t depth = shape->depth, pitch = shape->pitch;
+  const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
   int32x4_t block[NARROW / 2][8]; /* two rows by two columns each */
   if (R == 1) {
-    product_row(V, shape, a, w, acc[0]);
+    product_row(V, layout, a, w, acc[0]);
     return;
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < R; r++) x[r] = a + (r < rows ? r : rows - 1) * shape->step;
+  for (int r = 0; r < R; r++) x[r] = a + (r < rows ? r : rows - 1) * layout->step;
 #pragma GCC unroll 4
   for (int p = 0; p < R / 2; p++)
 #pragma GCC unroll 8
     for (int c = 0; c < 2 * V; c++) block[p][c] = vdupq_n_s32(0);
-  for (int line = shape->lines; line > 0; line--) {
+  for (int line = layout->lines; line > 0; line--) {
     ptrdiff_t k = 0;
     for (; k + 16 <= depth; k += 16) {
       int8x16_t first[NARROW / 2], second[NARROW / 2];

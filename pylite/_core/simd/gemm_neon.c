@@ -8,12 +8,12 @@
 enum { WIDE = 2, NARROW = 2 };
 #include "neon.h"
 
-/* ---- strips of bytes, for dotprod and i8mm as well ---- */
+/* ---- A panels of bytes, for dotprod and i8mm as well ---- */
 /* Whole vectors are stored: what comes next overwrites what is too much. */
-static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth) {
+static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                      ptrdiff_t depth) {
   const uint8x16_t mask = vdupq_n_u8((uint8_t)flip);
-  uint8_t *to = strip;
+  uint8_t *to = a_panel;
   for (int r = 0; r < rows; r++, to += depth) {
     uint8_t *d = to;
     for (int s = 0; s < segments; s++, d += length) {
@@ -32,12 +32,12 @@ static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *co
   }
 }
 
-static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
   for (int r = 0; r < rows; r++) {
-    const int8_t *a = (const int8_t *)strip + r * shape->step;
+    const int8_t *a = (const int8_t *)a_panel + r * layout->step;
     int32x4_t total = vdupq_n_s32(0);
     int32_t sum = 0;
-    for (int line = 0; line < shape->lines; line++, a += shape->pitch) {
+    for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
       ptrdiff_t k = 0;
       for (; k + 16 <= length; k += 16) total = vpadalq_s16(total, vpaddlq_s8(vld1q_s8(a + k)));
       for (; k < length; k++) sum += a[k];
@@ -60,10 +60,10 @@ FORCED int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
 
 /* Columns c0 .. c0 + C.  In the order in which cores without renaming do it best: sums of a pair of
  * columns are made beside the products of the next pair, those of the last beside the loads of what follows. */
-FORCED void columns(int R, int c0, int C, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                     int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8]; /* each column's own, yet to be added */
-  const ptrdiff_t depth = shape->depth, second = rows > 1 ? shape->step : 0;
+  const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) last[i] = vdupq_n_s16(0);
@@ -77,7 +77,7 @@ FORCED void columns(int R, int c0, int C, int rows, const pl_rows *shape, const 
     *sum = vpadalq_s16(*sum, product[(pair) % 2][i]); \
   }
   w += 8 * c0;
-  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch)
     for (ptrdiff_t k = 0; k < depth; k += 8, w += 8 * NR) {
       const int8x8_t x[2] = {vld1_s8(a + k), R == 2 ? vld1_s8(a + second + k) : vld1_s8(a + k)};
       int8x8_t wv[2] = {vld1_s8(w), vld1_s8(w + 8)};
@@ -103,10 +103,10 @@ FORCED void columns(int R, int c0, int C, int rows, const pl_rows *shape, const 
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
 /* The same without a weight of -128: sixteen deep at once, G columns at a time. */
-FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
-                          int32x4_t acc[NARROW][4]) {
+FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
+                          const int8_t *w, int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8];
-  const ptrdiff_t depth = shape->depth, second = rows > 1 ? shape->step : 0;
+  const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   const int n = G * R, groups = C / G;
   int16x8_t product[2][4], *last = product[(groups - 1) % 2];
 #define EACH _Pragma("GCC unroll 4") for (int i = 0; i < n; i++)
@@ -121,7 +121,7 @@ FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_rows *
 #pragma GCC unroll 8
     for (int c = 0; c < C; c++) lanes[r][c] = vdupq_n_s32(0);
   w += 8 * c0;
-  for (int line = shape->lines; line > 0; line--, a += shape->pitch)
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch)
     for (ptrdiff_t k = 0; k < depth; k += 16) {
       const int pair = k + 8 < depth;
       const int8_t *next = pair ? w + 8 * NR : w;
@@ -150,17 +150,17 @@ FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_rows *
     for (int c = 0; c < C; c += 4)
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
-FORCED void products(int small, int R, int V, int rows, const pl_rows *shape, const int8_t *a, const int8_t *w,
+FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                      int32x4_t acc[NARROW][4]) {
   (void)V;
 #if defined(__aarch64__)
-  if (small) small_columns(R, 0, 8, 2, rows, shape, a, w, acc);
-  else columns(R, 0, 8, rows, shape, a, w, acc);
+  if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, acc);
+  else columns(R, 0, 8, rows, layout, a, w, acc);
 #else /* half as many registers */
 #pragma GCC unroll 2
   for (int c = 0; c < 8; c += 4)
-    if (small) small_columns(R, c, 4, 1, rows, shape, a, w, acc);
-    else columns(R, c, 4, rows, shape, a, w, acc);
+    if (small) small_columns(R, c, 4, 1, rows, layout, a, w, acc);
+    else columns(R, c, 4, rows, layout, a, w, acc);
 #endif
 }
 #include "gemm_neon.h"
@@ -212,7 +212,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 
 void pl_fill_gemm_neon(pl_slots *s);
 void pl_fill_gemm_neon(pl_slots *s) {
-  s->strip_q8 = strip_q8;
+  s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;

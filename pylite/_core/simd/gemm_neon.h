@@ -1,13 +1,13 @@
-/* The slots of 8-bit matrix products for NEON, dotprod and i8mm, whose strips are int8.
+/* The slots of 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
  * 16 columns and with 8) and
- *   products(small, R, V, rows, shape, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
+ *   products(small, R, V, rows, layout, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
  *   vector v of V columns; small: no weight is -128. */
-FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w,
-                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout *layout, const int8_t *a,
+                    const int8_t *w, const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
-  products(small, R, V, rows, shape, a, w, acc);
+  products(small, R, V, rows, layout, a, w, acc);
   if (row)
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++) {
@@ -40,10 +40,10 @@ FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_rows *sha
   }
 }
 
-FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const int8_t *a, const int8_t *w, int32_t *y,
-                     ptrdiff_t ldy) {
+FORCED void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                     int32_t *y, ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
-  products(0, R, V, rows, shape, a, w, acc);
+  products(0, R, V, rows, layout, a, w, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
     if (r < rows) {
@@ -65,19 +65,19 @@ FORCED void tile_s32(int R, int V, int rows, int n, const pl_rows *shape, const 
 #define PARTS(TILE, most, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
-    const int8_t *part = (const int8_t *)strip + r * shape->step; \
+    const int8_t *part = (const int8_t *)a_panel + r * layout->step; \
     if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
     else { TILE(most, __VA_ARGS__); r += most; } \
   }
 #define Q8(R, V, small) \
-  tile_q8(R, V, small, left, n, shape, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
-#define S32(R, V) tile_s32(R, V, left, n, shape, part, panel, acc + r * lda, lda)
+  tile_q8(R, V, small, left, n, layout, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define S32(R, V) tile_s32(R, V, left, n, layout, part, panel, acc + r * lda, lda)
 
 #define Q8_ARGUMENTS \
-  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row, \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define S32_ARGUMENTS \
-  int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc, ptrdiff_t lda
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, ptrdiff_t lda
 #if NR == 16 /* a function for each width: gcc keeps the accumulators in registers */
 static __attribute__((noinline)) void q8_wide(Q8_ARGUMENTS) { PARTS(Q8, WIDE, 4, 0) }
 static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
@@ -91,16 +91,16 @@ static __attribute__((noinline)) void q8_small(Q8_ARGUMENTS) { PARTS(Q8, NARROW,
 #define IF_WIDE(call)
 #endif
 static void gemm_q8(Q8_ARGUMENTS) {
-  IF_WIDE(q8_wide(rows, n, shape, strip, panel, row, q, j, y, ldy))
+  IF_WIDE(q8_wide(rows, n, layout, a_panel, panel, row, q, j, y, ldy))
 #if NR == 8
   if (q->fit) {
-    q8_small(rows, n, shape, strip, panel, row, q, j, y, ldy);
+    q8_small(rows, n, layout, a_panel, panel, row, q, j, y, ldy);
     return;
   }
 #endif
   PARTS(Q8, NARROW, 2, 0)
 }
 static void gemm_s32(S32_ARGUMENTS) {
-  IF_WIDE(s32_wide(rows, n, shape, strip, panel, acc, lda))
+  IF_WIDE(s32_wide(rows, n, layout, a_panel, panel, acc, lda))
   PARTS(S32, NARROW, 2)
 }

@@ -1,4 +1,5 @@
-/* The sum or maximum of a run of floats, in an order that depends on its length alone; included by rows_*.h alone. */
+/* The sum or maximum of a run of floats, in an order that depends on its length alone.
+ * Included by portable_*.h alone. */
 #ifndef PYLITE_JOINING_H
 #define PYLITE_JOINING_H
 #include "rounding.h"

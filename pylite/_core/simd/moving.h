@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* x: the elements, with their bits XORed by `flip`; see rows_argmax.h */
+/* x: the elements, with their bits XORed by `flip`; see portable_argmax.h */
 #define PL_ARG_MAX_ARGS                                                                                    \
   (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *at)
 

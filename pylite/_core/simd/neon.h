@@ -1,4 +1,4 @@
-/* What the 8-bit micro-kernels for NEON, dotprod and i8mm share: strips of bytes, and the way from sums to bytes.
+/* What the 8-bit micro-kernels for NEON, dotprod and i8mm share: A panels of bytes, and the way from sums to bytes.
  *
  * Before including gemm_neon.h, which makes the slots, a file defines products(). */
 #ifndef PYLITE_NEON_H

@@ -1,17 +1,17 @@
-/* The ladder of rungs and the CPU probe.  Compiled without ISA flags. */
+/* The ISA levels and the CPU probe.  Compiled without ISA flags. */
 #include "simd.h"
 #include <string.h>
 
 static int always(void) { return 1; }
-void pl_rows_base(pl_slots *s);
+void pl_fill_portable_base(pl_slots *s);
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-void pl_rows_avx2(pl_slots *s);
+void pl_fill_portable_avx2(pl_slots *s);
 void pl_fill_gemm_avx2(pl_slots *s);
 void pl_fill_f32_avx2(pl_slots *s);
 void pl_fill_gemm_avxvnni(pl_slots *s);
-void pl_rows_avx512vnni(pl_slots *s);
+void pl_fill_portable_avx512vnni(pl_slots *s);
 void pl_fill_gemm_avx512vnni(pl_slots *s);
 void pl_fill_depthwise_avx512vnni(pl_slots *s);
 void pl_fill_sums_avx512vnni(pl_slots *s);
@@ -45,14 +45,14 @@ static int has_avx2(void) {
   return cpu.c1 >> 12 & cpu.b7 >> 5 & 1; /* FMA */
 }
 int pl_has_avx512vbmi(void) { return cpu.b7 >> 16 & cpu.c7 >> 1 & 1; }
-static void hand_avx2(pl_slots *s) {
+static void fill_avx2(pl_slots *s) {
   pl_fill_gemm_avx2(s);
   pl_fill_f32_avx2(s);
 }
 #if defined(PL_HAVE_AVXVNNI)
 static int has_avxvnni(void) { return has_avx2() && (cpu.a71 >> 4 & 1); }
-static void hand_avxvnni(pl_slots *s) {
-  hand_avx2(s);
+static void fill_avxvnni(pl_slots *s) {
+  fill_avx2(s);
   pl_fill_gemm_avxvnni(s);
 }
 #endif
@@ -60,7 +60,7 @@ static int has_avx512vnni(void) {
   const unsigned all = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
   return has_avx2() && (cpu.b7 & all) == all && (cpu.c7 >> 11 & 1);
 }
-static void hand_avx512vnni(pl_slots *s) {
+static void fill_avx512vnni(pl_slots *s) {
   pl_fill_gemm_avx512vnni(s);
   pl_fill_depthwise_avx512vnni(s);
   pl_fill_sums_avx512vnni(s);
@@ -75,8 +75,8 @@ void pl_fill_depthwise_neon(pl_slots *s);
 void pl_fill_depthwise_dotprod(pl_slots *s);
 void pl_fill_gemm_dotprod(pl_slots *s);
 void pl_fill_gemm_i8mm(pl_slots *s);
-void pl_rows_neon(pl_slots *s);
-static void hand_neon(pl_slots *s) {
+void pl_fill_portable_neon(pl_slots *s);
+static void fill_neon(pl_slots *s) {
   pl_fill_gemm_neon(s);
   pl_fill_depthwise_neon(s);
 }
@@ -84,7 +84,7 @@ static void hand_neon(pl_slots *s) {
 #define has_neon always
 /* HWCAP_ASIMDDP; HWCAP2_I8MM: headers may be older */
 #if defined(PL_HAVE_DOTPROD)
-static void hand_dotprod(pl_slots *s) {
+static void fill_dotprod(pl_slots *s) {
   pl_fill_gemm_dotprod(s);
   pl_fill_depthwise_dotprod(s);
 }
@@ -92,37 +92,37 @@ static void hand_dotprod(pl_slots *s) {
 static int has_dotprod(void) { return (getauxval(AT_HWCAP) & (1UL << 20)) != 0; }
 static int has_i8mm(void) { return has_dotprod() && (getauxval(AT_HWCAP2) & (1UL << 13)) != 0; }
 #else
-/* HWCAP_NEON and HWCAP_VFPv4, with which the rung is compiled: Cortex-A8 and A9 have the first alone */
+/* HWCAP_NEON and HWCAP_VFPv4, with which the ISA level is compiled: Cortex-A8 and A9 have the first alone */
 static int has_neon(void) { return (~getauxval(AT_HWCAP) & (1UL << 12 | 1UL << 16)) == 0; }
 #endif
 #endif
 
-const pl_isa pl_ladder[] = {
-  {"base", always, pl_rows_base, NULL},
+const pl_isa_level pl_isa_levels[] = {
+  {"base", always, pl_fill_portable_base, NULL},
 #if defined(__x86_64__)
-  {"avx2", has_avx2, pl_rows_avx2, hand_avx2},
+  {"avx2", has_avx2, pl_fill_portable_avx2, fill_avx2},
 #if defined(PL_HAVE_AVXVNNI)
-  {"avxvnni", has_avxvnni, pl_rows_avx2, hand_avxvnni},
+  {"avxvnni", has_avxvnni, pl_fill_portable_avx2, fill_avxvnni},
 #endif
-  {"avx512vnni", has_avx512vnni, pl_rows_avx512vnni, hand_avx512vnni},
+  {"avx512vnni", has_avx512vnni, pl_fill_portable_avx512vnni, fill_avx512vnni},
 #elif defined(__aarch64__) || defined(PL_HAVE_NEON)
-  {"neon", has_neon, pl_rows_neon, hand_neon},
+  {"neon", has_neon, pl_fill_portable_neon, fill_neon},
 #if defined(PL_HAVE_DOTPROD)
-  {"dotprod", has_dotprod, pl_rows_neon, hand_dotprod},
+  {"dotprod", has_dotprod, pl_fill_portable_neon, fill_dotprod},
 #endif
 #if defined(PL_HAVE_I8MM)
-  {"i8mm", has_i8mm, pl_rows_neon, pl_fill_gemm_i8mm},
+  {"i8mm", has_i8mm, pl_fill_portable_neon, pl_fill_gemm_i8mm},
 #endif
 #endif
   {NULL, NULL, NULL, NULL}};
-_Static_assert(sizeof pl_ladder / sizeof *pl_ladder <= PL_MOST_RUNGS + 1, "the ladder has more rungs than tables");
+_Static_assert(sizeof pl_isa_levels / sizeof *pl_isa_levels <= PL_MAX_ISA_LEVELS + 1, "too many ISA levels");
 
 #define X(slot, args) if (!strcmp(name, #slot)) return s->slot;
-pl_unary_fn pl_unary_row(const pl_slots *s, const char *name) {
+pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name) {
   PL_UNARY_SLOTS(X)
   return NULL;
 }
-pl_binary_fn pl_binary_row(const pl_slots *s, const char *name) {
+pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name) {
   PL_BINARY_SLOTS(X)
   return NULL;
 }

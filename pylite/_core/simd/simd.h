@@ -9,9 +9,9 @@
 #include "recurring.h"
 #include "reducing.h"
 
-/* X(name, (arguments)): a void function; rows.c defines each in plain C, compiled once per rung,
- * and a rung's hand-written files replace some of them.
- * Shared headers hold only `static inline` code: the linker may keep any rung's copy of another body. */
+/* X(name, (arguments)): a void function; portable.c defines each in plain C, compiled once per ISA level,
+ * and an ISA level's hand-written files replace some of them.
+ * Shared headers hold only `static inline` code: the linker may keep any ISA level's copy of another body. */
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
@@ -23,9 +23,9 @@ typedef struct pl_slots {
 #define X(name, args) void (*name) args;
   PL_SLOTS(X)
 #undef X
-  pl_tile q8, f32, dw8; /* the shapes that strip_q8 and gemm_q8, gemm_f32, depthwise_q8 work in */
+  pl_tile q8, f32, dw8; /* the shapes that pack_a_q8 and gemm_q8, gemm_f32, depthwise_q8 work in */
   /* Columns begin..end of tiles first..first + tiles (of all images), and weights (columns, 3, 3, c), bytes ^ flip less
-   * w_zero, to its panels; sums: as of pack_q8.  NULL where a rung has no such kernel. */
+   * w_zero, to its panels; sums: as of pack_b_q8.  NULL where an ISA level has no such kernel. */
   void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                       const pl_columns *columns);
   void (*winograd_pack)(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
@@ -35,18 +35,18 @@ typedef struct pl_slots {
 /* The row of that name in the table `s`, or NULL. */
 typedef void (*pl_unary_fn) PL_UNARY;
 typedef void (*pl_binary_fn) PL_BINARY;
-pl_unary_fn pl_unary_row(const pl_slots *s, const char *name);
-pl_binary_fn pl_binary_row(const pl_slots *s, const char *name);
+pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name);
+pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name);
 
-typedef struct pl_isa {
+typedef struct pl_isa_level {
   const char *name;          /* the word that PYLITE_ISA takes */
   int (*usable)(void);       /* does this CPU have it? */
-  void (*rows)(pl_slots *s); /* fill every slot with plain C compiled for this rung */
-  void (*hand)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
-} pl_isa;
+  void (*portable)(pl_slots *s); /* fill every slot with plain C compiled for this ISA level */
+  void (*hand_written)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
+} pl_isa_level;
 
-#define PL_MOST_RUNGS 8
-extern const pl_isa pl_ladder[]; /* weakest first; ends with name == NULL */
+#define PL_MAX_ISA_LEVELS 8
+extern const pl_isa_level pl_isa_levels[]; /* weakest first; ends with name == NULL */
 int pl_has_avx512vbmi(void);
 
 /* Worker threads.  A pool of n threads has n - 1 workers: the caller does its share.
@@ -60,15 +60,15 @@ int pl_pool_threads(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
 /* Work that its caller can do without for a while; the first member of what `run` works on. */
-typedef struct pl_job pl_job;
-struct pl_job {
-  pl_job *next;
-  void (*run)(pl_job *job);      /* may be run twice, after a fork */
+typedef struct pl_packing_task pl_packing_task;
+struct pl_packing_task {
+  pl_packing_task *next;
+  void (*run)(pl_packing_task *task);      /* may be run twice, after a fork */
   void *held;                    /* whatever must live until then */
   ptrdiff_t bytes;               /* how much work it is */
-  const pl_slots *slots;         /* of the rung that it is for */
+  const pl_slots *slots;         /* of the ISA level that it is for */
 };
-void pl_jobs_open(void);         /* what the calling thread puts off may wait from now on, */
-int pl_later(pl_job *job);      /* 0: it did not, and is done */
-pl_job *pl_jobs_close(void);     /* until it is all done; returns those done since, of all threads */
+void pl_packing_begin(void);         /* what the calling thread puts off may wait from now on, */
+int pl_packing_defer(pl_packing_task *task);      /* 0: it did not, and is done */
+pl_packing_task *pl_packing_finish(void);     /* until it is all done; returns those done since, of all threads */
 #endif

@@ -1,4 +1,4 @@
-/* Sums of 8-bit tensors for AVX-512 (see sum_block in rows_binary.h), and softmax of short rows. */
+/* Sums of 8-bit tensors for AVX-512 (see sum_block in portable_binary.h), and softmax of short rows. */
 #include "avx512vnni.h"
 #include <float.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Rows for element types that no loop of their own is worth: wide.c, compiled once, not for every rung. */
+/* The micro-kernels for rare element types (wide.c).  They are compiled once, not for every ISA level. */
 #ifndef PYLITE_WIDE_H
 #define PYLITE_WIDE_H
 #include "elementwise.h"

@@ -46,7 +46,7 @@ FORCED void from_points(const __m512i m[6], __m512i r[4]) {
 }
 
 /* 6 x 6 pixels of c channels, at least 32, column by column, to the points, which are `next` apart.  Bytes as int8; the
- * strips of other kernels hold 128 more, which only the point (1, 1) sees: as 36 times as much. */
+ * A panels of other kernels hold 128 more, which only the point (1, 1) sees: as 36 times as much. */
 static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], ptrdiff_t c, int flip, int16_t *v,
                                               ptrdiff_t next) {
   const __m256i mask = _mm256_set1_epi8((char)flip);

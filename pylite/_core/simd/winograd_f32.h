@@ -1,4 +1,4 @@
-/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over a rung's vectors: see
+/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over an ISA level's vectors: see
  * gemm_f32.h.
  *
  * Tiles of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, d to B^T d B; element (y, x) of all

@@ -1,4 +1,4 @@
-/* Resizing micro-kernels in plain C: one output row; included by rows.c alone. */
+/* Resizing micro-kernels in plain C: one output row; included by portable.c alone. */
 #include "rounding.h"
 #include <string.h>
 

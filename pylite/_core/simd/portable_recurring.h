@@ -1,4 +1,4 @@
-/* Recurrent layers of integers; included by rows.c alone. */
+/* Recurrent layers of integers; included by portable.c alone. */
 #include "fixed16.h"
 
 static void gate_s16(int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g) {
@@ -62,7 +62,7 @@ static void filter_s16(int n, int steps, const int16_t *x, const int16_t *time, 
   for (int i = 0; i < n; i++, time += steps, memory += steps) {
     uint32_t total = 0;
     int k = 0;
-    if (steps < 16) /* shorter than a vector of most rungs */
+    if (steps < 16) /* shorter than a vector of most ISA levels */
       for (; k + 4 <= steps; k += 4)
         total += (uint32_t)(memory[k] * time[k]) + (uint32_t)(memory[k + 1] * time[k + 1]) +
                  (uint32_t)(memory[k + 2] * time[k + 2]) + (uint32_t)(memory[k + 3] * time[k + 3]);

@@ -1,4 +1,4 @@
-/* The micro-kernels that find the largest element, in plain C; included by rows.c alone, after rows_movement.h.
+/* The micro-kernels that find the largest element, in plain C; included by portable.c alone, after portable_movement.h.
  *
  * All of them: at[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart,
  * columns `next`; one of the two is 1, and there are at most 16 columns.  The XOR of an element's bits with `flip`

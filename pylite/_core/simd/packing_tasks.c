@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 enum {
-  WORTH = 1024 * 1024,   /* bytes of work that make up for starting a thread, or waking it */
+  MIN_BYTES = 1024 * 1024, /* of work that pays for starting or waking a thread */
   PROMPT = 300000       /* nanoseconds: one that takes longer to begin has no core for itself */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INITIALIZER;
-static pl_job *waiting, **end = &waiting;   /* in order */
-static pl_job *running, *finished;          /* in no order */
+static pl_packing_task *waiting, **end = &waiting;   /* in order */
+static pl_packing_task *running, *finished;          /* in no order */
 static ptrdiff_t bytes;                     /* of what waits */
 static int open_threads, worker, idle;      /* is there a worker, and does it sleep? */
 static int crowded;                         /* the others do without a worker until nobody is open */
@@ -33,12 +33,12 @@ static void forked(void) {
   open_threads = depth > 0;
   worker = idle = 0;
   while (running) {
-    pl_job *job = running;
-    running = job->next;
-    bytes += job->bytes;
-    job->next = waiting;
-    if (!waiting) end = &job->next;
-    waiting = job;
+    pl_packing_task *task = running;
+    running = task->next;
+    bytes += task->bytes;
+    task->next = waiting;
+    if (!waiting) end = &task->next;
+    waiting = task;
   }
 }
 
@@ -46,21 +46,21 @@ static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork, forked); }
 
-/* Do the job that has waited longest; with the lock held, which is free meanwhile. */
+/* Do the task that has waited longest; with the lock held, which is free meanwhile. */
 static void run_first(void) {
-  pl_job *job = waiting, **at = &running;
-  waiting = job->next;
+  pl_packing_task *task = waiting, **at = &running;
+  waiting = task->next;
   if (!waiting) end = &waiting;
-  bytes -= job->bytes;
-  job->next = running;
-  running = job;
+  bytes -= task->bytes;
+  task->next = running;
+  running = task;
   pthread_mutex_unlock(&lock);
-  job->run(job);
+  task->run(task);
   pthread_mutex_lock(&lock);
-  while (*at != job) at = &(*at)->next;
-  *at = job->next;
-  job->next = finished;
-  finished = job;
+  while (*at != task) at = &(*at)->next;
+  *at = task->next;
+  task->next = finished;
+  finished = task;
   if (!running) pthread_cond_broadcast(&ended);
 }
 
@@ -96,7 +96,7 @@ static int64_t now(void) {
   return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* A thread that shares its core with others would be taken off it in the middle of a job, which all would wait for. */
+/* A thread that shares its core with others would be taken off it in the middle of a task, which all would wait for. */
 static void *work(void *arg) {
   (void)arg;
   pthread_mutex_lock(&lock);
@@ -112,7 +112,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-void pl_jobs_open(void) {
+void pl_packing_begin(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
   pthread_mutex_lock(&lock);
@@ -123,18 +123,18 @@ void pl_jobs_open(void) {
   pthread_mutex_unlock(&lock);
 }
 
-int pl_later(pl_job *job) {
+int pl_packing_defer(pl_packing_task *task) {
   pthread_t id;
   if (!depth) {
-    job->run(job);
+    task->run(task);
     return 0;
   }
   pthread_mutex_lock(&lock);
-  job->next = NULL;
-  *end = job;
-  end = &job->next;
-  bytes += job->bytes;
-  if (bytes >= WORTH && !crowded && (idle || !worker)) {
+  task->next = NULL;
+  *end = task;
+  end = &task->next;
+  bytes += task->bytes;
+  if (bytes >= MIN_BYTES && !crowded && (idle || !worker)) {
     called = now();
     if (idle) pthread_cond_signal(&more);
     else if (!(crowded = !core_to_spare()) && !pl_start_thread(&id, work, NULL)) {
@@ -147,13 +147,13 @@ int pl_later(pl_job *job) {
   return 1;
 }
 
-pl_job *pl_jobs_close(void) {
+pl_packing_task *pl_packing_finish(void) {
   pthread_mutex_lock(&lock);
   if (depth && !--depth) open_threads--;
   while (waiting) run_first();
   while (running) pthread_cond_wait(&ended, &lock);
   if (idle && !open_threads) pthread_cond_signal(&more);
-  pl_job *done = finished;
+  pl_packing_task *done = finished;
   finished = NULL;
   pthread_mutex_unlock(&lock);
   return done;

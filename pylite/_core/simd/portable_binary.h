@@ -1,5 +1,5 @@
-/* Two-operand rows: y[i] = f(a[i], b[i]), where one operand may be a single element; included by rows.c alone. */
-#define BINARY_ROW(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+/* Two-operand rows: y[i] = f(a[i], b[i]), where one operand may be a single element; included by portable.c alone. */
+#define BINARY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const A_TYPE *pa = va; \
     const B_TYPE *pb = vb; \
@@ -29,7 +29,7 @@
       } \
     } \
   }
-#define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_ROW(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+#define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 
 /* ---- float32, clamped to the fused activation ---- */
 PL_LOOSE_BEGIN
@@ -70,13 +70,13 @@ PL_INLINE int64_t clamp64(int64_t v, int64_t low, int64_t high) {
   v = v < low ? low : v;
   return v > high ? high : v;
 }
-#define INTEGER_ROWS(suffix, TYPE, WRAPPING, P_TYPE, CLAMP) \
+#define INTEGER_KERNELS(suffix, TYPE, WRAPPING, P_TYPE, CLAMP) \
   ARITHMETIC(add_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a + (WRAPPING)b), p.low, p.high)) \
   ARITHMETIC(sub_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a - (WRAPPING)b), p.low, p.high)) \
   ARITHMETIC(mul_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a * (WRAPPING)b), p.low, p.high))
-INTEGER_ROWS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
-INTEGER_ROWS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
-INTEGER_ROWS(i64, int64_t, uint64_t, range_i64_p, clamp64)
+INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
 ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
 /* b is not 0 (checked beforehand); -2^31 / -1 wraps */
 ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
@@ -109,22 +109,23 @@ EXTREMES(i64, int64_t)
 /* ---- quantized (section 5); flip: 0x80 takes uint8 for int8 with its zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
 
-/* As BINARY_ROW, in a third of the code: elements cost so much here that it does not matter to lay a single one out. */
-enum { LAID_OUT = 256 };
-#define COSTLY_ROW(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+/* Like BINARY_KERNEL, in a third of the code: a scalar operand is expanded first, which costs little next to the
+ * operation. */
+enum { EXPANDED = 256 };
+#define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const A_TYPE *a_row = va; \
     const B_TYPE *b_row = vb; \
-    A_TYPE a_laid[LAID_OUT]; \
-    B_TYPE b_laid[LAID_OUT]; \
+    A_TYPE a_expanded[EXPANDED]; \
+    B_TYPE b_expanded[EXPANDED]; \
     P_TYPE p; \
     memcpy(&p, vp, sizeof p); \
-    size_t m = a_step && b_step ? n : n < LAID_OUT ? n : LAID_OUT; \
-    for (size_t i = 0; !a_step && i < m; i++) a_laid[i] = *a_row; \
-    for (size_t i = 0; !b_step && i < m; i++) b_laid[i] = *b_row; \
+    size_t m = a_step && b_step ? n : n < EXPANDED ? n : EXPANDED; \
+    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *a_row; \
+    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *b_row; \
     for (size_t done = 0; done < n; done += m) { \
-      const A_TYPE *pa = a_step ? a_row + done : a_laid; \
-      const B_TYPE *pb = b_step ? b_row + done : b_laid; \
+      const A_TYPE *pa = a_step ? a_row + done : a_expanded; \
+      const B_TYPE *pb = b_step ? b_row + done : b_expanded; \
       Y_TYPE *py = (Y_TYPE *)vy + done; \
       m = m < n - done ? m : n - done; \
       PL_INDEPENDENT \
@@ -135,7 +136,7 @@ enum { LAID_OUT = 256 };
       } \
     } \
   }
-#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_ROW(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
 
 PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
@@ -205,8 +206,8 @@ PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {
 COSTLY(mul_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
 COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
 /* int16 to 8 bits: fractions of 2^-15, whatever the scales */
-COSTLY_ROW(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
-           pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
+COSTLY_KERNEL(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
+              pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
 
 /* b differs from its zero point (checked beforehand) */
 PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
@@ -222,4 +223,4 @@ PL_INLINE int32_t prelu_one(int32_t a, int32_t b, prelu_q_p p) {
   return pl_clamp32(r + p.y_zero, p.low, p.high);
 }
 COSTLY(prelu_q8, uint8_t, prelu_q_p, prelu_one(BYTE(a), BYTE(b), p) ^ p.flip)
-COSTLY_ROW(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))
+COSTLY_KERNEL(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))

@@ -1,4 +1,4 @@
-/* Pooling micro-kernels in plain C; included by rows.c alone.
+/* Pooling micro-kernels in plain C; included by portable.c alone.
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With
  * few channels, or windows that overlap at every step, a stretch of the output row is made at once: the rows of the

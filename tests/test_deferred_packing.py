@@ -1,4 +1,4 @@
-"""Work that is put off while a model is prepared: packed the same, whoever does it, and in a forked child, too."""
+"""Deferred packing gives the same panels on any thread, and in a forked child."""
 import os
 import threading
 
@@ -7,11 +7,11 @@ import pytest
 
 from pylite._core import simd
 from pylite._core.kernels import conv, matmul
-from pylite._core.simd import close_jobs, open_jobs
+from pylite._core.simd import begin_packing, finish_packing
 
 
 def draw(seed, columns=64, taps=3, channels=96):
-    """Arguments of pack_q8 for weights large enough that another thread is worth it."""
+    """Arguments of pack_q8 for weights large enough to start another thread."""
     rng = np.random.default_rng(seed)
     w = rng.integers(-128, 128, (columns, taps, taps, channels), np.int8)
     w[0] = 0                # a column of nothing but its bias
@@ -31,13 +31,13 @@ def packed_now(seeds):
             for s in seeds]
 
 
-def packed_later(seeds):
-    """The same put off, with every argument dropped at once."""
-    open_jobs()
+def packed_deferred(seeds):
+    """The same, deferred, with every argument dropped at once."""
+    begin_packing()
     try:
         return packed_now(seeds)
     finally:
-        close_jobs()
+        finish_packing()
 
 
 def check(found, expected):
@@ -46,28 +46,28 @@ def check(found, expected):
             np.testing.assert_array_equal(a, b)
 
 
-def test_work_put_off_is_done_at_the_end():
-    check(packed_later(range(12)), packed_now(range(12)))
+def test_deferred_packing_is_done_at_the_end():
+    check(packed_deferred(range(12)), packed_now(range(12)))
 
 
-def test_nothing_to_close():
-    close_jobs()
-    open_jobs()
-    close_jobs()
-    close_jobs()
-    check(packed_now([1]), packed_later([1]))
+def test_nothing_to_finish():
+    finish_packing()
+    begin_packing()
+    finish_packing()
+    finish_packing()
+    check(packed_now([1]), packed_deferred([1]))
 
 
-def test_work_is_done_for_the_rung_that_it_was_put_off_for():
+def test_tasks_keep_their_isa_level():
     chosen = simd.current
     try:
-        for rung in simd.available():
-            simd.use(rung)
+        for isa_level in simd.available():
+            simd.use(isa_level)
             expected = packed_now(range(3))
-            open_jobs()
+            begin_packing()
             found = packed_now(range(3))
-            simd.use(simd.available()[0] if rung != simd.available()[0] else simd.available()[-1])
-            close_jobs()
+            simd.use(simd.available()[0] if isa_level != simd.available()[0] else simd.available()[-1])
+            finish_packing()
             check(found, expected)
     finally:
         simd.use(chosen)
@@ -75,22 +75,22 @@ def test_work_is_done_for_the_rung_that_it_was_put_off_for():
 
 def test_nested():
     expected = packed_now(range(3))
-    open_jobs()
+    begin_packing()
     outside = packed_now(range(3))
-    check(packed_later(range(3)), expected)
-    check(outside, expected)        # closing waits for all of them
+    check(packed_deferred(range(3)), expected)
+    check(outside, expected)        # the inner finish_packing waits for all tasks
     more = packed_now(range(3))
-    close_jobs()
+    finish_packing()
     check(more, expected)
 
 
-def test_threads_wait_for_each_others_work():
+def test_threads_wait_for_each_others_tasks():
     expected = packed_now(range(4))
     found = {}
 
     def run(name):
         for turn in range(5):
-            found[name, turn] = packed_later(range(4))
+            found[name, turn] = packed_deferred(range(4))
 
     threads = [threading.Thread(target=run, args=(name,)) for name in range(4)]
     for thread in threads:
@@ -103,20 +103,20 @@ def test_threads_wait_for_each_others_work():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_does_what_its_parent_put_off():
+def test_a_forked_child_packs_what_its_parent_deferred():
     expected = packed_now(range(12))
     for _ in range(5):
-        open_jobs()
+        begin_packing()
         found = packed_now(range(12))
         child = os.fork()
         if child == 0:
             try:
-                close_jobs()
+                finish_packing()
                 check(found, expected)
-                check(packed_later(range(3)), expected[:3])
+                check(packed_deferred(range(3)), expected[:3])
                 os._exit(0)
             finally:
                 os._exit(1)
-        close_jobs()
+        finish_packing()
         check(found, expected)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,4 +1,4 @@
-/* Products of int16, and what becomes of sums other than requantized bytes; included by rows.c alone. */
+/* Products of int16, and what becomes of sums other than requantized bytes; included by portable.c alone. */
 #include "rounding.h"
 
 /* COLUMNS neighbouring columns of a row: their sums grow side by side. */
@@ -142,8 +142,8 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   }
 }
 
-/* Sums on the stack, then row by row: for rungs that have nothing better. */
-static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_rows *shape, const void *strip,
+/* Sums on the stack, then row by row: for ISA levels that have nothing better. */
+static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   enum { MOST = 16, WIDE = 64 };
@@ -152,7 +152,7 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_rows *sha
   for (int r = 0; r < rows; r += together) {
     const int m = rows - r < together ? rows - r : together;
     memset(acc, 0, m * WIDE * sizeof *acc);
-    own->gemm_s32(m, n, shape, (const char *)strip + r * shape->step * own->q8.bytes, panel, acc, WIDE);
+    own->gemm_s32(m, n, layout, (const char *)a_panel + r * layout->step * own->q8.bytes, panel, acc, WIDE);
     for (int i = r; i < r + m; i++)
       finish_hybrid(n, acc + (i - r) * WIDE, terms[i], h->sums + j, h->scale + j, row_scales[i], h->column_first,
                     h->bias ? h->bias + j : NULL, h->low, h->high, y + i * ldy);
@@ -163,20 +163,20 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
                         const int32_t *terms, const float *row_scales, float *y) {
   enum { WIDE = 64, MORE = 15 }; /* rows: products read whole tiles */
   const pl_tile *t = &own->q8;
-  int32_t acc[PL_ROWS * WIDE];
-  float total[PL_ROWS * WIDE] = {0};
-  uint8_t strip[2 * (PL_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
-  const uint8_t *src[PL_ROWS];
+  int32_t acc[PL_BLOCK_ROWS * WIDE];
+  float total[PL_BLOCK_ROWS * WIDE] = {0};
+  uint8_t a_panel[2 * (PL_BLOCK_ROWS + MORE) * PL_DEPTH + 2 * PL_SLACK];
+  const uint8_t *src[PL_BLOCK_ROWS];
   const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t at = pl_at(b, width, i, j);
     memset(acc, 0, sizeof acc);
     for (ptrdiff_t k = 0; k < size; k += PL_DEPTH) {
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
-      const pl_rows shape = pl_gathered((piece + t->ka - 1) / t->ka * t->ka);
+      const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
       for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size + k;
-      own->strip_q8(rows, 1, piece, src, t->offset, strip, shape.depth);
-      own->gemm_s32(rows, n, &shape, strip, b->panels + at * b->deep + k * width, acc, WIDE);
+      own->pack_a_q8(rows, 1, piece, src, t->offset, a_panel, layout.depth);
+      own->gemm_s32(rows, n, &layout, a_panel, b->panels + at * b->deep + k * width, acc, WIDE);
     }
     for (int r = 0; r < rows; r++)
       finish_hybrid(n, acc + r * WIDE, terms[r], b->sums + at, b->scale + at, 1, 0, total + r * WIDE, -INFINITY,

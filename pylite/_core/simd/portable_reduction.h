@@ -1,4 +1,4 @@
-/* Reduction micro-kernels in plain C: up to REDUCE_MOST neighbouring outputs; included by rows.c alone.
+/* Reduction micro-kernels in plain C: up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
  *
  * When the outputs are neighbours in memory too, they are accumulated as one line, four rows at a time; few of them,
  * if what is reduced innermost lies between them, several times side by side in one longer line, folded at the end.
@@ -144,11 +144,11 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
     {max_16_rows, max_16_run, max_16_fold, finish_max_16, 2, 2, {.s = INT16_MIN}}};
   const reducer *r = &table[kind];
   const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
-  ptrdiff_t abreast = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
-  if (g->n[2] < abreast) abreast = 1;
+  ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
+  if (g->n[2] < partials) partials = 1;
   int32_t acc[REDUCE_MOST];
   char *a = (char *)acc;
-  const size_t size = c * (size_t)abreast * (size_t)r->acc_item;
+  const size_t size = c * (size_t)partials * (size_t)r->acc_item;
   memcpy(a, &r->start, sizeof r->start);
   for (size_t i = (size_t)r->acc_item, more; i < size; i += more) { /* twice as many each time */
     more = size - i < i ? size - i : i;
@@ -156,7 +156,7 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
   }
   if (g->whole) { /* the maximum of a whole tensor starts from its first element, even if it is NaN or infinite */
     const float first = g->sign * *(const float *)x0;
-    for (ptrdiff_t i = 0; i < abreast; i++) memcpy(a + 4 * i, &first, 4);
+    for (ptrdiff_t i = 0; i < partials; i++) memcpy(a + 4 * i, &first, 4);
   }
   for (ptrdiff_t i0 = 0; i0 < g->n[0]; i0++)
     for (ptrdiff_t i1 = 0; i1 < g->n[1]; i1++) {
@@ -165,12 +165,12 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
         for (ptrdiff_t i2 = 0; i2 < g->n[2]; i2++)
           r->run(g, c, g->step, g->run, x + i2 * g->stride[2] * r->item, a);
       } else {
-        const ptrdiff_t lines = g->n[2] / abreast, stride = abreast * g->stride[2];
-        r->rows(g, c * (size_t)abreast, lines, stride, x, a);
-        r->rows(g, c, g->n[2] - lines * abreast, g->stride[2], x + lines * stride * r->item, a);
+        const ptrdiff_t lines = g->n[2] / partials, stride = partials * g->stride[2];
+        r->rows(g, c * (size_t)partials, lines, stride, x, a);
+        r->rows(g, c, g->n[2] - lines * partials, g->stride[2], x + lines * stride * r->item, a);
       }
     }
-  r->fold(c, (size_t)abreast, a);
+  r->fold(c, (size_t)partials, a);
   r->finish(g, c, a, y);
 }
 

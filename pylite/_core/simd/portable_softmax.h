@@ -1,4 +1,4 @@
-/* Micro-kernels of one row for softmax, its logarithm and L2 normalization; included by rows.c alone.
+/* Micro-kernels of one row for softmax, its logarithm and L2 normalization; included by portable.c alone.
  *
  * Docs/numerics.md section 7.  A difference d to the row's maximum has 256 values in 8 bits, so everything that
  * depends on d and the node alone comes as a table.  y may lie over x. */

@@ -1,4 +1,4 @@
-/* One-operand rows: y[i] = f(x[i]); included by rows.c alone. */
+/* One-operand rows: y[i] = f(x[i]); included by portable.c alone. */
 #include "functions.h"
 #if defined(__AVX512BW__)
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 #endif
 
 /* `p` points at the row's parameters, as lowering packed them; each row says their layout. */
-#define UNARY_ROW(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
+#define UNARY_KERNEL(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const X_TYPE *px = vx; \
     Y_TYPE *py = vy; \
@@ -19,7 +19,7 @@
       py[i] = (Y_TYPE)(expression); \
     } \
   }
-#define UNARY_FLOAT(name, expression) UNARY_ROW(name, float, float, none_p, expression)
+#define UNARY_FLOAT(name, expression) UNARY_KERNEL(name, float, float, none_p, expression)
 
 typedef struct { char none; } none_p; /* no parameters */
 typedef struct { float low, high; } range_f_p;
@@ -27,8 +27,8 @@ typedef struct { float alpha; } alpha_f_p;
 
 /* ---- float32 ---- */
 PL_LOOSE_BEGIN
-UNARY_ROW(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
-UNARY_ROW(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
+UNARY_KERNEL(clamp_f32, float, float, range_f_p, pl_clampf(x, p.low, p.high))
+UNARY_KERNEL(leaky_relu_f32, float, float, alpha_f_p, x > 0.0f ? x : x * p.alpha)
 #if (defined(__FMA__) && defined(__AVX2__)) || (defined(__ARM_NEON) && defined(__ARM_FEATURE_FMA))
 #include "functions_vector.h"
 #else
@@ -79,8 +79,8 @@ static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
 /* ---- float16, computed in float32, a block at a time; inlined, the conversions would be there twenty times ---- */
 static void half_to_float(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 static void float_to_half(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
-UNARY_ROW(half_to_float, uint16_t, float, none_p, pl_from_half(x))
-UNARY_ROW(float_to_half, float, uint16_t, none_p, pl_to_half(x))
+UNARY_KERNEL(half_to_float, uint16_t, float, none_p, pl_from_half(x))
+UNARY_KERNEL(float_to_half, float, uint16_t, none_p, pl_to_half(x))
 enum { HALF_BLOCK = 256 };
 #define UNARY_HALF(name, row) \
   static void name(size_t n, const void *vx, void *vy, const void *p) { \
@@ -98,15 +98,15 @@ UNARY_HALF(logistic_f16, logistic_f32)
 UNARY_HALF(tanh_f16, tanh_f32)
 UNARY_HALF(gelu_f16, gelu_f32)
 UNARY_HALF(gelu_tanh_f16, gelu_tanh_f32)
-UNARY_ROW(neg_f16, uint16_t, uint16_t, none_p, x ^ 0x8000)
+UNARY_KERNEL(neg_f16, uint16_t, uint16_t, none_p, x ^ 0x8000)
 
 /* ---- plain integers; they wrap ---- */
-UNARY_ROW(abs_i16, int16_t, int16_t, none_p, x < 0 ? -x : x)
-UNARY_ROW(abs_i32, int32_t, int32_t, none_p, x < 0 ? -x : x)
-UNARY_ROW(sign_i32, int32_t, int32_t, none_p, (x > 0) - (x < 0))
-UNARY_ROW(neg_i16, int16_t, int16_t, none_p, -x)
-UNARY_ROW(neg_i32, int32_t, int32_t, none_p, -x)
-UNARY_ROW(neg_i64, int64_t, int64_t, none_p, -x)
+UNARY_KERNEL(abs_i16, int16_t, int16_t, none_p, x < 0 ? -x : x)
+UNARY_KERNEL(abs_i32, int32_t, int32_t, none_p, x < 0 ? -x : x)
+UNARY_KERNEL(sign_i32, int32_t, int32_t, none_p, (x > 0) - (x < 0))
+UNARY_KERNEL(neg_i16, int16_t, int16_t, none_p, -x)
+UNARY_KERNEL(neg_i32, int32_t, int32_t, none_p, -x)
+UNARY_KERNEL(neg_i64, int64_t, int64_t, none_p, -x)
 
 /* ---- tables ---- */
 static void lut8(size_t n, const void *vx, void *vy, const void *table) {
@@ -116,7 +116,7 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
 }
 #if defined(__AVX512BW__)
-/* 128 entries at a time.  Not every CPU of this rung has VBMI: rows.c asks. */
+/* 128 entries at a time.  Not every CPU of this ISA level has VBMI: portable.c asks. */
 __attribute__((target("avx512vbmi"))) static void lut8_vbmi(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;
@@ -202,48 +202,48 @@ static void tanh_i16(size_t n, const void *vx, void *vy, const void *vp) {
 /* ---- MBQM32 from one integer scale to another ---- */
 typedef struct { int32_t x_zero, m, e, y_zero, low, high; } rescale_p;
 #define RESCALE(v) pl_clamp32(pl_mbqm32(v, p.m, p.e) + p.y_zero, p.low, p.high)
-UNARY_ROW(rescale_i16_i8, int16_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
-UNARY_ROW(rescale_i16_i16, int16_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
-UNARY_ROW(rescale_i16_i32, int16_t, int32_t, rescale_p, RESCALE(x - p.x_zero))
-UNARY_ROW(rescale_i32_i8, int32_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
-UNARY_ROW(rescale_i32_i16, int32_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
-UNARY_ROW(rescale_abs_i16, int16_t, int16_t, rescale_p, RESCALE(x < p.x_zero ? p.x_zero - x : x - p.x_zero))
+UNARY_KERNEL(rescale_i16_i8, int16_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_KERNEL(rescale_i16_i16, int16_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_KERNEL(rescale_i16_i32, int16_t, int32_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_KERNEL(rescale_i32_i8, int32_t, uint8_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_KERNEL(rescale_i32_i16, int32_t, int16_t, rescale_p, RESCALE(x - p.x_zero))
+UNARY_KERNEL(rescale_abs_i16, int16_t, int16_t, rescale_p, RESCALE(x < p.x_zero ? p.x_zero - x : x - p.x_zero))
 
 typedef struct { int32_t x_zero, m, e, negative_m, negative_e, flip, y_zero; } leaky_p; /* flip: -1 negates, or 0 */
 PL_INLINE int32_t leaky_one(int32_t v, leaky_p p) {
   int32_t negative = (pl_mbqm32(v, p.negative_m, p.negative_e) ^ p.flip) - p.flip;
   return pl_sat16((v >= 0 ? pl_mbqm32(v, p.m, p.e) : negative) + p.y_zero);
 }
-UNARY_ROW(leaky_relu_i16, int16_t, int16_t, leaky_p, leaky_one(x - p.x_zero, p))
+UNARY_KERNEL(leaky_relu_i16, int16_t, int16_t, leaky_p, leaky_one(x - p.x_zero, p))
 
 typedef struct { float x_scale, y_scale; int32_t x_zero, y_zero; } square_root_p;
 PL_INLINE int32_t square_root_one(int32_t v, square_root_p p) {
   return pl_sat16((int32_t)(sqrtf(p.x_scale * (float)v) / p.y_scale) + p.y_zero);
 }
-UNARY_ROW(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
+UNARY_KERNEL(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
 
 /* ---- QUANTIZE and DEQUANTIZE (section 9); a byte stands for int8 and uint8 alike ---- */
 typedef struct { float scale; int32_t zero, low, high; } quantize_p;
 #define QUANTIZE pl_clamp32(pl_round_away32(x / p.scale) + p.zero, p.low, p.high)
-UNARY_ROW(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
-UNARY_ROW(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
+UNARY_KERNEL(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
+UNARY_KERNEL(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
 
 /* s (q - z) in float32: the product of two exact float32 numbers, so rounded once as in float64 */
 typedef struct { float scale; int32_t zero; } dequantize_p;
 PL_LOOSE_BEGIN
-UNARY_ROW(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
-UNARY_ROW(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
-UNARY_ROW(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_KERNEL(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_KERNEL(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
+UNARY_KERNEL(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 PL_LOOSE_END
 
 /* ---- the casts that are met most; all others are in casts.h ---- */
-UNARY_ROW(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
-UNARY_ROW(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
-UNARY_ROW(cast_f32_i32, float, int32_t, none_p,
-          x >= 2147483648.0f || x != x ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x)
-UNARY_ROW(cast_i32_f32, int32_t, float, none_p, (float)x)
-UNARY_ROW(cast_i32_i64, int32_t, int64_t, none_p, x)
-UNARY_ROW(cast_i64_i32, int64_t, int32_t, none_p, x)
-UNARY_ROW(cast_i64_f32, int64_t, float, none_p, (float)x)
-UNARY_ROW(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
-UNARY_ROW(cast_bool_f32, uint8_t, float, none_p, x != 0 ? 1.0f : 0.0f)
+UNARY_KERNEL(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
+UNARY_KERNEL(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
+UNARY_KERNEL(cast_f32_i32, float, int32_t, none_p,
+             x >= 2147483648.0f || x != x ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x)
+UNARY_KERNEL(cast_i32_f32, int32_t, float, none_p, (float)x)
+UNARY_KERNEL(cast_i32_i64, int32_t, int64_t, none_p, x)
+UNARY_KERNEL(cast_i64_i32, int64_t, int32_t, none_p, x)
+UNARY_KERNEL(cast_i64_f32, int64_t, float, none_p, (float)x)
+UNARY_KERNEL(cast_f32_bool, float, uint8_t, none_p, x != 0.0f)
+UNARY_KERNEL(cast_bool_f32, uint8_t, float, none_p, x != 0 ? 1.0f : 0.0f)

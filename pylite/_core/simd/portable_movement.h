@@ -1,4 +1,4 @@
-/* Micro-kernels that move elements, in plain C; included by rows.c alone.
+/* Micro-kernels that move elements, in plain C; included by portable.c alone.
  * All strides are in bytes; nothing is assumed of alignment, so every access is a memcpy of a fixed size. */
 #include <string.h>
 

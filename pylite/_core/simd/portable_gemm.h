@@ -1,4 +1,4 @@
-/* Matrix products and depthwise convolutions in plain C; included by rows.c alone. */
+/* Matrix products and depthwise convolutions in plain C; included by portable.c alone. */
 #include "rounding.h"
 #include <string.h>
 
@@ -216,8 +216,8 @@ static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdif
 }
 
 /* ---- packing, for any tile ---- */
-static void pack_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels,
-                    int32_t *sums) {
+static void pack_b_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels,
+                      int32_t *sums) {
   const ptrdiff_t kr = t->kr, deep = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
   for (ptrdiff_t j0 = 0; j0 < columns; j0 += t->nr, panels += t->nr * deep, w += t->nr * depth) {
     const ptrdiff_t n = columns - j0 < t->nr ? columns - j0 : t->nr, row = (n + t->nv - 1) / t->nv * t->nv * kr;
@@ -235,11 +235,11 @@ static void pack_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const 
   }
 }
 
-/* ---- 8 bits: strips are int16, panels int8 ---- */
-static void strip_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *strip,
-                     ptrdiff_t depth) {
+/* ---- 8 bits: A panels are int16, panels int8 ---- */
+static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
+                      ptrdiff_t depth) {
   for (int r = 0; r < rows; r++) {
-    int16_t *to = (int16_t *)strip + r * depth;
+    int16_t *to = (int16_t *)a_panel + r * depth;
     ptrdiff_t k = 0;
     for (int s = 0; s < segments; s++, k += length) {
       const uint8_t *from = src[r * segments + s];
@@ -256,8 +256,8 @@ PL_INLINE void flip_steps(const ptrdiff_t m, ptrdiff_t n, const uint8_t *x, uint
     for (ptrdiff_t k = 0; k < m; k++) to[at + k] = x[at + k] ^ mask;
   }
 }
-static void lay_q8(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
-                   ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) {
+static void pack_lines_q8(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_t after, const uint8_t *x,
+                          ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch) {
   for (; lines > 0; lines--, x += x_line, to += pitch) {
     pl_fill(to, border, before);
     if (inside >= 64) flip_steps(64, inside, x, (uint8_t)mask, to + before);
@@ -267,51 +267,50 @@ static void lay_q8(ptrdiff_t lines, ptrdiff_t before, ptrdiff_t inside, ptrdiff_
   }
 }
 
-static void sums_q8(int rows, const pl_rows *shape, ptrdiff_t length, const void *strip, int32_t *sums) {
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
   for (int r = 0; r < rows; r++) {
-    const int16_t *a = (const int16_t *)strip + r * shape->step;
+    const int16_t *a = (const int16_t *)a_panel + r * layout->step;
     int32_t sum = 0;
-    for (int line = 0; line < shape->lines; line++, a += shape->pitch)
+    for (int line = 0; line < layout->lines; line++, a += layout->pitch)
       for (ptrdiff_t k = 0; k < length; k++) sum += a[k];
     sums[r] = sum;
   }
 }
 
-static inline __attribute__((always_inline)) void product_row(const pl_rows *shape, const int16_t *a, const int8_t *w,
-                                                              int32_t acc[GEMM_NR]) {
-  for (int line = 0; line < shape->lines; line++, a += shape->pitch)
-    for (ptrdiff_t k = 0; k < shape->depth; k++, w += GEMM_NR)
+PL_INLINE void product_row(const pl_a_layout *layout, const int16_t *a, const int8_t *w, int32_t acc[GEMM_NR]) {
+  for (int line = 0; line < layout->lines; line++, a += layout->pitch)
+    for (ptrdiff_t k = 0; k < layout->depth; k++, w += GEMM_NR)
       PL_UNROLL for (int j = 0; j < GEMM_NR; j++) acc[j] += a[k] * w[j];
 }
 
-static void gemm_s32(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, int32_t *acc,
+static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
   for (int r = 0; r < rows; r++) {
     int32_t sum[GEMM_NR] = {0};
-    product_row(shape, (const int16_t *)strip + r * shape->step, panel, sum);
+    product_row(layout, (const int16_t *)a_panel + r * layout->step, panel, sum);
     for (int j = 0; j < n; j++) acc[r * lda + j] = (int32_t)((uint32_t)acc[r * lda + j] + (uint32_t)sum[j]);
   }
 }
 
-static void gemm_q8(int rows, int n, const pl_rows *shape, const void *strip, const void *panel, const int32_t *row,
-                    const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
+                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   for (int r = 0; r < rows; r++) {
     int32_t sum[GEMM_NR];
     for (int i = 0; i < GEMM_NR; i++) sum[i] = row ? row[r] : 0;
-    product_row(shape, (const int16_t *)strip + r * shape->step, panel, sum);
+    product_row(layout, (const int16_t *)a_panel + r * layout->step, panel, sum);
     requantize_q8(n, sum, q, j, y + r * ldy);
   }
 }
 
 /* ---- float ---- */
-static void gemm_f32(int rows, int n, const pl_rows *shape, const float *a, const float *panel, int first, int last,
+static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last,
                      const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
-  for (int r = 0; r < rows; r++, a += shape->step, y += ldy) {
+  for (int r = 0; r < rows; r++, a += layout->step, y += ldy) {
     const float *at = a, *w = panel;
     float acc[F32_NR] = {0};
     if (!(first & 1)) memcpy(acc, y, n * sizeof *y);
-    for (int line = 0; line < shape->lines; line++, at += shape->pitch)
-      for (ptrdiff_t k = 0; k < shape->depth; k++, w += F32_NR)
+    for (int line = 0; line < layout->lines; line++, at += layout->pitch)
+      for (ptrdiff_t k = 0; k < layout->depth; k++, w += F32_NR)
         PL_UNROLL for (int j = 0; j < F32_NR; j++) acc[j] += at[k] * w[j];
     if (last)
       for (int j = 0; j < n; j++) {

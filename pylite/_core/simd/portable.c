@@ -1,4 +1,4 @@
-/* The plain C micro-kernels, compiled once per rung with that rung's flags (PL_RUNG names it). */
+/* The plain C micro-kernels, compiled once per ISA level with that ISA level's flags (PL_ISA_LEVEL names it). */
 #include "simd.h"
 #include "wide.h"
 
@@ -25,23 +25,23 @@
 #define PL_LOOSE_END
 #endif
 
-#include "rows_unary.h"
-#include "rows_binary.h"
-#include "rows_finish.h"
-#include "rows_movement.h"
-#include "rows_gemm.h"
-#include "rows_argmax.h"
-#include "rows_pooling.h"
-#include "rows_recurring.h"
-#include "rows_reduction.h"
-#include "rows_resize.h"
-#include "rows_softmax.h"
+#include "portable_unary.h"
+#include "portable_binary.h"
+#include "portable_finish.h"
+#include "portable_movement.h"
+#include "portable_gemm.h"
+#include "portable_argmax.h"
+#include "portable_pooling.h"
+#include "portable_recurring.h"
+#include "portable_reduction.h"
+#include "portable_resize.h"
+#include "portable_softmax.h"
 
 #define PL_JOIN_(a, b) a##b
 #define PL_JOIN(a, b) PL_JOIN_(a, b)
 
-void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s);
-void PL_JOIN(pl_rows_, PL_RUNG)(pl_slots *s) {
+void PL_JOIN(pl_fill_portable_, PL_ISA_LEVEL)(pl_slots *s);
+void PL_JOIN(pl_fill_portable_, PL_ISA_LEVEL)(pl_slots *s) {
 #define X(name, args) s->name = name;
   PL_SLOTS(X)
 #undef X
