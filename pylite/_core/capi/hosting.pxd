@@ -88,7 +88,8 @@ cdef extern from "host.h" nogil:
     bint pl_traps
     int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
     TfLiteIntArray *TfLiteIntArrayCreate(int)
-    pl_host *pl_host_new(size_t, const pl_callbacks *, void *, TfLiteExternalContext **)
+    pl_host *pl_host_new(size_t, void (*)(TfLiteContext *), const pl_callbacks *, void *, TfLiteExternalContext **)
+    void pl_context_fill(TfLiteContext *)
     void pl_host_free(pl_host *)
     int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
                        const void *, size_t, int)

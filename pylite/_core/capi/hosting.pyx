@@ -67,7 +67,7 @@ cdef class Host:
         self.kept = []
         self.handles = ()
         self.externals = externals
-        self.host = pl_host_new(tensors, &callbacks, <void *>self, externals.table)
+        self.host = pl_host_new(tensors, pl_context_fill, &callbacks, <void *>self, externals.table)
         if self.host == NULL:
             raise MemoryError(f"no memory for a table of {tensors} tensors")
 

@@ -431,5 +431,6 @@ void TfLiteOpaqueDelegateDelete(TfLiteOpaqueDelegate *d) { free(d); }
 void *TfLiteOpaqueDelegateGetData(const TfLiteOpaqueDelegate *opaque) {
   const TfLiteDelegate *d = (const TfLiteDelegate *)opaque;
   if (d == NULL) return NULL;
-  return d->Prepare == NULL && d->opaque_delegate_builder != NULL ? d->opaque_delegate_builder->data : d->data_;
+  const TfLiteOpaqueDelegateBuilder *builder = pl_opaque_builder(d);
+  return builder != NULL ? builder->data : d->data_;
 }

@@ -34,6 +34,18 @@ __attribute__((tls_model("initial-exec")))
 #endif
 static _Thread_local pl_trap *current;
 
+static TfLiteStatus call_node(TfLiteStatus (*fn)(TfLiteContext *, TfLiteNode *), TfLiteContext *context,
+                              TfLiteNode *node) {
+  return fn(context, node);
+}
+
+static TfLiteStatus call_any(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
+  (void)context;
+  return fn(arguments);
+}
+
+pl_guards pl_guard = {call_node, call_any};
+
 bool pl_traps = true;
 
 void *pl_forbidden_new(void) {
