@@ -1,4 +1,4 @@
-"""The order of the C files of the host: each calls only functions of the files above it in the list in host.h."""
+"""The order of the C files of the host: each uses only files before it in the list of its header."""
 import graphlib
 import re
 from pathlib import Path
@@ -8,21 +8,24 @@ import pytest
 CAPI = Path(__file__).parents[2] / "pylite" / "_core" / "capi"
 LIST = re.compile(r"^//   (\w+\.c) +(\S.*)$", re.MULTILINE)
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
-# A function's definition, or a variable's: both begin in the first column.
-DEFINITION = re.compile(r"^(?!static|typedef|extern|#)\w[\w *]*?\b(pl_\w+)(?:\([^;{]*\) \{| =|;)", re.MULTILINE)
-NAME = re.compile(r"\bpl_\w+")
+NAME = r"(?:pl_|TfLite)\w+"
+# The definition of a function or a variable begins in the first column.
+DEFINITION = re.compile(rf"^(?!static|typedef|extern|struct|#)\w[\w *]*?\b({NAME})(?:\([^;{{]*\) \{{| =|;)",
+                        re.MULTILINE)
+HOST, OPAQUE = "host.h", "opaque.h"
+BUILT = {HOST: r"static_library\('host_tables', (.*?), capi_assertions", OPAQUE: r"'opaque': \[(.*?)\]"}
 
 pytestmark = pytest.mark.skipif(not CAPI.is_dir(), reason="needs the source tree")
 
 
-def documented():
-    """The files in the order that host.h documents, the lowest first."""
-    return [name for name, _ in LIST.findall((CAPI / "host.h").read_text())]
+def documented(header):
+    """The files in the order that a header documents."""
+    return [name for name, _ in LIST.findall((CAPI / header).read_text())]
 
 
-def sources():
-    """{file: its code without comments and strings} of the files that the list names."""
-    return {name: NOT_CODE.sub("", (CAPI / name).read_text()) for name in documented()}
+def sources(header):
+    """{file: its code without comments and strings} of the files that a header lists."""
+    return {name: NOT_CODE.sub("", (CAPI / name).read_text()) for name in documented(header)}
 
 
 def definitions(code):
@@ -35,45 +38,58 @@ def definitions(code):
     return found
 
 
-def edges():
+def uses(code):
     """{file: {file that it uses: names}}."""
-    code = sources()
     home = definitions(code)
     graph = {file: {} for file in code}
     for file, text in code.items():
-        for name in set(NAME.findall(text)) & home.keys():
+        for name in sorted(set(re.findall(rf"\b{NAME}", text)) & home.keys()):
             if home[name] != file:
                 graph[file].setdefault(home[name], []).append(name)
     return graph
 
 
-def test_the_list_is_complete():
-    files = documented()
+def test_the_lists_are_complete():
     build = (CAPI / "meson.build").read_text()
-    built = re.search(r"static_library\('host_tables', (.*?), capi_assertions", build, re.DOTALL)
-    assert files == re.findall(r"'(\w+\.c)'", built[1])
+    for header, pattern in BUILT.items():
+        built = re.search(pattern, build, re.DOTALL)
+        assert documented(header) == re.findall(r"'(\w+\.c)'", built[1])
 
 
 def test_every_declared_function_is_found():
-    """The parser sees each function that host.h declares, in the file under whose heading it stands."""
-    home = definitions(sources())
-    header, _, _ = (CAPI / "host.h").read_text().partition("// ---- For all files ----")
+    """Each function that host.h declares is defined in the file under whose heading it stands."""
+    header, _, _ = (CAPI / HOST).read_text().partition("// ---- For all files ----")
     sections = re.split(r"^// ---- (\w+\.c) ----$", header, flags=re.MULTILINE)
     declared = {}
     for file, text in zip(sections[1::2], sections[2::2], strict=True):
         text = re.sub(r"typedef struct.*?\} \w+;", "", NOT_CODE.sub("", text), flags=re.DOTALL)
-        names = re.findall(r"\b(pl_\w+)(?:\([^*]|;)", text)
-        declared.update(dict.fromkeys(names, file))
-    assert declared == home
+        declared.update(dict.fromkeys(re.findall(r"\b(pl_\w+)(?:\([^*]|;)", text), file))
+    assert declared == definitions(sources(HOST))
 
 
-def test_no_cycles():
-    order = graphlib.TopologicalSorter({file: used.keys() for file, used in edges().items()}).static_order()
-    assert set(order) == set(documented())
+@pytest.mark.parametrize("header", [HOST, OPAQUE])
+def test_no_cycles(header):
+    graph = uses(sources(header))
+    assert any(graph.values())
+    assert set(graphlib.TopologicalSorter(graph).static_order()) == set(documented(header))
 
 
-def test_calls_go_down():
-    files = documented()
-    for file, used in edges().items():
+@pytest.mark.parametrize("header", [HOST, OPAQUE])
+def test_files_use_those_before(header):
+    files = documented(header)
+    for file, used in uses(sources(header)).items():
         for other, names in used.items():
-            assert files.index(other) < files.index(file), f"{file} uses {names} of {other}, which is above it"
+            assert files.index(other) < files.index(file), f"{file} uses {names} of {other}, which comes later"
+
+
+def test_the_opaque_library_uses_no_file_of_the_host():
+    home = definitions(sources(HOST))
+    for file, text in sources(OPAQUE).items():
+        assert not set(re.findall(rf"\b{NAME}", text)) & home.keys(), file
+
+
+def test_a_cycle_is_found():
+    code = {"a.c": "void pl_f(int x) {\n  pl_g();\n}\n", "b.c": "int pl_g(void) {\n  pl_f(1);\n}\n"}
+    assert uses(code) == {"a.c": {"b.c": ["pl_g"]}, "b.c": {"a.c": ["pl_f"]}}
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter(uses(code)).prepare()

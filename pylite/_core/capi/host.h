@@ -3,8 +3,7 @@
 // They are TensorFlow Lite's own structs, not copies made at each call: what a plug-in reads and writes is what the host
 // reads and writes.  No pointer into them ever moves.
 //
-// The files, from the bottom up.  Each calls only functions of the files above it in this list, and
-// tests/capi/test_structure.py checks that.
+// The files.  Each calls only functions of files before it in this list, which tests/capi/test_structure.py checks:
 //
 //   trap.c             calls a function of a plug-in; C++ exceptions and known faults become errors
 //   registrations.c    reads and checks the registrations, operators and delegates of a library
@@ -15,8 +14,9 @@
 //   delegates.c        applies a delegate, adds its nodes, removes them again
 //   context.c          the functions of TfLiteContext, which plug-ins call
 //
-// hosting.pyx and kernels.pyx call these files.  Three shared libraries are apart from them: guard.cc (C++ exceptions),
-// opaque.c (c_api_opaque.h, operator.h) and resolver.c (MutableOpResolver).
+// hosting.pyx and kernels.pyx call these files.  Three shared libraries call none of them: guard.cc catches C++
+// exceptions for trap.c, opaque_*.c export the functions of common.h, operator.h and c_api_opaque.h to plug-ins that
+// import them, and resolver.c exports MutableOpResolver::AddCustom.
 #ifndef PYLITE_HOST_H
 #define PYLITE_HOST_H
 
@@ -25,7 +25,7 @@
 #include "guards.h"
 
 // An op behind an opaque type.  The callbacks with `data` take precedence.
-#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque.c made
+#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque_operators.c made
 struct TfLiteOperator {
   uint64_t mark;
   TfLiteBuiltinOperator builtin_code;
@@ -101,7 +101,7 @@ void pl_trap_resume(void *);
 
 // ---- registrations.c ----
 
-// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque.c's making.
+// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque_operators.c's making.
 bool pl_registration_plausible(const TfLiteRegistration *);
 bool pl_operator_plausible(const TfLiteOperator *);
 bool pl_delegate_plausible(const TfLiteDelegate *);
@@ -150,7 +150,7 @@ int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 
 // ---- tables.c ----
 
-// fill: sets the functions of the context; pl_context_fill, which is above this file.
+// fill: sets the functions of the context; pl_context_fill, which this file must not call.
 pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_callbacks *callbacks, void *python,
                      TfLiteExternalContext **externals);
 void pl_host_free(pl_host *);
