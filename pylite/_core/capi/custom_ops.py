@@ -3,8 +3,9 @@ import ctypes
 import os
 
 from pylite._core.capi import libraries, symbols
-from pylite._core.capi.hosting import install_guards, registration_facts
+from pylite._core.capi.kernels import install_guards
 from pylite._core.capi.nodes import NativeNode
+from pylite._core.capi.plugin_structs import registration_facts
 from pylite._core.capi.tables import tables_of
 from pylite.errors import OpError, PluginError
 

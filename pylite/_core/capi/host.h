@@ -89,12 +89,14 @@ struct pl_host {
 
 extern pl_guards pl_guard;
 
+// guards: those of guard.cc, or NULL to keep plain calls.  catch_faults false: faults end the process, as others do.
+void pl_set_guards(const pl_guards *guards, bool catch_faults);
+
 #define PL_FORBIDDEN_BYTES 65536
 void *pl_forbidden_new(void);               // memory that nobody may read or write
 void pl_forbidden_free(void *);
 
 // Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
-extern bool pl_traps;                       // false: such faults end the process, as others do
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
 void *pl_trap_suspend(void);                // while Python runs inside of such a call
 void pl_trap_resume(void *);

@@ -46,7 +46,12 @@ static TfLiteStatus call_any(TfLiteStatus (*fn)(void *), void *arguments, TfLite
 
 pl_guards pl_guard = {call_node, call_any};
 
-bool pl_traps = true;
+static bool traps = true;
+
+void pl_set_guards(const pl_guards *guards, bool catch_faults) {
+  if (guards != NULL) pl_guard = *guards;
+  traps = catch_faults;
+}
 
 void *pl_forbidden_new(void) {
   void *memory = mmap(NULL, PL_FORBIDDEN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +116,7 @@ void *pl_trap_suspend(void) {
 void pl_trap_resume(void *outer) { current = outer; }
 
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
-  if (!pl_traps) return pl_guard.any(fn, arguments, context);
+  if (!traps) return pl_guard.any(fn, arguments, context);
   pl_trap trap = {.forbidden = (uintptr_t)context->impl_}, *outer = current;
   volatile TfLiteStatus status = kTfLiteError;
   install();
