@@ -1,20 +1,6 @@
 // Calls of plug-ins: the four functions of an op, classic or behind opaque types.
 #include "host.h"
 
-#include <dlfcn.h>
-
-static TfLiteStatus call_node(TfLiteStatus (*fn)(TfLiteContext *, TfLiteNode *), TfLiteContext *context,
-                              TfLiteNode *node) {
-  return fn(context, node);
-}
-
-static TfLiteStatus call_any(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
-  (void)context;
-  return fn(arguments);
-}
-
-pl_guards pl_guard = {call_node, call_any};
-
 // Calls what does not run in the loop, with its arguments in a struct.
 static TfLiteStatus call(const pl_node *node, TfLiteStatus (*fn)(void *), void *arguments, pl_host *host) {
   return (node->trapped ? pl_trapped : pl_guard.any)(fn, arguments, &host->context);
@@ -35,37 +21,6 @@ static TfLiteStatus opaque_invoke(TfLiteContext *context, TfLiteNode *node) {
   TfLiteOpaqueNode *n = (TfLiteOpaqueNode *)node;
   if (op->invoke_with_data != NULL) return op->invoke_with_data(op->user_data, c, n);
   return op->invoke(c, n);
-}
-
-// A registration is read as far as all binaries have it: 64 bytes.  The rest only where there is nothing in those.
-void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op) {
-  memset(to, 0, sizeof(*to));
-  memcpy(to, from, offsetof(TfLiteRegistration, registration_external));
-  *op = NULL;
-  if (from->init == NULL && from->free == NULL && from->prepare == NULL && from->invoke == NULL) {
-    *op = from->registration_external;
-  }
-}
-
-static bool is_function(void *address) {
-  Dl_info info;
-  return address == NULL || dladdr(address, &info) != 0;
-}
-
-bool pl_operator_plausible(const TfLiteOperator *op) { return op != NULL && op->mark == PL_OPERATOR; }
-
-bool pl_registration_plausible(const TfLiteRegistration *r) {
-  if (r->init == NULL && r->free == NULL && r->prepare == NULL && r->invoke == NULL) {
-    return pl_operator_plausible(r->registration_external);
-  }
-  return is_function((void *)r->init) && is_function((void *)r->free) && is_function((void *)r->prepare) &&
-         is_function((void *)r->invoke);
-}
-
-bool pl_delegate_plausible(const TfLiteDelegate *d) {
-  if (d->Prepare == NULL && d->opaque_delegate_builder == NULL) return false;
-  return is_function(d->Prepare != NULL ? (void *)d->Prepare : (void *)d->opaque_delegate_builder->Prepare) &&
-         is_function((void *)d->CopyFromBufferHandle) && is_function((void *)d->FreeBufferHandle);
 }
 
 void pl_node_set_kernel(pl_node *node, const TfLiteRegistration *reg, TfLiteOperator *op) {

@@ -192,6 +192,21 @@ static void set_external(TfLiteContext *context, TfLiteExternalContextType type,
   if ((unsigned)type < kTfLiteMaxExternalContexts) ((pl_host *)context)->externals[type] = external;
 }
 
+typedef struct refresh_call {
+  TfLiteContext *context;
+  TfLiteExternalContext *external;
+} refresh_call;
+
+static TfLiteStatus run_refresh(void *arguments) {
+  const refresh_call *c = arguments;
+  return c->external->Refresh(c->context);
+}
+
+void pl_refresh(pl_host *host, TfLiteExternalContext *external) {
+  refresh_call call = {&host->context, external};
+  pl_guard.any(run_refresh, &call, &host->context);
+}
+
 static TfLiteStatus get_metadata(const TfLiteContext *context, const char *name, const char **data, size_t *bytes) {
   pl_host *host = (pl_host *)context;
   if (name == NULL) return kTfLiteError;

@@ -2,6 +2,21 @@
 //
 // They are TensorFlow Lite's own structs, not copies made at each call: what a plug-in reads and writes is what the host
 // reads and writes.  No pointer into them ever moves.
+//
+// The files.  Each calls only functions of files before it in this list, which tests/capi/test_structure.py checks:
+//
+//   trap.c             calls a function of a plug-in; C++ exceptions and known faults become errors
+//   registrations.c    reads and checks the registrations, operators and delegates of a library
+//   buffer_handles.c   tensors whose contents are in a delegate's own memory: reads them back, frees them
+//   delegate_params.c  TfLiteDelegateParams, for the kernels of delegates and for previews
+//   calls.c            init, prepare, invoke and free of a node's plug-in
+//   tables.c           creates, fills and frees the tables
+//   delegates.c        applies a delegate, adds its nodes, removes them again
+//   context.c          the functions of TfLiteContext, which plug-ins call
+//
+// hosting.pyx and kernels.pyx call these files.  Three shared libraries call none of them: guard.cc catches C++
+// exceptions for trap.c, opaque_*.c export the functions of common.h, operator.h and c_api_opaque.h to plug-ins that
+// import them, and resolver.c exports MutableOpResolver::AddCustom.
 #ifndef PYLITE_HOST_H
 #define PYLITE_HOST_H
 
@@ -10,7 +25,7 @@
 #include "guards.h"
 
 // An op behind an opaque type.  The callbacks with `data` take precedence.
-#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque.c made
+#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque_operators.c made
 struct TfLiteOperator {
   uint64_t mark;
   TfLiteBuiltinOperator builtin_code;
@@ -70,39 +85,50 @@ struct pl_host {
   const pl_callbacks *callbacks;
 };
 
-// ---- tables.c ----
-
-pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python, TfLiteExternalContext **externals);
-void pl_host_free(pl_host *);
-pl_node *pl_node_new(pl_host *);
-void pl_node_free(pl_host *, pl_node *);
-
-// Set up a tensor or a node of the model.  Strings and arrays are copied; `data` and `options` stay the caller's.
-// 0, or -1 without memory.
-int pl_host_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
-                   const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes, int is_variable);
-int pl_host_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count, int axis);
-// Takes the arrays over; what is compressed is for the caller to fill in.
-TfLiteSparsity *pl_host_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks, int dimensions);
-int pl_host_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
-int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
-                 const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
-                 size_t params_size, const void *options, int options_size);
-
-// ---- context.c ----
-
-void pl_context_fill(TfLiteContext *);      // the functions that plug-ins call
-
-// ---- calls.c ----
+// ---- trap.c ----
 
 extern pl_guards pl_guard;
 
-// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque.c's making.
+// guards: those of guard.cc, or NULL to keep plain calls.  catch_faults false: faults end the process, as others do.
+void pl_set_guards(const pl_guards *guards, bool catch_faults);
+
+#define PL_FORBIDDEN_BYTES 65536
+void *pl_forbidden_new(void);               // memory that nobody may read or write
+void pl_forbidden_free(void *);
+
+// Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
+TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
+void *pl_trap_suspend(void);                // while Python runs inside of such a call
+void pl_trap_resume(void *);
+
+// ---- registrations.c ----
+
+// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque_operators.c's making.
 bool pl_registration_plausible(const TfLiteRegistration *);
 bool pl_operator_plausible(const TfLiteOperator *);
 bool pl_delegate_plausible(const TfLiteDelegate *);
 
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op);
+
+// ---- buffer_handles.c ----
+
+TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
+void pl_host_free_handles(pl_host *);
+
+// ---- delegate_params.c ----
+
+// The struct and its arrays in one block, which one free() releases.
+TfLiteDelegateParams *pl_delegate_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes,
+                                             const TfLiteIntArray *inputs, const TfLiteIntArray *outputs);
+TfLiteOpaqueDelegateParams *pl_opaque_delegate_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes,
+                                                          const TfLiteIntArray *inputs, const TfLiteIntArray *outputs);
+// Appends to what PreviewDelegatePartitioning returns: 0, or -1 without memory.
+int pl_host_add_preview(pl_host *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                        const TfLiteIntArray *outputs);
+void pl_host_drop_previews(pl_host *);
+
+// ---- calls.c ----
+
 void pl_node_set_kernel(pl_node *, const TfLiteRegistration *, TfLiteOperator *);
 // Have node `index` run by a plug-in.  trapped: it comes from a library; see trap.c.
 void pl_host_plug(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *, bool trapped);
@@ -124,35 +150,47 @@ enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN };
 
 int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
 
+// ---- tables.c ----
+
+// fill: sets the functions of the context; pl_context_fill, which this file must not call.
+pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_callbacks *callbacks, void *python,
+                     TfLiteExternalContext **externals);
+void pl_host_free(pl_host *);
+pl_node *pl_node_new(pl_host *);
+void pl_node_free(pl_host *, pl_node *);
+
+// Set up a tensor or a node of the model.  Strings and arrays are copied; `data` and `options` stay the caller's.
+// 0, or -1 without memory.
+int pl_host_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
+                   const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes, int is_variable);
+int pl_host_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count, int axis);
+// Takes the arrays over; what is compressed is for the caller to fill in.
+TfLiteSparsity *pl_host_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks, int dimensions);
+int pl_host_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
+int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
+                 const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
+                 size_t params_size, const void *options, int options_size);
+
 // ---- delegates.c ----
 
 TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
-// What PreviewDelegatePartitioning gives: one part more, 0 or -1 without memory; and none.
-int pl_host_add_preview(pl_host *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                        const TfLiteIntArray *outputs);
-void pl_host_drop_previews(pl_host *);
 TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
                                    const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
                                    const TfLiteIntArray *outputs);
 void pl_host_undo(pl_host *);
-TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
-void pl_host_free_handles(pl_host *);
 void pl_delegate_end(void (*end)(void *), void *delegate);
+
+// ---- context.c ----
+
+void pl_context_fill(TfLiteContext *);      // the functions that plug-ins call
 void pl_refresh(pl_host *, TfLiteExternalContext *);
 
-// ---- trap.c ----
+// ---- For all files ----
 
-#define PL_FORBIDDEN_BYTES 65536
-void *pl_forbidden_new(void);               // memory that nobody may read or write
-void pl_forbidden_free(void *);
-
-// Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
-extern bool pl_traps;                       // false: such faults end the process, as others do
-TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
-void *pl_trap_suspend(void);                // while Python runs inside of such a call
-void pl_trap_resume(void *);
-
-// ---- Types ----
+// The callbacks of a delegate behind an opaque type, else NULL.
+static inline const TfLiteOpaqueDelegateBuilder *pl_opaque_builder(const TfLiteDelegate *d) {
+  return d->Prepare == NULL ? d->opaque_delegate_builder : NULL;
+}
 
 // Bytes of one element; false for types without a size.
 static inline bool pl_size_of(TfLiteType type, size_t *bytes) {

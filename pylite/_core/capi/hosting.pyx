@@ -4,6 +4,46 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from pylite._core.capi.host cimport (
+    TfLiteContext,
+    TfLiteDelegate,
+    TfLiteExternalContext,
+    TfLiteIntArray,
+    TfLiteIntArrayCreate,
+    TfLiteOperator,
+    TfLiteRegistration,
+    TfLiteSparsity,
+    TfLiteStatus,
+    TfLiteTensor,
+    kTfLiteDimSparseCSR,
+    kTfLiteDynamic,
+    kTfLiteError,
+    kTfLiteMaxExternalContexts,
+    kTfLiteOk,
+    pl_callbacks,
+    pl_context_fill,
+    pl_host,
+    pl_host_add_preview,
+    pl_host_apply,
+    pl_host_blockwise,
+    pl_host_delegate_node,
+    pl_host_free,
+    pl_host_new,
+    pl_host_node,
+    pl_host_plug,
+    pl_host_quantization,
+    pl_host_read_back,
+    pl_host_sparsity,
+    pl_host_tensor,
+    pl_host_undo,
+    pl_node,
+    pl_node_end,
+    pl_node_init,
+    pl_node_prepare,
+    pl_refresh,
+)
+from pylite._core.capi.plugin_structs cimport DelegateHandle
+
 STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
           "delegate data not read", "unresolved ops", "cancelled", "output shape not known")
 
@@ -41,19 +81,6 @@ cdef class Externals:
         free(self.table)
 
 
-cdef class Handle:
-    """A TfLiteDelegate, and the function that ends it when nothing holds it any more: neither its owner nor a Host."""
-    cdef void (*end)(void *) noexcept nogil
-    cdef readonly uintptr_t address
-
-    def __cinit__(self, uintptr_t address, uintptr_t end):
-        self.address = address
-        self.end = <void (*)(void *) noexcept nogil>end
-
-    def __dealloc__(self):
-        pl_delegate_end(self.end, <void *>self.address)
-
-
 @cython.no_gc_clear     # what the tables need when they go is still there, also when a cycle is collected
 cdef class Host:
     """The tables of one subgraph.
@@ -67,7 +94,7 @@ cdef class Host:
         self.kept = []
         self.handles = ()
         self.externals = externals
-        self.host = pl_host_new(tensors, &callbacks, <void *>self, externals.table)
+        self.host = pl_host_new(tensors, pl_context_fill, &callbacks, <void *>self, externals.table)
         if self.host == NULL:
             raise MemoryError(f"no memory for a table of {tensors} tensors")
 
@@ -267,7 +294,7 @@ cdef class Host:
         """Address of the TfLiteDelegate whose kernel runs node `index`, or 0."""
         return <uintptr_t>self.host.nodes[index].node.delegate
 
-    def hold(self, Handle handle):
+    def hold(self, DelegateHandle handle):
         """Let a delegate live as long as these tables."""
         if handle not in self.handles:
             self.handles += (handle,)
@@ -371,43 +398,3 @@ cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) no
     except BaseException as error:
         self.pending = error
         return kTfLiteError
-
-
-def delegate_flags(uintptr_t address):
-    """The flags of the TfLiteDelegate at `address`."""
-    cdef TfLiteDelegate *delegate = <TfLiteDelegate *>address
-    if delegate.Prepare == NULL and delegate.opaque_delegate_builder != NULL:
-        return delegate.opaque_delegate_builder.flags
-    return delegate.flags
-
-
-def delegate_is_plausible(uintptr_t address):
-    """Does it look like a TfLiteDelegate?"""
-    return pl_delegate_plausible(<const TfLiteDelegate *>address)
-
-
-def registration_facts(uintptr_t registration, uintptr_t operator):
-    """(name or None, version) that a TfLiteRegistration, or where 0 a TfLiteOperator, says of itself; None if none."""
-    cdef TfLiteRegistration read
-    if registration and not pl_registration_plausible(<const TfLiteRegistration *>registration) or (
-            operator and not pl_operator_plausible(<const TfLiteOperator *>operator)):
-        return None
-    cdef TfLiteOperator *op = <TfLiteOperator *>operator
-    cdef const char *name = NULL
-    cdef int version = 1
-    if registration:
-        pl_registration_read(<const TfLiteRegistration *>registration, &read, &op)
-        name = read.custom_name
-        version = read.version
-    if op != NULL:
-        name = op.custom_name
-        version = op.version
-    return None if name == NULL else (<bytes>name).decode("utf-8", "replace"), max(1, version)
-
-
-def install_guards(uintptr_t address, bint traps):
-    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions.  traps: see trap.c."""
-    global pl_traps
-    if address:
-        memcpy(&pl_guard, <const void *>address, sizeof(pl_guards))
-    pl_traps = traps

@@ -2,19 +2,21 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
-from pylite._core.capi.hosting cimport (
+from pylite._core.capi.host cimport (
     PL_BAND,
     PL_FAILED,
     PL_MOVED,
     PL_OVERRUN,
-    Host,
     TfLiteTensor,
     kTfLiteOk,
+    pl_guards,
     pl_host_read_back,
     pl_node,
     pl_place,
     pl_run,
+    pl_set_guards,
 )
+from pylite._core.capi.hosting cimport Host
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
@@ -118,3 +120,8 @@ cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
         return 0
     t.data.raw = self.data
     return 0 if pl_host_read_back(self.owner.host, self.index) == kTfLiteOk else PL_FAILED
+
+
+def install_guards(uintptr_t address, bint traps):
+    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions.  traps: see trap.c."""
+    pl_set_guards(<const pl_guards *>address, traps)

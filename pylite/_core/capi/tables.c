@@ -28,7 +28,8 @@ static TfLiteStatus not_callable(TfLiteContext *context, TfLiteNode *node) {
   return kTfLiteError;
 }
 
-pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python, TfLiteExternalContext **externals) {
+pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_callbacks *callbacks, void *python,
+                     TfLiteExternalContext **externals) {
   pl_host *host = calloc(1, sizeof(pl_host));
   if (host == NULL) return NULL;
   host->capacity = tensors + SLOTS;
@@ -48,7 +49,7 @@ pl_host *pl_host_new(size_t tensors, const pl_callbacks *callbacks, void *python
   for (size_t i = 0; i < tensors; i++) c->tensors[i].buffer_handle = -1;
   c->tensors_size = tensors;
   c->recommended_num_threads = -1;
-  pl_context_fill(c);
+  fill(c);
   return host;
 }
 

@@ -34,7 +34,24 @@ __attribute__((tls_model("initial-exec")))
 #endif
 static _Thread_local pl_trap *current;
 
-bool pl_traps = true;
+static TfLiteStatus call_node(TfLiteStatus (*fn)(TfLiteContext *, TfLiteNode *), TfLiteContext *context,
+                              TfLiteNode *node) {
+  return fn(context, node);
+}
+
+static TfLiteStatus call_any(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
+  (void)context;
+  return fn(arguments);
+}
+
+pl_guards pl_guard = {call_node, call_any};
+
+static bool traps = true;
+
+void pl_set_guards(const pl_guards *guards, bool catch_faults) {
+  if (guards != NULL) pl_guard = *guards;
+  traps = catch_faults;
+}
 
 void *pl_forbidden_new(void) {
   void *memory = mmap(NULL, PL_FORBIDDEN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -99,7 +116,7 @@ void *pl_trap_suspend(void) {
 void pl_trap_resume(void *outer) { current = outer; }
 
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
-  if (!pl_traps) return pl_guard.any(fn, arguments, context);
+  if (!traps) return pl_guard.any(fn, arguments, context);
   pl_trap trap = {.forbidden = (uintptr_t)context->impl_}, *outer = current;
   volatile TfLiteStatus status = kTfLiteError;
   install();

@@ -2,7 +2,8 @@
 import ctypes
 import os
 
-from pylite._core.capi.hosting import install_guards, registration_facts
+from pylite._core.capi.kernels import install_guards
+from pylite._core.capi.plugin_structs import registration_facts
 from pylite.errors import OpError, PluginError
 from pylite.plugins.host import libraries, symbols
 from pylite.plugins.host.nodes import NativeNode

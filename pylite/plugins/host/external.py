@@ -2,7 +2,8 @@
 import ctypes
 import os
 
-from pylite._core.capi.hosting import STATUS, Handle, delegate_flags, delegate_is_plausible
+from pylite._core.capi.hosting import STATUS
+from pylite._core.capi.plugin_structs import DelegateHandle, delegate_flags, delegate_is_plausible
 from pylite.errors import DelegateError, DelegationError, PluginError
 from pylite.plugins.host import libraries
 from pylite.plugins.host.custom_ops import guard
@@ -13,7 +14,7 @@ _report_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 def create(library, path, options):
-    """The Handle of the TfLiteDelegate that a plug-in makes from {name: text}; DelegateError with its words if none."""
+    """The DelegateHandle of what a plug-in makes from {name: text}; DelegateError with its words if that is null."""
     said = []
     report = _report_t(lambda text: said.append(text.decode("utf-8", "replace")))
     count = len(options)
@@ -30,7 +31,7 @@ def create(library, path, options):
     if not delegate_is_plausible(address):
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n"
                             "what its tflite_plugin_create_delegate() returned is no TfLiteDelegate")
-    return Handle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)
+    return DelegateHandle(address, ctypes.cast(library.tflite_plugin_destroy_delegate, ctypes.c_void_p).value)
 
 
 def flags(address):

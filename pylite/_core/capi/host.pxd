@@ -1,0 +1,116 @@
+# What host.h declares.
+from libc.stdint cimport int64_t
+
+
+cdef extern from "host.h" nogil:
+    ctypedef int TfLiteStatus
+    ctypedef struct TfLiteIntArray:
+        int size
+        int *data
+    ctypedef struct TfLiteOperator "struct TfLiteOperator":
+        const char *custom_name
+        int version
+    ctypedef struct TfLiteRegistration:
+        int builtin_code
+        const char *custom_name
+        int version
+    ctypedef struct TfLiteExternalContext:
+        TfLiteStatus (*Refresh)(TfLiteContext *)
+    ctypedef struct TfLiteDelegate:
+        int64_t flags
+        TfLiteStatus (*Prepare)(TfLiteContext *, TfLiteDelegate *)
+        TfLiteOpaqueDelegateBuilder *opaque_delegate_builder
+    ctypedef struct TfLiteOpaqueDelegateBuilder:
+        int64_t flags
+    ctypedef int TfLiteDimensionType
+    ctypedef struct TfLiteDimensionMetadata:
+        TfLiteDimensionType format
+        int dense_size
+        TfLiteIntArray *array_segments
+        TfLiteIntArray *array_indices
+    ctypedef struct TfLiteSparsity:
+        TfLiteDimensionMetadata *dim_metadata
+    TfLiteDimensionType kTfLiteDimSparseCSR
+    ctypedef union TfLitePtrUnion:
+        char *raw
+    ctypedef struct TfLiteTensor:
+        int type
+        TfLitePtrUnion data
+        TfLiteIntArray *dims
+        int allocation_type
+        size_t bytes
+        bint data_is_stale
+    ctypedef struct TfLiteNode:
+        TfLiteIntArray *inputs
+        TfLiteIntArray *outputs
+        TfLiteIntArray *temporaries
+        void *builtin_data
+        const void *custom_initial_data
+        int custom_initial_data_size
+        TfLiteDelegate *delegate
+    ctypedef struct TfLiteContext:
+        size_t tensors_size
+        TfLiteTensor *tensors
+        int recommended_num_threads
+    ctypedef struct pl_node:
+        TfLiteNode node
+        TfLiteRegistration reg
+        bint owns_op
+    ctypedef struct pl_host:
+        TfLiteContext context
+        size_t model_tensors
+        pl_node **nodes
+        int num_nodes
+        int model_nodes
+        TfLiteIntArray *plan
+        TfLiteIntArray *model_plan
+        TfLiteIntArray *inputs
+        TfLiteIntArray *outputs
+        TfLiteIntArray *variables
+        char *errors
+        char *name
+        bint skippable
+        void *python
+    ctypedef struct pl_callbacks:
+        TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *,
+                                TfLiteDelegate *) noexcept
+        TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *) noexcept
+        TfLiteStatus (*metadata)(pl_host *, const char *, const char **, size_t *) noexcept
+        TfLiteStatus (*subgraph)(pl_host *, int, TfLiteContext **) noexcept
+    ctypedef struct pl_place:
+        int tensor
+        char *data
+        size_t bytes
+        bint band
+    ctypedef struct pl_guards:
+        pass
+    void pl_set_guards(const pl_guards *, bint)
+    int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
+    TfLiteIntArray *TfLiteIntArrayCreate(int)
+    pl_host *pl_host_new(size_t, void (*)(TfLiteContext *), const pl_callbacks *, void *, TfLiteExternalContext **)
+    void pl_context_fill(TfLiteContext *)
+    void pl_host_free(pl_host *)
+    int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
+                       const void *, size_t, int)
+    int pl_host_quantization(pl_host *, int, const float *, const int64_t *, int, int)
+    TfLiteSparsity *pl_host_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
+    int pl_host_blockwise(pl_host *, int, int, int, int, int)
+    int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
+                     const TfLiteIntArray *, const void *, size_t, const void *, int)
+    bint pl_registration_plausible(const TfLiteRegistration *)
+    bint pl_operator_plausible(const TfLiteOperator *)
+    bint pl_delegate_plausible(const TfLiteDelegate *)
+    void pl_registration_read(const TfLiteRegistration *, TfLiteRegistration *, TfLiteOperator **)
+    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
+    TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
+    TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
+    void pl_node_end(pl_host *, pl_node *)
+    TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *)
+    int pl_host_add_preview(pl_host *, const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
+    TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                       const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
+    void pl_host_undo(pl_host *)
+    TfLiteStatus pl_host_read_back(pl_host *, int)
+    int pl_run(pl_host *, pl_node *, const pl_place *, int)
+    void pl_delegate_end(void (*)(void *) noexcept, void *)
+    void pl_refresh(pl_host *, TfLiteExternalContext *)

@@ -1,0 +1,67 @@
+// operator.h: TfLiteOperator, and the same under its older name, TfLiteRegistrationExternal.
+#include "opaque.h"
+
+TfLiteOperator *TfLiteOperatorCreate(TfLiteBuiltinOperator code, const char *custom_name, int version, void *user_data) {
+  TfLiteOperator *op = calloc(1, sizeof(TfLiteOperator));
+  if (op == NULL) return NULL;
+  op->mark = PL_OPERATOR;
+  op->builtin_code = code;
+  op->custom_name = custom_name != NULL ? strdup(custom_name) : NULL;
+  op->version = version;
+  op->user_data = user_data;
+  return op;
+}
+
+void TfLiteOperatorDelete(TfLiteOperator *op) {
+  if (op != NULL) free(op->custom_name);
+  free(op);
+}
+
+TfLiteBuiltinOperator TfLiteOperatorGetBuiltInCode(const TfLiteOperator *op) { return op->builtin_code; }
+const char *TfLiteOperatorGetCustomName(const TfLiteOperator *op) { return op->custom_name; }
+int TfLiteOperatorGetVersion(const TfLiteOperator *op) { return op != NULL ? op->version : -1; }
+void *TfLiteOperatorGetUserData(const TfLiteOperator *op) { return op != NULL ? op->user_data : NULL; }
+
+// Each method under both names; the classic one, and the one that gets the op's user_data.
+#define METHOD(Name, member, RESULT, ARGS, DATA_ARGS)                                                       \
+  void TfLiteOperatorSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; }           \
+  void TfLiteRegistrationExternalSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; } \
+  TfLiteStatus TfLiteOperatorSet##Name##WithData(TfLiteOperator *op, RESULT(*member) DATA_ARGS) {           \
+    op->member##_with_data = member;                                                                        \
+    return kTfLiteOk;                                                                                       \
+  }
+
+METHOD(Init, init, void *, (TfLiteOpaqueContext *, const char *, size_t),
+       (void *, TfLiteOpaqueContext *, const char *, size_t))
+METHOD(Free, free, void, (TfLiteOpaqueContext *, void *), (void *, TfLiteOpaqueContext *, void *))
+METHOD(Prepare, prepare, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode *),
+       (void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *))
+METHOD(Invoke, invoke, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode *),
+       (void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *))
+
+// Nothing runs asynchronously here: the kernel that could is accepted and not used.
+void TfLiteOperatorSetAsyncKernel(TfLiteOperator *op,
+                                  struct TfLiteAsyncKernel *(*kernel)(TfLiteOpaqueContext *, TfLiteOpaqueNode *)) {
+  (void)op, (void)kernel;
+}
+void TfLiteRegistrationExternalSetAsyncKernel(TfLiteOperator *op,
+                                              struct TfLiteAsyncKernel *(*kernel)(TfLiteOpaqueContext *,
+                                                                                  TfLiteOpaqueNode *)) {
+  (void)op, (void)kernel;
+}
+TfLiteStatus TfLiteOperatorSetAsyncKernelWithData(TfLiteOperator *op,
+                                                  struct TfLiteAsyncKernel *(*kernel)(void *, TfLiteOpaqueContext *,
+                                                                                      TfLiteOpaqueNode *)) {
+  (void)op, (void)kernel;
+  return kTfLiteOk;
+}
+void TfLiteOperatorSetInplaceOperator(TfLiteOperator *op, uint64_t flags) { op->inplace_operator = flags; }
+
+TfLiteOperator *TfLiteRegistrationExternalCreate(TfLiteBuiltinOperator code, const char *custom_name, int version) {
+  return TfLiteOperatorCreate(code, custom_name, version, NULL);
+}
+void TfLiteRegistrationExternalDelete(TfLiteOperator *op) { TfLiteOperatorDelete(op); }
+TfLiteBuiltinOperator TfLiteRegistrationExternalGetBuiltInCode(const TfLiteOperator *op) { return op->builtin_code; }
+const char *TfLiteRegistrationExternalGetCustomName(const TfLiteOperator *op) { return op->custom_name; }
+int TfLiteRegistrationExternalGetVersion(const TfLiteOperator *op) { return TfLiteOperatorGetVersion(op); }
+void TfLiteRegistrationExternalSetInplaceOperator(TfLiteOperator *op, uint64_t flags) { op->inplace_operator = flags; }
