@@ -1,6 +1,5 @@
 """The registry of ops: each module of ops enters its own, nothing else lists them."""
 import importlib
-import pkgutil
 from functools import cache
 
 
@@ -127,6 +126,7 @@ def _restored(name, versions):
 
 def names():
     """Every registered name, sorted."""
+    import pkgutil  # takes a millisecond, which running a model need not pay
     for package in packages:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if not module.name.startswith("_"):
