@@ -145,7 +145,7 @@ def test_failure_in_a_node_that_sizes_its_output(test_op):
 def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     i = pylite.Interpreter(model_content=chain("DTPo", (4,)), op_resolver=test_op)
     i.allocate_tensors()
-    with pytest.raises(RuntimeError, match="wrote behind the end"):
+    with pytest.raises(RuntimeError, match="wrote past the end"):
         run(i, [3, 2, 3, 4])
 
 
@@ -156,7 +156,7 @@ def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     ("d", "memory of its own"),
     ("x", "changed the shape of an input"),
     ("y", "20 bytes"),
-    ("g", "only for a delegate"),
+    ("g", "only be called in Prepare of a delegate"),
     ("w", "lists tensor 99999"),
 ])
 def test_failures_in_prepare(test_op, trace, letter, words):
@@ -174,7 +174,7 @@ def test_failures_in_prepare(test_op, trace, letter, words):
 
 @pytest.mark.parametrize(("letter", "words"), [
     ("v", "node 1 Test failed: cannot run"),
-    ("o", "wrote behind the end"),
+    ("o", "wrote past the end"),
     ("q", "changed the data pointer"),
     ("z", "make it kTfLiteDynamic in prepare"),
 ])
