@@ -9,7 +9,6 @@ from pylite._core.capi.host cimport (
     TfLiteDelegate,
     TfLiteExternalContext,
     TfLiteIntArray,
-    TfLiteIntArrayCreate,
     TfLiteOperator,
     TfLiteRegistration,
     TfLiteSparsity,
@@ -42,31 +41,11 @@ from pylite._core.capi.host cimport (
     pl_node_prepare,
     pl_host_refresh_external,
 )
+from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
 from pylite._core.capi.plugin_structs cimport DelegateHandle
 
 STATUS = ("ok", "error", "delegate error", "application error", "no delegate data", "delegate data not written",
           "delegate data not read", "unresolved ops", "cancelled", "output shape not known")
-
-
-cdef TfLiteIntArray *int_array(object values) except NULL:
-    """A malloc'd copy of a sequence of int."""
-    cdef TfLiteIntArray *array = TfLiteIntArrayCreate(<int>len(values))
-    cdef int i
-    if array == NULL:
-        raise MemoryError(f"no memory for {len(values)} numbers")
-    for i in range(array.size):
-        array.data[i] = values[i]
-    return array
-
-
-cdef void free_three(TfLiteIntArray **arrays) noexcept:
-    for i in range(3):
-        free(arrays[i])
-
-
-cdef tuple int_tuple(const TfLiteIntArray *array):
-    cdef int i
-    return () if array == NULL else tuple([array.data[i] for i in range(array.size)])
 
 
 cdef class Externals:
