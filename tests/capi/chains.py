@@ -1,4 +1,4 @@
-"""Models whose nodes stand one behind the other, and running them with custom ops in C."""
+"""Models that are a chain of nodes, and running them with custom ops in C."""
 import numpy as np
 
 import pylite

@@ -1,4 +1,4 @@
-"""Compiles plug-ins for tests, and skips where there is no compiler; with the flags in CFLAGS, if any."""
+"""Compiles plug-ins for tests with the flags in CFLAGS; skips tests if there is no compiler."""
 import os
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ def compiler(suffix=".c"):
 
 
 def compile_check(source, *flags):
-    """Raises AssertionError with the compiler's words unless `source` (a path) compiles."""
+    """Raises AssertionError with the compiler's output unless `source` (a path) compiles."""
     done = subprocess.run([compiler(source.suffix), "-fsyntax-only", "-I", pylite.get_include(), *flags, str(source)],
                           capture_output=True, text=True, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr

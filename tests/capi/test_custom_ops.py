@@ -1,4 +1,4 @@
-"""Custom ops in C: the life of a node, what it may do, and what it may not."""
+"""Custom ops in C: the life cycle of a node, and errors."""
 import ctypes
 import gc
 import shutil
@@ -111,7 +111,7 @@ def test_constants_made_in_prepare_for_another_plugin(test_op):
 def test_outputs_sized_while_running(test_op, trace):
     i = pylite.Interpreter(model_content=chain("aD+b", (4,)), op_resolver=test_op)
     i.allocate_tensors()
-    assert trace()[3:] == ["prepare a 4", "prepare D 4"]        # what follows must wait
+    assert trace()[3:] == ["prepare a 4", "prepare D 4"]        # b waits for the shape of D's output
     np.testing.assert_array_equal(run(i, [1.5, 2, 3, 4]), [0, 4, 8])
     assert trace() == ["invoke a", "invoke D", "prepare b 3", "invoke b"]
     np.testing.assert_array_equal(run(i, [1.5, 2, 3, 4]), [0, 4, 8])
@@ -124,7 +124,7 @@ def test_outputs_sized_while_running(test_op, trace):
 def test_two_outputs_sized_while_running(test_op, trace):
     i = pylite.Interpreter(model_content=chain("aD+DDb", (4,)), op_resolver=test_op)
     i.allocate_tensors()
-    for _ in range(2):      # the second reads its size from the first's first element, which is 0
+    for _ in range(2):      # the second D reads its size from the first element of the first D's output: 0
         np.testing.assert_array_equal(run(i, [1, 2, 3, 4]), [])
         assert i.get_tensor(3).tolist() == [0, 2]
     del i
@@ -145,7 +145,7 @@ def test_failure_in_a_node_that_sizes_its_output(test_op):
 def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     i = pylite.Interpreter(model_content=chain("DTPo", (4,)), op_resolver=test_op)
     i.allocate_tensors()
-    with pytest.raises(RuntimeError, match="wrote behind the end"):
+    with pytest.raises(RuntimeError, match="wrote past the end"):
         run(i, [3, 2, 3, 4])
 
 
@@ -156,7 +156,7 @@ def test_bands_and_temporaries_beside_an_output_sized_while_running(test_op):
     ("d", "memory of its own"),
     ("x", "changed the shape of an input"),
     ("y", "20 bytes"),
-    ("g", "only for a delegate"),
+    ("g", "only be called in Prepare of a delegate"),
     ("w", "lists tensor 99999"),
 ])
 def test_failures_in_prepare(test_op, trace, letter, words):
@@ -174,7 +174,7 @@ def test_failures_in_prepare(test_op, trace, letter, words):
 
 @pytest.mark.parametrize(("letter", "words"), [
     ("v", "node 1 Test failed: cannot run"),
-    ("o", "wrote behind the end"),
+    ("o", "wrote past the end"),
     ("q", "changed the data pointer"),
     ("z", "make it kTfLiteDynamic in prepare"),
 ])

@@ -1,4 +1,4 @@
-"""Delegates in C: what is asked of them and when, compared with the peer where there is one."""
+"""Delegates in C: the order of the calls, compared with the peer where it is installed."""
 import ctypes
 import gc
 from pathlib import Path
@@ -33,7 +33,7 @@ def trace(library):
 
 @pytest.fixture
 def peer():
-    """(Interpreter, load_delegate) of the peer without delegates of its own."""
+    """(Interpreter, load_delegate) of the peer without its default delegates."""
     module = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
 
     def make(**arguments):
@@ -95,7 +95,7 @@ def test_results(library, options):
 
 
 def life(make, load, library, options, take):
-    """The trace of a delegate's whole life, in one runtime."""
+    """The trace of a delegate's life cycle in one runtime."""
     delegate = load(library, options)
     i = make(model_content=addmul(), experimental_delegates=[delegate])
     i.allocate_tensors()
@@ -121,13 +121,13 @@ def life(make, load, library, options, take):
 def test_traces_equal_the_peers(library, trace, peer, options):
     theirs = life(*peer, library, options, trace)
     ours = life(pylite.Interpreter, pylite.load_delegate, library, options, trace)
-    # The peer leaves the pointers of the last shape in place where a kernel is prepared again; here they are null, but
-    # for those of dynamic tensors.
+    # When a kernel is prepared again, the peer keeps the data pointers of the previous shape.  pylite sets them to
+    # null, except for dynamic tensors.
     assert [line for line in ours if line != "data"] == [line for line in theirs if line != "data"]
 
 
 def life_with_failures(make, load, library, options, take):
-    """The trace of a delegate that fails, and at which calls the caller learns of it."""
+    """The trace of a delegate that fails, and the calls that raise an error."""
     failed = []
 
     def attempt(what, call):
@@ -147,7 +147,7 @@ def life_with_failures(make, load, library, options, take):
         attempt("allocate again", i.allocate_tensors)
         attempt("third", lambda: run(i, np.vstack([X, X]), np.vstack([Y, Y])))
     i = None
-    for _ in range(3):      # the error's traceback goes first
+    for _ in range(3):      # the traceback of the error keeps the delegate alive
         gc.collect()
     delegate = None
     for _ in range(3):
@@ -179,7 +179,7 @@ def around_unique():
 
 
 def life_with_shapes_that_depend_on_data(make, load, library, options, take):
-    """(results, trace) of a delegate before and behind an operator of that kind."""
+    """(results, trace) of a delegate before and after an operator of that kind."""
     delegate = load(library, options)
     i = make(model_content=around_unique(), experimental_delegates=[delegate])
     i.allocate_tensors()
@@ -217,7 +217,7 @@ def test_life(library, trace):
 def test_failures_to_apply(library, trace, fail, words):
     with pytest.raises(RuntimeError, match=words):
         interpreter(library, fail=fail)
-    for _ in range(3):      # the error's traceback goes first
+    for _ in range(3):      # the traceback of the error keeps the delegate alive
         gc.collect()
     lines = trace()
     assert lines.count("free") == (2 if fail == "kernel" else 0) and lines[-1] == "destroy"

@@ -1,6 +1,6 @@
-"""The code in the documents that plug-ins are written by compiles with the shipped headers under all names, and runs.
+"""The code in TensorFlow Lite's guides to plug-ins compiles with the shipped headers under all names, and runs.
 
-The documents lie beside the checkout.  What is mended in them, their misprints, stands here as (pattern, replacement).
+The guides are beside the checkout.  Corrections of their misprints are pairs of (pattern, replacement).
 """
 import json
 import re
@@ -19,12 +19,12 @@ from tests.capi.test_headers import PREFIXES
 HEADER, CUSTOM_OPS, TORN_DELEGATES, DELEGATES, INFERENCE = range(5)     # numbers of the documents
 CONVOLUTIONS = Path(__file__).parents[2] / "examples/delegate_python/two_convolutions.tflite"
 
-# The guide to custom ops has each piece of code on one line, where comments must not be, and dots for what is left out.
+# The guide to custom ops has each piece of code on one line, which must not have comments, and dots for omitted code.
 PIECES = [(r"// (Singleton instance, \w+ \w+ \w+\.|anonymous namespace|namespace \w+)", ""),
           (r"(void \w*Free\([^)]*\)) \{ ?\.\.\. ?\}", r"\1 {}"), (r"\{ ?\.\.\. ?\}", "{ return NOTHING; }"),
           (r"\.\.\.", "")]
-# It calls functions by names that they do not have, reads a field of an opaque type, ends an initialiser too early, and
-# takes what is constant for what is not.
+# It calls functions by wrong names, reads a field of an opaque type, ends an initialiser too early, and assigns a
+# pointer to const to one to non-const.
 NAMES = [("NodeNumInputs", "NodeNumberOfInputs"), ("NodeNumOutputs", "NodeNumberOfOutputs"),
          ("TensorNumDimensions", "TensorNumDims"), (r"input->dims->data\[i\]", "TfLiteOpaqueTensorDim(input, i)"),
          (r"\bTfLiteTensor(Type|GetAllocationType|Data)\(", r"TfLiteOpaqueTensor\1("), ("temp_Tensor", "temp_tensor"),
@@ -38,7 +38,7 @@ C = [(r"static_cast<float\*>", "(float*)"), ("NOTHING", "0"),
      (r"static (TfLiteRegistrationExternal\*) (\w+) =", r"static \1 volatile \2; \2 ="),
      (r"static const (TfLiteRegistration \w+) \{", r"const \1 = {")]
 
-# The guide to delegates leaves its class empty, and has three slips.
+# The guide to delegates has a class without code, and three mistakes.
 DELEGATE = [(r"bool Init\(\) \{\}", "bool Init(TfLiteContext*, const TfLiteDelegateParams*) { return true; }"),
             (r"bool ((?:Prepare|Invoke)\(.*?\)) \{\}", r"TfLiteStatus \1 { return kTfLiteOk; }"),
             (r"Init\(context, params\)", "Init(context, delegate_params)"),
@@ -50,7 +50,7 @@ extern "C" __attribute__((visibility("default"))) void tflite_plugin_destroy_del
 """
 
 
-def mended(text, *corrections):
+def corrected(text, *corrections):
     for pattern, replacement in corrections:
         text = re.sub(pattern, replacement, text)
     return text
@@ -63,7 +63,7 @@ def line(document, first):
 
 
 def run(library, functions, kind, x):
-    """What the op in a library makes of x."""
+    """The output of the op in a library for the input x."""
     (op,) = pylite.load_custom_ops(library, functions, kind, register=False)
     known = resolver.BuiltinOpResolver()
     known.add_custom(op.name, op)
@@ -109,7 +109,7 @@ def test_every_name_of_the_header_is_known(tmp_path):
 def op_source(tmp_path, prefix, language, first, *corrections):
     document = resources.document(CUSTOM_OPS)
     includes = "".join(f"{text}\n" for text in document.splitlines() if text.startswith("#include"))
-    code = mended(line(document, first), *PIECES, *NAMES, *corrections, *(CPP if language == "cc" else C))
+    code = corrected(line(document, first), *PIECES, *NAMES, *corrections, *(CPP if language == "cc" else C))
     source = tmp_path / f"op.{language}"
     source.write_text(f"#include <math.h>\n{under(prefix, includes)}{code}\n")
     return source
@@ -123,7 +123,7 @@ def test_atan(tmp_path, prefix, language, first, function):
     source = op_source(tmp_path, prefix, language, first, *ATAN)
     library = build(source, tmp_path / "atan.so", "-lm")
     x, y = (np.array(json.loads(line(resources.document(CUSTOM_OPS), f"{name} = [")[4:]), np.float32) for name in "xy")
-    result = run(library, {"Atan": function}, "value", x + 1)       # the guide's model adds what it has learnt
+    result = run(library, {"Atan": function}, "value", x + 1)       # the guide's model adds a trained constant
     np.testing.assert_allclose(result, y, rtol=1e-6)
 
 
@@ -137,7 +137,7 @@ def test_templates_of_ops(tmp_path, prefix, language, first):
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_registration_in_cpp(tmp_path, prefix):
-    """Of the guide to inference: four functions, and a function that returns them."""
+    """The guide to inference: four functions, and a function that returns their registration."""
     document = resources.document(INFERENCE)
     code = document[document.index("namespace tflite {"):]
     code = code[:code.index("}  // namespace tflite")] + "}\n"
@@ -169,8 +169,8 @@ def delegate_code(number):
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("initialised", [True, False])
 def test_delegate(tmp_path, prefix, initialised):
-    """Also with a registration that holds whatever was on the stack, as the guide leaves it."""
-    code = mended(delegate_code(DELEGATES), *DELEGATE)
+    """Also with a registration that is not initialised, as in the guide."""
+    code = corrected(delegate_code(DELEGATES), *DELEGATE)
     if initialised:
         code = code.replace("TfLiteRegistration kernel_registration;", "TfLiteRegistration kernel_registration{};")
     source = tmp_path / "delegate.cc"
@@ -183,7 +183,7 @@ def test_delegate(tmp_path, prefix, initialised):
 
 
 def test_the_torn_guide_is_the_same():
-    """The older guide to delegates has the code of the other, with lines lost."""
+    """The older guide to delegates has the same code with missing lines."""
     whole = {text.strip() for text in delegate_code(DELEGATES).splitlines()}
     torn = [text.strip() for text in delegate_code(TORN_DELEGATES).splitlines()]
     assert len(torn) > 80 and set(torn) <= whole

@@ -57,7 +57,7 @@ def test_at_the_end_they_are_swallowed(library, where):
 
 
 @pytest.mark.parametrize(("function", "words"), [
-    ("ThrowsInInit", "it threw something that is no std::exception"),
+    ("ThrowsInInit", "it threw an object that is not a std::exception"),
     ("ThrowsInPrepare", "it threw an exception: thrown with data")])
 def test_opaque_callbacks_with_data(library, function, words):
     ops = resolver.MutableOpResolver()

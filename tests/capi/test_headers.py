@@ -1,4 +1,4 @@
-"""The shipped headers: they compile under every name, and lay structs out as binaries in the field expect."""
+"""The shipped headers compile under every name, and their structs have the layout of existing binaries."""
 import ctypes
 
 import pytest

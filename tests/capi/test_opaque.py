@@ -1,4 +1,4 @@
-"""Plug-ins that import the host's functions: behind opaque types, and C++ functions that register ops."""
+"""Plug-ins that import functions of the host: those of opaque types, and MutableOpResolver::AddCustom."""
 import ctypes
 import subprocess
 import sys
@@ -189,7 +189,7 @@ def test_strings_to_numbers(tmp_path):
 
 
 def test_libraries_that_were_loaded_before(tmp_path):
-    """A function that registers ops is bound to another AddCustom already, which would take pylite's for its own."""
+    """The function is already bound to the AddCustom of another runtime, which cannot take pylite's resolver."""
     other = tmp_path / "registerer.so"
     build(PLUGINS / "registerer.cc", other, "-DOWN_RESOLVER")
     script = f"""

@@ -1,4 +1,4 @@
-"""Custom ops in C live the same life as in tflite-runtime, which loads the same library (ai-edge-litert cannot)."""
+"""Custom ops in C get the same calls as in tflite-runtime, which loads the same library (ai-edge-litert cannot)."""
 import json
 import subprocess
 import sys
@@ -90,4 +90,4 @@ def test_traces_equal_the_peers(tmp_path):
     ours, theirs = lives("pylite", library, *paths), lives("peer", library, *paths)
     for letters, mine, other in zip(chains, ours, theirs, strict=True):
         assert mine[1] == other[1], letters
-        assert mine[0] == other[0] or "P" in letters, letters   # memory that lasts begins with zeros here alone
+        assert mine[0] == other[0] or "P" in letters, letters   # only pylite fills persistent memory with zeros

@@ -1,4 +1,4 @@
-"""A library that others made: the ops of tensorflow-text, from PyPI, register, and its whitespace tokenizer runs."""
+"""An existing binary: the ops of tensorflow-text register, and its whitespace tokenizer runs."""
 import importlib.util
 import json
 import subprocess
@@ -56,7 +56,7 @@ def folder_of(package):
 
 
 def framework(tmp_path):
-    """TensorFlow's library, or an empty one of its name: the ops need its presence alone."""
+    """TensorFlow's library, or an empty one of the same name: the ops only need it to exist."""
     tensorflow = folder_of("tensorflow")
     if tensorflow is not None and (tensorflow / FRAMEWORK).exists():
         return tensorflow / FRAMEWORK

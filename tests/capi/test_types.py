@@ -1,4 +1,4 @@
-"""Tensors of every type through ops in C: plug-ins see integers below a byte packed, and resources as their numbers."""
+"""Tensors of every type in ops in C: plug-ins see sub-byte integers packed, and resources as numbers."""
 import itertools
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Plug-ins that cannot be hosted: an error tells why, and the process lives on."""
+"""Plug-ins that are not supported raise an error with the reason, and the process continues."""
 import ctypes
 import faulthandler
 import os
@@ -18,21 +18,21 @@ from tests.capi.compiling import build
 
 PLUGINS = Path(__file__).parent / "plugins"
 STATUS = Path("/proc/self/status")
-IMPL = "it uses context->impl_, where TensorFlow Lite has its tflite::Subgraph"
-NOWHERE = "where no memory is: .* with TensorFlow before 2.5 or for microcontrollers"
+IMPL = "it uses context->impl_, which is a tflite::Subgraph in TensorFlow Lite"
+NOWHERE = "it accessed unmapped memory at .* with TensorFlow before 2.5 or for microcontrollers"
 
 pytestmark = pytest.mark.skipif(ctypes.sizeof(ctypes.c_void_p) != 8, reason="the plug-in knows 64-bit layouts")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """built(*flags) -> path of the library compiled so."""
+    """built(*flags) -> path of the library compiled with these flags."""
     made = {}
 
     def library(*flags):
         if flags not in made:
             made[flags] = build(PLUGINS / "unhosted.c", tmp_path_factory.mktemp("unhosted") / "unhosted.so",
-                                "-fno-sanitize=all", *flags)      # which would see the faults first
+                                "-fno-sanitize=all", *flags)      # a sanitizer would catch the faults first
         return made[flags]
     return library
 
@@ -64,7 +64,7 @@ def test_ops_that_use_what_no_host_has(built, stage, what, words):
 def caught():
     """The signals that this process has handlers for, as bits."""
     if not STATUS.exists():
-        pytest.skip("only Linux tells which signals are caught")
+        pytest.skip("only Linux lists the signals that are caught")
     return re.search(r"SigCgt:\s*(\w+)", STATUS.read_text())[1]
 
 
@@ -133,7 +133,7 @@ def test_libraries_whose_functions_are_not_named(built):
     ("prepare-wild", "", ""), ("invoke-wild", "", ""), ("prepare-impl", "ctypes.string_at(0)", ""),
     ("prepare-impl", "os.kill(os.getpid(), signal.SIGSEGV)", ""), ("prepare-impl", "", "0")])
 def test_other_faults_are_left_alone(built, option, code, traps):
-    """Those at other places, those of others than plug-ins, and all where the environment says so."""
+    """Faults at other addresses or outside of plug-ins, and all faults with PYLITE_TRAP=0."""
     script = f"""
 import ctypes, os, signal, sys
 sys.path += {[*sys.path, str(Path(__file__).parents[2])]!r}

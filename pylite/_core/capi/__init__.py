@@ -1,0 +1,1 @@
+"""The C host of plug-ins; host.h lists its files."""

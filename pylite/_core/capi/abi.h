@@ -1,11 +1,10 @@
-// The layout of TensorFlow Lite's plug-in interface on 64-bit machines, as binaries in the field have it: nothing that
-// this includes compiles where the shipped headers differ.
+// Compile-time checks that the shipped headers have the layout of existing plug-in binaries on 64-bit machines.
 #ifndef PYLITE_ABI_H
 #define PYLITE_ABI_H
 
 #include "../../include/tensorflow/lite/c/builtin_op_data.h"
 #include "../../include/tensorflow/lite/c/common.h"
-#include "capi_assertions.h"    // made from builtin_op_data.h
+#include "capi_assertions.h"    // generated from builtin_op_data.h by layouts.py
 
 #if UINTPTR_MAX == UINT64_MAX
 #define AT(type, field, at) _Static_assert(offsetof(type, field) == (at), #type "." #field)

@@ -1,4 +1,4 @@
-// The memory in which delegates keep the contents of tensors: read back, and freed.
+// Buffer handles: a delegate may keep the contents of a tensor in its own memory until they are read back.
 #include "host.h"
 
 typedef struct handle_call {

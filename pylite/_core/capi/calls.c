@@ -1,12 +1,12 @@
-// Calls of plug-ins: the four functions of an op, classic or behind opaque types.
+// Calls the four functions of an op: those of a TfLiteRegistration, or of a TfLiteOperator behind opaque types.
 #include "host.h"
 
-// Calls what does not run in the loop, with its arguments in a struct.
+// Calls a function that is not called at every invoke; its arguments are in a struct.
 static TfLiteStatus call(const pl_node *node, TfLiteStatus (*fn)(void *), void *arguments, pl_host *host) {
   return (node->trapped ? pl_trapped : pl_guard.any)(fn, arguments, &host->context);
 }
 
-// The opaque form of an op, called through the classic one's signatures.
+// The functions of a TfLiteOperator under the signatures of a TfLiteRegistration.
 static TfLiteStatus opaque_prepare(TfLiteContext *context, TfLiteNode *node) {
   const TfLiteOperator *op = ((pl_node *)node)->op;
   TfLiteOpaqueContext *c = (TfLiteOpaqueContext *)context;
@@ -24,7 +24,6 @@ static TfLiteStatus opaque_invoke(TfLiteContext *context, TfLiteNode *node) {
 }
 
 void pl_node_set_kernel(pl_node *node, const TfLiteRegistration *reg, TfLiteOperator *op) {
-  node->plugin = true;
   node->op = op;
   node->reg = *reg;
   if (op != NULL) {
@@ -33,16 +32,16 @@ void pl_node_set_kernel(pl_node *node, const TfLiteRegistration *reg, TfLiteOper
   }
 }
 
-void pl_host_plug(pl_host *host, int index, const TfLiteRegistration *from, TfLiteOperator *op, bool trapped) {
+void pl_host_set_kernel(pl_host *host, int index, const TfLiteRegistration *from, TfLiteOperator *op, bool trapped) {
   pl_node *node = host->nodes[index];
-  TfLiteRegistration own = node->reg, reg;
+  TfLiteRegistration model = node->reg, reg;
   memset(&reg, 0, sizeof(reg));
   if (from != NULL) pl_registration_read(from, &reg, &op);
   pl_node_set_kernel(node, &reg, op);
   node->trapped = trapped;
-  node->reg.builtin_code = own.builtin_code;      // what the model says the node is
-  node->reg.custom_name = own.custom_name;
-  node->reg.version = own.version;
+  node->reg.builtin_code = model.builtin_code;
+  node->reg.custom_name = model.custom_name;
+  node->reg.version = model.version;
 }
 
 typedef struct node_call {
@@ -82,19 +81,19 @@ static TfLiteStatus run_prepare(void *arguments) {
 
 TfLiteStatus pl_node_prepare(pl_host *host, pl_node *node) {
   TfLiteContext *context = &host->context;
+  node->trap_invoke = node->trapped;
   if (node->reg.prepare == NULL) {
     if (node->reg.invoke != NULL) return kTfLiteOk;
     context->ReportError(context, "Encountered unresolved custom op: %s.",
                          node->reg.custom_name != NULL ? node->reg.custom_name : "UnknownOp");
     return kTfLiteUnresolvedOps;
   }
-  node->tried = !node->trapped;
   node_call c = {.host = host, .node = node};
   const TfLiteIntArray *intermediates = node->node.intermediates;
   TfLiteStatus status = call(node, run_prepare, &c, host);
   if (node->node.intermediates != intermediates) {
-    context->ReportError(context, "it wrote to node->intermediates, where nodes had their temporaries before TensorFlow "
-                                  "2.0: a plug-in that was built so long ago cannot be hosted");
+    context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
+                                  "plug-ins built for that layout are not supported");
     return kTfLiteError;
   }
   return status;
@@ -105,16 +104,17 @@ static TfLiteStatus run_invoke(void *arguments) {
   return c->node->reg.invoke(&c->host->context, &c->node->node);
 }
 
-static __attribute__((noinline)) TfLiteStatus first_invoke(pl_host *host, pl_node *node) {
+static __attribute__((noinline)) TfLiteStatus trapped_invoke(pl_host *host, pl_node *node) {
   node_call c = {.host = host, .node = node};
-  TfLiteStatus status = call(node, run_invoke, &c, host);
-  node->tried = status == kTfLiteOk;
+  TfLiteStatus status = pl_trapped(run_invoke, &c, &host->context);
+  node->trap_invoke = status != kTfLiteOk;
   return status;
 }
 
 static TfLiteStatus invoke(pl_host *host, pl_node *node) {
   if (node->reg.invoke == NULL) return kTfLiteError;
-  return node->tried ? pl_guard.node(node->reg.invoke, &host->context, &node->node) : first_invoke(host, node);
+  if (node->trap_invoke) return trapped_invoke(host, node);
+  return pl_guard.node(node->reg.invoke, &host->context, &node->node);
 }
 
 static TfLiteStatus run_free(void *arguments) {
@@ -131,7 +131,7 @@ static TfLiteStatus run_free(void *arguments) {
   return kTfLiteOk;
 }
 
-void pl_node_end(pl_host *host, pl_node *node) {
+void pl_node_finalize(pl_host *host, pl_node *node) {
   if (node->initialised && node->node.user_data != NULL) {
     node_call c = {host, node, NULL, 0, node->node.user_data};
     node->node.user_data = NULL;
@@ -146,20 +146,20 @@ static const unsigned char band[PL_BAND] = {
     0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
     0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1};
 
-int pl_run(pl_host *host, pl_node *node, const pl_place *places, int count) {
+int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int count) {
   TfLiteTensor *tensors = host->context.tensors;
   for (int i = 0; i < count; i++) {
-    tensors[places[i].tensor].data.raw = places[i].data;
-    if (places[i].band) memcpy(places[i].data + places[i].bytes, band, PL_BAND);
+    tensors[bindings[i].tensor].data.raw = bindings[i].data;
+    if (bindings[i].band) memcpy(bindings[i].data + bindings[i].bytes, band, PL_BAND);
   }
   host->invoking = true;
   TfLiteStatus status = invoke(host, node);
   host->invoking = false;
   if (status != kTfLiteOk) return PL_FAILED;
-  int found = 0;
+  int moved = 0;
   for (int i = 0; i < count; i++) {
-    if (tensors[places[i].tensor].data.raw != places[i].data) found = PL_MOVED;
-    if (places[i].band && memcmp(places[i].data + places[i].bytes, band, PL_BAND) != 0) return PL_OVERRUN;
+    if (tensors[bindings[i].tensor].data.raw != bindings[i].data) moved = PL_MOVED;
+    if (bindings[i].band && memcmp(bindings[i].data + bindings[i].bytes, band, PL_BAND) != 0) return PL_OVERRUN;
   }
-  return found;
+  return moved;
 }

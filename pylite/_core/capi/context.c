@@ -1,4 +1,4 @@
-// The functions of TfLiteContext: what plug-ins call.
+// The functions of TfLiteContext, which plug-ins call.  Arguments are checked; what is wrong with them is reported.
 #include "host.h"
 
 #include <stdio.h>
@@ -24,13 +24,13 @@ static void report(TfLiteContext *context, const char *format, ...) {
   va_end(arguments);
 }
 
-static bool is_ours(const pl_host *host, const TfLiteTensor *tensor) {
+static bool is_tensor_of(const pl_host *host, const TfLiteTensor *tensor) {
   const char *at = (const char *)tensor, *start = (const char *)host->context.tensors;
   return tensor != NULL && at >= start && at < start + host->context.tensors_size * sizeof(TfLiteTensor) &&
          (size_t)(at - start) % sizeof(TfLiteTensor) == 0;
 }
 
-// Bytes of a tensor of this shape, in `bytes`, or what is wrong with it.
+// Writes the bytes of a tensor of this shape to `bytes`; returns an error text if the shape is invalid.
 static const char *bytes_of(TfLiteType type, const TfLiteIntArray *dims, size_t *bytes) {
   size_t element, count = 1, bits = pl_packed_bits(type);
   bool empty = false;
@@ -41,7 +41,7 @@ static const char *bytes_of(TfLiteType type, const TfLiteIntArray *dims, size_t 
     if (dims->data[i] == 0) {
       empty = true;
     } else if (count > PTRDIFF_MAX / 2 / element / (size_t)dims->data[i]) {
-      return "ResizeTensor was given a shape that no memory can hold";
+      return "ResizeTensor was given a shape that is too large";
     } else {
       count *= (size_t)dims->data[i];
     }
@@ -55,13 +55,13 @@ static bool in_arena(const TfLiteTensor *t) {
   return t->allocation_type == kTfLiteArenaRw || t->allocation_type == kTfLiteArenaRwPersistent;
 }
 
-// Why a tensor cannot be resized now, or NULL.
+// The reason why a tensor cannot be resized, or NULL.
 static const char *not_resizable(const pl_host *host, const TfLiteTensor *tensor) {
-  if (!is_ours(host, tensor)) {
+  if (!is_tensor_of(host, tensor)) {
     size_t at = (size_t)((const char *)tensor - (const char *)host->context.tensors);
     return at < host->context.tensors_size * sizeof(TfLiteTensor) && (at % 104 == 0 || at % 96 == 0)
-               ? "ResizeTensor was given a tensor where none begins: the plug-in was built with TensorFlow before 2.5, "
-                 "when tensors were smaller, and cannot be hosted"
+               ? "ResizeTensor was given an address inside a tensor: the plug-in was built with TensorFlow before 2.5, "
+                 "when tensors were smaller, and is not supported"
                : "ResizeTensor was given a tensor that is not of this context";
   }
   if (!in_arena(tensor) && tensor->allocation_type != kTfLiteDynamic &&
@@ -84,7 +84,7 @@ static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteI
   }
   if (why == NULL && tensor->type != kTfLiteString) {
     why = bytes_of(tensor->type, dims, &bytes);
-    if (why == NULL && TfLiteTensorRealloc(bytes, tensor) != kTfLiteOk) why = "ResizeTensor found no memory";
+    if (why == NULL && TfLiteTensorRealloc(bytes, tensor) != kTfLiteOk) why = "ResizeTensor is out of memory";
     if (why == NULL) tensor->bytes = bytes;
   }
   if (why != NULL) {
@@ -107,7 +107,7 @@ static TfLiteStatus resize_explicit(TfLiteContext *context, TfLiteTensor *tensor
 static TfLiteStatus add_tensors(TfLiteContext *context, int count, int *first) {
   pl_host *host = (pl_host *)context;
   if (count < 0 || (size_t)count > host->capacity - context->tensors_size) {
-    report(context, "AddTensors: no room for %d more tensors", count);
+    report(context, "AddTensors cannot add %d more tensors: the table is full", count);
     return kTfLiteError;
   }
   if (first != NULL) *first = (int)context->tensors_size;
@@ -119,23 +119,23 @@ static TfLiteStatus add_tensors(TfLiteContext *context, int count, int *first) {
 static TfLiteStatus get_plan(TfLiteContext *context, TfLiteIntArray **plan) {
   pl_host *host = (pl_host *)context;
   if (!host->delegating) {
-    report(context, "GetExecutionPlan is only for a delegate's Prepare");
+    report(context, "GetExecutionPlan can only be called in Prepare of a delegate");
     return kTfLiteError;
   }
-  free(host->plan_given);
-  host->plan_given = TfLiteIntArrayCopy(host->plan);
-  *plan = host->plan_given;
-  return host->plan_given != NULL ? kTfLiteOk : kTfLiteError;
+  free(host->plan_copy);
+  host->plan_copy = TfLiteIntArrayCopy(host->plan);
+  *plan = host->plan_copy;
+  return host->plan_copy != NULL ? kTfLiteOk : kTfLiteError;
 }
 
 static TfLiteStatus get_node(TfLiteContext *context, int index, TfLiteNode **node, TfLiteRegistration **reg) {
   pl_host *host = (pl_host *)context;
   if (!host->delegating) {
-    report(context, "GetNodeAndRegistration is only for a delegate's Prepare");
+    report(context, "GetNodeAndRegistration can only be called in Prepare of a delegate");
     return kTfLiteError;
   }
   if (index < 0 || index >= host->num_nodes) {
-    report(context, "GetNodeAndRegistration: no node %d among %d", index, host->num_nodes);
+    report(context, "GetNodeAndRegistration was given node %d of %d nodes", index, host->num_nodes);
     return kTfLiteError;
   }
   *node = &host->nodes[index]->node;
@@ -143,14 +143,14 @@ static TfLiteStatus get_node(TfLiteContext *context, int index, TfLiteNode **nod
   return kTfLiteOk;
 }
 
-static bool checked_nodes(pl_host *host, const char *what, const TfLiteIntArray *nodes) {
+static bool checked_nodes(pl_host *host, const char *function, const TfLiteIntArray *nodes) {
   if (!host->delegating) {
-    report(&host->context, "%s is only for a delegate's Prepare", what);
+    report(&host->context, "%s can only be called in Prepare of a delegate", function);
     return false;
   }
   for (int i = 0; nodes != NULL && i < nodes->size; i++) {
     if (nodes->data[i] < 0 || nodes->data[i] >= host->num_nodes) {
-      report(&host->context, "%s: no node %d among %d", what, nodes->data[i], host->num_nodes);
+      report(&host->context, "%s was given node %d of %d nodes", function, nodes->data[i], host->num_nodes);
       return false;
     }
   }
@@ -202,7 +202,7 @@ static TfLiteStatus run_refresh(void *arguments) {
   return c->external->Refresh(c->context);
 }
 
-void pl_refresh(pl_host *host, TfLiteExternalContext *external) {
+void pl_host_refresh_external(pl_host *host, TfLiteExternalContext *external) {
   refresh_call call = {&host->context, external};
   pl_guard.any(run_refresh, &call, &host->context);
 }
@@ -226,7 +226,7 @@ static TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **other) {
 static TfLiteStatus acquire(TfLiteContext *context, int index, TfLiteContext **other) {
   pl_host *host = (pl_host *)context;
   if (!host->delegating) {
-    report(context, "AcquireSubgraphContext is only for a delegate's Prepare");
+    report(context, "AcquireSubgraphContext can only be called in Prepare of a delegate");
     return kTfLiteError;
   }
   TfLiteStatus status = subgraph(host, index, other);

@@ -1,7 +1,8 @@
-// TfLiteDelegateParams: of the kernels of delegates, and of previewed partitions.
+// TfLiteDelegateParams describe a partition: to the kernel of a delegate, or in PreviewDelegatePartitioning's result.
 #include "host.h"
 
-static TfLiteIntArray *put(char **at, const TfLiteIntArray *from) {
+// Copies an array to *at and moves *at behind the copy.
+static TfLiteIntArray *append(char **at, const TfLiteIntArray *from) {
   TfLiteIntArray *to = (TfLiteIntArray *)*at;
   memcpy(to, from, TfLiteIntArrayGetSizeInBytes(from->size));
   *at += TfLiteIntArrayGetSizeInBytes(from->size);
@@ -19,9 +20,9 @@ TfLiteDelegateParams *pl_delegate_params_new(TfLiteDelegate *delegate, const TfL
   if (params == NULL) return NULL;
   char *at = (char *)(params + 1);
   params->delegate = delegate;
-  params->nodes_to_replace = put(&at, nodes);
-  params->input_tensors = put(&at, inputs);
-  params->output_tensors = put(&at, outputs);
+  params->nodes_to_replace = append(&at, nodes);
+  params->input_tensors = append(&at, inputs);
+  params->output_tensors = append(&at, outputs);
   return params;
 }
 
@@ -33,9 +34,9 @@ TfLiteOpaqueDelegateParams *pl_opaque_delegate_params_new(TfLiteDelegate *delega
   params->delegate = (TfLiteOpaqueDelegate *)delegate;
   const TfLiteOpaqueDelegateBuilder *builder = pl_opaque_builder(delegate);
   params->delegate_data = builder != NULL ? builder->data : delegate->data_;
-  params->nodes_to_replace = put(&at, nodes);
-  params->input_tensors = put(&at, inputs);
-  params->output_tensors = put(&at, outputs);
+  params->nodes_to_replace = append(&at, nodes);
+  params->input_tensors = append(&at, inputs);
+  params->output_tensors = append(&at, outputs);
   return params;
 }
 
@@ -52,7 +53,7 @@ int pl_host_add_preview(pl_host *host, const TfLiteIntArray *nodes, const TfLite
 
 void pl_host_drop_previews(pl_host *host) {
   for (int i = 0; i < host->num_previews; i++) {
-    free((TfLiteDelegateParams *)host->previews[i].nodes_to_replace - 1);      // the arrays stand behind the struct
+    free((TfLiteDelegateParams *)host->previews[i].nodes_to_replace - 1);      // the arrays follow the struct
   }
   free(host->previews);
   host->previews = NULL;

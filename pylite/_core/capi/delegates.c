@@ -1,4 +1,4 @@
-// Delegates: applied, their kernels made and taken out again, their buffers.
+// Applies a delegate, adds the nodes of its kernels, and removes them again.
 #include "host.h"
 
 typedef struct delegate_call {
@@ -17,7 +17,7 @@ static TfLiteStatus run_apply(void *arguments) {
   return kTfLiteDelegateError;
 }
 
-TfLiteStatus pl_host_apply(pl_host *host, TfLiteDelegate *delegate) {
+TfLiteStatus pl_host_apply_delegate(pl_host *host, TfLiteDelegate *delegate) {
   delegate_call call = {&host->context, delegate};
   host->delegating = true;
   TfLiteStatus status = pl_trapped(run_apply, &call, &host->context);
@@ -26,25 +26,25 @@ TfLiteStatus pl_host_apply(pl_host *host, TfLiteDelegate *delegate) {
   return status;
 }
 
-typedef struct end_call {
-  void (*end)(void *);
+typedef struct destroy_call {
+  void (*destroy)(void *);
   void *delegate;
-} end_call;
+} destroy_call;
 
-static TfLiteStatus run_end(void *arguments) {
-  const end_call *c = arguments;
-  c->end(c->delegate);
+static TfLiteStatus run_destroy(void *arguments) {
+  const destroy_call *c = arguments;
+  c->destroy(c->delegate);
   return kTfLiteOk;
 }
 
-void pl_delegate_end(void (*end)(void *), void *delegate) {
-  end_call call = {end, delegate};
-  pl_guard.any(run_end, &call, NULL);
+void pl_delegate_destroy(void (*destroy)(void *), void *delegate) {
+  destroy_call call = {destroy, delegate};
+  pl_guard.any(run_destroy, &call, NULL);
 }
 
-TfLiteStatus pl_host_delegate_node(pl_host *host, const TfLiteRegistration *reg, TfLiteOperator *op,
-                                   TfLiteDelegate *delegate, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                   const TfLiteIntArray *outputs) {
+TfLiteStatus pl_host_add_delegate_node(pl_host *host, const TfLiteRegistration *reg, TfLiteOperator *op,
+                                       TfLiteDelegate *delegate, const TfLiteIntArray *nodes,
+                                       const TfLiteIntArray *inputs, const TfLiteIntArray *outputs) {
   pl_node *node = pl_node_new(host);
   if (node == NULL) return kTfLiteError;
   pl_node_set_kernel(node, reg, op);
@@ -52,7 +52,7 @@ TfLiteStatus pl_host_delegate_node(pl_host *host, const TfLiteRegistration *reg,
   node->reg.builtin_code = kTfLiteBuiltinDelegate;
   if (op != NULL) node->reg.custom_name = op->custom_name;
   TfLiteNode *n = &node->node;
-  n->delegate = delegate;         // hidden again while init runs, as plug-ins know it
+  n->delegate = delegate;
   n->inputs = TfLiteIntArrayCopy(inputs);
   n->outputs = TfLiteIntArrayCopy(outputs);
   n->intermediates = TfLiteIntArrayCreate(0);
@@ -74,8 +74,7 @@ TfLiteStatus pl_host_delegate_node(pl_host *host, const TfLiteRegistration *reg,
   return kTfLiteOk;
 }
 
-// Takes the graph back to the model's.
-void pl_host_undo(pl_host *host) {
+void pl_host_undo_delegates(pl_host *host) {
   for (int i = host->model_nodes; i < host->num_nodes; i++) pl_node_free(host, host->nodes[i]);
   host->num_nodes = host->model_nodes;
   for (int i = 0; i < host->num_nodes; i++) {
@@ -92,7 +91,7 @@ void pl_host_undo(pl_host *host) {
     if (t->buffer_handle == kTfLiteNullBufferHandle) t->delegate = NULL;
     if (i < host->model_tensors && t->type != kTfLiteString &&
         (t->allocation_type == kTfLiteDynamic || t->allocation_type == kTfLitePersistentRo)) {
-      TfLiteTensorDataFree(t);      // whoever made it so does it again when it is prepared
+      TfLiteTensorDataFree(t);      // set again by the next prepare() that needs it
       t->allocation_type = kTfLiteArenaRw;
     }
   }

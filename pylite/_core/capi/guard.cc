@@ -1,4 +1,4 @@
-// Calls plug-ins and stops the C++ exceptions that they let out: each becomes a reported error and a status.
+// Calls functions of plug-ins and catches C++ exceptions: each is reported and becomes the status kTfLiteError.
 #include "guards.h"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ TfLiteStatus Guarded(TfLiteContext* context, Call call) {
   } catch (const std::exception& e) {
     if (context) context->ReportError(context, "it threw an exception: %s", e.what());
   } catch (...) {
-    if (context) context->ReportError(context, "it threw something that is no std::exception");
+    if (context) context->ReportError(context, "it threw an object that is not a std::exception");
   }
   return kTfLiteError;
 }
@@ -33,17 +33,18 @@ TfLiteStatus Any(TfLiteStatus (*fn)(void*), void* arguments, TfLiteContext* cont
 EXPORT pl_guards pl_cxx_guards;
 pl_guards pl_cxx_guards = {Node, Any};
 
-// A function of a library that takes up to four words, before there is any context; its exception as text.
+// Calls a function of a library with up to four arguments, outside of any context.  The text of an exception is written
+// to `text`; without one it stays as it was.
 EXPORT void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b,
-                         size_t c, const void* d, char* text, size_t room);
+                         size_t c, const void* d, char* text, size_t capacity);
 void* pl_cxx_call(void* (*fn)(const void*, const void*, size_t, const void*), const void* a, const void* b, size_t c,
-                  const void* d, char* text, size_t room) {
+                  const void* d, char* text, size_t capacity) {
   try {
     return fn(a, b, c, d);
   } catch (const std::exception& e) {
-    snprintf(text, room, "it threw an exception: %s", e.what());
+    snprintf(text, capacity, "it threw an exception: %s", e.what());
   } catch (...) {
-    snprintf(text, room, "it threw something that is no std::exception");
+    snprintf(text, capacity, "it threw an object that is not a std::exception");
   }
   return nullptr;
 }

@@ -1,12 +1,13 @@
-// How plug-ins' functions are called: straight, or by a C++ library that stops exceptions and reports these.
+// The two ways to call a function of a plug-in: trap.c has plain calls, guard.cc calls that catch C++ exceptions.
 #ifndef PYLITE_GUARDS_H
 #define PYLITE_GUARDS_H
 
 #include "../../include/tensorflow/lite/c/common.h"
 
+// Exceptions are reported to the context, if there is one.
 typedef struct pl_guards {
   TfLiteStatus (*node)(TfLiteStatus (*)(TfLiteContext *, TfLiteNode *), TfLiteContext *, TfLiteNode *);
-  TfLiteStatus (*any)(TfLiteStatus (*)(void *), void *arguments, TfLiteContext *);    // without a context: in silence
+  TfLiteStatus (*any)(TfLiteStatus (*)(void *), void *arguments, TfLiteContext *);
 } pl_guards;
 
 #endif

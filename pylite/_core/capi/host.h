@@ -1,7 +1,7 @@
-// The tables that plug-ins see: one pl_host for each subgraph that has any.
+// The tables that plug-ins see: one pl_host for each subgraph that has plug-ins.
 //
-// They are TensorFlow Lite's own structs, not copies made at each call: what a plug-in reads and writes is what the host
-// reads and writes.  No pointer into them ever moves.
+// The tables are TensorFlow Lite's own structs, not copies made at each call: plug-ins and the host read and write the
+// same memory.  No pointer into the tables ever moves.
 //
 // The files.  Each calls only functions of files before it in this list, which tests/capi/test_structure.py checks:
 //
@@ -25,9 +25,9 @@
 #include "guards.h"
 
 // An op behind an opaque type.  The callbacks with `data` take precedence.
-#define PL_OPERATOR 0x726f74617265706fu     // marks those that opaque_operators.c made
+#define PL_OPERATOR_MAGIC 0x726f74617265706fu     // set by TfLiteOperatorCreate() of opaque_operators.c
 struct TfLiteOperator {
-  uint64_t mark;
+  uint64_t magic;
   TfLiteBuiltinOperator builtin_code;
   char *custom_name;
   int version;
@@ -47,41 +47,42 @@ typedef struct pl_node {
   TfLiteNode node;            // first: a plug-in's TfLiteNode * is a pl_node *
   TfLiteRegistration reg;
   TfLiteOperator *op;         // runs the node, for plug-ins behind opaque types
-  TfLiteOperator *identity;   // what such plug-ins are told the node is; made when first asked for
+  TfLiteOperator *identity;   // describes the node to such plug-ins; created on first request
   TfLiteIntArray *inputs;     // as the model has them; delegates may edit node.inputs
-  bool owns_op, plugin, initialised;
-  bool trapped;               // its functions are a library's, and called under a trap until they have been seen to run
-  bool tried;                 // invoke() has run since the last prepare()
+  bool owns_op, initialised;
+  bool trapped;               // its functions are a library's, and called through pl_trapped(),
+  bool trap_invoke;           // invoke() only until it has succeeded once after prepare()
 } pl_node;
 
 typedef struct pl_host pl_host;
 
-// What only Python knows; each returns a status.
+// Callbacks into Python; each returns a status.
 typedef struct pl_callbacks {
   TfLiteStatus (*replace)(pl_host *, const TfLiteRegistration *, TfLiteOperator *, const TfLiteIntArray *nodes,
                           TfLiteDelegate *);
-  TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *nodes);     // by pl_host_add_preview
+  TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *nodes);     // calls pl_host_add_preview()
   TfLiteStatus (*metadata)(pl_host *, const char *name, const char **data, size_t *bytes);
   TfLiteStatus (*subgraph)(pl_host *, int index, TfLiteContext **);
 } pl_callbacks;
 
 struct pl_host {
   TfLiteContext context;      // first: a plug-in's TfLiteContext * is a pl_host *
-  size_t capacity;            // tensors that the table has room for
-  size_t model_tensors;       // those of the model; the others were added by plug-ins
-  bool invoking;              // a kernel runs
+  size_t capacity;            // of the table of tensors
+  size_t model_tensors;       // the tensors of the model; those after them were added by plug-ins
+  bool invoking;              // a kernel is running
   pl_node **nodes;
   int num_nodes, model_nodes;
-  TfLiteIntArray *plan, *model_plan, *plan_given;
+  TfLiteIntArray *plan, *model_plan;
+  TfLiteIntArray *plan_copy;  // what GetExecutionPlan returned last
   TfLiteIntArray *inputs, *outputs, *variables;
   TfLiteExternalContext **externals;
   TfLiteDelegateParams *previews;
   int num_previews;
-  char *errors;
+  char *errors;               // reported since hosting.pyx read them last
   char *name;
-  bool delegating;            // a delegate's Prepare runs
-  bool skippable;
-  void *python;
+  bool delegating;            // a delegate's Prepare is running
+  bool skippable;             // a delegate marked the subgraph as skippable by other delegates
+  void *python;               // the Host object
   const pl_callbacks *callbacks;
 };
 
@@ -92,37 +93,38 @@ extern pl_guards pl_guard;
 // guards: those of guard.cc, or NULL to keep plain calls.  catch_faults false: faults end the process, as others do.
 void pl_set_guards(const pl_guards *guards, bool catch_faults);
 
-#define PL_FORBIDDEN_BYTES 65536
-void *pl_forbidden_new(void);               // memory that nobody may read or write
-void pl_forbidden_free(void *);
+#define PL_NO_ACCESS_BYTES 65536
+void *pl_no_access_new(void);               // pages that can be neither read nor written
+void pl_no_access_free(void *);
 
-// Calls fn(arguments); a fault that tells of a plug-in made for another runtime is reported and an error.
+// Calls fn(arguments).  A fault that is typical of plug-ins for another runtime is reported and becomes an error.
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *);
-void *pl_trap_suspend(void);                // while Python runs inside of such a call
+void *pl_trap_suspend(void);                // while Python runs inside such a call
 void pl_trap_resume(void *);
 
 // ---- registrations.c ----
 
-// Do these look like what they are taken for?  Functions must lie in a library, operators be of opaque_operators.c's making.
+// Does the struct look valid?  Its functions must be in a loaded library; an operator must have the magic number.
 bool pl_registration_plausible(const TfLiteRegistration *);
 bool pl_operator_plausible(const TfLiteOperator *);
 bool pl_delegate_plausible(const TfLiteDelegate *);
 
+// Copies what binaries of all versions have; *op is the operator of a registration without functions, else NULL.
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op);
 
 // ---- buffer_handles.c ----
 
-TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // a stale tensor's contents from the delegate's buffer
+TfLiteStatus pl_host_read_back(pl_host *, int tensor);      // copies a stale tensor from the delegate's buffer
 void pl_host_free_handles(pl_host *);
 
 // ---- delegate_params.c ----
 
-// The struct and its arrays in one block, which one free() releases.
+// The struct and its arrays are one block, which one free() releases.
 TfLiteDelegateParams *pl_delegate_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes,
                                              const TfLiteIntArray *inputs, const TfLiteIntArray *outputs);
 TfLiteOpaqueDelegateParams *pl_opaque_delegate_params_new(TfLiteDelegate *, const TfLiteIntArray *nodes,
                                                           const TfLiteIntArray *inputs, const TfLiteIntArray *outputs);
-// Appends to what PreviewDelegatePartitioning returns: 0, or -1 without memory.
+// Appends a partition to the result of PreviewDelegatePartitioning.  0, or -1 when out of memory.
 int pl_host_add_preview(pl_host *, const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
                         const TfLiteIntArray *outputs);
 void pl_host_drop_previews(pl_host *);
@@ -130,60 +132,64 @@ void pl_host_drop_previews(pl_host *);
 // ---- calls.c ----
 
 void pl_node_set_kernel(pl_node *, const TfLiteRegistration *, TfLiteOperator *);
-// Have node `index` run by a plug-in.  trapped: it comes from a library; see trap.c.
-void pl_host_plug(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *, bool trapped);
+// Lets a plug-in run node `index` of the model.  trapped: its functions are a library's; see trap.c.
+void pl_host_set_kernel(pl_host *, int index, const TfLiteRegistration *, TfLiteOperator *, bool trapped);
 
 TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *buffer, size_t length);
 TfLiteStatus pl_node_prepare(pl_host *, pl_node *);
-void pl_node_end(pl_host *, pl_node *);     // the plug-in's free, once
+void pl_node_finalize(pl_host *, pl_node *);    // the plug-in's free(); only the first call has an effect
 
-// One plug-in node bound to memory.
-typedef struct pl_place {
+// A tensor of a plug-in node, and the memory it is bound to.
+typedef struct pl_binding {
   int tensor;
   char *data;
   size_t bytes;
-  bool band;                  // PL_BAND bytes behind it are ours
-} pl_place;
+  bool band;                  // a guard band of PL_BAND bytes follows the tensor
+} pl_binding;
 
 #define PL_BAND 64
 enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN };
 
-int pl_run(pl_host *, pl_node *, const pl_place *places, int count);
+// invoke() of the plug-in.  0, PL_FAILED, PL_MOVED (a data pointer was changed) or PL_OVERRUN (a guard band was).
+int pl_node_invoke(pl_host *, pl_node *, const pl_binding *bindings, int count);
 
 // ---- tables.c ----
 
-// fill: sets the functions of the context; pl_context_fill, which this file must not call.
+// fill: sets the functions of the context.  It is pl_context_fill(), which tables.c must not call itself.
 pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_callbacks *callbacks, void *python,
                      TfLiteExternalContext **externals);
 void pl_host_free(pl_host *);
 pl_node *pl_node_new(pl_host *);
 void pl_node_free(pl_host *, pl_node *);
 
-// Set up a tensor or a node of the model.  Strings and arrays are copied; `data` and `options` stay the caller's.
-// 0, or -1 without memory.
-int pl_host_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
-                   const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes, int is_variable);
-int pl_host_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count, int axis);
-// Takes the arrays over; what is compressed is for the caller to fill in.
-TfLiteSparsity *pl_host_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks, int dimensions);
-int pl_host_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
-int pl_host_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
-                 const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
-                 size_t params_size, const void *options, int options_size);
+// Describe a tensor or add a node of the model.  Strings and arrays are copied; the caller keeps owning `data` and
+// `options`.  0, or -1 when out of memory.
+int pl_host_set_tensor(pl_host *, int index, const char *name, int type, const TfLiteIntArray *dims,
+                       const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes,
+                       int is_variable);
+int pl_host_set_quantization(pl_host *, int index, const float *scales, const int64_t *zero_points, int count,
+                             int axis);
+int pl_host_set_blockwise(pl_host *, int index, int scale, int zero_point, int block_size, int axis);
+// Takes ownership of the arrays.  The caller fills in the metadata of the dimensions.
+TfLiteSparsity *pl_host_set_sparsity(pl_host *, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
+                                     int dimensions);
+int pl_host_add_node(pl_host *, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
+                     const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
+                     size_t params_size, const void *options, int options_size);
 
 // ---- delegates.c ----
 
-TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *);
-TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
-                                   const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
-                                   const TfLiteIntArray *outputs);
-void pl_host_undo(pl_host *);
-void pl_delegate_end(void (*end)(void *), void *delegate);
+TfLiteStatus pl_host_apply_delegate(pl_host *, TfLiteDelegate *);
+TfLiteStatus pl_host_add_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                       const TfLiteIntArray *nodes, const TfLiteIntArray *inputs,
+                                       const TfLiteIntArray *outputs);
+void pl_host_undo_delegates(pl_host *);         // restores the nodes and the plan of the model
+void pl_delegate_destroy(void (*destroy)(void *), void *delegate);
 
 // ---- context.c ----
 
-void pl_context_fill(TfLiteContext *);      // the functions that plug-ins call
-void pl_refresh(pl_host *, TfLiteExternalContext *);
+void pl_context_fill(TfLiteContext *);          // sets the functions that plug-ins call
+void pl_host_refresh_external(pl_host *, TfLiteExternalContext *);
 
 // ---- For all files ----
 

@@ -18,8 +18,6 @@ cdef extern from "host.h" nogil:
         TfLiteStatus (*Refresh)(TfLiteContext *)
     ctypedef struct TfLiteDelegate:
         int64_t flags
-        TfLiteStatus (*Prepare)(TfLiteContext *, TfLiteDelegate *)
-        TfLiteOpaqueDelegateBuilder *opaque_delegate_builder
     ctypedef struct TfLiteOpaqueDelegateBuilder:
         int64_t flags
     ctypedef int TfLiteDimensionType
@@ -41,8 +39,6 @@ cdef extern from "host.h" nogil:
         size_t bytes
         bint data_is_stale
     ctypedef struct TfLiteNode:
-        TfLiteIntArray *inputs
-        TfLiteIntArray *outputs
         TfLiteIntArray *temporaries
         void *builtin_data
         const void *custom_initial_data
@@ -77,40 +73,58 @@ cdef extern from "host.h" nogil:
         TfLiteStatus (*preview)(pl_host *, const TfLiteIntArray *) noexcept
         TfLiteStatus (*metadata)(pl_host *, const char *, const char **, size_t *) noexcept
         TfLiteStatus (*subgraph)(pl_host *, int, TfLiteContext **) noexcept
-    ctypedef struct pl_place:
-        int tensor
-        char *data
-        size_t bytes
-        bint band
+    int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts
+    TfLiteIntArray *TfLiteIntArrayCreate(int)
+    const TfLiteOpaqueDelegateBuilder *pl_opaque_builder(const TfLiteDelegate *)
+
+    # trap.c
     ctypedef struct pl_guards:
         pass
     void pl_set_guards(const pl_guards *, bint)
-    int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts, PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
-    TfLiteIntArray *TfLiteIntArrayCreate(int)
-    pl_host *pl_host_new(size_t, void (*)(TfLiteContext *), const pl_callbacks *, void *, TfLiteExternalContext **)
-    void pl_context_fill(TfLiteContext *)
-    void pl_host_free(pl_host *)
-    int pl_host_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
-                       const void *, size_t, int)
-    int pl_host_quantization(pl_host *, int, const float *, const int64_t *, int, int)
-    TfLiteSparsity *pl_host_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
-    int pl_host_blockwise(pl_host *, int, int, int, int, int)
-    int pl_host_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
-                     const TfLiteIntArray *, const void *, size_t, const void *, int)
+
+    # registrations.c
     bint pl_registration_plausible(const TfLiteRegistration *)
     bint pl_operator_plausible(const TfLiteOperator *)
     bint pl_delegate_plausible(const TfLiteDelegate *)
     void pl_registration_read(const TfLiteRegistration *, TfLiteRegistration *, TfLiteOperator **)
-    void pl_host_plug(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
+
+    # buffer_handles.c
+    TfLiteStatus pl_host_read_back(pl_host *, int)
+
+    # delegate_params.c
+    int pl_host_add_preview(pl_host *, const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
+
+    # calls.c
+    void pl_host_set_kernel(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
     TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
     TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
-    void pl_node_end(pl_host *, pl_node *)
-    TfLiteStatus pl_host_apply(pl_host *, TfLiteDelegate *)
-    int pl_host_add_preview(pl_host *, const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
-    TfLiteStatus pl_host_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
-                                       const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
-    void pl_host_undo(pl_host *)
-    TfLiteStatus pl_host_read_back(pl_host *, int)
-    int pl_run(pl_host *, pl_node *, const pl_place *, int)
-    void pl_delegate_end(void (*)(void *) noexcept, void *)
-    void pl_refresh(pl_host *, TfLiteExternalContext *)
+    void pl_node_finalize(pl_host *, pl_node *)
+    ctypedef struct pl_binding:
+        int tensor
+        char *data
+        size_t bytes
+        bint band
+    int PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
+    int pl_node_invoke(pl_host *, pl_node *, const pl_binding *, int)
+
+    # tables.c
+    pl_host *pl_host_new(size_t, void (*)(TfLiteContext *), const pl_callbacks *, void *, TfLiteExternalContext **)
+    void pl_host_free(pl_host *)
+    int pl_host_set_tensor(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *, int,
+                           const void *, size_t, int)
+    int pl_host_set_quantization(pl_host *, int, const float *, const int64_t *, int, int)
+    int pl_host_set_blockwise(pl_host *, int, int, int, int, int)
+    TfLiteSparsity *pl_host_set_sparsity(pl_host *, int, TfLiteIntArray *, TfLiteIntArray *, int)
+    int pl_host_add_node(pl_host *, int, const char *, int, const TfLiteIntArray *, const TfLiteIntArray *,
+                         const TfLiteIntArray *, const void *, size_t, const void *, int)
+
+    # delegates.c
+    TfLiteStatus pl_host_apply_delegate(pl_host *, TfLiteDelegate *)
+    TfLiteStatus pl_host_add_delegate_node(pl_host *, const TfLiteRegistration *, TfLiteOperator *, TfLiteDelegate *,
+                                           const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
+    void pl_host_undo_delegates(pl_host *)
+    void pl_delegate_destroy(void (*)(void *) noexcept, void *)
+
+    # context.c
+    void pl_context_fill(TfLiteContext *)
+    void pl_host_refresh_external(pl_host *, TfLiteExternalContext *)

@@ -9,7 +9,7 @@ cdef class Externals:
 cdef class Host:
     cdef pl_host *host
     cdef Externals externals
-    cdef list kept              # what tensors and nodes point into
-    cdef tuple handles          # the delegates, which must outlive the tables; the collector would empty a list
+    cdef list references        # the objects whose memory tensors and nodes point to
+    cdef tuple delegates        # they must outlive the tables; the garbage collector would empty a list
     cdef public object replace, partition, metadata, subgraph, pending
     cdef object __weakref__

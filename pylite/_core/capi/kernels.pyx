@@ -1,4 +1,4 @@
-"""The kernels that run the nodes of plug-ins, and read back what these left in buffers of their own."""
+"""The kernels that run the nodes of plug-ins, and that read back the buffers of delegates."""
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
@@ -12,8 +12,8 @@ from pylite._core.capi.host cimport (
     pl_guards,
     pl_host_read_back,
     pl_node,
-    pl_place,
-    pl_run,
+    pl_binding,
+    pl_node_invoke,
     pl_set_guards,
 )
 from pylite._core.capi.hosting cimport Host
@@ -26,14 +26,14 @@ BAND = PL_BAND
 cdef class Plugin(Kernel):
     """Runs node `index` of `host`.
 
-    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether BAND bytes of the array are a
-    band behind the tensor, which the plug-in must not touch; before: called before invoke(), or None.
+    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether the last BAND bytes of its
+    array are a guard band, which the plug-in must not write to; before: called before each invoke(), or None.
     """
     ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
-              PL_OVERRUN: "it wrote behind the end of an output or a temporary"}
+              PL_OVERRUN: "it wrote past the end of an output or a temporary"}
     cdef Host owner
     cdef pl_node *node
-    cdef pl_place *places
+    cdef pl_binding *bindings
     cdef int count
     cdef bint hooked
     cdef tuple arrays
@@ -48,28 +48,28 @@ cdef class Plugin(Kernel):
         self.count = <int>len(tensors)
         self.before = before
         self.hooked = before is not None
-        self.places = <pl_place *>calloc(max(1, self.count), sizeof(pl_place))
-        if self.places == NULL:
-            raise MemoryError(f"no memory for the places of {self.count} tensors")
+        self.bindings = <pl_binding *>calloc(max(1, self.count), sizeof(pl_binding))
+        if self.bindings == NULL:
+            raise MemoryError(f"no memory for the bindings of {self.count} tensors")
         for i in range(self.count):
             view = arrays[i]
-            self.places[i].tensor = tensors[i]
-            self.places[i].bytes = view.shape[0]
+            self.bindings[i].tensor = tensors[i]
+            self.bindings[i].bytes = view.shape[0]
             if view.shape[0]:
-                self.places[i].data = <char *><uintptr_t>&view[0]
+                self.bindings[i].data = <char *><uintptr_t>&view[0]
                 if banded[i]:
-                    self.places[i].bytes -= PL_BAND
-                    self.places[i].band = True
+                    self.bindings[i].bytes -= PL_BAND
+                    self.bindings[i].band = True
         self.fn = <kernel_fn>run_plugin
 
     def __dealloc__(self):
-        free(self.places)
+        free(self.bindings)
 
     def explain(self, int status):
         if self.error is not None:
             return f"{type(self.error).__name__}: {self.error}"
         if status == PL_FAILED:
-            return self.owner.errors() or "its invoke() failed without saying why"
+            return self.owner.errors() or "its invoke() failed and reported no error"
         return self.ERRORS[status]
 
     def cause(self):
@@ -79,7 +79,7 @@ cdef class Plugin(Kernel):
 
 cdef int run_plugin(Plugin self, pl_pool *pool) noexcept nogil:
     if not self.hooked:
-        return pl_run(self.owner.host, self.node, self.places, self.count)
+        return pl_node_invoke(self.owner.host, self.node, self.bindings, self.count)
     return run_hooked(self)
 
 
@@ -92,12 +92,12 @@ cdef int run_hooked(Plugin self) noexcept nogil:
             self.error = error
             status = PL_FAILED
     if status == 0:
-        status = pl_run(self.owner.host, self.node, self.places, self.count)
+        status = pl_node_invoke(self.owner.host, self.node, self.bindings, self.count)
     return status
 
 
 cdef class ReadBack(Kernel):
-    """Brings tensor `index` from a delegate's buffer to memory, where the delegate left it there."""
+    """Copies tensor `index` from its delegate's buffer to memory, if the delegate left it there."""
     cdef Host owner
     cdef int index
     cdef char *data
@@ -111,7 +111,7 @@ cdef class ReadBack(Kernel):
         self.fn = <kernel_fn>run_read_back
 
     def explain(self, int status):
-        return self.owner.errors() or "CopyFromBufferHandle failed without saying why"
+        return self.owner.errors() or "CopyFromBufferHandle failed and reported no error"
 
 
 cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
@@ -123,5 +123,8 @@ cdef int run_read_back(ReadBack self, pl_pool *pool) noexcept nogil:
 
 
 def install_guards(uintptr_t address, bint traps):
-    """Call plug-ins through the pl_guards at `address`, which stop C++ exceptions.  traps: see trap.c."""
+    """Call plug-ins through the pl_guards at `address`, which catch C++ exceptions, or 0 to call them directly.
+
+    traps: whether faults in plug-ins are caught, too; see trap.c.
+    """
     pl_set_guards(<const pl_guards *>address, traps)

@@ -79,11 +79,12 @@ TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext *c, i
   TfLiteStatus status = CONTEXT(c)->GetNodeAndRegistration(CONTEXT(c), index, &found, &reg);
   if (status != kTfLiteOk) return status;
   *node = (TfLiteOpaqueNode *)found;
-  pl_node *own = (pl_node *)found;
-  if (own->op == NULL && own->identity == NULL) {
-    own->identity = TfLiteOperatorCreate((TfLiteBuiltinOperator)reg->builtin_code, reg->custom_name, reg->version, NULL);
+  pl_node *entry = (pl_node *)found;
+  if (entry->op == NULL && entry->identity == NULL) {
+    entry->identity =
+        TfLiteOperatorCreate((TfLiteBuiltinOperator)reg->builtin_code, reg->custom_name, reg->version, NULL);
   }
-  *op = own->op != NULL ? own->op : own->identity;
+  *op = entry->op != NULL ? entry->op : entry->identity;
   return *op != NULL ? kTfLiteOk : kTfLiteError;
 }
 
@@ -104,10 +105,10 @@ TfLiteStatus TfLiteOpaqueContextResizeTensor(TfLiteOpaqueContext *c, TfLiteOpaqu
   return CONTEXT(c)->ResizeTensor(CONTEXT(c), (TfLiteTensor *)t, dims);
 }
 
-TfLiteStatus TfLiteOpaqueContextGetNodeInitDataMmapInfo(const TfLiteOpaqueContext *c, const TfLiteOpaqueNode *n, int *fd,
-                                                        int64_t *offset, int64_t *size) {
+TfLiteStatus TfLiteOpaqueContextGetNodeInitDataMmapInfo(const TfLiteOpaqueContext *c, const TfLiteOpaqueNode *n,
+                                                        int *fd, int64_t *offset, int64_t *size) {
   (void)c, (void)n, (void)fd, (void)offset, (void)size;
-  return kTfLiteError;    // the file behind the options is not known
+  return kTfLiteError;    // the host does not know the model's file
 }
 
 TfLiteStatus TfLiteOpaqueContextGetSizeOfType(TfLiteOpaqueContext *c, TfLiteType type, size_t *bytes) {

@@ -1,7 +1,7 @@
 // c_api_opaque.h: delegates, and the functions of the context that only these call.
 #include "opaque.h"
 
-// The copy of the builder stands behind the struct.
+// The struct is followed by the copy of the builder.
 TfLiteOpaqueDelegate *TfLiteOpaqueDelegateCreate(const TfLiteOpaqueDelegateBuilder *builder) {
   if (builder == NULL) return NULL;
   TfLiteDelegate *d = calloc(1, sizeof(TfLiteDelegate) + sizeof(TfLiteOpaqueDelegateBuilder));
@@ -31,7 +31,7 @@ TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(TfLiteOpaq
   int before = HOST(c)->num_nodes;
   TfLiteStatus status =
       CONTEXT(c)->ReplaceNodeSubsetsWithDelegateKernels(CONTEXT(c), reg, nodes, (TfLiteDelegate *)delegate);
-  if (HOST(c)->num_nodes == before) TfLiteOperatorDelete(op);     // no node was made that could own it
+  if (HOST(c)->num_nodes == before) TfLiteOperatorDelete(op);     // no node was added that would own it
   return status;
 }
 

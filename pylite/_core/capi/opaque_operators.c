@@ -1,10 +1,11 @@
 // operator.h: TfLiteOperator, and the same under its older name, TfLiteRegistrationExternal.
 #include "opaque.h"
 
-TfLiteOperator *TfLiteOperatorCreate(TfLiteBuiltinOperator code, const char *custom_name, int version, void *user_data) {
+TfLiteOperator *TfLiteOperatorCreate(TfLiteBuiltinOperator code, const char *custom_name, int version,
+                                     void *user_data) {
   TfLiteOperator *op = calloc(1, sizeof(TfLiteOperator));
   if (op == NULL) return NULL;
-  op->mark = PL_OPERATOR;
+  op->magic = PL_OPERATOR_MAGIC;
   op->builtin_code = code;
   op->custom_name = custom_name != NULL ? strdup(custom_name) : NULL;
   op->version = version;
@@ -22,7 +23,7 @@ const char *TfLiteOperatorGetCustomName(const TfLiteOperator *op) { return op->c
 int TfLiteOperatorGetVersion(const TfLiteOperator *op) { return op != NULL ? op->version : -1; }
 void *TfLiteOperatorGetUserData(const TfLiteOperator *op) { return op != NULL ? op->user_data : NULL; }
 
-// Each method under both names; the classic one, and the one that gets the op's user_data.
+// Each method under both names, and the one whose callback gets the user_data of the op.
 #define METHOD(Name, member, RESULT, ARGS, DATA_ARGS)                                                       \
   void TfLiteOperatorSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; }           \
   void TfLiteRegistrationExternalSet##Name(TfLiteOperator *op, RESULT(*member) ARGS) { op->member = member; } \
@@ -39,7 +40,7 @@ METHOD(Prepare, prepare, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode 
 METHOD(Invoke, invoke, TfLiteStatus, (TfLiteOpaqueContext *, TfLiteOpaqueNode *),
        (void *, TfLiteOpaqueContext *, TfLiteOpaqueNode *))
 
-// Nothing runs asynchronously here: the kernel that could is accepted and not used.
+// Asynchronous kernels are accepted and not used.
 void TfLiteOperatorSetAsyncKernel(TfLiteOperator *op,
                                   struct TfLiteAsyncKernel *(*kernel)(TfLiteOpaqueContext *, TfLiteOpaqueNode *)) {
   (void)op, (void)kernel;

@@ -138,7 +138,9 @@ struct TfLiteOpaqueTensorBuilder {
   TfLiteQuantization quantization;
 };
 
-TfLiteOpaqueTensorBuilder *TfLiteOpaqueTensorBuilderCreate(void) { return calloc(1, sizeof(TfLiteOpaqueTensorBuilder)); }
+TfLiteOpaqueTensorBuilder *TfLiteOpaqueTensorBuilderCreate(void) {
+  return calloc(1, sizeof(TfLiteOpaqueTensorBuilder));
+}
 void TfLiteOpaqueTensorBuilderDelete(TfLiteOpaqueTensorBuilder *b) { free(b); }
 
 #define SETTER(Name, TYPE, member)                                                                                    \
@@ -156,11 +158,11 @@ TfLiteStatus TfLiteOpaqueContextAddTensor(TfLiteOpaqueContext *context, TfLiteOp
   TfLiteContext *c = CONTEXT(context);
   bool dynamic = b->allocation_type == kTfLiteDynamic;
   if (!dynamic && b->allocation_type != kTfLiteArenaRw && b->allocation_type != kTfLiteArenaRwPersistent) {
-    c->ReportError(c, "TfLiteOpaqueContextAddTensor: the allocation type must be dynamic or of the arena");
+    c->ReportError(c, "TfLiteOpaqueContextAddTensor: the allocation type must be dynamic or an arena");
     return kTfLiteError;
   }
   if (dynamic != (b->data != NULL)) {
-    c->ReportError(c, "TfLiteOpaqueContextAddTensor: a dynamic tensor needs data, and one of the arena takes none");
+    c->ReportError(c, "TfLiteOpaqueContextAddTensor: a dynamic tensor must have data, a tensor of an arena must not");
     return kTfLiteError;
   }
   int at = -1;

@@ -3,10 +3,12 @@ from libc.stdint cimport uintptr_t
 
 from pylite._core.capi.host cimport (
     TfLiteDelegate,
+    TfLiteOpaqueDelegateBuilder,
     TfLiteOperator,
     TfLiteRegistration,
-    pl_delegate_end,
+    pl_delegate_destroy,
     pl_delegate_plausible,
+    pl_opaque_builder,
     pl_operator_plausible,
     pl_registration_plausible,
     pl_registration_read,
@@ -14,31 +16,33 @@ from pylite._core.capi.host cimport (
 
 
 cdef class DelegateHandle:
-    """A TfLiteDelegate, and the function that ends it when nothing holds it any more: neither its owner nor a Host."""
+    """Owns a TfLiteDelegate of a library, and calls the function that destroys it."""
 
-    def __cinit__(self, uintptr_t address, uintptr_t end):
+    def __cinit__(self, uintptr_t address, uintptr_t destroy):
         self.address = address
-        self.end = <void (*)(void *) noexcept nogil>end
+        self.destroy = <void (*)(void *) noexcept nogil>destroy
 
     def __dealloc__(self):
-        pl_delegate_end(self.end, <void *>self.address)
+        pl_delegate_destroy(self.destroy, <void *>self.address)
 
 
 def delegate_flags(uintptr_t address):
     """The flags of the TfLiteDelegate at `address`."""
-    cdef TfLiteDelegate *delegate = <TfLiteDelegate *>address
-    if delegate.Prepare == NULL and delegate.opaque_delegate_builder != NULL:
-        return delegate.opaque_delegate_builder.flags
-    return delegate.flags
+    cdef const TfLiteDelegate *delegate = <const TfLiteDelegate *>address
+    cdef const TfLiteOpaqueDelegateBuilder *builder = pl_opaque_builder(delegate)
+    return delegate.flags if builder == NULL else builder.flags
 
 
 def delegate_is_plausible(uintptr_t address):
-    """Does it look like a TfLiteDelegate?"""
+    """Does the struct at `address` look like a TfLiteDelegate?"""
     return pl_delegate_plausible(<const TfLiteDelegate *>address)
 
 
 def registration_facts(uintptr_t registration, uintptr_t operator):
-    """(name or None, version) that a TfLiteRegistration, or where 0 a TfLiteOperator, says of itself; None if none."""
+    """(name or None, version) of the TfLiteRegistration or, if that is 0, the TfLiteOperator at this address.
+
+    None if the struct there is neither.
+    """
     cdef TfLiteRegistration read
     if registration and not pl_registration_plausible(<const TfLiteRegistration *>registration) or (
             operator and not pl_operator_plausible(<const TfLiteOperator *>operator)):

@@ -1,9 +1,10 @@
-// Registrations, operators and delegates of a library: read, and checked before anything is called.
+// Reads and checks the registrations, operators and delegates of a library, before any of their functions is called.
 #include "host.h"
 
 #include <dlfcn.h>
 
-// A registration is read as far as all binaries have it: 64 bytes.  The rest only where there is nothing in those.
+// Binaries made before 2022 have registrations of 64 bytes.  The fields after these are read only if the four functions
+// are all null, which such binaries never have.
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op) {
   memset(to, 0, sizeof(*to));
   memcpy(to, from, offsetof(TfLiteRegistration, registration_external));
@@ -18,7 +19,7 @@ static bool is_function(void *address) {
   return address == NULL || dladdr(address, &info) != 0;
 }
 
-bool pl_operator_plausible(const TfLiteOperator *op) { return op != NULL && op->mark == PL_OPERATOR; }
+bool pl_operator_plausible(const TfLiteOperator *op) { return op != NULL && op->magic == PL_OPERATOR_MAGIC; }
 
 bool pl_registration_plausible(const TfLiteRegistration *r) {
   if (r->init == NULL && r->free == NULL && r->prepare == NULL && r->invoke == NULL) {

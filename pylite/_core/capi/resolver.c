@@ -1,6 +1,6 @@
-// tflite::MutableOpResolver::AddCustom for C++ functions that register ops: the `this` they are given is a pl_resolver.
+// tflite::MutableOpResolver::AddCustom for C++ functions that register ops: pylite passes them a pl_resolver as `this`.
 //
-// Loaded only for such libraries.  A call whose `this` is another runtime's resolver goes on to that runtime.
+// Loaded only for libraries with such functions.  A call with the resolver of another runtime is forwarded to it.
 #include <dlfcn.h>
 #include <stdint.h>
 
@@ -18,9 +18,9 @@ void add_range(void *self, const char *name, const void *registration, int low, 
 void add_one(void *self, const char *name, const void *registration, int version) __asm__(ADD "i");
 
 EXPORT void add_range(void *self, const char *name, const void *registration, int low, int high) {
-  const pl_resolver *own = self;
-  if (own->magic == PL_RESOLVER_MAGIC) {
-    own->add(name, registration, low, high);
+  const pl_resolver *resolver = self;
+  if (resolver->magic == PL_RESOLVER_MAGIC) {
+    resolver->add(name, registration, low, high);
     return;
   }
   void (*next)(void *, const char *, const void *, int, int) =
@@ -29,9 +29,9 @@ EXPORT void add_range(void *self, const char *name, const void *registration, in
 }
 
 EXPORT void add_one(void *self, const char *name, const void *registration, int version) {
-  const pl_resolver *own = self;
-  if (own->magic == PL_RESOLVER_MAGIC) {
-    own->add(name, registration, version, version);
+  const pl_resolver *resolver = self;
+  if (resolver->magic == PL_RESOLVER_MAGIC) {
+    resolver->add(name, registration, version, version);
     return;
   }
   void (*next)(void *, const char *, const void *, int) =

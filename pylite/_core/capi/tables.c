@@ -1,17 +1,17 @@
-// The tables that plug-ins see: made, filled, freed.
+// Creates, fills and frees the tables that plug-ins see.
 #include "host.h"
 
-#define SLOTS 65536     // tensors; untouched memory costs nothing, and so the table never moves
+#define ADDED_TENSORS 65536     // capacity for AddTensors, so that the table never moves; unused pages cost no memory
 
 void pl_node_free(pl_host *host, pl_node *node) {
-  pl_node_end(host, node);
+  pl_node_finalize(host, node);
   free(node->node.inputs);
   free(node->node.outputs);
   free(node->node.intermediates);
   free(node->node.temporaries);
   free(node->node.builtin_data);
   free(node->inputs);
-  if (node->node.delegate == NULL) free((char *)node->reg.custom_name);    // else it is the delegate's
+  if (node->node.delegate == NULL) free((char *)node->reg.custom_name);    // else the delegate owns it
   if (node->identity != NULL) free(node->identity->custom_name);
   free(node->identity);
   if (node->owns_op && node->op != NULL) {
@@ -21,7 +21,7 @@ void pl_node_free(pl_host *host, pl_node *node) {
   free(node);
 }
 
-// The model's own nodes: a delegate may look at these, but pylite runs such nodes itself.
+// The functions of the model's nodes: delegates can read such a registration, but pylite runs the node itself.
 static TfLiteStatus not_callable(TfLiteContext *context, TfLiteNode *node) {
   (void)node;
   context->ReportError(context, "the kernels of pylite cannot be called by plug-ins");
@@ -32,16 +32,16 @@ pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_cal
                      TfLiteExternalContext **externals) {
   pl_host *host = calloc(1, sizeof(pl_host));
   if (host == NULL) return NULL;
-  host->capacity = tensors + SLOTS;
+  host->capacity = tensors + ADDED_TENSORS;
   host->model_tensors = tensors;
   host->callbacks = callbacks;
   host->python = python;
   host->externals = externals;
   TfLiteContext *c = &host->context;
   c->tensors = calloc(host->capacity, sizeof(TfLiteTensor));
-  c->impl_ = pl_forbidden_new();
+  c->impl_ = pl_no_access_new();
   if (c->tensors == NULL || c->impl_ == NULL) {
-    pl_forbidden_free(c->impl_);
+    pl_no_access_free(c->impl_);
     free(c->tensors);
     free(host);
     return NULL;
@@ -64,11 +64,11 @@ void pl_host_free(pl_host *host) {
   }
   pl_host_drop_previews(host);
   free(c->tensors);
-  pl_forbidden_free(c->impl_);
+  pl_no_access_free(c->impl_);
   free(host->nodes);
   free(host->plan);
   free(host->model_plan);
-  free(host->plan_given);
+  free(host->plan_copy);
   free(host->inputs);
   free(host->outputs);
   free(host->variables);
@@ -77,9 +77,9 @@ void pl_host_free(pl_host *host) {
   free(host);
 }
 
-int pl_host_tensor(pl_host *host, int index, const char *name, int type, const TfLiteIntArray *dims,
-                   const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes,
-                   int is_variable) {
+int pl_host_set_tensor(pl_host *host, int index, const char *name, int type, const TfLiteIntArray *dims,
+                       const TfLiteIntArray *signature, int allocation_type, const void *data, size_t bytes,
+                       int is_variable) {
   TfLiteTensor *t = &host->context.tensors[index];
   t->type = (TfLiteType)type;
   t->name = strdup(name);
@@ -92,8 +92,8 @@ int pl_host_tensor(pl_host *host, int index, const char *name, int type, const T
   return t->name != NULL && t->dims != NULL ? 0 : -1;
 }
 
-int pl_host_quantization(pl_host *host, int index, const float *scales, const int64_t *zero_points, int count,
-                         int axis) {
+int pl_host_set_quantization(pl_host *host, int index, const float *scales, const int64_t *zero_points, int count,
+                             int axis) {
   TfLiteTensor *t = &host->context.tensors[index];
   TfLiteAffineQuantization *q = calloc(1, sizeof(*q));
   if (q == NULL) return -1;
@@ -114,7 +114,7 @@ int pl_host_quantization(pl_host *host, int index, const float *scales, const in
   return 0;
 }
 
-int pl_host_blockwise(pl_host *host, int index, int scale, int zero_point, int block_size, int axis) {
+int pl_host_set_blockwise(pl_host *host, int index, int scale, int zero_point, int block_size, int axis) {
   TfLiteTensor *t = &host->context.tensors[index];
   TfLiteBlockwiseQuantization *q = malloc(sizeof(*q));
   if (q == NULL) return -1;
@@ -124,8 +124,8 @@ int pl_host_blockwise(pl_host *host, int index, int scale, int zero_point, int b
   return 0;
 }
 
-TfLiteSparsity *pl_host_sparsity(pl_host *host, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
-                                 int dimensions) {
+TfLiteSparsity *pl_host_set_sparsity(pl_host *host, int index, TfLiteIntArray *order, TfLiteIntArray *blocks,
+                                     int dimensions) {
   TfLiteSparsity *s = calloc(1, sizeof(*s));
   if (s == NULL) return NULL;
   host->context.tensors[index].sparsity = s;
@@ -146,9 +146,10 @@ pl_node *pl_node_new(pl_host *host) {
   return node;
 }
 
-int pl_host_node(pl_host *host, int builtin_code, const char *custom_name, int version, const TfLiteIntArray *inputs,
-                 const TfLiteIntArray *outputs, const TfLiteIntArray *intermediates, const void *params,
-                 size_t params_size, const void *options, int options_size) {
+int pl_host_add_node(pl_host *host, int builtin_code, const char *custom_name, int version,
+                     const TfLiteIntArray *inputs, const TfLiteIntArray *outputs,
+                     const TfLiteIntArray *intermediates, const void *params, size_t params_size,
+                     const void *options, int options_size) {
   pl_node *node = pl_node_new(host);
   if (node == NULL) return -1;
   TfLiteNode *n = &node->node;

@@ -1,10 +1,12 @@
-// Stops plug-ins at addresses that no correct one uses, and turns the fault into an error.
+// Calls the functions of plug-ins, so that C++ exceptions and two kinds of faults become errors.
 //
-// Two kinds of plug-ins cannot be told from others before they run: those that take context->impl_ for a
-// tflite::Subgraph, and those built for another layout of tensors (before TensorFlow 2.5, or for microcontrollers).
-// The first find memory there that nobody may touch; the others soon follow a null pointer.  While a
-// plug-in's function runs for the first time, a handler takes these two faults, of this thread, and leaves all others
-// to whoever had the signal before; between such calls the process's handlers are what they were.
+// Exceptions: pl_guard calls a function as it is, or through guard.cc where pylite was built with a C++ compiler.
+//
+// Faults: two kinds of plug-ins cannot be recognised before they run.  Some take context->impl_ for a
+// tflite::Subgraph; it points to pages without access rights.  Others were built for another layout of tensors (before
+// TensorFlow 2.5, or for microcontrollers); these soon dereference a null pointer.  pl_trapped() installs a signal
+// handler that catches these two faults in the calling thread.  All other faults go to the handler that was installed
+// before, which is restored after the call.
 #include "host.h"
 
 #include <pthread.h>
@@ -12,11 +14,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#define NULL_BYTES 65536    // where the kernel maps nothing
+#define NULL_BYTES 65536    // lowest addresses, which the operating system does not map
 
 typedef struct pl_trap {
   sigjmp_buf back;
-  uintptr_t forbidden, address;
+  uintptr_t no_access, address;
 } pl_trap;
 
 #if defined(__APPLE__)
@@ -27,9 +29,9 @@ static const int signals[] = {SIGSEGV};
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int users;           // threads with a trap
-static struct sigaction before[SIGNALS];
-#if defined(__GLIBC__)      // where reading it may allocate memory, which a handler must not
+static int users;           // calls in progress that need the handler
+static struct sigaction previous[SIGNALS];
+#if defined(__GLIBC__)      // otherwise reading it may allocate memory, which a signal handler must not do
 __attribute__((tls_model("initial-exec")))
 #endif
 static _Thread_local pl_trap *current;
@@ -53,23 +55,23 @@ void pl_set_guards(const pl_guards *guards, bool catch_faults) {
   traps = catch_faults;
 }
 
-void *pl_forbidden_new(void) {
-  void *memory = mmap(NULL, PL_FORBIDDEN_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+void *pl_no_access_new(void) {
+  void *memory = mmap(NULL, PL_NO_ACCESS_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory != MAP_FAILED ? memory : NULL;
 }
 
-void pl_forbidden_free(void *memory) {
-  if (memory != NULL) munmap(memory, PL_FORBIDDEN_BYTES);
+void pl_no_access_free(void *memory) {
+  if (memory != NULL) munmap(memory, PL_NO_ACCESS_BYTES);
 }
 
 static void pass_on(int number, siginfo_t *info, void *context) {
-  const struct sigaction *old = &before[number != signals[0]];
+  const struct sigaction *old = &previous[number != signals[0]];
   if (old->sa_flags & SA_SIGINFO) {
     old->sa_sigaction(number, info, context);
   } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
     old->sa_handler(number);
   } else {
-    signal(number, SIG_DFL);        // the instruction faults once more
+    signal(number, SIG_DFL);        // the instruction faults again and ends the process
     if (info->si_code <= 0) raise(number);
   }
 }
@@ -77,8 +79,8 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 static void caught(int number, siginfo_t *info, void *context) {
   pl_trap *trap = current;
   uintptr_t at = (uintptr_t)info->si_addr;
-  bool fault = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;      // and its address is known
-  if (trap == NULL || !fault || !(at < NULL_BYTES || at - trap->forbidden < PL_FORBIDDEN_BYTES)) {
+  bool fault = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;      // si_addr is valid
+  if (trap == NULL || !fault || !(at < NULL_BYTES || at - trap->no_access < PL_NO_ACCESS_BYTES)) {
     pass_on(number, info, context);
     return;
   }
@@ -90,7 +92,7 @@ static void install(void) {
   struct sigaction action = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
   pthread_mutex_lock(&mutex);
   if (users++ == 0) {
-    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, &before[i]);
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &action, &previous[i]);
   }
   pthread_mutex_unlock(&mutex);
 }
@@ -101,7 +103,7 @@ static void uninstall(void) {
     for (int i = 0; i < SIGNALS; i++) {
       struct sigaction now;
       sigaction(signals[i], NULL, &now);
-      if (now.sa_sigaction == caught) sigaction(signals[i], &before[i], NULL);
+      if (now.sa_sigaction == caught) sigaction(signals[i], &previous[i], NULL);
     }
   }
   pthread_mutex_unlock(&mutex);
@@ -117,17 +119,17 @@ void pl_trap_resume(void *outer) { current = outer; }
 
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
   if (!traps) return pl_guard.any(fn, arguments, context);
-  pl_trap trap = {.forbidden = (uintptr_t)context->impl_}, *outer = current;
+  pl_trap trap = {.no_access = (uintptr_t)context->impl_}, *outer = current;
   volatile TfLiteStatus status = kTfLiteError;
   install();
   if (sigsetjmp(trap.back, 0) == 0) {
     current = &trap;
     status = pl_guard.any(fn, arguments, context);
   } else if (trap.address >= NULL_BYTES) {
-    context->ReportError(context, "it uses context->impl_, where TensorFlow Lite has its tflite::Subgraph and pylite "
-                                  "has nothing: such plug-ins cannot be hosted");
+    context->ReportError(context, "it uses context->impl_, which is a tflite::Subgraph in TensorFlow Lite and nothing "
+                                  "in pylite: such plug-ins are not supported");
   } else {
-    context->ReportError(context, "it used the address %p, where no memory is: by mistake, or because it was built for "
+    context->ReportError(context, "it accessed unmapped memory at %p: a bug in the plug-in, or it was built for "
                                   "structs of another layout, with TensorFlow before 2.5 or for microcontrollers",
                          (void *)trap.address);
   }

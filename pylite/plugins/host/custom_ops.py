@@ -43,7 +43,7 @@ class NativeOp:
         """The Op of one node: calls init()."""
         guard()
         tables = tables_of(executor)
-        tables.host.plug(operator.index, self.registration, self.operator, self.library)
+        tables.host.set_kernel(operator.index, self.registration, self.operator, self.library)
         if tables.host.init(operator.index):
             why = tables.host.errors()
             raise OpError(f"node {operator.index} {operator.name} failed to initialise{': ' if why else ''}{why}")

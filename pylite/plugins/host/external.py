@@ -45,7 +45,7 @@ def modify(delegate, delegation):
     tables = tables_of(executor)
     host = tables.host
     tables.follow(delegation)
-    host.hold(delegate._handle)
+    host.keep_alive(delegate._handle)
     if not delegate.flags & 1:
         dynamic = [i for i in range(host.model_tensors)
                    if host.facts(i)[2] == DYNAMIC and tables.subgraph.tensors[i].dtype != "string"]
@@ -77,7 +77,7 @@ def modify(delegate, delegation):
     others = executor.shared.get("executors", {})
     host.subgraph = lambda index: tables_of(others[index]).host if index in others else None
     try:
-        status = host.apply(delegate._get_native_delegate_pointer())
+        status = host.apply_delegate(delegate._get_native_delegate_pointer())
         if host.pending is not None:
             error, host.pending = host.pending, None
             raise error

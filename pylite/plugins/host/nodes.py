@@ -46,7 +46,7 @@ class NativeNode:
 
     def close(self):
         """free() of the plug-in."""
-        self.host.end(self.index)
+        self.host.finalize(self.index)
 
     def infer(self, node):
         """prepare() of the plug-in; then look at all that it may have touched."""
@@ -160,14 +160,14 @@ class NativeNode:
             raise node.failure(kernel.explain(status))
         for value in node.outputs:      # which a delegate may have left in a buffer of its own
             if value is not None and host.read_back(value.index):
-                raise node.failure(host.errors() or "CopyFromBufferHandle failed without saying why")
+                raise node.failure(host.errors() or "CopyFromBufferHandle failed and reported no error")
         own = dict(zip(tensors, arrays, strict=True))
         return [None if v is None else self._result(node, v, own.get(v.index)) for v in node.outputs]
 
     def _result(self, node, value, memory):
         """The array of an output after the node has run, `memory` with a band or the plug-in's own."""
         shape = self.host.facts(value.index)[1]
-        content = np.frombuffer(self.host.string_bytes(value.index), np.uint8) if memory is None else memory[:-BAND]
+        content = np.frombuffer(self.host.get_bytes(value.index), np.uint8) if memory is None else memory[:-BAND]
         if shape is None or min(shape, default=0) < 0:
             raise node.failure(f"it left the output {value!r} without a shape")
         value.shape = shape
@@ -207,5 +207,5 @@ class NativeNode:
 
     def _contents(self, value, address):
         """A copy of what prepare() computed."""
-        content = np.frombuffer(self.host.string_bytes(value.index), np.uint8)
+        content = np.frombuffer(self.host.get_bytes(value.index), np.uint8)
         return unpack(content[:packed_size(value.dtype, value.shape)], value.dtype, value.shape)

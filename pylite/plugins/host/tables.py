@@ -52,28 +52,28 @@ class Tables:
         data = tensor.data.ctypes.data if constant and tensor.data.size else 0
         signature = tensor.shape_signature if not constant and -1 in tensor.shape_signature else None
         nbytes = tensor.data.nbytes if constant else packed_size(tensor.dtype, tensor.shape) or 0
-        host.tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where, data,
-                    nbytes, tensor.is_variable, tensor.data)
+        host.set_tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where,
+                        data, nbytes, tensor.is_variable, tensor.data)
         if tensor.sparsity is not None:
             s = tensor.sparsity
-            host.sparsity(tensor.index, s.traversal_order, s.block_map,
-                          [(d.size, None, None) if d.format == "DENSE" else (0, d.segments, d.indices)
-                           for d in s.dimensions])
+            host.set_sparsity(tensor.index, s.traversal_order, s.block_map,
+                              [(d.size, None, None) if d.format == "DENSE" else (0, d.segments, d.indices)
+                               for d in s.dimensions])
         if q is None:
             return
         if q.block_size:
-            host.blockwise(tensor.index, q.scale_tensor, q.zero_point_tensor, q.block_size, q.axis)
+            host.set_blockwise(tensor.index, q.scale_tensor, q.zero_point_tensor, q.block_size, q.axis)
         elif len(q.scale):
-            host.quantization(tensor.index, np.ascontiguousarray(q.scale, np.float32),
-                              np.ascontiguousarray(np.broadcast_to(q.zero_point, q.scale.shape), np.int64), q.axis)
+            host.set_quantization(tensor.index, np.ascontiguousarray(q.scale, np.float32),
+                                  np.ascontiguousarray(np.broadcast_to(q.zero_point, q.scale.shape), np.int64), q.axis)
 
     def _node(self, operator):
         params, kept = builtin_data(operator)
         codes = enum_numbers("BuiltinOperator")
-        self.host.node(codes["CUSTOM"] if operator.custom else operator.builtin_code,
-                       operator.name if operator.custom else None, operator.version, operator.inputs, operator.outputs,
-                       operator.intermediates, EMPTY if params is None else bytes(params), operator.custom_options,
-                       kept)
+        self.host.add_node(codes["CUSTOM"] if operator.custom else operator.builtin_code,
+                           operator.name if operator.custom else None, operator.version, operator.inputs,
+                           operator.outputs, operator.intermediates, EMPTY if params is None else bytes(params),
+                           operator.custom_options, kept)
 
     def sync(self, values):
         """Tell the table the shapes of `values` (Value; None is skipped) that are no constants of the model."""
@@ -85,8 +85,8 @@ class Tables:
     def follow(self, delegation):
         """Have the nodes, the plan and the shapes of a Delegation that goes on to native code."""
         for operator in delegation.operators[self.host.num_nodes:]:
-            self.host.node(operator.builtin_code, None, operator.version, operator.inputs, operator.outputs, (), EMPTY,
-                           EMPTY)
+            self.host.add_node(operator.builtin_code, None, operator.version, operator.inputs, operator.outputs, (),
+                               EMPTY, EMPTY)
         self.host.set_plan(delegation.plan)
         self.sync(delegation.seen())
         self.unplace(range(self.host.model_tensors))
@@ -96,11 +96,11 @@ class Tables:
         if self.native:
             self.native -= 1
             if not self.native:
-                self.host.undo()
+                self.host.undo_delegates()
 
     def forget_delegates(self):
         self.native = 0
-        self.host.undo()
+        self.host.undo_delegates()
 
     def finish(self, lowered):
         """Put a ReadBack before the first reader of each tensor that a delegate may leave in a buffer of its own."""
@@ -132,7 +132,7 @@ class Tables:
         host = self.host
         for i in indices:
             if i >= 0 and host.facts(i)[2] in ARENA:
-                host.place(i, 0)
+                host.set_address(i, 0)
 
 
 def StringPlugin(host, index, tensors, banded, texts, *arrays):

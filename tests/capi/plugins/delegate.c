@@ -1,6 +1,6 @@
-// A delegate for tests: runs float ADD and MUL nodes, says what is asked of it, and fails where its options say so.
+// A delegate for tests: runs float ADD and MUL nodes, records its calls, and fails where its options say so.
 //
-// Options: fail=create|prepare|init|kernel|invoke, flags=N, handles=1 (results stay in buffers of its own), each=1 (one
+// Options: fail=create|prepare|init|kernel|invoke, flags=N, handles=1 (results stay in its own buffers), each=1 (one
 // call per node), preview=1, edit=1 (writes into the inputs of nodes it does not take), dynamic=1 (outputs are sized in
 // invoke).
 #include <stdio.h>

@@ -73,7 +73,7 @@ TFL_CAPI_EXPORT TfLiteRegistrationExternal* AtanExternal(void) {
   return op;
 }
 
-// A classic registration that only points at the opaque one.
+// A classic registration with nothing but a pointer to the opaque one.
 TFL_CAPI_EXPORT const TfLiteRegistration* AtanOpRegistration(void) {
   static TfLiteRegistration registration;
   registration.registration_external = AtanOperator();
@@ -124,7 +124,7 @@ static TfLiteStatus KernelInvoke(TfLiteOpaqueContext* context, TfLiteOpaqueNode*
   return kTfLiteOk;
 }
 
-static int skip;        // the subgraph that no delegate shall look at
+static int skip;        // the subgraph to mark as skippable
 
 static TfLiteStatus DelegatePrepare(TfLiteOpaqueContext* context, TfLiteOpaqueDelegate* delegate, void* data) {
   if (skip) {

@@ -1,4 +1,4 @@
-// Custom ops for tests; what they are asked to do stands in their options, which is a letter.
+// Custom ops for tests.  Their option, a letter, selects what they do.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static TfLiteStatus invoke(TfLiteContext* context, TfLiteNode* node) {
       return kTfLiteOk;
     }
     case 'D': {
-      TfLiteIntArray* dims = TfLiteIntArrayCreate(1);   // as many as the first element says
+      TfLiteIntArray* dims = TfLiteIntArrayCreate(1);   // the first element is the size
       dims->data[0] = x->bytes ? (int)x->data.f[0] : 0;
       TF_LITE_ENSURE_STATUS(context->ResizeTensor(context, y, dims));
       for (int i = 0; i < y->dims->data[0]; i++) y->data.f[i] = (float)i;
@@ -158,7 +158,7 @@ TFL_CAPI_EXPORT const TfLiteRegistration* Register_TEST(void) {
   return &registration;
 }
 
-// As binaries made before 2022 have it: 64 bytes, and garbage behind.
+// As in binaries made before 2022: 64 bytes, followed by garbage.
 TFL_CAPI_EXPORT const TfLiteRegistration* Register_OLD(void) {
   static struct {
     TfLiteRegistration registration;

@@ -30,7 +30,7 @@ void RegisterOps(tflite::MutableOpResolver* resolver) {
   resolver->AddCustom("Throw", &registration, 1, 3);
 }
 
-#ifdef OWN_RESOLVER     // as libraries have it that bring TensorFlow Lite along
+#ifdef OWN_RESOLVER     // as in libraries that include TensorFlow Lite
 void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*, int) { throw 1; }
 void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*, int, int) { throw 1; }
 #endif

@@ -1,4 +1,4 @@
-// Adds the op of ops.c to a tflite::MutableOpResolver, be it pylite's or another runtime's.
+// Adds the op of ops.c to a tflite::MutableOpResolver, of pylite or of another runtime.
 #include "tensorflow/lite/mutable_op_resolver.h"
 
 extern "C" const TfLiteRegistration* Register_TEST(void);

@@ -1,4 +1,4 @@
-// What plug-ins for tests note: a text that take_trace() gives away.
+// A log of the calls of a test plug-in; take_trace() returns and clears it.
 #include <string.h>
 
 static char trace[1 << 16];

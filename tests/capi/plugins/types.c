@@ -1,4 +1,4 @@
-// Ops on tensors of any type, which know nothing but bytes.  The option is a letter: where the output lies.
+// Ops that process the bytes of tensors of any type.  The option, a letter, is the allocation type of the output.
 #include <stdlib.h>
 
 #include "tensorflow/lite/builtin_ops.h"
@@ -59,7 +59,7 @@ TFL_CAPI_EXPORT const TfLiteRegistration* Register_SAME(void) {
   return &r;
 }
 
-// A delegate that takes the first node, whatever it is, for Invert; its flags are the first option.
+// A delegate that runs the first node, of any op, as Invert; its flags are the first option.
 static TfLiteStatus Known(TfLiteContext* context, TfLiteNode* node) { return kTfLiteOk; }
 
 static TfLiteStatus InvertAll(TfLiteContext* context, TfLiteNode* node) {

@@ -1,5 +1,5 @@
-// An op and a delegate that no host but TensorFlow Lite's own of some year can run.  By flags: -DSTRIDE=96 or 104 (the
-// tensors of TensorFlow before 2.5), -DOLD_NODE (nodes without `intermediates`, as before 2.0).
+// An op and a delegate that only certain versions of TensorFlow Lite can run.  Flags: -DSTRIDE=96 or 104 (the size of
+// tensors before TensorFlow 2.5), -DOLD_NODE (nodes without `intermediates`, as before 2.0).
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,7 +47,7 @@ typedef struct Context {
 
 static char option[64];
 
-// Calls what the runtime's own subgraph would have, after a look at one of its vectors.
+// Calls a virtual function of a tflite::Subgraph, after it reads one of its vectors.
 static int use_impl(Context *c) {
   void **subgraph = c->impl;
   if (subgraph[3] == subgraph[4]) return 0;

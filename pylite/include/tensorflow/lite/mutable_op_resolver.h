@@ -1,4 +1,4 @@
-// What C++ functions that register ops are given: for `void f(tflite::MutableOpResolver*)`, called by load_custom_ops().
+// The argument of C++ functions that register ops: `void f(tflite::MutableOpResolver*)`, called by load_custom_ops().
 #ifndef TENSORFLOW_LITE_MUTABLE_OP_RESOLVER_H_
 #define TENSORFLOW_LITE_MUTABLE_OP_RESOLVER_H_
 

@@ -1,6 +1,6 @@
 // The parameters of the builtin ops: what node->builtin_data points at.
 //
-// This file is the one declaration of these structs: pylite reads it to lay out the data that it hands to plug-ins.
+// This file is the only declaration of these structs: pylite parses it to build the data that plug-ins read.
 // Structs only grow at their end.  An op that is missing here has no parameters, and its builtin_data is null.
 #ifndef TENSORFLOW_LITE_CORE_C_BUILTIN_OP_DATA_H_
 #define TENSORFLOW_LITE_CORE_C_BUILTIN_OP_DATA_H_
@@ -119,7 +119,7 @@ typedef struct {
   TfLiteFusedActivation activation;
   struct {
     TfLitePaddingValues padding;
-  } computed;  // room for a kernel's own results
+  } computed;  // for the kernel's own results
 } TfLitePoolParams;
 
 typedef struct {

@@ -47,8 +47,8 @@ TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueTensorWriteStrings(TfLiteOpaqueTensor* 
                                                             int str_array_len, const int* str_n_len);
 TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueTensorWriteString(TfLiteOpaqueTensor* t, const char* str, int len);
 
-// New tensors: build, then TfLiteOpaqueContextAddTensor.  kTfLiteDynamic takes data (malloc'd, taken over), the arena's
-// types take none.
+// New tensors: build, then TfLiteOpaqueContextAddTensor.  kTfLiteDynamic needs data, which is malloc'd and whose
+// ownership passes to the tensor; arena types must have none.
 typedef struct TfLiteOpaqueTensorBuilder TfLiteOpaqueTensorBuilder;
 TFL_CAPI_EXPORT TfLiteOpaqueTensorBuilder* TfLiteOpaqueTensorBuilderCreate(void);
 TFL_CAPI_EXPORT void TfLiteOpaqueTensorBuilderDelete(TfLiteOpaqueTensorBuilder* builder);
@@ -94,7 +94,7 @@ TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextGetExternalContext(TfLiteOpaqueC
                                                                    TfLiteExternalContextType type);
 TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextGetNodeAndRegistration(TfLiteOpaqueContext* context, int node_index,
                                                                        TfLiteOpaqueNode** node, TfLiteOperator** op);
-// Takes `op` over.
+// Takes ownership of `op`.
 TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextReplaceNodeSubsetsWithDelegateKernels(
     TfLiteOpaqueContext* context, TfLiteOperator* op, const TfLiteIntArray* nodes_to_replace,
     TfLiteOpaqueDelegate* delegate);
@@ -108,7 +108,7 @@ TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextGetVariables(const TfLiteOpaqueC
 TFL_CAPI_EXPORT size_t TfLiteOpaqueContextGetNumNodes(const TfLiteOpaqueContext* context);
 TFL_CAPI_EXPORT size_t TfLiteOpaqueContextGetNumTensors(const TfLiteOpaqueContext* context);
 TFL_CAPI_EXPORT const char* TfLiteOpaqueContextGetName(const TfLiteOpaqueContext* context);
-// Takes new_size over, also when it fails.
+// Takes ownership of new_size, also on failure.
 TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextResizeTensor(TfLiteOpaqueContext* context, TfLiteOpaqueTensor* tensor,
                                                              TfLiteIntArray* new_size);
 TFL_CAPI_EXPORT TfLiteStatus TfLiteOpaqueContextAcquireSubgraphContext(TfLiteOpaqueContext* context,

@@ -1,10 +1,10 @@
-// What a custom op or a delegate sees of the runtime: arrays, tensors, nodes, the context, registrations, delegates.
+// What custom ops and delegates see of the runtime: arrays, tensors, nodes, the context, registrations, delegates.
 //
 // Names and layouts are those of TensorFlow Lite, so that plug-ins written for it compile, and binaries built from this
-// file run there too.  The layout is append-only: what stands here will never move.
+// file run there too.  The layout is append-only: no field ever moves.
 //
 // The functions on arrays and tensors are inline: a plug-in that uses only this file needs no library to link with.
-// Everything the host frees was made with malloc, and the other way round.
+// The host frees with free() what plug-ins allocate with malloc(), and the other way round.
 #ifndef TENSORFLOW_LITE_CORE_C_COMMON_H_
 #define TENSORFLOW_LITE_CORE_C_COMMON_H_
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-#define kTfLiteOptionalTensor (-1)  // stands in a node's inputs for an operand that is left out
+#define kTfLiteOptionalTensor (-1)  // in a node's inputs: an optional operand that is missing
 
 typedef enum TfLiteExternalContextType {
   kTfLiteEigenContext = 0,
@@ -213,7 +213,7 @@ typedef enum TfLiteRunStep {
   kTfLiteRunStepEval
 } TfLiteRunStep;
 
-typedef int TfLiteBufferHandle;      // zero or more: the delegate's own name for a tensor's contents
+typedef int TfLiteBufferHandle;      // zero or more: the delegate's name for the contents of a tensor
 enum { kTfLiteNullBufferHandle = -1 };
 
 typedef struct TfLiteDimensionMetadata {
@@ -270,7 +270,7 @@ typedef struct TfLiteNode {
   TfLiteIntArray* inputs;            // indices into context->tensors, or kTfLiteOptionalTensor
   TfLiteIntArray* outputs;
   TfLiteIntArray* intermediates;
-  TfLiteIntArray* temporaries;       // a kernel may put an array of its own here; the host frees it
+  TfLiteIntArray* temporaries;       // a kernel may replace the array; the host frees it
   void* user_data;                   // what init returned
   void* builtin_data;                // a struct of builtin_op_data.h, or null
   const void* custom_initial_data;   // the custom op's options
@@ -299,23 +299,23 @@ typedef struct TfLiteOpaqueDelegateParams {
 
 typedef struct TfLiteContext {
   size_t tensors_size;
-  // Only while a delegate's Prepare or its kernel's init runs.  The array stays the host's, until the next call.
+  // Only in Prepare of a delegate or init of its kernel.  The host owns the array; it is valid until the next call.
   TfLiteStatus (*GetExecutionPlan)(struct TfLiteContext* context, TfLiteIntArray** execution_plan);
   TfLiteTensor* tensors;
-  void* impl_;                       // the host's own; not a tflite::Subgraph
-  // Sets the shape.  Takes the array over, also when it fails.
+  void* impl_;                       // not a tflite::Subgraph; not accessible
+  // Sets the shape.  Takes ownership of the array, also on failure.
   TfLiteStatus (*ResizeTensor)(struct TfLiteContext*, TfLiteTensor* tensor, TfLiteIntArray* new_size);
   void (*ReportError)(struct TfLiteContext*, const char* msg, ...);
-  // Adds tensors for good; call it once per node, not at each prepare.
+  // Adds tensors permanently: call it once per node, not at each prepare.
   TfLiteStatus (*AddTensors)(struct TfLiteContext*, int tensors_to_add, int* first_new_tensor_index);
   // As GetExecutionPlan.
   TfLiteStatus (*GetNodeAndRegistration)(struct TfLiteContext*, int node_index, TfLiteNode** node,
                                          struct TfLiteRegistration** registration);
-  // Only while a delegate's Prepare runs: have its kernel run these nodes.
+  // Only in Prepare of a delegate, whose kernel will run these nodes.
   TfLiteStatus (*ReplaceNodeSubsetsWithDelegateKernels)(struct TfLiteContext*, struct TfLiteRegistration registration,
                                                         const TfLiteIntArray* nodes_to_replace,
                                                         struct TfLiteDelegate* delegate);
-  int recommended_num_threads;       // -1: not said
+  int recommended_num_threads;       // -1: not set
   TfLiteExternalContext* (*GetExternalContext)(struct TfLiteContext*, TfLiteExternalContextType);
   void (*SetExternalContext)(struct TfLiteContext*, TfLiteExternalContextType, TfLiteExternalContext*);
   bool allow_fp32_relax_to_fp16;
@@ -325,9 +325,9 @@ typedef struct TfLiteContext {
   TfLiteStatus (*AllocateBufferForEval)(struct TfLiteContext* ctx, size_t bytes, void** ptr);
   TfLiteStatus (*RequestScratchBufferInArena)(struct TfLiteContext* ctx, size_t bytes, int* buffer_idx);
   void* (*GetScratchBuffer)(struct TfLiteContext* ctx, int buffer_idx);
-  // As ResizeTensor, with a shape that stays the caller's.
+  // As ResizeTensor; the caller keeps ownership of the shape.
   TfLiteStatus (*ResizeTensorExplicit)(struct TfLiteContext* ctx, TfLiteTensor* tensor, int dims, const int* shape);
-  // What ReplaceNodeSubsetsWithDelegateKernels would do.  The array stays the host's, until the next call.
+  // What ReplaceNodeSubsetsWithDelegateKernels would do.  The host owns the array; it is valid until the next call.
   TfLiteStatus (*PreviewDelegatePartitioning)(struct TfLiteContext* context, const TfLiteIntArray* nodes_to_replace,
                                               TfLiteDelegateParams** partition_params_array, int* num_partitions);
   TfLiteTensor* (*GetTensor)(const struct TfLiteContext* context, int tensor_idx);
@@ -353,14 +353,14 @@ typedef struct TfLiteRegistration {
   // kernel its TfLiteDelegateParams and 0.  The result becomes node->user_data.
   void* (*init)(TfLiteContext* context, const char* buffer, size_t length);
   void (*free)(TfLiteContext* context, void* buffer);
-  // At each allocation: check inputs, set the outputs' shapes.
+  // At each allocation: checks the inputs and sets the shapes of the outputs.
   TfLiteStatus (*prepare)(TfLiteContext* context, TfLiteNode* node);
   TfLiteStatus (*invoke)(TfLiteContext* context, TfLiteNode* node);
   const char* (*profiling_string)(const TfLiteContext* context, const TfLiteNode* node);
   int32_t builtin_code;
   const char* custom_name;
   int version;
-  // The host reads the rest only where the four functions above are all null: binaries made before 2022 end here.
+  // The host reads the rest only if the four functions above are all null: binaries made before 2022 end here.
   TfLiteOperator* registration_external;
   struct TfLiteAsyncKernel* (*async_kernel)(TfLiteContext* context, TfLiteNode* node);
   uint64_t inplace_operator;
@@ -385,9 +385,9 @@ typedef enum TfLiteDelegateFlags {
 
 struct TfLiteDelegate {
   void* data_;                       // the delegate's own
-  // Once per graph: look at it, and claim nodes with ReplaceNodeSubsetsWithDelegateKernels.
+  // Once per graph: inspects it, and claims nodes with ReplaceNodeSubsetsWithDelegateKernels.
   TfLiteStatus (*Prepare)(TfLiteContext* context, struct TfLiteDelegate* delegate);
-  // Bring the contents of a stale tensor to tensor->data.  May be null where no handle is ever used.
+  // Copies the contents of a stale tensor to tensor->data.  May be null if the delegate uses no handles.
   TfLiteStatus (*CopyFromBufferHandle)(TfLiteContext* context, struct TfLiteDelegate* delegate,
                                        TfLiteBufferHandle buffer_handle, TfLiteTensor* tensor);
   TfLiteStatus (*CopyToBufferHandle)(TfLiteContext* context, struct TfLiteDelegate* delegate,

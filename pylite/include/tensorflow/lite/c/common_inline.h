@@ -147,7 +147,7 @@ TFL_INLINE TfLiteSparsity* TfLiteSparsityClone(const TfLiteSparsity* src) {
   return to;
 }
 
-// All that the copy points to is its own, but for the name.
+// A deep copy, except for the name.
 TFL_INLINE TfLiteTensor TfLiteTensorClone(const TfLiteTensor src) {
   TfLiteTensor to = src;
   if (src.data.raw != NULL) {
@@ -177,8 +177,8 @@ TFL_INLINE void TfLiteTensorReset(TfLiteType type, const char* name, TfLiteIntAr
   tensor->is_variable = is_variable;
 }
 
-// (Re)sizes the memory of a dynamic tensor; others are left alone.  A little more is allocated than asked for, since
-// fast readers look past the end.
+// (Re)sizes the memory of a dynamic tensor; others are unchanged.  The memory is a little larger, because fast readers
+// read past the end.
 TFL_INLINE TfLiteStatus TfLiteTensorResizeMaybeCopy(size_t num_bytes, TfLiteTensor* tensor, bool preserve_data) {
   if (tensor == NULL) return kTfLiteError;
   if (tensor->allocation_type != kTfLiteDynamic && tensor->allocation_type != kTfLitePersistentRo) return kTfLiteOk;

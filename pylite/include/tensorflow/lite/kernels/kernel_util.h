@@ -1,4 +1,4 @@
-// What kernels in C++ ask of their node and tensors.
+// Accessors to nodes and tensors, for kernels in C++.
 #ifndef TENSORFLOW_LITE_KERNELS_KERNEL_UTIL_H_
 #define TENSORFLOW_LITE_KERNELS_KERNEL_UTIL_H_
 
