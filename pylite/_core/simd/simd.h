@@ -38,11 +38,19 @@ typedef void (*pl_binary_fn) PL_BINARY;
 pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name);
 pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name);
 
+/* The head of the function by which a source file writes its micro-kernels into a dispatch table: PL_FILL(file, s) {...}.
+ * It is named after the file and the ISA level that the file is compiled for, PL_ISA_LEVEL; select.c calls it. */
+#define PL_FILL(file, s) PL_FILL_OF(file, PL_ISA_LEVEL, s)
+#define PL_FILL_OF(file, level, s) PL_FILL_NAMED(pl_fill_##file, level, s)
+#define PL_FILL_NAMED(name, level, s) \
+  void name##_##level(pl_slots *s); \
+  void name##_##level(pl_slots *s)
+
 typedef struct pl_isa_level {
-  const char *name;          /* the word that PYLITE_ISA takes */
-  int (*usable)(void);       /* does this CPU have it? */
-  void (*portable)(pl_slots *s); /* fill every slot with plain C compiled for this ISA level */
-  void (*hand_written)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
+  const char *name;                  /* as in PYLITE_ISA */
+  int (*usable)(void);               /* does this CPU have it? */
+  void (*portable)(pl_slots *s);     /* fills every slot with plain C, compiled with the level's flags */
+  void (*hand_written)(pl_slots *s); /* replaces the slots that are written by hand for the level */
 } pl_isa_level;
 
 #define PL_MAX_ISA_LEVELS 8
