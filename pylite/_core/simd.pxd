@@ -6,6 +6,7 @@ include "simd_declarations.pxi"
 cdef const pl_slots *slots          # the dispatch table of the ISA level in use
 cdef pl_unary_fn unary_kernel(str name) except NULL
 cdef pl_binary_fn binary_kernel(str name) except NULL
+cpdef kernel_parameters(str name, p)
 cdef int pool_threads(const pl_pool *pool) noexcept nogil
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil
 cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL

@@ -39,6 +39,19 @@ cdef pl_binary_fn binary_kernel(str name) except NULL:
     return kernel
 
 
+cpdef kernel_parameters(str name, p):
+    """Parameters as the element-wise micro-kernel `name` reads them: p itself, but for wide_unary and wide_binary.
+
+    These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.
+    """
+    cdef int32_t numbers[3]
+    if name == "wide_unary" or name == "wide_binary":
+        if not pl_wide_parameters(1 if name == "wide_unary" else 2, p, numbers):
+            raise ValueError(f"{name} has no {p!r}")
+        return (<char *>numbers)[:sizeof(numbers)]
+    return p
+
+
 cdef int pool_threads(const pl_pool *pool) noexcept nogil:
     """Number of threads that parallel_for uses, the caller included."""
     return pl_pool_threads(pool)

@@ -8,7 +8,7 @@ from pylite.fixed_point import common_scale
 from pylite.node import Call
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
-from pylite.ops.wide import TYPES, combining, wide_binary, wide_unary
+from pylite.ops.wide import combining, wide_binary, wide_unary
 from pylite.quantization import f32, round_away, squared_difference_parameters
 from pylite.registry import register, same
 from pylite.tables import bytes_of, log_above
@@ -183,8 +183,8 @@ def lower_fake_quant(node):
 def lower_bucketize(node):
     """How many of the sorted boundaries, all float32, are not above x."""
     boundaries = np.asarray(node.options.boundaries if node.options.boundaries is not None else (), np.float32)
-    p = pack("2i", TYPES[node.inputs[0].dtype], len(boundaries)) + boundaries.tobytes()
-    return unary(node, "bucketize", p)
+    dtype = node.inputs[0].dtype
+    return unary(node, f"bucketize_{dtype[0]}{dtype[-2:]}", pack("i", len(boundaries)) + boundaries.tobytes())
 
 
 register("ADD_N", types=[f"{t} {t}* -> {t}" for t in ("float32", "int32")], infer=infer_add_n, lower=lower_add_n,

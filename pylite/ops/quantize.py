@@ -8,7 +8,7 @@ from pylite import tables
 from pylite.fixed_point import mbqm32
 from pylite.node import Call
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
-from pylite.ops.wide import TYPES, UNARY
+from pylite.ops.wide import wide_unary
 from pylite.quantization import LIMITS, quantize_multiplier
 from pylite.registry import register
 
@@ -64,7 +64,7 @@ def lower_cast(node):
     row = _FAST_CASTS.get((x.dtype, y.dtype))
     if row:
         return unary(node, *row)
-    return unary(node, "wide_unary", pack("3i", TYPES[x.dtype], TYPES[y.dtype], UNARY["cast"]))
+    return wide_unary(node, "cast")
 
 
 _ONE = pack("fi", 1.0, 0)

@@ -1,6 +1,6 @@
 /* The plain C micro-kernels, compiled once per ISA level with that ISA level's flags (PL_ISA_LEVEL names it). */
 #include "simd.h"
-#include "wide.h"
+#include "common.h"
 
 /* The iterations of the next loop are independent, even when it writes over its input. */
 #if defined(__clang__)
