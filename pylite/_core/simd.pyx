@@ -6,25 +6,6 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free
 
 
-cdef extern from "simd.h" nogil:
-    ctypedef struct pl_isa_level:
-        const char *name
-        int (*usable)() noexcept nogil
-        void (*portable)(pl_slots *s) noexcept nogil
-        void (*hand_written)(pl_slots *s) noexcept nogil
-    const pl_isa_level pl_isa_levels[]
-    enum: PL_MAX_ISA_LEVELS
-    pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name)
-    pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name)
-    pl_pool *pl_pool_create(int threads)
-    void pl_pool_destroy(pl_pool *pool)
-    int pl_pool_threads(const pl_pool *pool)
-    void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx)
-    void pl_packing_begin()
-    bint pl_packing_defer(pl_packing_task *task)
-    pl_packing_task *pl_packing_finish()
-
-
 cdef pl_slots tables[PL_MAX_ISA_LEVELS]     # filled when a level is first used; kernels keep their table
 cdef bint usable[PL_MAX_ISA_LEVELS]         # does this CPU have the level?
 cdef int level_count = 0
@@ -56,6 +37,19 @@ cdef pl_binary_fn binary_kernel(str name) except NULL:
     if kernel == NULL:
         raise ValueError(f"there is no two-operand micro-kernel {name!r}")
     return kernel
+
+
+cpdef kernel_parameters(str name, p):
+    """Parameters as the element-wise micro-kernel `name` reads them: p itself, but for wide_unary and wide_binary.
+
+    These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.
+    """
+    cdef int32_t numbers[3]
+    if name == "wide_unary" or name == "wide_binary":
+        if not pl_wide_parameters(1 if name == "wide_unary" else 2, p, numbers):
+            raise ValueError(f"{name} has no {p!r}")
+        return (<char *>numbers)[:sizeof(numbers)]
+    return p
 
 
 cdef int pool_threads(const pl_pool *pool) noexcept nogil:
@@ -134,7 +128,7 @@ def use(str name):
     if table.q8.nr == 0:
         pl_isa_levels[chosen].portable(table)
         for i in range(chosen + 1):
-            if pl_isa_levels[i].hand_written != NULL and usable[i]:
+            if usable[i]:
                 pl_isa_levels[i].hand_written(table)
     slots = table
     current = name

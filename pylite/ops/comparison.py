@@ -9,12 +9,14 @@ from pylite.numerics.fixed_point import common_scale
 from pylite.numerics.lookup_tables import bytes_of
 from pylite.numerics.quantization import quantize_multiplier
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized
-from pylite.ops.wide import BINARY, wide_binary, wide_unary
+from pylite.ops.wide import wide_binary, wide_unary
 
 NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 # The op that computes it, and whether with the operands exchanged.
 _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("less", False),
         "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
+# Which outcomes are true, as the micro-kernels compare_q8 and compare_q16 take them: 1 less, 2 equal, 4 greater.
+_OUTCOMES = {"less": 1, "less_equal": 3, "equal": 2, "not_equal": 5}
 
 
 def lower_comparison(node):
@@ -24,14 +26,13 @@ def lower_comparison(node):
         return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a
-    code = BINARY[op] - BINARY["less"]
     if a.dtype in ("int8", "uint8"):
         require_quantized(node, a, b)
         values = [common_scale(bytes_of(v.dtype) - v.zero_point, 8, *quantize_multiplier(v.scale)) for v in (a, b)]
-        return binary(node, "compare_q8", pack("i", code) + np.array(values, np.int32).tobytes(), (a, b))
+        return binary(node, "compare_q8", pack("i", _OUTCOMES[op]) + np.array(values, np.int32).tobytes(), (a, b))
     if a.dtype == "int16" and a.scale > 0 and op in ("equal", "not_equal"):
         require_quantized(node, b)
-        p = parameters(node, "7i", code, a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
+        p = parameters(node, "7i", _OUTCOMES[op], a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
                        *quantize_multiplier(b.scale))
         return binary(node, "compare_q16", p, (a, b))
     return wide_binary(node, op, (a, b))

@@ -22,8 +22,6 @@ def evaluate_where(node, x):
 register("WHERE", versions=(1, 2), types=["bool|float32|int32|uint32|int64|int8|uint8 -> int64"], infer=unknown,
          evaluate=evaluate_where, reference=lambda x, options: evaluate_where(None, x)[0])
 
-KEYS = ("float32", "int8", "uint8", "int16", "int32", "int64")      # the order of PL_KEY_* in simd/scanning.h
-
 
 def infer_unique(node):
     x = node.inputs[0]
@@ -39,7 +37,7 @@ def evaluate_unique(node, x):
         slots = 1 << len(x).bit_length() + 1
         places, index = np.empty(len(x), np.int32), np.empty(len(x), node.outputs[1].dtype)
         found, count = np.empty_like(x), np.empty(1, np.int64)
-        numbers = len(x), slots, KEYS.index(x.dtype.name), x.itemsize, index.itemsize
+        numbers = len(x), slots, x.dtype.name, x.itemsize, index.itemsize
         run = kernel_class("scanning.Task")("unique", 1, 0, numbers, (), *map(
             raw, (x, np.empty(slots, np.int32), places, index, count, found))).run
         node.kept = run, found, index, count

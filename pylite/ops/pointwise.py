@@ -11,7 +11,7 @@ from pylite.numerics.lookup_tables import bytes_of, log_above
 from pylite.numerics.quantization import f32, round_away, squared_difference_parameters
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
-from pylite.ops.wide import TYPES, combining, wide_binary, wide_unary
+from pylite.ops.wide import combining, wide_binary, wide_unary
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
 _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of their own
@@ -183,8 +183,8 @@ def lower_fake_quant(node):
 def lower_bucketize(node):
     """How many of the sorted boundaries, all float32, are not above x."""
     boundaries = np.asarray(node.options.boundaries if node.options.boundaries is not None else (), np.float32)
-    p = pack("2i", TYPES[node.inputs[0].dtype], len(boundaries)) + boundaries.tobytes()
-    return unary(node, "bucketize", p)
+    dtype = node.inputs[0].dtype
+    return unary(node, f"bucketize_{dtype[0]}{dtype[-2:]}", pack("i", len(boundaries)) + boundaries.tobytes())
 
 
 register("ADD_N", types=[f"{t} {t}* -> {t}" for t in ("float32", "int32")], infer=infer_add_n, lower=lower_add_n,

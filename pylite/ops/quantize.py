@@ -10,7 +10,7 @@ from pylite.numerics import lookup_tables
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import LIMITS, quantize_multiplier
 from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
-from pylite.ops.wide import TYPES, UNARY
+from pylite.ops.wide import wide_unary
 
 _STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}
 
@@ -64,7 +64,7 @@ def lower_cast(node):
     row = _FAST_CASTS.get((x.dtype, y.dtype))
     if row:
         return unary(node, *row)
-    return unary(node, "wide_unary", pack("3i", TYPES[x.dtype], TYPES[y.dtype], UNARY["cast"]))
+    return wide_unary(node, "cast")
 
 
 _ONE = pack("fi", 1.0, 0)

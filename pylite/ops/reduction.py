@@ -149,14 +149,14 @@ def lower_product(node):
         low, high = quantization.LIMITS[y.dtype]
         return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))
     m, e = quantization.quantize_multiplier(float(x.scale) / math.pow(float(y.scale), 1.0 / n))
-    m16, wide = fixed_point.multiplier16(m), int(x.dtype == "int16")
+    m16, suffix = fixed_point.multiplier16(m), "q16" if x.dtype == "int16" else "q8"
     products = Temporary(node, y.shape, "int64")
     nothing = -(2**63)                  # until the first element comes
     return [filled(products, nothing),
-            Call("indexing.Accumulate", x.bytes, products.bytes, "product_q", pack("4i", x.zero_point, m16, e, wide),
+            Call("indexing.Accumulate", x.bytes, products.bytes, f"product_{suffix}", pack("3i", x.zero_point, m16, e),
                  walked, x.itemsize, 8),
-            Call("elementwise.Unary", "finish_product_q", y.size, products.bytes, y.bytes,
-                 pack("6i", m16, e, y.zero_point, *quantization.LIMITS[y.dtype], wide))]
+            Call("elementwise.Unary", f"finish_product_{suffix}", y.size, products.bytes, y.bytes,
+                 pack("5i", m16, e, y.zero_point, *quantization.LIMITS[y.dtype]))]
 
 
 def reference_reduce(f):

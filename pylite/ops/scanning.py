@@ -15,7 +15,7 @@ from pylite.ops.moves import axis_of, scalar
 def lower_cumsum(node):
     x, y = node.inputs[0], node.outputs[0]
     axis = axis_of(node, scalar(node, 1, "axis"), len(x.shape), x)
-    numbers = (("float32", "int32", "int64").index(x.dtype), x.shape[axis], prod(x.shape[axis + 1:]),
+    numbers = (x.dtype, x.shape[axis], prod(x.shape[axis + 1:]),
                node.options.exclusive, node.options.reverse, x.itemsize)
     return task("cumsum", prod(x.shape[:axis]), 1 + 32768 // max(numbers[1] * numbers[2], 1), numbers, x, y)
 
@@ -34,15 +34,12 @@ def infer_top_k(node):
 def lower_top_k(node):
     x, (values, indices) = node.inputs[0], node.outputs
     k = values.shape[-1]
-    numbers = _KEYS.index(x.dtype), x.shape[-1], k, x.itemsize, indices.itemsize
+    numbers = x.dtype, x.shape[-1], k, x.itemsize, indices.itemsize
     return task("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, Scratch((16 * k,), "uint8"))
 
 
-_KEYS = ("float32", "int8", "uint8", "int16", "int32", "int64")     # as in simd/scanning.h
-
-
 register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,
-         types=[f"{t} int16|int32 -> {t} int16|int32" for t in _KEYS])
+         types=[f"{t} int16|int32 -> {t} int16|int32" for t in ("float32", "int8", "uint8", "int16", "int32", "int64")])
 
 
 def lower_local_response(node):

@@ -1,24 +1,16 @@
-"""Element-wise ops on types that have no row of their own: by way of int64 or float64 (_core/simd/wide.c)."""
+"""Element-wise ops on types that have no micro-kernel of their own: by way of int64 or float64 (_core/simd/wide.c)."""
 from struct import pack
 
 from pylite.numerics.quantization import LIMITS
 from pylite.ops.elementwise import binary, unary
 
-# In the orders of the tables and enumerations there.
-TYPES = {dtype: i for i, dtype in enumerate((
-    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool", "float16", "bfloat16", "float32", "float64",
-    "complex64", "uint64", "int4", "uint4", "int2"))}
-UNARY = {name: i for i, name in enumerate(("cast", "abs", "neg", "sign", "square", "floor", "ceil", "round", "sin",
-                                           "cos", "log", "not", "tanh", "logistic"))}
-BINARY = {name: i for i, name in enumerate((
-    "add", "sub", "mul", "maximum", "minimum", "maximum_unsigned", "minimum_unsigned", "less", "less_equal", "equal",
-    "not_equal", "and", "or", "xor", "shift_right", "shift_left", "floor_div", "floor_mod", "pow", "atan2",
-    "squared_difference"))}
+TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool", "float16", "bfloat16", "float32",
+         "float64", "complex64", "uint64", "int4", "uint4", "int2")
 
 
 def wide_unary(node, op):
     """y = op(x), x and y of any types in TYPES."""
-    return unary(node, "wide_unary", pack("3i", TYPES[node.inputs[0].dtype], TYPES[node.outputs[0].dtype], UNARY[op]))
+    return unary(node, "wide_unary", f"{op} {node.inputs[0].dtype} {node.outputs[0].dtype}".encode())
 
 
 def wide_binary(node, op, operands=None):
@@ -31,7 +23,7 @@ _FAST = {"float32": ("f32", "2f", (float("-inf"), float("inf"))), "int32": ("i32
 
 
 def combining(op, dtype):
-    """(row, parameters) that join two operands of one type to a third."""
+    """(micro-kernel, parameters) that join two operands of one type to a third."""
     if dtype in _FAST and op in ("add", "mul", "maximum", "minimum"):
         suffix, layout, limits = _FAST[dtype]
         return f"{op}_{suffix}", pack(layout, *limits)
@@ -39,10 +31,10 @@ def combining(op, dtype):
 
 
 def binary_parameters(op, x_dtype, y_dtype):
-    """The parameters of the row `wide_binary`."""
+    """The parameters of the micro-kernel `wide_binary`."""
     if x_dtype == "uint64" and op in ("maximum", "minimum"):
         op += "_unsigned"
-    return pack("3i", TYPES[x_dtype], TYPES[y_dtype], BINARY[op])
+    return f"{op} {x_dtype} {y_dtype}".encode()
 
 
 _REGIONS = {"ADD": "add", "MUL": "mul", "MULTIPLY": "mul", "MAXIMUM": "maximum", "MINIMUM": "minimum", "AND": "and",

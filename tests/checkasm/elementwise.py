@@ -1,8 +1,9 @@
-"""Checks of the rows of one and of two operands."""
+"""Checks of the element-wise micro-kernels of one and of two operands."""
 import struct
 
 import numpy as np
 
+from pylite._core import simd
 from pylite.numerics import quantization
 from pylite.ops.arithmetic import _estimate
 from tests.checkasm.core import At, Call, In, InOut, Out, check
@@ -67,8 +68,8 @@ def dequantize(draw):
     return packed("fi", draw.rng.random(), draw.integer(-128, 128))
 
 
-def wide(draw):
-    return packed("3i", 2, 6, 0)      # CAST of int16 to int64
+def wide(name, words):
+    return lambda draw: np.frombuffer(simd.kernel_parameters(name, words), np.int32)
 
 
 FLOATS = ["leaky_relu", "logistic", "tanh", "exp", "elu", "hard_swish", "gelu", "gelu_tanh", "sqrt", "rsqrt", "abs",
@@ -97,11 +98,13 @@ UNARY = {
     "cast_i32_f32": (I, F, nothing), "cast_i32_i64": (I, L, nothing), "cast_i64_i32": (L, I, nothing),
     "sign_i32": (I, I, nothing), "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
     "cast_bool_f32": (B, F, nothing), "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
-    "wide_unary": (S, L, wide),
-    "finish_product_q": (L, np.int8, lambda draw: packed("6i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5),
-                                                           draw.integer(-128, 127), *ends(draw, 8), 0)),
+    "wide_unary": (S, L, wide("wide_unary", b"cast int16 int64")),
+    **{f"finish_product_q{bits}": (L, dtype, lambda draw: packed(
+        "5i", draw.integer(2**14, 2**15 - 1), draw.integer(-20, 5), draw.integer(-128, 127), *ends(draw, 8)))
+       for bits, dtype in ((8, np.int8), (16, S))},
     "fake_quant": (F, F, lambda draw: packed("4f", -1, 1, 1 / 128, 128)),
-    "bucketize": (F, I, lambda draw: packed("2i5f", 10, 5, -2, -1, 0, 0.5, 7)),
+    **{f"bucketize_{name}": (dtype, I, lambda draw: packed("i5f", 5, -2, -1, 0, 0.5, 7))
+       for name, dtype in (("f32", F), ("f64", np.float64), ("i32", I), ("i64", L))},
 }
 EXACT = {"abs", "neg", "floor", "ceil", "round", "square", "clamp", "sqrt", "leaky", "dequantize", "cast", "half",
          "float", "sign"}
@@ -151,6 +154,8 @@ def values(count, head):
     return lambda draw: np.concatenate([np.array(head(draw), I), draw.rng.integers(-9000, 9000, 2 * count).astype(I)])
 
 
+WIDE_OPS = (b"add", b"sub", b"mul", b"maximum", b"minimum", b"less", b"less_equal", b"equal", b"not_equal", b"and",
+            b"or", b"xor")
 PLAIN = [("i16", S, int_range), ("i32", I, int_range), ("i64", L, long_range)]
 # name: a, b, y, parameters
 BINARY = {
@@ -168,14 +173,14 @@ BINARY = {
     "mul_q8": (B, B, B, product), "mul_q16": (S, S, S, product), "mul_q16_q8": (S, S, B, product),
     "div_q8": (B, B, B, product), "div_q16": (S, S, S, product),
     "prelu_q8": (B, B, B, prelu), "prelu_q16": (S, np.int8, S, prelu),
-    "wide_binary": (S, S, S, lambda draw: packed("3i", 2, 2, draw.integer(0, 13))),
+    "wide_binary": (S, S, S, lambda draw: wide("wide_binary", draw.choice(*WIDE_OPS) + b" int16 int16")(draw)),
     "mul_c64": (np.int64, np.int64, np.int64, nothing),     # pairs of float32; integers, so that they are moved as bits
-    "compare_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 3)])),
-    "compare_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 3), 0, draw.multiplier(), -draw.integer(0, 9),
-                                                   0, draw.multiplier(), -draw.integer(0, 9))),
+    "compare_q8": (B, B, B, values(256, lambda draw: [draw.choice(1, 2, 3, 5)])),
+    "compare_q16": (S, S, B, lambda draw: packed("7i", draw.choice(1, 2, 3, 5), 0, draw.multiplier(),
+                                                 -draw.integer(0, 9), 0, draw.multiplier(), -draw.integer(0, 9))),
     "squared_difference_q8": (B, B, np.int8, values(256, lambda draw: [draw.multiplier(), -draw.integer(0, 20), 5])),
-    "product_q": (L, np.int8, L, lambda draw: packed("4i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9),
-                                                       0)),
+    **{f"product_q{bits}": (L, dtype, L, lambda draw: packed(
+        "3i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9))) for bits, dtype in ((8, np.int8), (16, S))},
 }
 
 

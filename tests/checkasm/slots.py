@@ -1,64 +1,47 @@
-"""The table of micro-kernels as its headers declare it: names, prototypes, structs, and each ISA level's functions."""
+"""The dispatch table as its headers declare it: names, prototypes, structs, and each ISA level's functions."""
 import ctypes
+import importlib.util
 import re
 from pathlib import Path
 
 from pylite._core import simd
 
-HEADERS = Path(__file__).resolve().parent.parent.parent / "pylite" / "_core" / "simd"
 TYPES = {"size_t": ctypes.c_size_t, "ptrdiff_t": ctypes.c_ssize_t, "int": ctypes.c_int, "float": ctypes.c_float,
          "double": ctypes.c_double, "uint8_t": ctypes.c_uint8, "int8_t": ctypes.c_int8, "int16_t": ctypes.c_int16,
          "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64}
 
 
-def _source(name):
-    text = re.sub(r"/\*.*?\*/", "", (HEADERS / name).read_text(), flags=re.S).replace("\\\n", " ")
-    return text if name == "simd.h" else re.sub(r"^#include.*$", "", text, flags=re.M)
-
-
-def _headers():
-    """simd.h with the headers of slots that it includes in their places."""
-    return re.sub(r'#include "(\w+\.h)"', lambda m: _source(m[1]), _source("simd.h"))
-
-
-def _slots(text):
-    """{name: arguments} in the order of the table."""
-    macros = dict(re.findall(r"^#define (\w+)(?:\(X\))? (.*)$", text, re.M))
-    found = {}
-
-    def walk(body):
-        for word, name, arguments in re.findall(r"\b(?:(PL_\w*SLOTS\w*)\(X\)|X\((\w+), (\([^()]*\)|\w+)\))", body):
-            if word:
-                walk(macros[word])
-            else:
-                found[name] = macros.get(arguments, arguments).strip()[1:-1]
-    walk(macros["PL_SLOTS"])
-    return found
+def _declarations():
+    """The script that reads the headers when pylite is built."""
+    path = Path(__file__).resolve().parents[2] / "pylite" / "_core" / "simd" / "declarations.py"
+    spec = importlib.util.spec_from_file_location("declarations", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _argument(text):
     return ctypes.c_void_p if "*" in text else TYPES[text.split()[-2]]
 
 
-def _struct(text, name):
-    """The ctypes.Structure of `typedef struct name {...}`, whose members are numbers, arrays of them and pointers."""
-    body = re.search(rf"typedef struct {name} {{(.*?)}} {name};", text, re.S)[1]
+def _struct(name):
+    """The ctypes.Structure of a struct whose members are numbers, arrays of them and pointers."""
     fields = []
-    for declaration in filter(None, (part.strip() for part in body.split(";"))):
-        kind, rest = re.fullmatch(r"(?:const )?(\w+) (.*)", declaration, re.S).groups()
-        for member in rest.split(","):
-            pointer, word, count = re.fullmatch(r"\s*((?:\*|const|\s)*)(\w+)(?:\[(\w+)\])?\s*", member).groups()
-            ctype = ctypes.c_void_p if "*" in pointer else TYPES[kind]
-            fields.append((word, ctype * int(count) if count else ctype))
+    for member in STRUCTS[name]:
+        kind, pointer, word, count = re.fullmatch(r"(?:const )?(\w+) ((?:\*|const |\s)*)(\w+)(?:\[(\w+)\])?",
+                                                  member).groups()
+        ctype = ctypes.c_void_p if "*" in pointer else TYPES[kind]
+        fields.append((word, ctype * int(count) if count else ctype))
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
-TEXT = _headers()
-SLOTS = _slots(TEXT)
+_script = _declarations()
+_text = _script.headers()
+SLOTS, STRUCTS = _script.slots(_text), _script.structs(_text)
 PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))) for name, arguments in SLOTS.items()}
-Tile, ALayout, Columns, Hybrid, Blocks, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = (
-    _struct(TEXT, name) for name in ("pl_tile", "pl_a_layout", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_window",
-                                     "pl_window", "pl_reduction", "pl_softmax8", "pl_softmax16"))
+Tile, ALayout, Columns, Hybrid, Blocks, DepthwiseWindow, Window, Reduction, Softmax8, Softmax16 = map(_struct, (
+    "pl_tile", "pl_a_layout", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_window", "pl_window", "pl_reduction",
+    "pl_softmax8", "pl_softmax16"))
 
 
 class Table(ctypes.Structure):

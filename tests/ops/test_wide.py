@@ -1,9 +1,12 @@
-"""Rows that take any type by way of int64 or float64, against numpy."""
+"""The micro-kernels that take any type by way of int64 or float64, against numpy."""
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pylite._core import simd
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.kernels import kernel_class
 from pylite.ops import wide
@@ -34,8 +37,8 @@ def raw(array):
     *itertools.product(("int8", "int16", "int32", "int64"), ("abs", "neg", "sign", "square"))])
 def test_unary(dtype, op):
     x = drawn(dtype, 1)
-    y, p = np.zeros_like(x), wide.pack("3i", wide.TYPES[dtype], wide.TYPES[dtype], wide.UNARY[op])
-    kernel_class("elementwise.Unary")("wide_unary", x.size, raw(x), raw(y), p).run()
+    y = np.zeros_like(x)
+    kernel_class("elementwise.Unary")("wide_unary", x.size, raw(x), raw(y), f"{op} {dtype} {dtype}".encode()).run()
     want = UNARY[op](x.astype(np.float64) if x.dtype.kind == "f" else x).astype(x.dtype)
     np.testing.assert_allclose(y, want, rtol=0 if x.dtype.kind != "f" else 2.0**-10 if dtype == "float16" else 1e-7)
 
@@ -55,7 +58,26 @@ def test_binary(dtype, op):
     np.testing.assert_array_equal(y, want)
 
 
-def test_combining_takes_a_row_of_its_own_where_there_is_one():
+@pytest.mark.parametrize("dtype", wide.TYPES)
+def test_every_type_is_known(dtype):
+    """The names of types in ops/wide.py are those in simd/casts.h."""
+    known = simd.kernel_parameters("wide_unary", f"cast {dtype} {dtype}".encode())
+    assert known[4:8] == known[8:]
+    headers = Path(__file__).resolve().parents[2] / "pylite" / "_core" / "simd"
+    listed = re.findall(r"\bX\((\w+), \d, \d\)", (headers / "casts.h").read_text())
+    assert sorted(listed) == sorted(wide.TYPES)
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("wide_unary", b"cast int8 int3"), ("wide_unary", b"floor int8 int8"), ("wide_unary", b"add int8 int8"),
+    ("wide_unary", b"abs int8"), ("wide_binary", b"abs int8 int8"), ("wide_binary", b"and float32 float32"),
+    ("wide_binary", b"")])
+def test_what_there_is_not(name, words):
+    with pytest.raises(ValueError, match=f"{name} has no"):
+        simd.kernel_parameters(name, words)
+
+
+def test_combining_takes_a_micro_kernel_of_its_own_where_there_is_one():
     assert wide.combining("add", "int32")[0] == "add_i32"
     assert wide.combining("maximum", "float32")[0] == "maximum_f32"
     assert wide.combining("add", "int8")[0] == "wide_binary"

@@ -10,10 +10,10 @@ from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, PARAMETERS, finish_column
 from pylite._core.simd cimport (
     PL_SLACK,
     parallel_for,
+    pl_a_layout,
     pl_columns,
     pl_packed_layout,
     pl_pool,
-    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,

@@ -6,7 +6,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, pl_quantization, set_output, take
 from pylite._core.kernels.window cimport Window, copy_row, set_window
-from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_pool, pl_slots, pl_tile, pl_dw_window, slots
+from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
 
 from pylite._core.kernels.matmul import arranged
 

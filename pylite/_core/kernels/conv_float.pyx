@@ -17,37 +17,28 @@ from pylite._core.kernels.gemm cimport (
     extend_line_buffer,
     next_line,
     padded,
+    parallel_pool,
     plan_lines,
     set_output,
     share,
     take,
-    parallel_pool,
 )
-from pylite._core.kernels.window cimport (
-    A_PANEL_BYTES,
-    POINTERS,
-    Line,
-    Window,
-    copy_row,
-    gather,
-    pl_fill,
-    see_line,
-    set_window,
-)
+from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, see_line, set_window
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
+    defer_packing,
     parallel_for,
+    pl_a_layout,
     pl_dw_window,
+    pl_fill,
     pl_packed_layout,
     pl_packing_task,
     pl_pool,
     pl_range_fn,
-    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,
-    defer_packing,
     slots,
 )
 

@@ -5,6 +5,7 @@ from libc.string cimport memmove, memset
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport (
     binary_kernel,
+    kernel_parameters,
     parallel_for,
     pl_binary_fn,
     pl_pool,
@@ -26,8 +27,9 @@ cdef enum:
     BLOCK = 8192
     ALONE = 16384      # elements that are done before another thread has begun
     PIECE = 4096       # elements that a thread takes at least
-    LONGEST = 16       # functions of a chain
+    LONGEST = 16       # functions of a chain; chains.py reads it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
+CHAIN_LENGTH = LONGEST
 
 
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
@@ -47,18 +49,18 @@ cdef struct UnaryLoop:
 cdef class Unary(Kernel):
     """y[i] = f(x[i]) with the micro-kernel `name` (PL_UNARY_SLOTS in elementwise.h).
 
-    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: its
-    parameters as bytes or array of uint8.
+    n: number of elements; x, y: their bytes, (n * item size,) uint8, which may be the same memory; p: its parameters as
+    bytes or array of uint8, see simd.kernel_parameters.
     """
     cdef UnaryLoop loop
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
-    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] p=b""):
-        self.x, self.y, self.p = x, y, p
+    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, p=b""):
+        self.x, self.y, self.p = x, y, kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
         self.loop.n = n
-        self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(p)
+        self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(self.p)
         self.loop.x_size, self.loop.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
         self.fn = <kernel_fn>run_unary
 
@@ -140,13 +142,13 @@ cdef class Binary(Kernel):
     cdef uint8_t[::1] y
 
     def __init__(self, str name, tuple shape, const uint8_t[::1] a, tuple a_strides, const uint8_t[::1] b,
-                 tuple b_strides, uint8_t[::1] y, const uint8_t[::1] p=b""):
+                 tuple b_strides, uint8_t[::1] y, p=b""):
         cdef BinaryLoop *loop = &self.loop
         cdef ptrdiff_t i
-        self.a, self.b, self.y, self.p = a, b, y, p
+        self.a, self.b, self.y, self.p = a, b, y, kernel_parameters(name, p)
         loop.kernel = binary_kernel(name)
         loop.a, loop.b, loop.y = <const uint8_t *>pointer(a), <const uint8_t *>pointer(b), <uint8_t *>pointer(y)
-        loop.p = pointer(p)
+        loop.p = pointer(self.p)
         loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
         loop.outer = max(len(shape) - 1, 0)
         if loop.outer > MAX_OUTER:
@@ -298,9 +300,9 @@ cdef class Chain(Kernel):
     """Functions of one or two operands, each but the first of what the one before gave, a block at a time.
 
     n: number of elements.  steps: (micro-kernel, operands, p, size) of each.  operands: pairs of an index of `arrays`
-    and the bytes of an element, 0 where there is but one; p: such an index, too.  Index -1 is the result of the step
-    before.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements of that
-    size.
+    and the bytes of an element, 0 where there is but one; index -1 is the result of the step before.  p: the index of
+    its parameters.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements
+    of that size.
     """
     cdef Step steps[LONGEST]
     cdef ptrdiff_t n, block
@@ -322,17 +324,17 @@ cdef class Chain(Kernel):
                 step.binary = binary_kernel(name)
                 step.b, step.b_size = self.operand(arrays, operands[1][0]), operands[1][1]
             step.a, step.a_size = self.operand(arrays, operands[0][0]), operands[0][1]
-            step.p, step.size = self.operand(arrays, p), size
+            step.p, step.size = self.held_pointer(kernel_parameters(name, arrays[p])), size
             largest = max(largest, step.size)
             self.count += 1
         self.block = BLOCK // largest
         self.fn, self.path = <kernel_fn>run_chain, f"{self.count} functions, block by block"
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
-        cdef const uint8_t[::1] view
-        if i < 0:
-            return NULL
-        view = arrays[i]
+        return NULL if i < 0 else self.held_pointer(arrays[i])
+
+    cdef const uint8_t *held_pointer(self, array) except NULL:
+        cdef const uint8_t[::1] view = array
         self.held.append(view)
         return <const uint8_t *>pointer(view)
 
@@ -372,7 +374,7 @@ cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) no
         begin += n
 
 
-def tabulate(c, str name, const uint8_t[::1] p, bint first):
+def tabulate(c, str name, p, bint first):
     """What `name` makes of each byte and the single element of the array c, its first operand or else its second."""
     every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
     if first:

@@ -2,13 +2,14 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from pylite._core.kernels.window cimport CHUNK, A_PANEL_BYTES, Line, Window, copy_row, pl_fill, see_line
+from pylite._core.kernels.window cimport A_PANEL_BYTES, CHUNK, Line, Window, copy_row, see_line
 from pylite._core.simd cimport (
     PL_SLACK,
+    pl_a_layout,
     pl_columns,
+    pl_fill,
     pl_packed_layout,
     pl_pool,
-    pl_a_layout,
     pl_slots,
     pl_tile,
     pool_threads,

@@ -25,6 +25,7 @@ from pylite._core.kernels.gemm cimport (
     one_row,
     padded,
     padded_lines,
+    parallel_pool_q8,
     pl_quantize_multiplier,
     set_column,
     set_constant,
@@ -32,23 +33,22 @@ from pylite._core.kernels.gemm cimport (
     share,
     single_row,
     take,
-    parallel_pool_q8,
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, set_window
 from pylite._core.simd cimport (
     PL_SLACK,
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
+    defer_packing,
     memory_of,
     parallel_for,
+    pl_a_layout,
     pl_columns,
     pl_packed_layout,
     pl_packing_task,
     pl_pool,
-    pl_a_layout,
     pl_slots,
     pl_tile,
-    defer_packing,
     slots,
 )
 

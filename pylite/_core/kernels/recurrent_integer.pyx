@@ -7,16 +7,7 @@ from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport (
-    PL_SLACK,
-    parallel_for,
-    pl_packed_layout,
-    pl_pool,
-    pl_a_layout,
-    pl_slots,
-    pl_tile,
-    slots,
-)
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_slots, pl_tile, slots
 
 cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time

@@ -4,7 +4,7 @@ from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport PL_SLACK, pl_packed_layout, pl_a_layout, pl_slots, pl_tile
+from pylite._core.simd cimport PL_SLACK, pl_a_layout, pl_packed_layout, pl_slots, pl_tile
 
 cdef extern from "<math.h>" nogil:
     int signbit(float x)

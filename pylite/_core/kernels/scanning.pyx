@@ -18,14 +18,27 @@ cdef extern from "scanning.h" nogil:
         const char *name
         pl_task_fn run
     const named pl_tasks[]
+    const char *const pl_type_names[]
 
 cdef uint8_t nothing = 0
 
 
-cdef class Task(Kernel):
-    """Runs the task `name` of scanning.h over `rows` rows of its arrays, given as bytes, with its numbers.
+cdef int64_t type_number(str dtype) except -1:
+    """The number of a type in scanning.h."""
+    cdef bytes wanted = dtype.encode()
+    cdef int64_t i = 0
+    while pl_type_names[i] != NULL:
+        if not strcmp(pl_type_names[i], wanted):
+            return i
+        i += 1
+    raise ValueError(f"no task takes {dtype}")
 
-    grain: the least number of rows worth a thread; 0 where one must do them all.
+
+cdef class Task(Kernel):
+    """Runs the task `name` of scanning.h over `rows` rows of its arrays, given as bytes.
+
+    numbers: as the task reads them, a type by its name; reals: floats; grain: the least number of rows for a thread, 0
+    where one thread must take them all.
     """
     ERRORS = {1: "a length is negative or longer than the axis that is reversed",
               2: "the two shapes cannot be broadcast together", 3: "a difference is larger than the tolerance"}
@@ -43,7 +56,7 @@ cdef class Task(Kernel):
         for i, view in enumerate(arrays):
             self.task.p[i] = <void *>&view[0] if view.shape[0] else <void *>&nothing
         for i, value in enumerate(numbers):
-            self.task.n[i] = value
+            self.task.n[i] = type_number(value) if isinstance(value, str) else value
         for i, value in enumerate(reals):
             self.task.f[i] = value
         i = 0

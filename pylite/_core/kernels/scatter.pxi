@@ -11,10 +11,10 @@ cdef class ScatterBoxes(Boxes):
     cdef bint adds          # single floats
 
     def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
-                 Py_ssize_t width, vectors, components, shape, str policy, str name="", const uint8_t[::1] p=b"\0",
+                 Py_ssize_t width, vectors, components, shape, str policy, str name="", p=b"\0",
                  const uint8_t[::1] start=None):
         self.prepare(indices, width, item, vectors, components, shape, policy)
-        self.array, self.boxes, self.p, self.start = array, boxes, p, start
+        self.array, self.boxes, self.p, self.start = array, boxes, kernel_parameters(name, p), start
         self.combine = NULL
         if name:
             self.combine = binary_kernel(name)
@@ -96,9 +96,8 @@ cdef class Accumulate(Kernel):
     cdef Py_ssize_t n, xs, ys, x_item, y_item
     cdef pl_binary_fn combine
 
-    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str name, const uint8_t[::1] p, axes, Py_ssize_t x_item,
-                 Py_ssize_t y_item):
-        self.x, self.y, self.p, self.x_item, self.y_item = x, y, p, x_item, y_item
+    def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str name, p, axes, Py_ssize_t x_item, Py_ssize_t y_item):
+        self.x, self.y, self.p, self.x_item, self.y_item = x, y, kernel_parameters(name, p), x_item, y_item
         self.combine = binary_kernel(name)
         axes = list(axes) or [(1, 0, 1)]
         row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])

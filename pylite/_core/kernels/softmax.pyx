@@ -2,7 +2,7 @@
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax8, pl_softmax16, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
 
 cdef extern from "rounding.h" nogil:

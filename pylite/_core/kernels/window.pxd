@@ -2,9 +2,6 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-cdef extern from "gemm.h" nogil:
-    void pl_fill(void *to, int value, ptrdiff_t n)
-
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # bytes of an A panel of gathered rows, on the stack
     POINTERS = 1024         # pieces that one A panel is gathered from

@@ -75,8 +75,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
         tile(8, 1, rows - r, n, b, j, width, c, x + r * b->depth, terms + r, row_scales + r, y + r * b->columns);
 }
 
-void pl_fill_blocks_avx512vnni(pl_slots *s);
-void pl_fill_blocks_avx512vnni(pl_slots *s) {
+PL_FILL(blocks_avx512vnni, s) {
   plain = s->gemm_blocks;
   s->gemm_blocks = gemm_blocks;
   s->q8.nibbles = 1;

@@ -1,8 +1,7 @@
-/* CAST between any two types: a block at a time into int64 or double, and from there (docs/numerics.md section 9).
+/* The types that wide.c loads as int64 or double and stores from them (docs/numerics.md section 9).
  *
  * Included by wide.c alone. */
 #include "functions.h"
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { PL_CAST_BLOCK = 256 };
@@ -10,6 +9,7 @@ enum { PL_CAST_BLOCK = 256 };
 typedef void (*pl_load_fn)(size_t n, const void *x, void *wide);
 typedef void (*pl_store_fn)(size_t n, const void *wide, void *y);
 typedef struct {
+  const char *name;
   int size, is_float;            /* is_float: loads give double, else int64 */
   pl_load_fn load;
   pl_store_fn from_int, from_float;
@@ -83,11 +83,15 @@ static void from_float_complex64(size_t n, const void *vx, void *vy) {
   for (size_t i = 0; i < n; i++) y[i] = (complex64){(float)x[i], 0};
 }
 
-enum { TYPE_INT32 = 4, TYPE_INT64 = 6, TYPE_BOOL = 7, TYPE_FLOAT32 = 10 }; /* their places in the table */
-/* In the order of TYPES in pylite/ops/wide.py. */
-#define ROW(name, size, is_float) {size, is_float, load_##name, from_int_##name, from_float_##name}
-static const pl_cast_type pl_cast_types[] = {
-  ROW(int8, 1, 0), ROW(uint8, 1, 0), ROW(int16, 2, 0), ROW(uint16, 2, 0), ROW(int32, 4, 0), ROW(uint32, 4, 0),
-  ROW(int64, 8, 0), ROW(bool, 1, 0), ROW(float16, 2, 1), ROW(bfloat16, 2, 1), ROW(float32, 4, 1), ROW(float64, 8, 1),
-  ROW(complex64, 8, 1), ROW(uint64, 8, 0),
-  ROW(int4, 1, 0), ROW(uint4, 1, 0), ROW(int2, 1, 0)};
+/* X(name, bytes of an element, whether it is loaded as double) */
+#define PL_CAST_TYPES(X) \
+  X(int8, 1, 0) X(uint8, 1, 0) X(int16, 2, 0) X(uint16, 2, 0) X(int32, 4, 0) X(uint32, 4, 0) X(int64, 8, 0) \
+  X(uint64, 8, 0) X(int4, 1, 0) X(uint4, 1, 0) X(int2, 1, 0) X(bool, 1, 0) X(float16, 2, 1) X(bfloat16, 2, 1) \
+  X(float32, 4, 1) X(float64, 8, 1) X(complex64, 8, 1)
+
+#define X(name, size, is_float) PL_CAST_##name,
+enum { PL_CAST_TYPES(X) PL_CAST_TYPES_COUNT };
+#undef X
+#define X(name, size, is_float) {#name, size, is_float, load_##name, from_int_##name, from_float_##name},
+static const pl_cast_type pl_cast_types[] = {PL_CAST_TYPES(X)};
+#undef X

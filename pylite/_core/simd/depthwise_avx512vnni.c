@@ -305,8 +305,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, flip, w_zero, w, q, y);
 }
 
-void pl_fill_depthwise_avx512vnni(pl_slots *s);
-void pl_fill_depthwise_avx512vnni(pl_slots *s) {
+PL_FILL(depthwise_avx512vnni, s) {
   for (int i = 0; i < NR; i++) order[i] = (uint8_t)(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
   s->depthwise_q8 = depthwise_q8;
   s->dw8 = tile;

@@ -197,8 +197,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   (plain ? any_filter_int8 : any_filter_uint8)(g, flip, w_zero, w, &own, y);
 }
 
-void pl_fill_depthwise_dotprod(pl_slots *s);
-void pl_fill_depthwise_dotprod(pl_slots *s) {
+PL_FILL(depthwise_dotprod, s) {
   s->depthwise_q8 = depthwise_q8;
   s->dw8 = (pl_tile){1, NR, NR, 4, 4, 1, 0, NULL, 0, 0};
 }

@@ -177,8 +177,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   (g->c < NR ? few_channels : flip ? any_filter_uint8 : any_filter_int8)(g, flip, w, &own, y);
 }
 
-void pl_fill_depthwise_neon(pl_slots *s);
-void pl_fill_depthwise_neon(pl_slots *s) {
+PL_FILL(depthwise_neon, s) {
   s->depthwise_q8 = depthwise_q8;
   s->dw8 = (pl_tile){1, NR, NR, 1, 1, sizeof(int16_t), 0, NULL, 0, 0};
 }

@@ -1,4 +1,4 @@
-/* The element-wise slots: rows of one and of two operands, each kind with one signature. */
+/* The element-wise slots: micro-kernels of one and of two operands, each kind with one signature. */
 #ifndef PYLITE_ELEMENTWISE_H
 #define PYLITE_ELEMENTWISE_H
 #include <stdint.h>
@@ -6,12 +6,12 @@
 #define PL_SLOTS_ELEMENTWISE(X) \
   PL_UNARY_SLOTS(X) \
   PL_BINARY_SLOTS(X)
-/* Those that are the same on every ISA level, wide.c. */
-#define PL_WIDE_SLOTS(X) \
-  PL_WIDE_UNARY_SLOTS(X) \
-  PL_WIDE_BINARY_SLOTS(X)
+/* Those that are the same on every ISA level: common.c and wide.c. */
+#define PL_COMMON_SLOTS(X) \
+  PL_COMMON_UNARY_SLOTS(X) \
+  PL_COMMON_BINARY_SLOTS(X)
 
-/* y[i] = f(x[i]), portable_unary.h; p: the row's parameters, as lowering packs them.  y may be x. */
+/* y[i] = f(x[i]), portable_unary.h; p: the parameters, as lowering packs them.  y may be x. */
 #define PL_UNARY (size_t n, const void *x, void *y, const void *p)
 #define PL_UNARY_SLOTS(X) \
   X(clamp_f32, PL_UNARY) X(leaky_relu_f32, PL_UNARY) X(logistic_f32, PL_UNARY) X(tanh_f32, PL_UNARY) \
@@ -30,9 +30,10 @@
   X(cast_f32_bool, PL_UNARY) X(cast_bool_f32, PL_UNARY) \
   X(cast_f32_u8, PL_UNARY) X(cast_f32_i8, PL_UNARY) X(cast_f32_i32, PL_UNARY) X(cast_i32_f32, PL_UNARY) \
   X(cast_i32_i64, PL_UNARY) X(cast_i64_i32, PL_UNARY) X(half_to_float, PL_UNARY) X(float_to_half, PL_UNARY) \
-  PL_WIDE_UNARY_SLOTS(X)
-#define PL_WIDE_UNARY_SLOTS(X) \
-  X(wide_unary, PL_UNARY) X(finish_product_q, PL_UNARY) X(fake_quant, PL_UNARY) X(bucketize, PL_UNARY)
+  PL_COMMON_UNARY_SLOTS(X)
+#define PL_COMMON_UNARY_SLOTS(X) \
+  X(wide_unary, PL_UNARY) X(finish_product_q8, PL_UNARY) X(finish_product_q16, PL_UNARY) X(fake_quant, PL_UNARY) \
+  X(bucketize_f32, PL_UNARY) X(bucketize_f64, PL_UNARY) X(bucketize_i32, PL_UNARY) X(bucketize_i64, PL_UNARY)
 
 /* y[i] = f(a[i * a_step], b[i * b_step]), portable_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
 #define PL_BINARY (size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p)
@@ -51,12 +52,10 @@
   X(prelu_q8, PL_BINARY) X(prelu_q16, PL_BINARY) \
   X(squared_difference_f32, PL_BINARY) X(floor_div_f32, PL_BINARY) X(floor_div_i32, PL_BINARY) \
   X(floor_mod_i32, PL_BINARY) \
-  PL_WIDE_BINARY_SLOTS(X)
-#define PL_WIDE_BINARY_SLOTS(X) \
+  PL_COMMON_BINARY_SLOTS(X)
+#define PL_COMMON_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) \
-  X(compare_q16, PL_BINARY) \
-  X(squared_difference_q8, PL_BINARY) X(product_q, PL_BINARY)
-
+  X(compare_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(product_q8, PL_BINARY) X(product_q16, PL_BINARY)
 
 typedef struct { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */

@@ -245,8 +245,7 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
 }
 
 #if defined(__AVXVNNI__)
-void pl_fill_gemm_avxvnni(pl_slots *s);
-void pl_fill_gemm_avxvnni(pl_slots *s) {
+PL_FILL(gemm_avx2, s) {
   s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
@@ -371,8 +370,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   }
 }
 
-void pl_fill_gemm_avx2(pl_slots *s);
-void pl_fill_gemm_avx2(pl_slots *s) {
+PL_FILL(gemm_avx2, s) {
   s->pack_a_q8 = pack_a_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;

@@ -336,8 +336,7 @@ static void gemm_hybrid(const pl_slots *own, SUMS_ARGUMENTS) {
   sums[(n - 1) / LANES](rows, n, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
 }
 
-void pl_fill_gemm_avx512vnni(pl_slots *s);
-void pl_fill_gemm_avx512vnni(pl_slots *s) {
+PL_FILL(gemm_avx512vnni, s) {
   s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;

@@ -46,8 +46,7 @@ FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layou
 
 #include "gemm_neon.h"
 
-void pl_fill_gemm_dotprod(pl_slots *s);
-void pl_fill_gemm_dotprod(pl_slots *s) {
+PL_FILL(gemm_dotprod, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->q8 = (pl_tile){NARROW, NR, 8, 4, 4, 1, 0, NULL, 0, 0};

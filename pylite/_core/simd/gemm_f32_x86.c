@@ -4,12 +4,10 @@
 #if defined(__AVX512F__)
 #define VECTOR __m512
 #define OF(name) _mm512_##name
-#define FILL pl_fill_f32_avx512vnni
 enum { LANES = 16, MR = 12, NV = 2 };
 #else
 #define VECTOR __m256
 #define OF(name) _mm256_##name
-#define FILL pl_fill_f32_avx2
 enum { LANES = 8, MR = 6, NV = 2 };
 #endif
 #define LOAD OF(loadu_ps)
@@ -33,8 +31,7 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #include "depthwise_f32.h"
 #include "winograd_f32.h"
 
-void FILL(pl_slots *s);
-void FILL(pl_slots *s) {
+PL_FILL(gemm_f32_x86, s) {
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;

@@ -76,8 +76,7 @@ FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layou
 
 #include "gemm_neon.h"
 
-void pl_fill_gemm_i8mm(pl_slots *s);
-void pl_fill_gemm_i8mm(pl_slots *s) {
+PL_FILL(gemm_i8mm, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0, 0};

@@ -210,8 +210,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #include "depthwise_f32.h"
 #include "winograd_f32.h"
 
-void pl_fill_gemm_neon(pl_slots *s);
-void pl_fill_gemm_neon(pl_slots *s) {
+PL_FILL(gemm_neon, s) {
   s->pack_a_q8 = pack_a_q8;
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;

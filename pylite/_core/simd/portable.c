@@ -1,6 +1,6 @@
 /* The plain C micro-kernels, compiled once per ISA level with that ISA level's flags (PL_ISA_LEVEL names it). */
 #include "simd.h"
-#include "wide.h"
+#include "common.h"
 
 /* The iterations of the next loop are independent, even when it writes over its input. */
 #if defined(__clang__)
@@ -37,11 +37,7 @@
 #include "portable_resize.h"
 #include "portable_softmax.h"
 
-#define PL_JOIN_(a, b) a##b
-#define PL_JOIN(a, b) PL_JOIN_(a, b)
-
-void PL_JOIN(pl_fill_portable_, PL_ISA_LEVEL)(pl_slots *s);
-void PL_JOIN(pl_fill_portable_, PL_ISA_LEVEL)(pl_slots *s) {
+PL_FILL(portable, s) {
 #define X(name, args) s->name = name;
   PL_SLOTS(X)
 #undef X

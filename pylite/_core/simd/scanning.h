@@ -21,9 +21,19 @@ typedef struct {
 #define PL_FAST
 #endif
 
+/* The types that tasks tell apart; scanning.pyx takes their names for the numbers. */
+#define PL_TYPES(X) \
+  X(float32, float) X(int8, int8_t) X(uint8, uint8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t)
+#define X(name, T) PL_##name,
+enum { PL_TYPES(X) };
+#undef X
+#define X(name, T) #name,
+static const char *const pl_type_names[] = {PL_TYPES(X) 0};
+#undef X
+
 /* ---- CUMSUM ---- */
 /* y[i] = x[0] + ... + x[i] over n elements, each a run of `inner`; step: the run after, which may lie before;
- * exclusive: without x[i].  type: 0 float, 1 int32, 2 int64; steps in elements. */
+ * exclusive: without x[i].  type: PL_float32, PL_int32 or PL_int64; steps in elements. */
 #define PL_CUMSUM(T) { \
     const T *x = vx, *term; \
     T *y = vy, sum = 0; \
@@ -44,26 +54,26 @@ typedef struct {
     } \
   }
 static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int exclusive, const void *vx, void *vy) {
-  if (type == 0) PL_CUMSUM(float)
-  else if (type == 1) PL_CUMSUM(uint32_t)
+  if (type == PL_float32) PL_CUMSUM(float)
+  else if (type == PL_int32) PL_CUMSUM(uint32_t)
   else PL_CUMSUM(uint64_t)
 }
 
 /* ---- TOPK_V2 ---- */
 typedef struct { int64_t key, index; } pl_ranked;
-enum { PL_KEY_F32, PL_KEY_I8, PL_KEY_U8, PL_KEY_I16, PL_KEY_I32, PL_KEY_I64 };
+/* An integer for element i that orders elements as they are ordered; equal elements have equal keys. */
 PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
-    case PL_KEY_F32: {
+    case PL_float32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
       int32_t bits;
       memcpy(&bits, &f, 4);
       return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
     }
-    case PL_KEY_I8: return ((const int8_t *)x)[i];
-    case PL_KEY_U8: return ((const uint8_t *)x)[i];
-    case PL_KEY_I16: return ((const int16_t *)x)[i];
-    case PL_KEY_I32: return ((const int32_t *)x)[i];
+    case PL_int8: return ((const int8_t *)x)[i];
+    case PL_uint8: return ((const uint8_t *)x)[i];
+    case PL_int16: return ((const int16_t *)x)[i];
+    case PL_int32: return ((const int32_t *)x)[i];
     default: return ((const int64_t *)x)[i];
   }
 }
@@ -88,12 +98,10 @@ PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   }
 PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const void *x) {
   switch (type) {
-    case PL_KEY_F32: PL_NEXT(float)
-    case PL_KEY_I8: PL_NEXT(int8_t)
-    case PL_KEY_U8: PL_NEXT(uint8_t)
-    case PL_KEY_I16: PL_NEXT(int16_t)
-    case PL_KEY_I32: PL_NEXT(int32_t)
-    default: PL_NEXT(int64_t)
+#define X(name, T) case PL_##name: PL_NEXT(T)
+    PL_TYPES(X)
+#undef X
+    default: return n;
   }
 }
 /* heap[0 .. k) = the k largest of n elements, in order */
@@ -324,7 +332,7 @@ TASK(random_bits) {
   later[2] = counter[0];
   later[3] = counter[1];
 }
-/* Which of n[0] elements of type n[2] (PL_KEY_*) and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them,
+/* Which of n[0] elements of type n[2] and n[3] bytes are different ones.  p: x; slots, int32, n[1] of them,
  * a power of two above n[0]; the places of the different ones, int32, in order; for each element which of them it is,
  * int32 or int64 (n[4] bytes); how many there are, int64; the different ones.  No NaN equals another. */
 TASK(unique) {
@@ -336,7 +344,7 @@ TASK(unique) {
   memset(slots, 0xFF, (size_t)t->n[1] * 4);
   for (int64_t i = 0; i < n; i++) {
     const int64_t key = pl_key(type, t->p[0], (size_t)i);
-    const int nan = type == PL_KEY_F32 && P(float, 0)[i] != P(float, 0)[i];
+    const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
     int64_t at = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
     while (slots[at] >= 0 && (nan || pl_key(type, t->p[0], (size_t)places[slots[at]]) != key)) at = (at + 1) & last;
     if (slots[at] < 0) {

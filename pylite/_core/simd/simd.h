@@ -32,17 +32,28 @@ typedef struct pl_slots {
                         int32_t *sums);
 } pl_slots;
 
-/* The row of that name in the table `s`, or NULL. */
+/* The micro-kernel of that name in the table `s`, or NULL. */
 typedef void (*pl_unary_fn) PL_UNARY;
 typedef void (*pl_binary_fn) PL_BINARY;
 pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name);
 pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name);
+/* The parameters of wide_unary (1 operand) or wide_binary (2) from words, "op x_type y_type"; 0 where it has no such op
+ * or type.  p: 3 numbers. */
+int pl_wide_parameters(int operands, const char *words, int32_t *p);
+
+/* The head of the function by which a source file writes its micro-kernels into a dispatch table: PL_FILL(file, s) {...}.
+ * It is named after the file and the ISA level that the file is compiled for, PL_ISA_LEVEL; select.c calls it. */
+#define PL_FILL(file, s) PL_FILL_OF(file, PL_ISA_LEVEL, s)
+#define PL_FILL_OF(file, level, s) PL_FILL_NAMED(pl_fill_##file, level, s)
+#define PL_FILL_NAMED(name, level, s) \
+  void name##_##level(pl_slots *s); \
+  void name##_##level(pl_slots *s)
 
 typedef struct pl_isa_level {
-  const char *name;          /* the word that PYLITE_ISA takes */
-  int (*usable)(void);       /* does this CPU have it? */
-  void (*portable)(pl_slots *s); /* fill every slot with plain C compiled for this ISA level */
-  void (*hand_written)(pl_slots *s); /* overwrite the slots that are written by hand for it, unless NULL */
+  const char *name;                  /* as in PYLITE_ISA */
+  int (*usable)(void);               /* does this CPU have it? */
+  void (*portable)(pl_slots *s);     /* fills every slot with plain C, compiled with the level's flags */
+  void (*hand_written)(pl_slots *s); /* replaces the slots that are written by hand for the level */
 } pl_isa_level;
 
 #define PL_MAX_ISA_LEVELS 8

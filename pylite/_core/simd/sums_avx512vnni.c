@@ -120,8 +120,7 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
   }
 }
 
-void pl_fill_sums_avx512vnni(pl_slots *s);
-void pl_fill_sums_avx512vnni(pl_slots *s) {
+PL_FILL(sums_avx512vnni, s) {
   plain = s->sum_q8;
   s->sum_q8 = sum_q8;
   longer = s->softmax_f32;

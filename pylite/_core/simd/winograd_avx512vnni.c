@@ -222,8 +222,7 @@ static void winograd_pack(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int 
   }
 }
 
-void pl_fill_winograd_avx512vnni(pl_slots *s);
-void pl_fill_winograd_avx512vnni(pl_slots *s) {
+PL_FILL(winograd_avx512vnni, s) {
   s->winograd_q8 = winograd_q8;
   s->winograd_pack = winograd_pack;
 }

@@ -9,7 +9,6 @@ from pylite.ir.values import Call, Packed, View, roots
 
 UNARY = "elementwise.Unary"
 ELEMENTWISE = UNARY, "elementwise.Binary"
-LONGEST = 16        # functions of a chain, as in elementwise.pyx
 
 
 def run(lowered):
@@ -104,11 +103,11 @@ class _Step:
 
 def join_blocks(lowered):
     """Element-wise calls of which only the next one wants the result are one, which takes blocks through all of it."""
-    counts = _counts(lowered)
+    counts, longest = _counts(lowered), binding.kernel_class("elementwise.CHAIN_LENGTH")
     chain, calls = [], []
     for call in lowered.calls:
         step = _Step(call) if call.kernel in ELEMENTWISE else None
-        if chain and not (step and step.fits and len(chain) < LONGEST and step.takes(chain[-1], counts)):
+        if chain and not (step and step.fits and len(chain) < longest and step.takes(chain[-1], counts)):
             calls.append(_as_one(chain))
             chain = []
         if step and step.fits:

@@ -1,0 +1,115 @@
+/* Element-wise micro-kernels that gain little from vectors, compiled once for all ISA levels. */
+#include "common.h"
+#include "functions.h"
+#include <math.h>
+#include <string.h>
+
+void pow_f32(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const float *a = va, *b = vb;
+  float *y = vy;
+  (void)vp;
+  for (; n; n--, a += a_step, b += b_step) *y++ = powf(*a, *b);
+}
+
+typedef struct { float re, im; } complex64;
+void mul_c64(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const complex64 *a = va, *b = vb;
+  complex64 *y = vy;
+  (void)vp;
+  for (size_t i = 0; i < n; i++, a += a_step, b += b_step)
+    y[i] = (complex64){a->re * b->re - a->im * b->im, a->re * b->im + a->im * b->re};
+}
+
+/* ---- quantized operands (docs/numerics.md section 5) ----
+ * outcomes: which order of a and b gives true; 1: a < b, 2: a == b, 4: a > b, or a sum of these. */
+PL_INLINE uint8_t compared(int outcomes, int32_t a, int32_t b) { return outcomes >> ((a > b) + (a >= b)) & 1; }
+
+typedef struct { int32_t outcomes, a[256], b[256]; } compare_q8_p; /* each operand's 256 values on the common scale */
+void compare_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const compare_q8_p *p = vp;
+  const uint8_t *a = va, *b = vb;
+  uint8_t *y = vy;
+  for (size_t i = 0; i < n; i++, a += a_step, b += b_step) y[i] = compared(p->outcomes, p->a[*a], p->b[*b]);
+}
+
+typedef struct { int32_t outcomes, a_zero, a_m, a_e, b_zero, b_m, b_e; } compare_q16_p;
+void compare_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const int16_t *a = va, *b = vb;
+  uint8_t *y = vy;
+  compare_q16_p p;
+  memcpy(&p, vp, sizeof p);
+  for (size_t i = 0; i < n; i++, a += a_step, b += b_step)
+    y[i] = compared(p.outcomes, pl_rdbpot_any(pl_mul_high(pl_shl32(*a - p.a_zero, 8), p.a_m), -p.a_e),
+                    pl_rdbpot_any(pl_mul_high(pl_shl32(*b - p.b_zero, 8), p.b_m), -p.b_e));
+}
+
+typedef struct { int32_t m, e, y_zero, a[256], b[256]; } difference_q8_p;
+void squared_difference_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy,
+                           const void *vp) {
+  const difference_q8_p *p = vp;
+  const uint8_t *a = va, *b = vb;
+  int8_t *y = vy;
+  for (size_t i = 0; i < n; i++, a += a_step, b += b_step) {
+    int32_t d = p->a[*a] - p->b[*b];
+    y[i] = (int8_t)pl_clamp32(pl_rdbpot_any(pl_mul_high(d * d, p->m), -p->e) + p->y_zero, -128, 127);
+  }
+}
+
+/* ---- REDUCE_PROD (section 8): y = an int64 accumulator a, INT64_MIN while it is empty, times the next element b ---- */
+typedef struct { int32_t zero, m16, e; } product_p;
+typedef struct { int32_t m16, e, y_zero, low, high; } product_end_p;
+#define PRODUCT(name, TYPE) \
+  void product_##name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const int64_t *a = va; \
+    const TYPE *b = vb; \
+    int64_t *y = vy; \
+    product_p p; \
+    memcpy(&p, vp, sizeof p); \
+    for (size_t i = 0; i < n; i++, a += a_step, b += b_step) { \
+      const int32_t v = *b - p.zero; \
+      y[i] = *a == INT64_MIN ? v : pl_mbqm64((int64_t)(int32_t)*a * v, p.m16, p.e); \
+    } \
+  } \
+  void finish_product_##name(size_t n, const void *vx, void *vy, const void *vp) { \
+    const int64_t *x = vx; \
+    TYPE *y = vy; \
+    product_end_p p; \
+    memcpy(&p, vp, sizeof p); \
+    for (size_t i = 0; i < n; i++) y[i] = (TYPE)pl_clamp32(pl_mbqm64(x[i], p.m16, p.e) + p.y_zero, p.low, p.high); \
+  }
+PRODUCT(q8, int8_t)
+PRODUCT(q16, int16_t)
+
+/* ---- FAKE_QUANT, BUCKETIZE ---- */
+typedef struct { float low, high, scale, inverse; } fake_quant_p;
+void fake_quant(size_t n, const void *vx, void *vy, const void *vp) {
+  const float *x = vx;
+  float *y = vy;
+  fake_quant_p p;
+  memcpy(&p, vp, sizeof p);
+  for (size_t i = 0; i < n; i++)
+    y[i] = (float)pl_round_away32((pl_clampf(x[i], p.low, p.high) - p.low) * p.inverse) * p.scale + p.low;
+}
+
+/* y = how many boundaries are not above x, which is compared as WIDE.  p: their number, then the boundaries, float32. */
+#define BUCKETIZE(name, TYPE, WIDE) \
+  void name(size_t n, const void *vx, void *vy, const void *vp) { \
+    const int32_t count = *(const int32_t *)vp; \
+    const float *boundaries = (const float *)vp + 1; \
+    const TYPE *x = vx; \
+    int32_t *y = vy; \
+    for (size_t i = 0; i < n; i++) { \
+      const WIDE value = (WIDE)x[i]; \
+      int32_t low = 0, high = count; \
+      while (low < high) { \
+        const int32_t middle = low + (high - low) / 2; \
+        if (value < boundaries[middle]) high = middle; \
+        else low = middle + 1; \
+      } \
+      y[i] = low; \
+    } \
+  }
+BUCKETIZE(bucketize_f32, float, float)
+BUCKETIZE(bucketize_f64, double, double)
+BUCKETIZE(bucketize_i32, int32_t, float)
+BUCKETIZE(bucketize_i64, int64_t, float)

@@ -1,0 +1,10 @@
+/* The micro-kernels that are compiled once, for all ISA levels: wide.c and common.c. */
+#ifndef PYLITE_COMMON_H
+#define PYLITE_COMMON_H
+#include "elementwise.h"
+#include <stddef.h>
+
+#define X(name, args) void name args;
+PL_COMMON_SLOTS(X)
+#undef X
+#endif
