@@ -2,8 +2,8 @@
 
     python index_ops.py OUTPUT.py MODULE.py ...
 
-The names are read from the text of the modules, for they cannot be imported yet: the first argument of register() is a
-string, or a loop's variable over a literal, whose items are strings or begin with one.
+The names are parsed from the source of the modules, which cannot be imported before the build: the first argument of
+register() is a string, or the variable of a loop over a literal, whose items are strings or tuples that begin with one.
 """
 import ast
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def registered(source, file="<module>"):
-    """The names under which the module with the text `source` registers ops.  SyntaxError where one cannot be read."""
+    """The names that the module with the text `source` registers.  Raises SyntaxError where one cannot be read."""
     tree = ast.parse(source)
     constants = {node.targets[0].id: node.value for node in tree.body
                  if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
@@ -38,7 +38,7 @@ def _names(node, loops, constants):
 
 
 def _items(iterated, constants):
-    """The strings that a loop goes over, or None: literals, their first items, or the keys of a dictionary."""
+    """The strings that a loop iterates over, or None: literals, their first items, or the keys of a dictionary."""
     if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Attribute) and iterated.func.attr == "items":
         iterated = constants.get(getattr(iterated.func.value, "id", None))
     nodes = iterated.keys if isinstance(iterated, ast.Dict) else getattr(iterated, "elts", [None])
@@ -48,7 +48,7 @@ def _items(iterated, constants):
 
 
 def index(files):
-    """The text of the module: {op: module}."""
+    """The source of pylite.ops._index: MODULES, {op: module}."""
     modules = {name: file.stem for file in sorted(files) for name in registered(file.read_text(), file)}
     return "\n".join(['"""Which module registers which op; made by ir/index_ops.py."""', "MODULES = {",
                       *[f'    "{name}": "{module}",' for name, module in sorted(modules.items())], "}", ""])

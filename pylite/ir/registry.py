@@ -1,4 +1,4 @@
-"""The registry of ops: each module of ops enters its own, nothing else lists them."""
+"""The registry of ops: each module of pylite.ops registers its own; there is no other list of them."""
 import importlib
 from functools import cache
 
@@ -8,12 +8,12 @@ class Op:
 
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
-    attach = None       # makes the Op of one node, where ops have a state; see Registration in plugins
+    attach = None       # plug-ins whose nodes have a state make an Op for each node; see plugins/resolver.py
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
-                 "evaluate", "parts", "clamps", "_matches")
+                 "evaluate", "aliasing", "fuses_activation", "_matches")
 
     def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False, evaluate=None,
-                 parts=None, clamps=False):
+                 aliasing=None, fuses_activation=False):
         self.name = name
         self.versions = versions
         self.types = types
@@ -23,8 +23,8 @@ class Op:
         self.stateful = stateful
         self.blockwise = blockwise
         self.evaluate = evaluate
-        self.parts = parts
-        self.clamps = clamps
+        self.aliasing = aliasing
+        self.fuses_activation = fuses_activation
         self._matches = {}
 
     def __copy__(self):
@@ -34,7 +34,7 @@ class Op:
         return other
 
     def __reduce__(self):
-        return _restored, (self.name, self.versions)
+        return _restore, (self.name, self.versions)
 
     def accepts(self, inputs, outputs):
         """Do these data types (names, None for an absent input) fit one of the op's signatures?"""
@@ -45,29 +45,31 @@ class Op:
         return known
 
 
-packages = []           # names of the packages whose modules register ops; each enters itself
+packages = []           # names of the packages whose modules register ops; each package appends its own
 _ops = {}
-_missing = set()        # names that were looked for in every module
+_missing = set()        # names that no module registers
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
-             evaluate=None, parts=None, clamps=False):
-    """Enter an op under its builtin or custom name.
+             evaluate=None, aliasing=None, fuses_activation=False):
+    """Register an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
     be absent, `*` after the last for any number, `any` for every type.
-    infer(node) -> list of the outputs' shapes, or None where only their contents tell them.
+    infer(node) -> list of the outputs' shapes, or None where they depend on data.
     lower(node) -> Call, Alias, Constant or a list of them.
     evaluate(node, *arrays of the inputs, None where absent) -> list of the outputs' arrays: instead of lower where
     infer gave None.
-    reference(*real arrays, options) -> what the op means, on real numbers.
-    stateful: has an effect or memory of its own, so it is never folded.
-    blockwise: looks at the blocks of operands whose scales are given block by block; other ops never see such operands.
-    clamps: float32 results end within the options' fused_activation_function, which a RELU behind the op then becomes.
-    parts: "joined" or "cut" where its calls do nothing but copy each element of an output once, and its inputs are
-    parts of its output, or the other way round: they may then lie in one memory, see copy_elision.
+    reference(*real arrays, options) -> the op's result on real numbers.
+    stateful: the op has side effects or state, so it is never folded into constants.
+    blockwise: the op supports operands with one scale per block; for other ops such operands are refused.
+    fuses_activation: float32 results are clamped to the options' fused_activation_function, so a following RELU can be
+    fused into the op.
+    aliasing: "concat" where every input is a slice of the output, "split" where every output is a slice of the input,
+    and all calls copy each element once: slice and full tensor may then share memory, see copy_elision.
     """
-    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, parts, clamps)
+    _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
+                    fuses_activation)
 
 
 def matches(signature, inputs, outputs):
@@ -99,11 +101,14 @@ def find(name):
 
 
 class _Default:
-    """The resolver of interpreters that are given none: what is registered at the time."""
-    entered = None      # the OpResolver of what `custom_op` registers, once anybody has imported it
+    """The resolver of interpreters that are given none: all ops registered so far."""
+    entered = None      # the OpResolver of the ops that `custom_op` registers, once pylite.plugins.resolver is imported
 
     def find(self, operator):
-        """The Op for an Operator of a graph; one of another version, which an error can name, failing that; or None."""
+        """The Op for an Operator of a graph, or None; with another version where only that is registered.
+
+        The caller checks the version, and its error can name those that are registered.
+        """
         entered = self.entered
         if entered is None:
             return find(operator.name)
@@ -116,7 +121,7 @@ class _Default:
 default = _Default()
 
 
-def _restored(name, versions):
+def _restore(name, versions):
     op = find(name)
     if op.versions != versions:
         op = op.__copy__()
@@ -136,7 +141,7 @@ def names():
 
 @cache
 def _indexed(package):
-    """{op: module of the package that registers it}, as noted when pylite was built (ir/index_ops.py)."""
+    """{op: module of the package that registers it}, written by ir/index_ops.py when pylite is built."""
     return importlib.import_module(package + "._index").MODULES
 
 

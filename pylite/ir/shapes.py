@@ -13,7 +13,7 @@ def contiguous_strides(shape):
 
 
 def is_contiguous(shape, strides):
-    """Does a walk in C order over these strides visit consecutive elements?"""
+    """Does an iteration in C order over these strides visit consecutive elements?"""
     step = 1
     for n, stride in zip(reversed(shape), reversed(strides), strict=True):
         if n != 1:
@@ -25,7 +25,7 @@ def is_contiguous(shape, strides):
 
 # ---- broadcasting --------------------------------------------------------------------------------------------
 def broadcast(*shapes):
-    """The common shape by numpy's rules.  Raises ValueError when there is none."""
+    """The broadcast shape by numpy's rules.  Raises ValueError when there is none."""
     result = shapes[0]
     for shape in shapes[1:]:
         if shape == result:
@@ -54,10 +54,10 @@ def broadcast_strides(shape, target):
 
 
 def collapse(shape, *strides):
-    """The same walk over several operands in the fewest dimensions.
+    """The same iteration over several operands in the fewest dimensions.
 
-    Dimensions of one element go, and neighbours merge wherever every operand steps over them evenly.
-    Returns (shape, strides of each operand); a walk over a single element is ((), (), ...).
+    Dimensions of one element are dropped, and adjacent ones merge where they are contiguous in every operand.
+    Returns (shape, strides of each operand); for a single element ((), (), ...).
     """
     dims, steps = [], []
     for n, *step in zip(shape, *strides, strict=True):
@@ -86,7 +86,7 @@ def resolve_axes(axes, rank):
 
 
 def reduced(shape, axes, keep_dims):
-    """The shape that is left when `axes` (resolved) are reduced."""
+    """The shape after a reduction over `axes` (resolved)."""
     if keep_dims:
         return tuple(1 if i in axes else n for i, n in enumerate(shape))
     return tuple(n for i, n in enumerate(shape) if i not in axes)
@@ -95,11 +95,11 @@ def reduced(shape, axes, keep_dims):
 def reshape(shape, requested):
     """`requested` with its -1, if any, replaced so that the sizes agree.  Raises ValueError when they cannot."""
     size = prod(shape)
-    wild = [i for i, n in enumerate(requested) if n == -1]
+    free = [i for i, n in enumerate(requested) if n == -1]
     known = prod(n for n in requested if n != -1)
-    if len(wild) > 1 or any(n < -1 for n in requested):
+    if len(free) > 1 or any(n < -1 for n in requested):
         raise ValueError(f"{list(requested)} is not a shape")
-    if wild:
+    if free:
         if known == 0 or size % known:
             raise ValueError(f"{size} elements cannot take the shape {list(requested)}")
         return tuple(size // known if n == -1 else n for n in requested)
@@ -118,9 +118,9 @@ def window_output(size, window, stride, dilation, padding):
 
 
 def window_padding(size, window, stride, dilation, out):
-    """(before, after): the padding with which `out` window positions fit; the odd element goes after.
+    """(before, after): the padding with which `out` window positions fit; an odd element is put after.
 
-    VALID never needs any, as its windows lie inside.
+    It is 0 for VALID, whose windows lie inside.
     """
     total = max((out - 1) * stride + (window - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2

@@ -156,15 +156,15 @@ _MIXED = [f"float32 {_Q} -> float32|{_Q}", f"{_Q} float32 -> float32|{_Q}", f"{_
           f"float32 float32 -> {_Q}"]
 
 register("ADD", versions=(1, 6), types=[*same("float32 float16 int8 uint8 int16 int32 int64", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, clamps=True)
+         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, fuses_activation=True)
 register("SUB", versions=(1, 5), types=[*same("float32 int8 uint8 int16 int32 int64", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract, clamps=True)
+         infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract, fuses_activation=True)
 register("MUL", versions=(1, 8),
          types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64 complex64", 2),
                 "int16 int16 -> int8|uint8", *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply, clamps=True)
+         infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply, fuses_activation=True)
 register("DIV", versions=(1, 2), types=[*same("float32 int8 uint8 int16 int32", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide, clamps=True)
+         infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide, fuses_activation=True)
 for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):
     register(_name, versions=(1, 4), infer=infer_broadcast, lower=mixed(lower_extreme),
              types=[*same("float32 float16 bfloat16 int8 uint8 int16 int32 int64", 2), *_MIXED],

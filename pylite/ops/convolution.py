@@ -313,5 +313,6 @@ def reference_conv(x, w, b, o):
 
 
 register("CONV_2D", versions=(1, 8), types=TYPES, infer=infer_conv, lower=lower_conv, reference=reference_conv,
-         clamps=True)
-register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise, clamps=True)
+         fuses_activation=True)
+register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,
+         fuses_activation=True)

@@ -105,6 +105,6 @@ def _call(node, x, w, b, y, part, axes, layout):
 
 
 register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv,
-         clamps=True)
+         fuses_activation=True)
 register("CONV_3D_TRANSPOSE", types=["int32 float32 float32 float32? -> float32"], infer=infer_transpose,
-         lower=lower_transpose, clamps=True)
+         lower=lower_transpose, fuses_activation=True)

@@ -83,7 +83,7 @@ def lower_concatenation(node):
 
 
 register("CONCATENATION", versions=(1, 7), types=[f"{t} {t}* -> {t}" for t in MOVABLE], infer=infer_concatenation,
-         lower=lower_concatenation, reference=lambda *a: np.concatenate(a[:-1], a[-1].axis), parts="joined")
+         lower=lower_concatenation, reference=lambda *a: np.concatenate(a[:-1], a[-1].axis), aliasing="concat")
 
 
 def infer_pack(node):
@@ -103,7 +103,7 @@ def lower_pack(node):
 
 
 register("PACK", versions=(1, 5), types=[f"{t} {t}* -> {t}" for t in MOVABLE], infer=infer_pack, lower=lower_pack,
-         reference=lambda *a: np.stack(a[:-1], a[-1].axis), parts="joined")
+         reference=lambda *a: np.stack(a[:-1], a[-1].axis), aliasing="concat")
 
 
 # ---- SPLIT, SPLIT_V and UNPACK -------------------------------------------------------------------------------
@@ -145,10 +145,10 @@ def reference_split_v(x, sizes, axis, options):
 
 register("SPLIT", versions=(1, 5), types=[f"int32 {t} -> {t} {t}*" for t in MOVABLE],
          infer=lambda node: split_shapes(*split_parts(node)), lower=lambda node: split(node, *split_parts(node)),
-         reference=lambda axis, x, options: np.split(x, options.num_splits, axis.item()), parts="cut")
+         reference=lambda axis, x, options: np.split(x, options.num_splits, axis.item()), aliasing="split")
 register("SPLIT_V", versions=(1, 3), types=[f"{t} int32|int64 int32 -> {t} {t}*" for t in MOVABLE],
          infer=lambda node: split_shapes(*split_v_parts(node)), lower=lambda node: split(node, *split_v_parts(node)),
-         reference=reference_split_v, parts="cut")
+         reference=reference_split_v, aliasing="split")
 
 
 def infer_unpack(node):
@@ -167,4 +167,4 @@ def lower_unpack(node):
 
 
 register("UNPACK", versions=(1, 6), types=[f"{t} -> {t} {t}*" for t in MOVABLE], infer=infer_unpack,
-         lower=lower_unpack, reference=lambda x, options: list(np.moveaxis(x, options.axis, 0)), parts="cut")
+         lower=lower_unpack, reference=lambda x, options: list(np.moveaxis(x, options.axis, 0)), aliasing="split")

@@ -76,9 +76,9 @@ def reference_pad(x, widths, *fill_and_options):
 
 
 register("PAD", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=infer_pad, lower=lower_pad,
-         reference=reference_pad, parts="joined")
+         reference=reference_pad, aliasing="concat")
 register("PADV2", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=infer_pad, lower=lower_pad,
-         reference=reference_pad, parts="joined")
+         reference=reference_pad, aliasing="concat")
 
 
 def lower_mirror_pad(node):

@@ -84,8 +84,8 @@ def _root_mean_square(taps):
 
 
 register("AVERAGE_POOL_2D", versions=(1, 3), types=same("float32 int8 uint8 int16"), infer=infer_pool,
-         clamps=True, lower=lower_pool("average"), reference=reference_pool(_average))
+         fuses_activation=True, lower=lower_pool("average"), reference=reference_pool(_average))
 register("MAX_POOL_2D", versions=(1, 3), types=same("float32 int8 uint8 int16"), infer=infer_pool,
-         clamps=True, lower=lower_pool("max"), reference=reference_pool(_max))
-register("L2_POOL_2D", types=same("float32"), infer=infer_pool, clamps=True, lower=lower_pool("l2"),
+         fuses_activation=True, lower=lower_pool("max"), reference=reference_pool(_max))
+register("L2_POOL_2D", types=same("float32"), infer=infer_pool, fuses_activation=True, lower=lower_pool("l2"),
          reference=reference_pool(_root_mean_square))

@@ -100,7 +100,7 @@ def reference_slice(x, begin, size, options):
 
 
 register("SLICE", versions=(1, 8), types=movable(f"T {INDICES} {INDICES} -> T"),
-         infer=infer_slice, lower=lower_slice, reference=reference_slice, parts="cut")
+         infer=infer_slice, lower=lower_slice, reference=reference_slice, aliasing="split")
 
 
 def strided_window(node):
@@ -181,4 +181,4 @@ def reference_strided_slice(x, begin, end, step, options):
 
 register("STRIDED_SLICE", versions=(1, 8), types=movable("T int32 int32 int32 -> T"),
          infer=infer_strided_slice, lower=lower_strided_slice,
-         reference=reference_strided_slice, parts="cut")
+         reference=reference_strided_slice, aliasing="split")

@@ -63,4 +63,4 @@ def _phase(i, taps, stride, pad):
 
 
 register("TRANSPOSE_CONV", versions=(1, 5), types=["int32 " + " ".join(
-    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer, lower=lower, clamps=True)
+    [t.split()[1], t.split()[0], *t.split()[2:]]) for t in TYPES], infer=infer, lower=lower, fuses_activation=True)

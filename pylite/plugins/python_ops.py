@@ -129,7 +129,7 @@ class Hosted:
     attach = None
     stateful = True
     blockwise = False
-    clamps = False
+    fuses_activation = False
     versions = (0, 1 << 31)
 
     def __init__(self, where, op):

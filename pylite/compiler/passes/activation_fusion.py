@@ -23,7 +23,7 @@ def run(subgraph, find):
         maker = operators[makers[x.index]]
         if (x.dtype == y.dtype == "float32" and not (x.is_variable or y.is_variable) and readers[x.index] == 1
                 and find(operator).lower is registry.find(operator.name).lower      # not the user's own
-                and len(maker.outputs) == 1 and find(maker).clamps
+                and len(maker.outputs) == 1 and find(maker).fuses_activation
                 and getattr(maker.options, "fused_activation_function", None) == "NONE"):
             options = maker.options.TABLE(**maker.options.__dict__ | {"fused_activation_function": operator.name})
             operators[makers[x.index]] = replace(maker, outputs=operator.outputs, options=options)

@@ -61,10 +61,10 @@ class PartCopy:
 
 def _recognised(call, step):
     """`call` as a PartCopy that might not be needed, or None."""
-    parts = getattr(registry.find(call.node.name), "parts", None)
+    parts = getattr(registry.find(call.node.name), "aliasing", None)
     if parts is None:
         return None
-    joins = parts == "joined"
+    joins = parts == "concat"
     inner, outer = call.args if joins else reversed(call.args)
     inner = _run(inner)
     if inner is None:

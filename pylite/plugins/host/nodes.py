@@ -31,7 +31,7 @@ class NativeNode:
     versions = (0, 1 << 31)
     attach = None           # it is one already
     blockwise = True        # a plug-in may look at anything
-    clamps = False
+    fuses_activation = False
 
     def __init__(self, tables, index, name):
         self.tables = tables
