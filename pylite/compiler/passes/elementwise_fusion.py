@@ -103,7 +103,7 @@ class _Step:
 
 def join_blocks(lowered):
     """Element-wise calls of which only the next one wants the result are one, which takes blocks through all of it."""
-    counts, longest = _counts(lowered), binding.kernel_class("elementwise.CHAIN_LENGTH")
+    counts, longest = _counts(lowered), kernel_class("elementwise.CHAIN_LENGTH")
     chain, calls = [], []
     for call in lowered.calls:
         step = _Step(call) if call.kernel in ELEMENTWISE else None
