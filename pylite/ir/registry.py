@@ -8,7 +8,7 @@ class Op:
 
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
-    attach = None       # makes the Op of one node, where ops have a state; see Registration in plugins
+    attach = None       # makes the Op of one node, where ops have a state; see PythonRegistration in plugins
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
                  "evaluate", "parts", "clamps", "_matches")
 
