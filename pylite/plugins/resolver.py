@@ -1,4 +1,5 @@
 """Op resolvers: the ops of an interpreter, by name and version."""
+import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.ir import registry
 
 
