@@ -26,8 +26,8 @@ from pylite.plugins.custom import custom_op as custom_op
 from pylite.plugins.delegates import Delegate as Delegate
 from pylite.plugins.delegates import load_delegate as load_delegate
 from pylite.plugins.delegation import DelegateFlags as DelegateFlags
-from pylite.plugins.delegation import PythonDelegate as PythonDelegate
 from pylite.plugins.pointers import from_pointers as from_pointers
+from pylite.plugins.python_delegates import PythonDelegate as PythonDelegate
 from pylite.plugins.resolver import BuiltinOpResolver as BuiltinOpResolver
 from pylite.plugins.resolver import MutableOpResolver as MutableOpResolver
 from pylite.plugins.resolver import OpResolver as OpResolver

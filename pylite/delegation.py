@@ -1,4 +1,5 @@
 """Delegates in Python."""
-from pylite.plugins.delegation import DelegateFlags, DelegateGraph, DelegatePart, PythonDelegate
+from pylite.plugins.delegation import DelegateFlags
+from pylite.plugins.python_delegates import DelegateGraph, DelegatePart, PythonDelegate
 
 __all__ = ["DelegateFlags", "DelegateGraph", "DelegatePart", "PythonDelegate"]

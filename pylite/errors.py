@@ -1,15 +1,15 @@
 """The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place.
 
-Modules that every model needs say `pylite.OpError`, which imports this one when the first is raised.
+Modules that every model needs write `pylite.OpError`, so that this module is only imported to raise an error.
 """
 
 
 class PyliteError(Exception):
-    """Anything that pylite raises on purpose."""
+    """The base of all exceptions of pylite."""
 
 
 class ModelError(PyliteError, ValueError):
-    """The file is not a model, or is damaged."""
+    """The file is not a model, or it is damaged."""
 
 
 class FileFormatError(PyliteError, ValueError):
@@ -17,15 +17,18 @@ class FileFormatError(PyliteError, ValueError):
 
 
 class UnsupportedOpError(PyliteError, RuntimeError, ValueError):
-    """The model needs operators, versions or types that are not registered."""
+    """The model needs operators, versions or types that are not supported."""
 
 
 class OpError(PyliteError, RuntimeError):
-    """An operator cannot be prepared for its inputs: names the node and the tensor."""
+    """An operator cannot be prepared for its inputs.  The message names the node and the tensor."""
 
 
 class DataDependentError(OpError):
-    """A shape depends on data: on the contents of the Value, or the results of the Node, that is the `cause`."""
+    """A shape depends on data.
+
+    cause: the Value whose contents it depends on, or the Node whose results it depends on.
+    """
 
     def __init__(self, text, cause):
         super().__init__(text)
@@ -33,7 +36,7 @@ class DataDependentError(OpError):
 
 
 class ExecutionError(PyliteError, RuntimeError):
-    """An operator failed while running, or the interpreter was not ready to run."""
+    """An operator failed during invoke(), or the interpreter was not ready to run."""
 
 
 class MemoryLimitError(PyliteError, RuntimeError, MemoryError):
@@ -45,7 +48,7 @@ class TensorError(PyliteError, ValueError):
 
 
 class NotAllocatedError(PyliteError, ValueError):
-    """The tensor has no memory to read or write at this time."""
+    """The tensor has no memory to read or write, or another tensor overwrote its contents."""
 
 
 class ResizeError(PyliteError, RuntimeError, ValueError):
@@ -53,15 +56,15 @@ class ResizeError(PyliteError, RuntimeError, ValueError):
 
 
 class ViewError(PyliteError, RuntimeError):
-    """Arrays from tensor() are alive while the memory behind them would change."""
+    """An operation would move or change memory that arrays from tensor() still refer to."""
 
 
 class DelegateError(PyliteError, ValueError):
-    """A delegate refuses, or what was given is none."""
+    """An object is not a delegate, or the delegate refuses its options."""
 
 
 class DelegationError(DelegateError, RuntimeError):
-    """A delegate failed to take over its part of the graph, which is as it was before."""
+    """A delegate failed to take over nodes; the graph is as it was before."""
 
 
 class DelegateLibraryError(DelegateError, OSError):
@@ -69,4 +72,4 @@ class DelegateLibraryError(DelegateError, OSError):
 
 
 class PluginError(PyliteError, ValueError):
-    """A shared library is no plug-in of the kind that it was taken for."""
+    """A shared library is not a plug-in of the expected kind."""

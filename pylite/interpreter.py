@@ -1,6 +1,6 @@
-"""The tf.lite-compatible face: Interpreter and what it hands out.
+"""Interpreter: the public class, compatible with tf.lite's, over one Executor per subgraph.
 
-Modules that running a model does not need are imported by what needs them: importing is a third of a first result.
+Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
 """
 import importlib
 import operator
@@ -21,8 +21,8 @@ from pylite.tflite import arguments
 _HOMES = {"Delegate": "pylite.plugins.delegates", "load_delegate": "pylite.plugins.delegates",
           "SignatureRunner": "pylite.tflite.signature", "OpResolverType": "pylite.tflite.resolver_type"}
 __all__ = ["Interpreter", "InterpreterWithCustomOps", *_HOMES]
-OBJECTS = np.dtype(object)      # what strings are kept as
-_living = weakref.WeakSet()
+OBJECTS = np.dtype(object)      # of tensors of strings
+_living = weakref.WeakSet()     # every Interpreter of this process, for _after_fork()
 
 
 def __getattr__(name):
@@ -41,11 +41,11 @@ class Interpreter(FastPath):
 
     pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse, when tensors are
     allocated, to use more bytes than this for the arena; model: a pylite.Model to share with other interpreters;
-    op_resolver: an OpResolver that tells which ops there are, by default all of pylite and those of `custom_op`.
+    op_resolver: an OpResolver with the ops to use, by default all of pylite and those of `custom_op`.
 
-    Raises ValueError for a file that is no model, for operators that are unknown (all at once), or for arguments that
-    do not fit together.  Threads: every method takes the interpreter's lock, and invoke() releases the GIL; several
-    interpreters on one Model run at the same time.
+    Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
+    arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
+    several interpreters on one Model run at the same time.
     """
 
     def __init__(self, model_path=None, model_content=None, experimental_delegates=None, num_threads=None,
@@ -58,7 +58,7 @@ class Interpreter(FastPath):
         self._executors = {}
         self._finalizer = None
         self._shared = {"executors": self._executors}
-        self._views = set()     # weak references to what keeps the arrays from tensor() alive
+        self._views = set()     # weak references to the _MemoryView of each array from tensor()
         self._options = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
                          "experimental_op_resolver_type": experimental_op_resolver_type,
                          "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
@@ -87,7 +87,7 @@ class Interpreter(FastPath):
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
             from pylite.plugins import delegates
-            self._close_in_the_end()
+            self._close_at_exit()
             delegates.apply(self._executors_of_all(), self._delegates,
                             greedy=not experimental_disable_delegate_clustering,
                             fuse=not (experimental_disable_delegate_node_fusion or experimental_preserve_all_tensors))
@@ -96,17 +96,17 @@ class Interpreter(FastPath):
         _living.add(self)
 
     def allocate_tensors(self):
-        """Plan and bind memory for the present input shapes.
+        """Plan and bind memory for the current input shapes.
 
-        Needed before set_tensor() and invoke(), and again after resize_tensor_input().  RuntimeError names the node
-        and tensor that cannot be prepared.
+        Must be called before set_tensor() and invoke(), and again after resize_tensor_input().  RuntimeError names the
+        node and tensor that cannot be prepared.
         """
         with self._lock:
             self._ensure_safe()
             self._main.allocate()
 
     def invoke(self):
-        """Run the model once on what the inputs hold.  RuntimeError before allocate_tensors() or when a node fails."""
+        """Run the model once on its inputs.  RuntimeError before allocate_tensors() or when a node fails."""
         with self._lock:
             self._ensure_safe()
             self._main.invoke()
@@ -117,9 +117,9 @@ class Interpreter(FastPath):
             self._set(self._main, tensor_index, value)
 
     def get_tensor(self, tensor_index, subgraph_index=0):
-        """A copy of a tensor: an input, an output, a constant, or an intermediate one that is still true.
+        """A copy of a tensor: an input, an output, a constant, or an intermediate tensor that was not overwritten.
 
-        ValueError when it has no memory (call allocate_tensors() first), or its memory has been used again.
+        ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
         """
         with self._lock:
             return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
@@ -143,7 +143,7 @@ class Interpreter(FastPath):
             self._resize(self._main, input_index, tensor_size, strict)
 
     def reset_all_variables(self):
-        """Set the variables, which keep their contents from one invoke() to the next, back to zero."""
+        """Set all variable tensors, which keep their contents between calls of invoke(), to zero."""
         with self._lock:
             for executor in self._executors.values():
                 executor.reset_variables()
@@ -174,7 +174,7 @@ class Interpreter(FastPath):
                 for key, names in self._get_full_signature_list().items()}
 
     def get_signature_runner(self, signature_key=None):
-        """A SignatureRunner: call it with the inputs by name.  The key may be left out where there is one signature."""
+        """A SignatureRunner: call it with the inputs by name.  The key is optional when there is one signature."""
         if signature_key is None:
             if len(self._signatures) != 1:
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
@@ -187,7 +187,7 @@ class Interpreter(FastPath):
     def experimental_compress_quantization_zero_points(self):
         return self._options["experimental_compress_quantization_zero_points"]
 
-    # What clients reach for although it is private.
+    # Private attributes of tf.lite's Interpreter that clients use.
 
     @property
     def _interpreter(self):
@@ -221,26 +221,25 @@ class Interpreter(FastPath):
         raise NotImplementedError("pylite has no tflite::Interpreter in C++ whose address it could give")
 
     def _safe_to_run(self):
-        """Is no array from tensor() alive?"""
+        """True if no array from tensor() is alive."""
         if self._views:
             import gc
-            gc.collect()        # some may only wait for the collector
+            gc.collect()        # arrays in reference cycles are only freed here
         return not self._views
 
     def _ensure_safe(self):
         if self._views and not self._safe_to_run():
-            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a "
-                                   "numpy array or slice. Be sure to only hold the function returned from tensor() if "
-                                   "you are using raw data access: call it again where the data is needed, or copy the "
-                                   "array")
+            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
+                            "array or slice. Be sure to only hold the function returned from tensor() if you are using "
+                            "raw data access: call it again where the data is needed, or copy the array")
 
     def __reduce__(self):
-        """Pickles the model (its path, or its content) and the options, not the contents of tensors."""
+        """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents."""
         shapes = {i: list(e.shapes) for i, e in self._executors.items()}
         ready = [i for i, e in self._executors.items() if e.ready]
         return _restore, (type(self), self._model, self._options, shapes, ready)
 
-    # The inside: all callers hold the lock.
+    # Internals.  Callers of _executors_of_all, _executor, _set, _get and _resize hold the lock.
 
     def _executors_of_all(self):
         return [self._executor(subgraph.index) for subgraph in self._model.graph.subgraphs]
@@ -258,11 +257,11 @@ class Interpreter(FastPath):
             found.checked = self._checked and not found.plugins
             self._executors[int(subgraph_index)] = found
             if found.plugins:
-                self._close_in_the_end()
+                self._close_at_exit()
         return found
 
-    def _close_in_the_end(self):
-        """Have plug-ins free what they hold when this interpreter is gone, or Python ends."""
+    def _close_at_exit(self):
+        """Close the plug-ins when this interpreter is collected or Python ends."""
         if self._finalizer is None:
             self._finalizer = weakref.finalize(self, _close, self._executors)
 
@@ -281,8 +280,8 @@ class Interpreter(FastPath):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
                 or array.dtype is OBJECTS):
-            from pylite.tflite.inputs import fitting
-            value = fitting(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
+            from pylite.tflite.inputs import checked_value
+            value = checked_value(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 
     def _get(self, executor, tensor_index):
@@ -296,17 +295,17 @@ class Interpreter(FastPath):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
-                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, "
-                                         "which have no fixed memory to look at; use get_tensor() and set_tensor()")
-            lease = _Lease(array)
-            self._views.add(weakref.ref(lease, self._views.discard))
-            return np.asarray(lease)
+                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which "
+                                  "have no fixed memory to look at; use get_tensor() and set_tensor()")
+            view = _MemoryView(array)
+            self._views.add(weakref.ref(view, self._views.discard))
+            return np.asarray(view)
 
     def _resize(self, executor, tensor_index, size, strict):
         from pylite.tflite import inputs
         index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
-        shape = inputs.new_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
+        shape = inputs.checked_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
         executor.resize(subgraph.inputs.index(index), shape)
 
     def _set_num_threads(self, count):
@@ -317,14 +316,14 @@ class Interpreter(FastPath):
 
 
 install_fast_path(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, tensor_index, value)",
-                      "get_tensor": "($self, tensor_index, subgraph_index=0)"})
+                                "get_tensor": "($self, tensor_index, subgraph_index=0)"})
 
 
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    custom_op_registerers: functions that each take a MutableOpResolver and add ops to it.  ValueError for functions of
-    C++ and their names, which tf.lite takes: load_custom_ops() is for these.
+    custom_op_registerers: Python functions that each take a MutableOpResolver and add ops to it.  ValueError for C++
+    functions and their names, which tf.lite also takes: load_custom_ops() is for these.
     """
 
     def __init__(self, custom_op_registerers=None, **kwargs):
@@ -335,8 +334,8 @@ class InterpreterWithCustomOps(Interpreter):
         self._custom_op_registerers = registerers
 
 
-class _Lease:
-    """Owns the memory that arrays from tensor() and all their slices look at: alive as long as any of them."""
+class _MemoryView:
+    """The base object of an array from tensor(), and so alive as long as that array or any slice of it."""
     __slots__ = ("__array_interface__", "__weakref__", "_array")
 
     def __init__(self, array):
@@ -345,7 +344,7 @@ class _Lease:
 
 
 def _close(executors):
-    """Free what plug-ins hold once their interpreter is gone."""
+    """Close the plug-ins of all executors of a collected interpreter."""
     for _, executor in sorted(executors.items()):
         executor.close()
 
@@ -364,7 +363,7 @@ def _restore(cls, model, options, shapes, ready):
 
 
 def _after_fork():
-    """Another thread may have held a lock while the process forked; in the child that thread is gone."""
+    """Make new locks in a forked child: a thread that held one of them does not exist there."""
     for interpreter in list(_living):
         interpreter._lock.reset()
         interpreter._model._lock = RLock()

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylite.plugins.delegates import Delegate as Delegate
 from pylite.plugins.delegates import load_delegate as load_delegate
-from pylite.plugins.delegation import PythonDelegate
+from pylite.plugins.python_delegates import PythonDelegate
 from pylite.plugins.resolver import OpResolver
 from pylite.runtime.model import Model
 from pylite.tflite.signature import SignatureRunner as SignatureRunner

@@ -1,8 +1,8 @@
-"""Standing in, on request, for the packages that clients import the interpreter from.
+"""Replaces, on request, the packages that clients import the interpreter from: tflite_runtime and the like.
 
-In code, before the client is imported:      pylite.install_as("tflite_runtime")
-From the shell, client and children alike:   python -m pylite.shim CLIENT.py ARG ...
-By environment alone:                        PYTHONPATH=$(python -m pylite.shim --path) python CLIENT.py
+In code, before the client is imported:              pylite.install_as("tflite_runtime")
+From the shell, for a client and its subprocesses:   python -m pylite.shim CLIENT.py ARG ...
+By environment alone:                                PYTHONPATH=$(python -m pylite.shim --path) python CLIENT.py
 """
 import argparse
 import os
@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 
 NAMES = ("tflite_runtime", "ai_edge_litert", "tensorflow")
-DEFAULT = NAMES[:2]     # a program that imports tensorflow may need the rest of it: only on request
+DEFAULT = NAMES[:2]     # without tensorflow: a program that imports it may need more than tf.lite
 
 _HOME = Path(__file__).parent / "shims"
 
 
 def paths(*names):
-    """The folders to put on the module search path so that the packages `names` are pylite."""
+    """The folders that make pylite stand in for the packages `names` when they are on the module search path."""
     packages = [name.partition(".")[0] for name in names or DEFAULT]
     for name, package in zip(names, packages, strict=False):
         if package not in NAMES:
@@ -26,10 +26,11 @@ def paths(*names):
 
 
 def install_as(*names):
-    """From now on `import NAME` and `import NAME.interpreter` in this process give pylite.
+    """Make `import NAME` and `import NAME.interpreter` give pylite in this process.
 
-    names: "tflite_runtime", "ai_edge_litert" (both by default), "tensorflow" (or "tensorflow.lite": its `lite` alone
-    exists then).  Modules of those names that were imported before are forgotten.  Raises ValueError for other names.
+    names: "tflite_runtime" and "ai_edge_litert" by default; also "tensorflow" or "tensorflow.lite", of which only
+    `lite` exists then.  Modules of these names that were already imported are removed from sys.modules.  Raises
+    ValueError for other names.
     """
     folders = paths(*names)
     for module in list(sys.modules):
@@ -39,12 +40,12 @@ def install_as(*names):
 
 
 def main(argv=None):
-    """Run a Python program, unchanged, with pylite as its interpreter of models."""
+    """Run an unchanged Python program with pylite as its TensorFlow Lite interpreter."""
     parser = argparse.ArgumentParser(prog="python -m pylite.shim", description=main.__doc__)
     parser.add_argument("--as", dest="names", action="append", choices=NAMES, metavar="NAME", default=[],
                         help=f"package to stand in for, may be repeated: {', '.join(NAMES)} (default: "
                              f"{' and '.join(DEFAULT)})")
-    parser.add_argument("--path", action="store_true", help="only print the folders for PYTHONPATH")
+    parser.add_argument("--path", action="store_true", help="print the folders for PYTHONPATH and exit")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is the name of a module")
     parser.add_argument("program", nargs="?", help="the client's script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")

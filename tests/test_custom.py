@@ -104,7 +104,7 @@ class TestLife:
         i = interpreter(model(nodes=2), ("Atan", tracing(log, free=free)))
         del i
         assert log[-2:] == [("free", 0), ("free", 1)]
-        assert "node 0 Atan failed to let go: RuntimeError: no" in str(reported[0].exc_value)
+        assert "node 0 Atan failed to be freed: RuntimeError: no" in str(reported[0].exc_value)
 
 
 class TestDeclaring:

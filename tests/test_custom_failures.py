@@ -112,9 +112,9 @@ class TestPrepare:
             i.allocate_tensors()
 
     @pytest.mark.parametrize(("result", "text"), [
-        ([], r"gave \[\], which are not the shapes of 1 outputs"), ([(1,), (2,)], "not the shapes of 1 outputs"),
-        (5, "gave 5, which"), ("text", "gave 'text', which"), ((1, 2.5), "not the shapes"), ({}, "not the shapes"),
-        ((-1, 2), "negative size"), ([("a",)], "is no shape"), ([5], "is no shape")])
+        ([], r"returned \[\], which are not the shapes of 1 outputs"), ([(1,), (2,)], "not the shapes of 1 outputs"),
+        (5, "returned 5, which"), ("text", "returned 'text', which"), ((1, 2.5), "not the shapes"),
+        ({}, "not the shapes"), ((-1, 2), "negative size"), ([("a",)], "is not a shape"), ([5], "is not a shape")])
     def test_bad_shapes(self, result, text):
         class Op(CustomOp):
             def prepare(self, node):
@@ -126,7 +126,7 @@ class TestPrepare:
         class Op(CustomOp):
             def prepare(self, node):
                 node.outputs[0].dtype = "float"
-        with pytest.raises(RuntimeError, match="node 0 Atan: 'float' is no data type for output"):
+        with pytest.raises(RuntimeError, match="node 0 Atan: 'float' is not a data type for output"):
             interpreter(model(), ("Atan", Op)).allocate_tensors()
 
 

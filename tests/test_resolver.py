@@ -1,4 +1,7 @@
 """Op resolvers: what they hold, and interpreters that have no more than that."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -31,6 +34,14 @@ def result(resolver, *names, **options):
     i.set_tensor(0, np.array([-1, 4], np.float32))
     i.invoke()
     return i.get_tensor(i.get_output_details()[0]["index"]).tolist()
+
+
+@pytest.mark.parametrize("code", [
+    "import pylite; assert 'CONV_2D' in pylite.BuiltinOpResolver().names()",
+    "import pylite; r = pylite.MutableOpResolver(); r.add_builtin('CONV_2D'); assert r.find_op('CONV_2D', 3)",
+    "from pylite.cli import ops; assert ops.rows()['CONV_2D'].ours"])
+def test_builtin_ops_are_known_before_the_first_interpreter(code):
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 def test_all_builtin_ops():

@@ -59,7 +59,7 @@ def nodes(interpreter, seconds):
     """One dictionary per node that runs, in order: its median seconds, kernels, MACs and when it starts."""
     main = interpreter._main
     segments = _profile(main, seconds)
-    delegated = {} if main.delegation is None else main.delegation.parts
+    delegated = {} if main.delegation is None else main.delegation.partitions
     found = []
     start = 0.0
     for segment, medians, evaluation in segments:

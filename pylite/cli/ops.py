@@ -58,6 +58,7 @@ class Row:
 
 def rows():
     """{op: Row} of the registry and LiteRT."""
+    import pylite.ops  # noqa: F401  enters its index in the registry
     from pylite.ir import registry
     table, row = {}, None
     with open(os.path.join(os.path.dirname(__file__), "litert.txt"), encoding="utf-8") as file:

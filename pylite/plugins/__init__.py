@@ -1,1 +1,1 @@
-"""Ops and delegates from outside: registration in Python, pointers, shared libraries, and the graph they change."""
+"""Custom ops and delegates: in Python, behind function pointers, and in shared libraries."""

@@ -1,26 +1,26 @@
-"""Plug-ins made for the C API of TensorFlow Lite: custom ops and delegates in shared libraries."""
+"""Custom ops in shared libraries for TensorFlow Lite's C API, and the headers to compile them with."""
 import os
 
 from pylite.plugins.resolver import registered
 
 
 def get_include():
-    """The folder to give to a C or C++ compiler with -I: it has tensorflow/lite/c/common.h and its kin."""
+    """The include folder for a C or C++ compiler's option -I: it has tensorflow/lite/c/common.h and other headers."""
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
 
 
 def load_custom_ops(path, functions=None, kind=None, register=True):
-    """Custom ops from a shared library made for TensorFlow Lite; the list of what can be added to a resolver.
+    """Load custom ops from a shared library made for TensorFlow Lite; a list of registrations for add_custom().
 
-    functions: names of functions in the library ("f", or "space::f" of C++), or {name of the op: name of the function};
-    by default all that the library exports of kind "registerer".
-    kind: what they are, for all of them: "classic": `const TfLiteRegistration *f(void)`; "value": `TfLiteRegistration
+    functions: names of functions in the library ("f", or "space::f" in C++), or {name of the op: name of the function};
+    by default all functions of kind "registerer" that the library exports.
+    kind: of all these functions.  "classic": `const TfLiteRegistration *f(void)`; "value": `TfLiteRegistration
     f(void)`; "opaque": `TfLiteOperator *f(void)` or `TfLiteRegistrationExternal *f(void)`; "registerer": `void
-    f(tflite::MutableOpResolver *)`, which adds as many ops as it likes.  By default this is found out; "value", and
-    "registerer" for functions of C, must be said.
-    register: also make them known to every interpreter created from now on without a resolver of its own.
+    f(tflite::MutableOpResolver *)`, which adds any number of ops.  By default the kind is detected, but "value", and
+    "registerer" for C functions, must be given.
+    register: also register the ops for every interpreter created from now on without a resolver of its own.
 
-    Raises OSError when the library cannot be loaded, PluginError (a ValueError) when it is not of this kind.
+    Raises OSError if the library cannot be loaded, PluginError (a ValueError) if it is not of this kind.
     """
     from pylite.plugins.host import custom_ops
     ops = custom_ops.load(path, functions, kind)

@@ -1,16 +1,16 @@
-"""Registering ops in Python: the decorator `custom_op`."""
+"""The decorator `custom_op`, which registers ops in Python."""
 from pylite.plugins.resolver import registered
 
 
 def custom_op(name, version=None, *, shapes=None):
     """Decorator: register a CustomOp class, or a function, to run the op `name` in interpreters created from now on.
 
-    name: a custom op's code, or a builtin op's name ("RELU") to replace it; version: a number or (lowest, highest),
-    by default 1, or those of the op that is replaced.
+    name: a custom op's code, or the name of a builtin op to replace ("RELU"); version: a number or (lowest, highest),
+    by default 1, or the versions of the op that is replaced.
 
-    A function is an invoke(): it takes the inputs and the outputs to write into.  Keyword-only parameters get the
-    custom options of their names.  shapes(*shapes of the inputs, **options) -> shapes of the outputs, by default the
-    shape that the inputs have in common.
+    A function is an invoke(): it takes the inputs and the outputs to write.  Keyword-only parameters get the custom
+    options of their names.  shapes(*shapes of the inputs, **options) -> shapes of the outputs, by default the
+    broadcast shape of the inputs.
     """
     def register(implementation):
         low, high = (version, version) if isinstance(version, int) else version or (None, None)
@@ -20,5 +20,5 @@ def custom_op(name, version=None, *, shapes=None):
 
 
 def unregister(name):
-    """Forget what custom_op registered under `name`; KeyError when there is nothing."""
+    """Remove the ops that custom_op registered under `name`; KeyError if there are none."""
     registered.remove(name)

@@ -1,4 +1,4 @@
-"""Delegates: shared libraries, made for the C API of TensorFlow Lite, that take over parts of a graph."""
+"""Delegates in shared libraries for TensorFlow Lite's C API, and applying delegates of any kind to executors."""
 import os
 
 from pylite.errors import DelegateError, DelegateLibraryError
@@ -9,13 +9,14 @@ ENTRY_POINTS = ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate
 class Delegate:
     """A delegate from a shared library that exports ENTRY_POINTS.
 
-    library: file name or path; options: dict whose keys and values are handed over as strings.
-    Raises DelegateLibraryError (an OSError and a ValueError) when the library cannot be loaded, and DelegateError (a
-    ValueError) when it has no such entry points or refuses.
+    library: file name or path; options: dict whose keys and values are passed as strings.
+    Raises DelegateLibraryError (an OSError and a ValueError) if the library cannot be loaded, and DelegateError (a
+    ValueError) if it has no such entry points or refuses the options.
     """
 
     def __init__(self, library, options=None):
-        from pylite.plugins.host import external, libraries
+        from pylite.plugins.host import delegates as native
+        from pylite.plugins.host import libraries
         self._library = None
         self._options = {str(key): str(value) for key, value in (options or {}).items()}
         try:
@@ -24,13 +25,13 @@ class Delegate:
             raise DelegateLibraryError(f"Failed to load delegate from {library}\n{error}") from None
         for name in ENTRY_POINTS:
             if not hasattr(loaded, name):
-                stable = ": it is a stable delegate, which is another protocol and not hosted" if hasattr(
+                stable = ": it is a stable delegate, which is another protocol and not supported" if hasattr(
                     loaded, "TFL_TheStableDelegate") else ""
-                raise DelegateError(f"Failed to load delegate from {library}\nit is no delegate: it does not export "
+                raise DelegateError(f"Failed to load delegate from {library}\nit is not a delegate: it does not export "
                                     f"{name}{stable}")
         self._library = loaded
-        self._native = external
-        self._handle = external.create(loaded, library, self._options)      # ends the delegate when nothing uses it
+        self._native = native
+        self._handle = native.create(loaded, library, self._options)      # destroys the delegate with its last user
         self.name = os.path.basename(os.fspath(library))
 
     def __repr__(self):
@@ -42,27 +43,27 @@ class Delegate:
         return self._native.flags(self._handle.address)
 
     def modify(self, delegation):
-        """Called by the runtime: let it look at a graph and take nodes."""
+        """Called by the runtime: let the delegate take nodes of a Delegation."""
         self._native.modify(self, delegation)
 
     def _get_native_delegate_pointer(self):
-        """Address of the TfLiteDelegate."""
+        """The address of the TfLiteDelegate."""
         return self._handle.address
 
 
 def load_delegate(library, options=None):
-    """The Delegate in the shared library `library`.
+    """Load the Delegate in the shared library `library`.
 
-    Raises OSError (also a ValueError) when it cannot be loaded, ValueError when it is no delegate or refuses.
+    Raises OSError (also a ValueError) if it cannot be loaded, ValueError if it is no delegate or refuses the options.
     """
     return Delegate(library, options)
 
 
 def apply(executors, delegates, greedy=True, fuse=True):
-    """Give parts of the graphs of `executors` to `delegates`.
+    """Let `delegates` replace nodes in the subgraphs of `executors`.
 
-    greedy, fuse: see `partition`.  DelegateError names one that is none; DelegationError (a RuntimeError) one that
-    fails, and the graphs are as they were before.
+    greedy, fuse: see `partition`.  Raises DelegateError for an object that is not a delegate; DelegationError (a
+    RuntimeError) if a delegate fails, and the graphs are as they were before.
     """
     from pylite.plugins.delegation import Delegation
     from pylite.runtime.subgraph_calls import relink
@@ -72,7 +73,7 @@ def apply(executors, delegates, greedy=True, fuse=True):
                                 f"PythonDelegate, not {delegate!r}")
     for executor in executors:
         if executor.tables is not None and executor.tables.host.skippable:
-            continue        # a delegate that runs this subgraph as part of another said so
+            continue        # a delegate has marked it: it runs this subgraph as part of another
         executor.delegate(Delegation(executor, delegates, greedy, fuse))
     for executor in executors:
         relink(executor)

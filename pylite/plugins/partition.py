@@ -1,16 +1,16 @@
-"""Which nodes a delegate may run together: TensorFlow Lite's partitioning of a graph, on plain indices."""
+"""TensorFlow Lite's partitioning of a graph into nodes that a delegate may run together, on plain indices."""
 from typing import NamedTuple
 
-_FROM_OUTSIDE = -2      # the epoch of graph inputs, constants and variables: always there
-_MISSING = -1           # the epoch of what nothing has computed yet
+_FROM_OUTSIDE = -2      # the epoch of graph inputs, constants and variables, which always exist
+_MISSING = -1           # the epoch of a tensor that is not computed yet
 
 
 class Partition(NamedTuple):
-    """Nodes that may run one after the other with nothing in between.
+    """Nodes that may run one after the other, with no other node between them.
 
-    claimed: are they the delegate's?  nodes: their indices, in an order that fits their dependencies; inputs: tensors
-    that come from elsewhere, constants included; outputs: tensors that others or the caller read.  Both are sorted
-    and without repeats.
+    claimed: whether the delegate takes them; nodes: their indices, in an order that fits their dependencies; inputs:
+    tensors that come from elsewhere, constants included; outputs: tensors that other nodes or the caller read.  Both
+    are sorted and without repeats.
     """
     claimed: bool
     nodes: tuple[int, ...]
@@ -19,26 +19,26 @@ class Partition(NamedTuple):
 
 
 def partition(nodes, plan, claimed, outputs, ordered=(), greedy=True, fuse=True):
-    """Split `plan` into partitions that are wholly claimed or wholly not, in an order in which they can run.
+    """Split `plan` into Partitions, each claimed or not, in an order in which they can run.
 
     nodes: {node index: (input tensors, output tensors)}, -1 where absent; plan: node indices in execution order;
     claimed: the node indices that the delegate takes; outputs: the graph's output tensors; ordered: node indices with
-    side effects, which keep their order among each other.
-    greedy: collect every node that is ready, not only runs of neighbours (and then only do `ordered` nodes matter);
-    fuse: let a claimed partition have more than one node.
+    side effects, which keep their order.
+    greedy: a partition collects every node that is ready, not only nodes that follow one another in `plan` (`ordered`
+    only matters here); fuse: a claimed partition may have more than one node.
     """
-    work = _Work(nodes, plan, set(claimed))
+    partitioner = _Partitioner(nodes, plan, set(claimed))
     if greedy:
-        work.chain([node for node in plan if node in ordered])
-    while work.next_epoch(greedy, fuse):
+        partitioner.keep_order([node for node in plan if node in ordered])
+    while partitioner.next_epoch(greedy, fuse):
         pass
-    return work.partitions(outputs)
+    return partitioner.partitions(outputs)
 
 
 def replaced(partitions, count):
     """The plan with a new node for each claimed partition: (plan, {new node index: Partition}).
 
-    count: the number of nodes so far, and so the index of the first new one.
+    count: the number of nodes so far, which is the index of the first new one.
     """
     plan, added = [], {}
     for part in partitions:
@@ -52,15 +52,15 @@ def replaced(partitions, count):
 
 
 def side_effects(subgraph, operators):
-    """Indices of the operators that touch resources or run other subgraphs: what `ordered` takes."""
+    """Indices of the operators that use resources or run other subgraphs, for the parameter `ordered`."""
     tensors = subgraph.tensors
     return {o.index for o in operators
             if o.name in ("IF", "WHILE", "CALL_ONCE")
             or any(i >= 0 and tensors[i].dtype == "resource" for i in (*o.inputs, *o.outputs))}
 
 
-class _Work:
-    """Epoch by epoch: in each, the first node that is ready fixes whether claimed nodes are collected or others."""
+class _Partitioner:
+    """Collects the nodes of one partition per epoch: claimed nodes if the first one that is ready is, else others."""
 
     def __init__(self, nodes, plan, claimed):
         self.nodes = nodes
@@ -71,14 +71,14 @@ class _Work:
             for tensor in nodes[node][1]:
                 self.epochs[tensor] = _MISSING
         self.done = set()
-        self.before = {}        # node -> the node with side effects that must run first
+        self.predecessor = {}   # node with side effects -> the one that must run before it
         self.kinds, self.members, self.inputs, self.outputs = [], [], [], []
 
-    def chain(self, nodes):
-        self.before = dict(zip(nodes[1:], nodes, strict=False))
+    def keep_order(self, nodes):
+        self.predecessor = dict(zip(nodes[1:], nodes, strict=False))
 
     def next_epoch(self, greedy, fuse):
-        """Collect one more epoch; False when no node is left that can run."""
+        """Collect the nodes of one more epoch; False if no node is left that can run."""
         members = []
         self.kinds.append(None)
         self.members.append(members)
@@ -103,7 +103,7 @@ class _Work:
                     return
 
     def _take(self, node, members):
-        """Add `node` to the current epoch if it is ready and of the epoch's kind."""
+        """Add `node` to the current epoch if it is ready and of the epoch's kind; return whether it was added."""
         if node in self.done or not self._ready(node):
             return False
         kind = node in self.claimed
@@ -130,7 +130,7 @@ class _Work:
         epochs = self.epochs
         if any(epochs.get(tensor) == _MISSING for tensor in self.nodes[node][0] if tensor >= 0):
             return False
-        return self.before.get(node) is None or self.before[node] in self.done
+        return self.predecessor.get(node) is None or self.predecessor[node] in self.done
 
     def partitions(self, outputs):
         for tensor in outputs:

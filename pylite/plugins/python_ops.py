@@ -1,4 +1,4 @@
-"""Ops in Python: classes and functions that run the custom ops of a model, or builtin ones in place of pylite's."""
+"""Ops in Python: classes and functions that run custom ops, or replace the builtin ops of pylite."""
 import functools
 import inspect
 import operator
@@ -15,44 +15,44 @@ from pylite.schema import flex
 class CustomOp:
     """The base of an op in Python.  One object is made for each node of each interpreter.
 
-    A class whose outputs have shapes that depend on data has `evaluate(*inputs)` instead of invoke(): it returns the
-    outputs, an array or a list of them.  What follows in the graph is prepared when it has run.
+    The runtime calls `__init__(options)` once, when the interpreter is created; `prepare(node)` before memory is
+    planned, and again after each resize; `invoke(*inputs, *outputs, *temporaries)` per inference; and `free()` once,
+    when the interpreter is collected.  An exception in any of them is the cause of an error that names the node.
 
-    Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel:
-    it gets the same arrays, when memory has been planned, and the loop runs what it makes without the GIL.
+    A class whose output shapes depend on data has `evaluate(*inputs)` instead of invoke(): it returns the outputs, an
+    array or a list of arrays.  The nodes after it are prepared when it has run.
 
-    `__init__(options)` once, when the interpreter is created; `prepare(node)` before memory is planned, and again at
-    each resize; `invoke(*inputs, *outputs, *temporaries)` per inference; `free()` once, with the interpreter.
-    What any of them raises reaches the caller as the cause of an error that names the node.
+    Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel.
+    It is called with the same arrays when memory has been planned, and the Kernel runs without the GIL.
     """
-    raw_options = False     # hand the custom options over as bytes, not decoded
+    raw_options = False     # True: custom options are passed as bytes, not decoded
 
     def __init__(self, options):
-        """options: a custom op's, decoded from FlexBuffers ({} when there are none); a builtin op's as attributes."""
+        """options: of a custom op, decoded from FlexBuffers ({} if there are none); of a builtin op, as attributes."""
         self.options = options
 
     def prepare(self, node):
-        """The outputs' shapes: a list with one for each, or the shape of a single output; None if they stay.
+        """The outputs' shapes: a list with one for each, or the shape of a single output; None to keep them.
 
-        node: a CustomNode.  By default every output gets the inputs' common shape.
+        node: a CustomNode.  By default every output gets the broadcast shape of the inputs.
         """
         return None if hasattr(self, "evaluate") else broadcast(node)
 
     def invoke(self, *arrays):
-        """Compute: read the inputs (None where absent), write into the outputs and, at will, the temporaries.
+        """Compute the outputs: read the inputs (None where absent), write the outputs, and use the temporaries freely.
 
-        Each is a numpy array on the tensor's own memory, of the shape and type that it was prepared with.
+        Each is a numpy array on the tensor's own memory, with the shape and type that it was prepared with.
         """
         raise NotImplementedError(f"{type(self).__name__} has no invoke()")
 
     def free(self):
-        """Let go of what the op holds."""
+        """Release the resources of the op."""
 
 
 class CustomNode(Node):
-    """A node while its op prepares it: `inputs` and `outputs` (Values, None where absent), `options`, `error()`, ...
+    """The node that an op prepares: `inputs` and `outputs` (Values, None where absent), `options`, `error()`, ...
 
-    An output's `dtype` may be set to another type's name.
+    An op may set the `dtype` of an output to the name of another type.
     """
     __slots__ = ("temporaries",)
 
@@ -61,28 +61,28 @@ class CustomNode(Node):
         self.temporaries = []
 
     def temporary(self, shape, dtype="float32"):
-        """Ask for memory that lasts while this node runs: invoke() gets it as one more array, behind the outputs."""
+        """Request memory for the time that this node runs: invoke() gets it as one more array after the outputs."""
         shape = _shape(self, shape, "temporary")
         _check_dtype(self, dtype, "temporary")
         self.temporaries.append(Scratch(shape, dtype))
 
 
 def broadcast(node):
-    """The shape that the inputs of `node` have in common, once for each output; None where it has no inputs."""
+    """The broadcast shape of the inputs of `node`, once for each output; None if it has no inputs."""
     if not node.inputs:
         return None
     try:
         common = shapes.broadcast(*[v.shape for v in node.inputs if v is not None])
     except ValueError as error:
-        raise node.error(f"{error}; its prepare() or `shapes` must tell the shapes of the outputs") from None
+        raise node.error(f"{error}; its prepare() or `shapes` must give the shapes of the outputs") from None
     return [common] * len(node.outputs)
 
 
-class Registration:
-    """An op in Python under its name and versions: what a resolver holds.
+class PythonRegistration:
+    """An op in Python as a resolver registers it, with its name and versions.
 
-    implementation: a class (or another callable) that takes the options and returns an object with invoke() and, at
-    will, prepare() and free(); or a function.
+    implementation: a class that takes the options, whose objects have invoke() and optionally prepare() and free(); or
+    a function, which is the invoke().  shapes: see `custom_op`.
     """
     stateful = True
 
@@ -110,7 +110,7 @@ class Registration:
         return True
 
     def attach(self, executor, operator):
-        """The Op of one node: makes its object."""
+        """The Op of one node, with a new object of the implementation."""
         if not operator.custom:
             options = operator.options
         elif self._raw:
@@ -119,14 +119,17 @@ class Registration:
             options = flex.decode(operator.custom_options, operator.name)
         where = f"node {operator.index} {operator.name}"
         try:
-            return Hosted(where, self._make(options))
+            return PythonNodeOp(where, self._make(options))
         except Exception as error:
             raise failure(where, "could not be created", error) from error
 
 
-class Hosted:
-    """The Op of one node that an object in Python runs."""
-    attach = None
+class PythonNodeOp:
+    """The Op of one node that a Python object runs.
+
+    where: the node, for error messages; op: the object, such as a CustomOp.
+    """
+    attach = None           # it is the Op of its node already
     stateful = True
     blockwise = False
     fuses_activation = False
@@ -141,7 +144,7 @@ class Hosted:
         return True
 
     def infer(self, node):
-        """Prepare: the shapes of the outputs."""
+        """The shapes of the outputs, from prepare()."""
         self._prepared = node = CustomNode(node.index, node.operator, node.values)
         prepare = getattr(self.op, "prepare", None) or self.default_prepare
         try:
@@ -159,7 +162,7 @@ class Hosted:
         return callable(getattr(self.op, "evaluate", None))
 
     def evaluate(self, node, *inputs):
-        """The outputs of an op that tells their shapes when it runs, as arrays of their types."""
+        """The outputs of an op whose shapes depend on data, as arrays of the outputs' types."""
         try:
             results = self.op.evaluate(*inputs)
             results = list(results) if isinstance(results, list | tuple) else [results]
@@ -173,28 +176,28 @@ class Hosted:
             raise node.failure(f"{type(error).__name__}: {error}") from error
 
     def default_prepare(self, node):
-        """The outputs' shapes where the object has no prepare()."""
+        """The outputs' shapes if the object has no prepare()."""
         return None if self._sizes_itself() else broadcast(node)
 
     def lower(self, node):
         arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
         kernel = getattr(self.op, "kernel", None)
         if kernel is not None:
-            return Call(_Bound(self.where, kernel), *arrays)
+            return Call(_KernelFactory(self.where, kernel), *arrays)
         return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *arrays)
 
     def close(self):
-        """Free the object, once."""
+        """Free the object, at most once."""
         op, self.op, self._prepared = self.op, None, None
         if op is not None and hasattr(op, "free"):
             try:
                 op.free()
             except Exception as error:
-                raise failure(self.where, "failed to let go", error) from error
+                raise failure(self.where, "failed to be freed", error) from error
 
 
-class _Bound:
-    """Makes the Kernel of a node, whose failure it tells with the node's name."""
+class _KernelFactory:
+    """Calls `make` for the Kernel of a node; an error names the node."""
 
     def __init__(self, where, make):
         self._where = where
@@ -206,31 +209,34 @@ class _Bound:
         try:
             kernel = self._make(*arrays)
             if not isinstance(kernel, Kernel):
-                raise TypeError(f"{kernel!r} is no pylite._core.kernel.Kernel")
+                raise TypeError(f"{kernel!r} is not a pylite._core.kernel.Kernel")
             return kernel
         except Exception as error:
             raise failure(self._where, "could not bind its kernel", error) from error
 
 
 class _Function(CustomOp):
-    """A function as an op."""
+    """A function as an op.
+
+    shapes: as for `custom_op`; names: the options that it takes, None for all.
+    """
 
     def __init__(self, function, shapes, names, options):
         super().__init__(options)
-        given = options if isinstance(options, dict) else {}
-        given = {key: value for key, value in given.items() if names is None or key in names}
-        self.invoke = functools.partial(function, **given) if given else function
-        self._given = given
+        arguments = options if isinstance(options, dict) else {}
+        arguments = {key: value for key, value in arguments.items() if names is None or key in names}
+        self.invoke = functools.partial(function, **arguments) if arguments else function
+        self._arguments = arguments
         self._shapes = shapes
 
     def prepare(self, node):
         if self._shapes is None:
             return broadcast(node)
-        return self._shapes(*[None if v is None else v.shape for v in node.inputs], **self._given)
+        return self._shapes(*[None if v is None else v.shape for v in node.inputs], **self._arguments)
 
 
 def _keywords(function):
-    """The names of the keyword-only parameters of a function in Python; None when it takes any."""
+    """The names of the keyword-only parameters of a Python function; None if it has **parameters."""
     if not inspect.isfunction(function):
         return ()
     parameters = inspect.signature(function).parameters.values()
@@ -240,23 +246,23 @@ def _keywords(function):
 
 
 def runnable(implementation):
-    """Has it something to run?"""
+    """True if the implementation has a method that computes the outputs."""
     return any(callable(getattr(implementation, name, None)) for name in ("invoke", "evaluate", "kernel"))
 
 
 def failure(where, what, error):
-    """The error that tells the caller which node's code raised `error`, to be raised from it."""
+    """The OpError to raise from `error`: what failed, at which node."""
     return OpError(f"{where} {what}: {type(error).__name__}: {error}")
 
 
 def output_shapes(node, result):
-    """What a prepare() returned, as a list with a tuple of int for each output."""
+    """The `result` of a prepare() as a list with a tuple of int for each output."""
     if result is None:
         return [None if v is None else v.shape for v in node.outputs]
     if isinstance(result, tuple) and all(hasattr(n, "__index__") for n in result):
         result = [result]
     if not isinstance(result, list | tuple) or len(result) != len(node.outputs):
-        raise node.error(f"its prepare() gave {result!r}, which are not the shapes of {len(node.outputs)} outputs")
+        raise node.error(f"its prepare() returned {result!r}, which are not the shapes of {len(node.outputs)} outputs")
     return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
 
 
@@ -264,7 +270,7 @@ def _shape(node, shape, what):
     try:
         shape = tuple(map(operator.index, shape))
     except TypeError:
-        raise node.error(f"{shape!r} is no shape for {what}; a tuple of int is needed") from None
+        raise node.error(f"{shape!r} is not a shape for {what}; a tuple of int is needed") from None
     if any(n < 0 for n in shape):
         raise node.error(f"the shape {list(shape)} for {what} has a negative size")
     return shape
@@ -272,4 +278,4 @@ def _shape(node, shape, what):
 
 def _check_dtype(node, dtype, what):
     if dtype not in NUMPY_DTYPES:
-        raise node.error(f"{dtype!r} is no data type for {what}; known: {', '.join(NUMPY_DTYPES)}")
+        raise node.error(f"{dtype!r} is not a data type for {what}; known: {', '.join(NUMPY_DTYPES)}")

@@ -1,11 +1,12 @@
-"""Op resolvers: which ops an interpreter has, by name and version."""
+"""Op resolvers: the ops of an interpreter, by name and version."""
+import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.ir import registry
 
 
 class OpResolver:
-    """Finds the op for a name and version.  Empty; MutableOpResolver can be filled, BuiltinOpResolver has all.
+    """Finds the op for a name and version.  This base class is empty: fill a MutableOpResolver or a BuiltinOpResolver.
 
-    A resolver is read when an Interpreter is created, which refuses models that need other ops, naming them all.
+    An Interpreter reads its resolver when it is created, and raises an error that names all ops that are missing.
     """
 
     def __init__(self):
@@ -19,58 +20,58 @@ class OpResolver:
         return None
 
     def find(self, operator):
-        """The op for an Operator of a graph; one of another version, which an error can name, failing that; or None."""
+        """The op for an Operator of a graph, if need be of another version, which errors then name; or None."""
         entries = self._entries.get(operator.name)
         return entries and (self.find_op(operator.name, operator.version) or entries[-1])
 
     def names(self):
-        """The names that are registered, sorted."""
+        """All registered names, sorted."""
         return sorted(self._entries)
 
     def plugs(self):
-        """Is any op hosted, so that it has a state of its own for each node?"""
+        """True if any op is a plug-in, which has an Op of its own for each node."""
         return any(op.attach for entries in self._entries.values() for op in entries)
 
 
 class MutableOpResolver(OpResolver):
-    """An OpResolver to fill with the ops that models need; what is added later goes before what was there."""
+    """An OpResolver to fill with the ops that models need.  An op that is added later takes precedence."""
 
     def add_builtin(self, name, registration=None, min_version=None, max_version=None, *, shapes=None):
-        """Add the builtin op `name` ("CONV_2D") in all its versions, or the one, or the range given.
+        """Add the builtin op `name` ("CONV_2D"): all its versions, or one, or a range of them.
 
-        registration: what runs it instead of pylite's own, as for add_custom().
+        registration: an implementation that replaces pylite's, as for add_custom().
         """
         self._add(name, registration, min_version, max_version, shapes)
 
     def add_custom(self, name, registration=None, min_version=None, max_version=None, *, shapes=None):
-        """Add the custom op `name` in version 1, or the one, or the range given.
+        """Add the custom op `name`: version 1, or another one, or a range of them.
 
-        registration: a CustomOp class, a function, or whatever else runs it; None for what is registered already, be
-        it in pylite or by `custom_op`.  shapes: as for `custom_op`.
+        registration: a CustomOp class, a function, or the result of from_pointers() or load_custom_ops(); None for the
+        op that pylite has or that `custom_op` registered.  shapes: as for `custom_op`.
         """
         self._add(name, registration, min_version, max_version, shapes)
 
     def add_all(self, other):
-        """Add everything that another resolver has."""
+        """Add all ops of another resolver."""
         for name, entries in other._entries.items():
             self._entries.setdefault(name, []).extend(entries)
 
     def remove(self, name):
-        """Take out every version of `name`; KeyError when there is none."""
+        """Remove all versions of `name`; KeyError if there is none."""
         del self._entries[name]
 
     def _add(self, name, registration, low, high, shapes):
         if registration is None:
             op = registered.find_op(name, low or 1) or registry.find(name)
             if op is None:
-                raise ValueError(f"no op {name!r} is registered; pass what shall run it as `registration`")
+                raise ValueError(f"no op {name!r} is registered; pass its implementation as `registration`")
         elif hasattr(registration, "attach"):
             op = registration
         else:
-            from pylite.plugins.python_ops import Registration
-            op = Registration(name, registration, shapes=shapes)
+            from pylite.plugins.python_ops import PythonRegistration
+            op = PythonRegistration(name, registration, shapes=shapes)
         if low is not None or high is not None:
-            import copy  # costs more than the rest of this module, and is seldom wanted
+            import copy  # imported on demand: it takes longer than the rest of this module
             op = copy.copy(op)
             low = 1 if low is None else low
             op.versions = (low, low if high is None else high)
@@ -78,7 +79,7 @@ class MutableOpResolver(OpResolver):
 
 
 class BuiltinOpResolver(MutableOpResolver):
-    """A MutableOpResolver that has every op of pylite and every one registered by `custom_op` so far."""
+    """A MutableOpResolver with every op of pylite and every op that `custom_op` has registered so far."""
 
     def __init__(self):
         super().__init__()
@@ -87,4 +88,4 @@ class BuiltinOpResolver(MutableOpResolver):
         self.add_all(registered)
 
 
-registered = registry.default.entered = MutableOpResolver()     # by custom_op
+registered = registry.default.entered = MutableOpResolver()     # the ops of custom_op()

@@ -1,1 +1,1 @@
-"""What tf.lite's interface is made of: checked arguments, dictionaries of details, signatures."""
+"""The parts of tf.lite's interface: checked arguments, dictionaries of details, signature runners."""

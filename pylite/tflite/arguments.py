@@ -1,4 +1,4 @@
-"""What callers hand to the interpreter: checked, and turned into what its inside works with."""
+"""The arguments of Interpreter: checked, and converted to the objects that it works with."""
 import operator
 import os
 
@@ -20,7 +20,7 @@ def thread_count(num_threads):
 
 
 def resolver_type(given):
-    """The name of a member of OpResolverType; "AUTO" stands for that one, so that by default it is not imported."""
+    """The name of a member of OpResolverType.  The default "AUTO" is a string, so that it needs no import."""
     if given == "AUTO":
         return given
     from pylite.tflite.resolver_type import OpResolverType
@@ -64,19 +64,19 @@ def checked_index(executor, tensor_index, error="TensorError"):
     return index
 
 
-_IN_A_LIBRARY = ("Functions of C++ are given by name to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
-                 "here stand functions in Python that add ops to a pylite.MutableOpResolver")
+_IN_A_LIBRARY = ("Pass the names of C++ functions to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
+                 "custom_op_registerers takes Python functions that add ops to a pylite.MutableOpResolver")
 
 
 def filled_by(registerers, op_resolver):
-    """What tf.lite's registerers, functions of a resolver, make of `op_resolver` or of all builtin ops."""
+    """A copy of `op_resolver`, or a BuiltinOpResolver, to which the functions `registerers` have added their ops."""
     from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
     filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
     if op_resolver is not None:
         filled.add_all(resolver(op_resolver))
     for registerer in registerers:
         if not callable(registerer):
-            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is not a function. {_IN_A_LIBRARY}")
         try:
             registerer(filled)
         except TypeError as error:

@@ -3,15 +3,16 @@ import numpy as np
 
 from pylite.ir.graph import NUMPY_DTYPES
 
-# The type that a tensor is reported to have.  What numpy lacks is reported as the integers that its bits are kept in.
-FACE_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
+# The numpy type that details report for a data type.  A type that numpy lacks is reported as the integer type that
+# stores its bits.
+REPORTED_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
     "string": np.bytes_, "resource": np.object_}
 
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
 
 def tensor_details(model, tensor, shape, dtype):
-    """What tf.lite tells of a tensor that now has `shape` and `dtype`."""
+    """tf.lite's dictionary for a tensor whose current shape and type are `shape` and `dtype`."""
     signature = tensor.shape_signature if -1 in tensor.shape_signature else shape
     scales, zero_points, axis, block_size = _quantization(model, tensor)
     single = tensor.quantization is not None and len(tensor.quantization.scale) == 1
@@ -20,7 +21,7 @@ def tensor_details(model, tensor, shape, dtype):
         "index": tensor.index,
         "shape": np.array(shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
-        "dtype": FACE_DTYPES[dtype],
+        "dtype": REPORTED_DTYPES[dtype],
         "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
         "quantization_parameters": {"scales": scales, "zero_points": zero_points, "quantized_dimension": axis,
                                     "block_size": block_size},
@@ -29,36 +30,36 @@ def tensor_details(model, tensor, shape, dtype):
 
 
 def op_details(subgraph, operator):
-    """What tf.lite tells of a node."""
+    """tf.lite's dictionary for a node."""
     tensors = subgraph.tensors
     return {
         "index": operator.index,
         "op_name": operator.name,
         "inputs": np.array(operator.inputs, np.int32),
         "outputs": np.array(operator.outputs, np.int32),
-        "operand_types": [FACE_DTYPES[tensors[i].dtype] for i in operator.inputs if i >= 0],
-        "result_types": [FACE_DTYPES[tensors[i].dtype] for i in operator.outputs if i >= 0],
+        "operand_types": [REPORTED_DTYPES[tensors[i].dtype] for i in operator.inputs if i >= 0],
+        "result_types": [REPORTED_DTYPES[tensors[i].dtype] for i in operator.outputs if i >= 0],
     }
 
 
 def _quantization(model, tensor):
-    """(scales, zero points, axis, block size), the arrays free for the caller to change."""
+    """(scales, zero points, axis, block size); the arrays are copies."""
     q = tensor.quantization
     if q is None:
         return np.empty(0, np.float32), np.empty(0, np.int32), 0, 0
     if q.block_size:
-        return _held(model, tensor, q.scale_tensor, np.float32), _held(model, tensor, q.zero_point_tensor, np.int32), \
-            q.axis, q.block_size
+        return (_blockwise(model, tensor, q.scale_tensor, np.float32),
+                _blockwise(model, tensor, q.zero_point_tensor, np.int32), q.axis, q.block_size)
     return q.scale.astype(np.float32), q.zero_point.astype(np.int32), q.axis, 0
 
 
-def _held(model, tensor, index, dtype):
-    """Blockwise scales and zero points lie in tensors of their own subgraph."""
+def _blockwise(model, tensor, index, dtype):
+    """Blockwise scales or zero points of `tensor`: the contents of tensor `index` of the same subgraph."""
     if index < 0:
         return np.empty(0, dtype)
-    owner = next(s for s in model.graph.subgraphs if tensor in s.tensors)
-    held = model.constant(owner.tensors[index])
-    return np.empty(0, dtype) if held is None else held.reshape(-1).copy()
+    subgraph = next(s for s in model.graph.subgraphs if tensor in s.tensors)
+    found = model.constant(subgraph.tensors[index])
+    return np.empty(0, dtype) if found is None else found.reshape(-1).copy()
 
 
 def _sparsity(sparsity):

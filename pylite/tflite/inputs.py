@@ -1,11 +1,11 @@
-"""Values and shapes that callers give to inputs, checked; a steady caller has a shorter way (Steady in program.pyx)."""
+"""Checks of the values and shapes that callers give to inputs, for all that the FastPath in C does not handle."""
 import numpy as np
 
 from pylite.errors import ResizeError, TensorError
 
 
-def fitting(tensor, array, value):
-    """`value` as an array that can be copied into `array`, the memory of `tensor`; ValueError if it does not fit."""
+def checked_value(tensor, array, value):
+    """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
     value = np.asarray(value)
     if array.dtype.hasobject:
         if value.dtype.kind not in "OSU":
@@ -26,9 +26,9 @@ def fitting(tensor, array, value):
 
 
 def _wrong_type(tensor, value):
-    from pylite.tflite.details import FACE_DTYPES
+    from pylite.tflite.details import REPORTED_DTYPES
     got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
-    wanted = FACE_DTYPES[tensor.dtype].__name__
+    wanted = REPORTED_DTYPES[tensor.dtype].__name__
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
                        f"{tensor.index}, name: {tensor.name} : convert it with value.astype(numpy.{wanted}), "
                        "after scaling it if the model is quantized")
@@ -36,16 +36,19 @@ def _wrong_type(tensor, value):
 
 def _byte_strings(tensor, value):
     array = np.empty(value.shape, object)
-    for at, item in np.ndenumerate(value):
+    for index, item in np.ndenumerate(value):
         if not isinstance(item, (str, bytes)):
-            raise TensorError(f"Cannot set tensor: Got {type(item).__name__} at {list(at)}, but tensor {tensor.index} "
-                              f"({tensor.name!r}) takes str or bytes")
-        array[at] = item.encode() if isinstance(item, str) else bytes(item)
+            raise TensorError(f"Cannot set tensor: Got {type(item).__name__} at {list(index)}, but tensor "
+                              f"{tensor.index} ({tensor.name!r}) takes str or bytes")
+        array[index] = item.encode() if isinstance(item, str) else bytes(item)
     return array
 
 
-def new_shape(tensor, subgraph, now, size, strict):
-    """`size` as the shape that input `tensor`, whose shape is `now`, is to have; strict: see resize_tensor_input()."""
+def checked_shape(tensor, subgraph, current, size, strict):
+    """`size` as the new shape of the input `tensor`; ResizeError if it is not one.
+
+    current: the present shape; strict: see Interpreter.resize_tensor_input().
+    """
     size = np.array(size, np.int32)
     if size.ndim != 1:
         raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
@@ -57,15 +60,15 @@ def new_shape(tensor, subgraph, now, size, strict):
         raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {list(shape)}: a dimension is "
                           "negative")
     if strict:
-        _check_strict(tensor, now, shape)
+        _check_strict(tensor, current, shape)
     return shape
 
 
-def _check_strict(tensor, now, shape):
-    if len(shape) != len(now):
-        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(now)} dimensions and cannot take the shape "
-                          f"{list(shape)}")
-    for axis, (old, new, declared) in enumerate(zip(now, shape, tensor.shape_signature, strict=True)):
+def _check_strict(tensor, current, shape):
+    if len(shape) != len(current):
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(current)} dimensions and cannot take the "
+                          f"shape {list(shape)}")
+    for axis, (old, new, declared) in enumerate(zip(current, shape, tensor.shape_signature, strict=True)):
         if old != new and declared != -1:
             raise ResizeError(
                 f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {old} to {new}. "

@@ -1,9 +1,9 @@
-"""OpResolverType, which tf.lite has; apart, since making an enumeration takes long and few ask for this one."""
+"""OpResolverType.  Imported on demand: few programs use it, and making an enumeration takes long."""
 import enum
 
 
 class OpResolverType(enum.Enum):
-    """Which kernels to use in tf.lite.  pylite has one set, equal to BUILTIN_REF, and takes any of these."""
+    """tf.lite's choice of kernels.  pylite has one set, with the results of BUILTIN_REF, and accepts every member."""
     AUTO = 0
     BUILTIN = 1
     BUILTIN_REF = 2

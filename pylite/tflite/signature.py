@@ -1,4 +1,4 @@
-"""Running a model by the names of its signature."""
+"""SignatureRunner: runs a model with its inputs and outputs by name."""
 
 
 class SignatureRunner:
@@ -25,9 +25,9 @@ class SignatureRunner:
         self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
 
     def __call__(self, **kwargs):
-        """Run once.  Each input is a numpy array of its tensor's type; its shape resizes the input as need be.
+        """Run once.  Each input is a numpy array of its tensor's type; an input of another shape is resized.
 
-        Returns {output name: array}, copies.  ValueError when names, number, types or shapes do not fit.
+        Returns {output name: array}, with copies.  ValueError when names, number, types or shapes do not fit.
         """
         if len(kwargs) != len(self._inputs):
             raise ValueError("Invalid number of inputs provided for running a SignatureDef, expected "
@@ -35,16 +35,16 @@ class SignatureRunner:
         for name in kwargs:
             if name not in self._inputs:
                 raise ValueError(f"Invalid Input name ({name}) for SignatureDef: it takes {', '.join(self._inputs)}")
-        face = self._interpreter
-        with face._lock:
-            executor = face._executor(self._subgraph_index)
+        interpreter = self._interpreter
+        with interpreter._lock:
+            executor = interpreter._executor(self._subgraph_index)
             for name, value in kwargs.items():
-                face._resize(executor, self._inputs[name], value.shape, False)
+                interpreter._resize(executor, self._inputs[name], value.shape, False)
             executor.allocate()
             for name, value in kwargs.items():
-                face._set(executor, self._inputs[name], value)
+                interpreter._set(executor, self._inputs[name], value)
             executor.invoke()
-            return {name: face._get(executor, index) for name, index in self._outputs}
+            return {name: interpreter._get(executor, index) for name, index in self._outputs}
 
     def get_input_details(self):
         """{input name: details of its tensor}, as in Interpreter.get_input_details()."""
@@ -55,5 +55,5 @@ class SignatureRunner:
         return self._details(self._outputs)
 
     def _details(self, names):
-        face, subgraph = self._interpreter, self._subgraph_index
-        return {name: face._get_tensor_details(index, subgraph) for name, index in names}
+        interpreter, subgraph = self._interpreter, self._subgraph_index
+        return {name: interpreter._get_tensor_details(index, subgraph) for name, index in names}

@@ -276,7 +276,7 @@ def test_threads_reach_the_delegate(library):
 
 @pytest.mark.parametrize(("source", "words"), [
     ("int TFL_TheStableDelegate;", "does not export tflite_plugin_create_delegate: it is a stable delegate"),
-    ("int other;", "it is no delegate: it does not export tflite_plugin_create_delegate$"),
+    ("int other;", "it is not a delegate: it does not export tflite_plugin_create_delegate$"),
     ("void TfLiteInterpreterCreate(void); void *use = TfLiteInterpreterCreate;",
      "undefined symbol: TfLiteInterpreterCreate. pylite hosts plug-ins that keep to"),
     ("void f(void) __asm__(\"_ZN6tflite8Subgraph10AddTensorsEiPi\"); void *use = f;",

@@ -145,7 +145,7 @@ def test_nothing_is_visible_to_the_process_without_need():
     script = """
 import ctypes
 import pylite
-from pylite.plugins.host import external, custom_ops
+from pylite.plugins.host import custom_ops, delegates
 everyone = ctypes.CDLL(None)
 print(hasattr(everyone, "TfLiteOpaqueTensorType"), hasattr(everyone, "TfLiteIntArrayCreate"))
 """

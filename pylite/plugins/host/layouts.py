@@ -1,6 +1,6 @@
-"""The parameters of builtin ops as C structs, laid out from the one declaration that plug-ins compile against.
+"""builtin_data: the parameters of builtin ops as C structs, laid out as the header that plug-ins include says.
 
-Run as a script, it prints compile-time assertions that the C compiler lays them out in the same way.
+As a script, writes a header of compile-time assertions that the C compiler uses the same layout.
 """
 import ctypes
 import re
@@ -14,7 +14,7 @@ _C_TYPES = {"char": ctypes.c_char, "bool": ctypes.c_bool, "int": ctypes.c_int, "
             "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64,
             "size_t": ctypes.c_size_t}
 
-# Builtin op -> struct, "TfLite...Params", without the ends that all have.  Ops that are not here have none.
+# Builtin op -> struct, without the "TfLite" and "Params" around all names.  Other ops have no builtin_data.
 _STRUCT_NAMES = """
 ADD:Add ARG_MAX:ArgMax ARG_MIN:ArgMin AVERAGE_POOL_2D:Pool BATCH_MATMUL:BatchMatMul
 BIDIRECTIONAL_SEQUENCE_LSTM:BidirectionalSequenceLSTM BIDIRECTIONAL_SEQUENCE_RNN:BidirectionalSequenceRNN
@@ -36,7 +36,7 @@ UNIDIRECTIONAL_SEQUENCE_RNN:SequenceRNN UNIQUE:Unique UNPACK:Unpack VAR_HANDLE:V
 """
 _STRUCTS = dict(item.split(":") for item in _STRUCT_NAMES.split())
 
-# Field -> the option it comes from, where the names differ.
+# Field -> option, where their names differ.
 _RENAMES = """
 activation:fused_activation_function stride_width:stride_w stride_height:stride_h stride_depth:stride_d
 dilation_width_factor:dilation_w_factor dilation_height_factor:dilation_h_factor
@@ -46,14 +46,14 @@ attributes_size:composite_attributes num_branches:branch_subgraph_indices
 """
 _RENAMED = dict(item.split(":") for item in _RENAMES.split())
 
-# Fields that count the entries of the option of their name.
+# Fields with the length of the option of their name.
 _COUNTED = """
 num_boundaries num_collapsed_slice_dims num_inserted_window_dims num_offset_dims num_scatter_dims_to_operand_dims
 num_slice_sizes num_start_index_map num_update_window_dims
 """
 _COUNTS = _COUNTED.split()
 
-# Type of an enumerated field -> its values by the names in the model file, in order.
+# Type of an enumerated field -> the names of its values in the model file, in order.
 _ENUMS = {
     "TfLitePadding": ("", "SAME", "VALID"),
     "TfLiteMirrorPaddingMode": ("", "REFLECT", "SYMMETRIC"),
@@ -73,9 +73,9 @@ TYPE_CODES = {name: code for code, name in enumerate(_ENUMS["TfLiteType"]) if na
 
 @cache
 def structs():
-    """{name: ctypes.Structure}: every struct of the header; `declared` has (field, C type, length or 0)."""
+    """{name: ctypes.Structure} of every struct in the header; its `declared` lists (field, C type, length or 0)."""
     text = re.sub(r"//.*", "", HEADER.read_text())
-    text = re.sub(r"(?<!typedef )struct \{\s*(\w+) \w+;\s*\} (\w+);", r"\1 \2;", text)       # a struct of one struct
+    text = re.sub(r"(?<!typedef )struct \{\s*(\w+) \w+;\s*\} (\w+);", r"\1 \2;", text)       # a struct with one field
     counts = {name: int(n) for name, n in re.findall(r"#define (\w+_COUNT) (\d+)", text)}
     found = {}
     for body, name in re.findall(r"typedef struct \{(.*?)\} (\w+);", text, re.S):
@@ -94,12 +94,12 @@ def structs():
 
 
 def builtin_data(operator):
-    """The parameters of a graph.Operator as (ctypes.Structure, what its pointers point at), or (None, ())."""
+    """The parameters of a graph.Operator: (ctypes.Structure, buffers that it points to), or (None, ())."""
     stem = None if operator.custom else _STRUCTS.get(operator.name)
     if stem is None or operator.options is None:
         return None, ()
     data = structs()[f"TfLite{stem}Params"]()
-    kept = []
+    buffers = []
     for field, c_type, count in data.declared:
         value = getattr(operator.options, option_of(field), None)
         if value is None:
@@ -109,8 +109,8 @@ def builtin_data(operator):
             getattr(data, field)[:len(value)] = value
         elif c_type.endswith("*"):
             content = value.encode() + b"\0" if isinstance(value, str) else bytes(value)
-            kept.append(ctypes.create_string_buffer(content, len(content)))
-            setattr(data, field, ctypes.addressof(kept[-1]))
+            buffers.append(ctypes.create_string_buffer(content, len(content)))
+            setattr(data, field, ctypes.addressof(buffers[-1]))
         elif c_type in _ENUMS:
             names = _ENUMS[c_type]
             setattr(data, field, names.index(value) if value in names else 0)
@@ -118,16 +118,16 @@ def builtin_data(operator):
             setattr(data, field, len(value))
         else:
             setattr(data, field, value)
-    return data, kept
+    return data, buffers
 
 
 def option_of(field):
-    """The name of the option that a field of a struct comes from."""
+    """The name of the option that sets a field of a struct."""
     return _RENAMED.get(field, field.removeprefix("num_") if field in _COUNTS else field)
 
 
 def assertions():
-    """Lines of C that fail to compile where the compiler lays a struct out in another way."""
+    """Lines of C that fail to compile if the compiler uses another layout for a struct."""
     yield f"#if UINTPTR_MAX == {2 ** (8 * ctypes.sizeof(ctypes.c_void_p)) - 1}u"
     for name, struct in structs().items():
         yield f'_Static_assert(sizeof({name}) == {ctypes.sizeof(struct)}, "{name}");'

@@ -1,19 +1,20 @@
-"""Shared libraries with plug-ins: loading them, and what their symbols need of the host."""
+"""Loading shared libraries with plug-ins, and pylite's own libraries with the functions that they import."""
 import ctypes
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from pylite._core import capi
+from pylite._core.capi.kernels import install_guards
 from pylite.errors import PluginError
 
 HERE = Path(capi.__path__[0])      # where the build puts them
-_loaded = {}        # libraries of pylite by name; never closed, as no plug-in ever is
-_files = {}         # path of a plug-in -> which file that was
+_loaded = {}        # pylite's libraries by name; neither these nor plug-ins are ever closed
+_files = {}         # path of a plug-in -> (device, inode, time) of the file that was loaded
 
 
 def support(name):
-    """One of pylite's own libraries for plug-ins, its symbols made visible to those that import them; or None."""
+    """Load one of pylite's libraries, whose functions plug-ins can then import; None if it is not built."""
     if name not in _loaded:
         path = HERE / f"libpylite_{name}.so"
         mode = ctypes.RTLD_LOCAL if name == "guard" else ctypes.RTLD_GLOBAL
@@ -26,7 +27,7 @@ def support_is_loaded(name):
 
 
 def is_loaded(path):
-    """Is the library at `path` in this process already?"""
+    """True if this process has loaded the library at `path`."""
     for name in os.fspath(path), os.path.abspath(path):
         with suppress(OSError):
             ctypes.CDLL(name, os.RTLD_NOLOAD)
@@ -34,10 +35,17 @@ def is_loaded(path):
     return False
 
 
-def load(path):
-    """The plug-in at `path`.  When it imports the C API's functions, those are loaded first.  OSError if all fails.
+def activate_guards():
+    """Let the host catch C++ exceptions, if pylite was built with a C++ compiler, and faults unless PYLITE_TRAP=0."""
+    library = support("guard")
+    address = 0 if library is None else ctypes.addressof(ctypes.c_char.in_dll(library, "pl_cxx_guards"))
+    install_guards(address, os.environ.get("PYLITE_TRAP") != "0")
 
-    A bare file name is looked for where the system has its libraries, and then in the current folder.
+
+def load(path):
+    """Load the plug-in at `path`, and first the functions of the C API if it imports them.  OSError if that fails.
+
+    A bare file name is searched for in the system's library folders, and then in the current folder.
     """
     path = os.fspath(path)
     try:
@@ -55,7 +63,7 @@ def _open(path):
         file = status.st_dev, status.st_ino, status.st_mtime_ns
     if _files.get(path, file) != file:
         raise OSError(f"{path} is another file than the one that this process has loaded under that name and cannot "
-                      "let go: load it under another name, or in a new process")
+                      "unload: load it under another name, or in a new process")
     try:
         library = ctypes.PyDLL(path)
     except OSError as error:
@@ -67,7 +75,7 @@ def _open(path):
 
 
 def _explained(error):
-    """The error of a library that cannot be loaded, with a word on what is not hosted."""
+    """The error of a library that cannot be loaded, with a hint if it imports functions that pylite does not have."""
     _, _, symbol = str(error).partition("undefined symbol: ")
     if symbol.startswith("TfLite") or "tflite" in symbol:
         return OSError(f"{error}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and "
@@ -76,23 +84,23 @@ def _explained(error):
 
 
 def call(function, *arguments):
-    """What a function of a plug-in returns, as an address or None; PluginError with the words of a C++ exception."""
+    """Call a function of a plug-in: the address that it returns, or None; PluginError for a C++ exception."""
     guard = support("guard")
-    words = [*arguments, *[None] * (4 - len(arguments))]
+    arguments = [*arguments, *[None] * (4 - len(arguments))]
     address = ctypes.cast(function, ctypes.c_void_p)
     types = [ctypes.c_void_p] * 4
     if guard is None:
-        return ctypes.PYFUNCTYPE(ctypes.c_void_p, *types)(address.value)(*words)
+        return ctypes.PYFUNCTYPE(ctypes.c_void_p, *types)(address.value)(*arguments)
     text = ctypes.create_string_buffer(1024)
     guarded = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, *types, ctypes.c_char_p, ctypes.c_size_t)
-    made = guarded(("pl_cxx_call", guard))(address, *words, text, len(text))
+    result = guarded(("pl_cxx_call", guard))(address, *arguments, text, len(text))
     if text.value:
         raise PluginError(text.value.decode("utf-8", "replace"))
-    return made
+    return result
 
 
 def function(library, name, path):
-    """The function `name` of a library; PluginError when it is not there."""
+    """The function `name` of a library; PluginError if it has none."""
     try:
         return getattr(library, name)
     except AttributeError:

@@ -1,4 +1,4 @@
-"""The Op of a node that a plug-in in C runs: prepare while lowering, a Plugin kernel to run."""
+"""The Op of a node that a plug-in in C runs: calls its prepare() while lowering, and lowers to a Plugin kernel."""
 import numpy as np
 
 from pylite._core.capi.kernels import BAND, Plugin
@@ -16,21 +16,21 @@ from pylite.plugins.host.tables import (
     PERSISTENT_RO,
     TYPE_NAMES,
     StringPlugin,
-    feed,
+    set_strings,
 )
 from pylite.schema.encodings import pack, unpack
 
 
-class NativeNode:
-    """The Op of one node whose kernel is native code in the tables of its subgraph.
+class NativeNodeOp:
+    """The Op of one node whose kernel is native code, in the tables of its subgraph.
 
-    name: what errors call the kernel.  A node with outputs that it sizes while it runs (kTfLiteDynamic, as all strings
-    are), or with integers below a byte, is evaluated: what follows it is lowered when it has run.
+    name: of the kernel, in errors.  A node is evaluated, and the nodes after it are lowered when it has run, if its
+    outputs get their sizes at run time (kTfLiteDynamic, as all strings are) or have integers smaller than a byte.
     """
     stateful = True
     versions = (0, 1 << 31)
-    attach = None           # it is one already
-    blockwise = True        # a plug-in may look at anything
+    attach = None           # it is the Op of its node already
+    blockwise = True        # a plug-in may read any byte of a blockwise quantized tensor
     fuses_activation = False
 
     def __init__(self, tables, index, name):
@@ -45,47 +45,47 @@ class NativeNode:
         return True
 
     def close(self):
-        """free() of the plug-in."""
+        """Call free() of the plug-in."""
         self.host.finalize(self.index)
 
     def infer(self, node):
-        """prepare() of the plug-in; then look at all that it may have touched."""
+        """Call prepare() of the plug-in, and check all that it may have changed."""
         host = self.host
         for value in (*node.inputs, *node.outputs):
             if value is not None and value.dtype == "variant":
                 raise node.error("plug-ins in native code cannot take variants, which are objects of the runtime",
                                  value)
-        self.tables.sync(node.inputs)
-        self.tables.unplace([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
+        self.tables.set_shapes(node.inputs)
+        self.tables.clear_addresses([*node.operator.inputs, *node.operator.outputs, *self._temporaries])
         status = host.prepare(self.index)
         if status:
             why = host.errors()
             raise OpError(f"{why + ' ' if why else ''}Node number {self.index} ({self.name}) failed to prepare."
                           f" ({node})")
-        self._temporaries = self._audited(node, host.temporaries(self.index), "temporary")
+        self._temporaries = self._checked_temporaries(node)
         for value in node.inputs:
             if value is not None and value.tensor.data is None and value.kind != "variable" and (
                     host.facts(value.index)[1] != value.shape):
                 raise node.error("its prepare() changed the shape of an input", value)
-        shapes = [() if value is None else self._output(node, value) for value in node.outputs]
-        return None if self._evaluated(node) else shapes
+        shapes = [() if value is None else self._output_shape(node, value) for value in node.outputs]
+        return None if self._is_evaluated(node) else shapes
 
-    def _evaluated(self, node):
-        """Must it run apart from the others?"""
+    def _is_evaluated(self, node):
         return any(v is not None and self.host.facts(v.index)[2] == DYNAMIC for v in node.outputs) or any(
             v is not None and v.dtype in PACKED and v.tensor.data is None for v in (*node.inputs, *node.outputs))
 
-    def _audited(self, node, indices, what):
-        """Indices of tensors that the plug-in listed, checked."""
+    def _checked_temporaries(self, node):
+        """Indices of the temporary tensors after prepare()."""
+        indices = self.host.temporaries(self.index)
         for i in indices:
             if not -1 <= i < self.host.tensors:
-                raise node.error(f"its prepare() lists tensor {i} as {what}, and there are {self.host.tensors}")
+                raise node.error(f"its prepare() lists tensor {i} as temporary, and there are {self.host.tensors}")
             if i >= 0:
-                self._checked(node, i)
+                self._checked_facts(node, i)
         return tuple(i for i in indices if i >= 0)
 
-    def _checked(self, node, index):
-        """The facts of a tensor after prepare(), if they fit together."""
+    def _checked_facts(self, node, index):
+        """The Host's facts of a tensor after prepare(), if they are consistent."""
         code, shape, where, nbytes, address = facts = self.host.facts(index)
         dtype = TYPE_NAMES.get(code)
         if where in ARENA:
@@ -97,11 +97,11 @@ class NativeNode:
                 raise node.error(f"its prepare() left tensor {index} with the shape {list(shape)} and {nbytes} bytes")
         return facts
 
-    def _output(self, node, value):
-        """The shape of an output after prepare()."""
+    def _output_shape(self, node, value):
+        """The shape of an output after prepare(), which may also have changed its type."""
         if value.index < self.host.model_tensors and value.tensor.data is not None:
             raise node.error("it writes to a constant of the model", value)
-        code, shape, where, _, _ = self._checked(node, value.index)
+        code, shape, where, _, _ = self._checked_facts(node, value.index)
         if where not in (*ARENA, DYNAMIC, PERSISTENT_RO):
             raise node.error(f"its prepare() set the allocation type {where}", value)
         dtype = TYPE_NAMES.get(code)
@@ -111,61 +111,67 @@ class NativeNode:
         return value.shape if shape is None else shape
 
     def lower(self, node):
-        texts, placed = self._read(node)
-        tensors = [value.index for value in placed]
-        arrays = [value.bytes for value in placed]
-        banded = [False] * len(tensors)
-        items = []
+        strings, placed = self._inputs(node)
+        bindings, items = _Bindings(), []
+        for value in placed:
+            bindings.add(value.index, value.bytes)
         for value in node.outputs:
             if value is None:
                 continue
-            where, address = self.host.facts(value.index)[2::2]
-            if where == PERSISTENT_RO:
-                items.append(Constant(value, self._contents(value, address)))
-                continue
-            self._place(value, tensors, banded, arrays)
+            if self.host.facts(value.index)[2] == PERSISTENT_RO:
+                items.append(Constant(value, self._prepared_contents(value)))
+            elif value.kind != "variable" and value.size:
+                bindings.add(value.index, Banded(value), band=True)
+            else:
+                bindings.add(value.index, value.bytes)
         for index in self._temporaries:
-            self._temporary(index, tensors, banded, arrays)
-        where = self.host, self.index, tuple(tensors), tuple(banded)
-        if texts:
-            return [*items, Call(StringPlugin, *where, tuple([v.index for v in texts]), *texts, *arrays)]
-        return [*items, Call(Plugin, *where, None, *arrays)]
+            array = self._temporary_memory(index)
+            if array is not None:
+                bindings.add(index, array, band=True)
+        where = self.host, self.index, tuple(bindings.tensors), tuple(bindings.banded)
+        if strings:
+            return [*items, Call(StringPlugin, *where, tuple([v.index for v in strings]), *strings, *bindings.arrays)]
+        return [*items, Call(Plugin, *where, None, *bindings.arrays)]
 
-    def _read(self, node):
-        """The inputs that are no constants: (those of strings, those whose memory the host finds).
+    def _inputs(self, node):
+        """The inputs that are not constants: (those of strings, those whose memory the host provides).
 
-        What another plug-in made in memory of its own lies where that put it.
+        Tensors that another plug-in allocated itself are in neither.
         """
         found = [v for v in dict.fromkeys(node.inputs) if v is not None and v.tensor.data is None]
-        texts = [v for v in found if v.dtype == "string"]
-        return texts, [v for v in found if v.dtype != "string" and self.host.facts(v.index)[2] in ARENA]
+        strings = [v for v in found if v.dtype == "string"]
+        return strings, [v for v in found if v.dtype != "string" and self.host.facts(v.index)[2] in ARENA]
 
     def evaluate(self, node, *inputs):
-        """Run the node once; its outputs, in memory of their own."""
-        host, contents = self.host, dict(zip(node.inputs, inputs, strict=True))
-        texts, placed = self._read(node)
-        feed(host, [value.index for value in texts], [contents[value] for value in texts])
-        tensors = [value.index for value in placed]
-        arrays = [pack(contents[v], v.dtype) if v.dtype in PACKED else raw(contents[v]) for v in placed]
-        banded = [False] * len(tensors)
-        for index in dict.fromkeys([*[v.index for v in node.outputs if v is not None], *self._temporaries]):
-            _, _, where, nbytes, _ = host.facts(index)
+        """Run the node once; its outputs as new arrays."""
+        contents = dict(zip(node.inputs, inputs, strict=True))
+        strings, placed = self._inputs(node)
+        set_strings(self.host, [value.index for value in strings], [contents[value] for value in strings])
+        bindings = _Bindings()
+        for value in placed:
+            array = contents[value]
+            bindings.add(value.index, pack(array, value.dtype) if value.dtype in PACKED else raw(array))
+        outputs = [value for value in node.outputs if value is not None]
+        for index in dict.fromkeys([*[value.index for value in outputs], *self._temporaries]):
+            _, _, where, nbytes, _ = self.host.facts(index)
             if where in ARENA:
-                tensors.append(index)
-                banded.append(True)
-                arrays.append(self._kept(index, nbytes))
-        kernel = Plugin(host, self.index, tuple(tensors), tuple(banded), None, *arrays)
+                bindings.add(index, self._persistent_memory(index, nbytes), band=True)
+        self._run(node, outputs, bindings)
+        memory = dict(zip(bindings.tensors, bindings.arrays, strict=True))
+        return [None if v is None else self._result(node, v, memory.get(v.index)) for v in node.outputs]
+
+    def _run(self, node, outputs, bindings):
+        """Run the plug-in, and read outputs back that a delegate left in a buffer of its own."""
+        kernel = Plugin(self.host, self.index, tuple(bindings.tensors), tuple(bindings.banded), None, *bindings.arrays)
         status = kernel.run()
         if status:
             raise node.failure(kernel.explain(status))
-        for value in node.outputs:      # which a delegate may have left in a buffer of its own
-            if value is not None and host.read_back(value.index):
-                raise node.failure(host.errors() or "CopyFromBufferHandle failed and reported no error")
-        own = dict(zip(tensors, arrays, strict=True))
-        return [None if v is None else self._result(node, v, own.get(v.index)) for v in node.outputs]
+        for value in outputs:
+            if self.host.read_back(value.index):
+                raise node.failure(self.host.errors() or "CopyFromBufferHandle failed and reported no error")
 
     def _result(self, node, value, memory):
-        """The array of an output after the node has run, `memory` with a band or the plug-in's own."""
+        """The array of an output after the node has run; memory: its bytes and a guard band, None if dynamic."""
         shape = self.host.facts(value.index)[1]
         content = np.frombuffer(self.host.get_bytes(value.index), np.uint8) if memory is None else memory[:-BAND]
         if shape is None or min(shape, default=0) < 0:
@@ -180,32 +186,33 @@ class NativeNode:
             raise node.failure(f"it left {content.nbytes} bytes in the output {value!r}")
         return unpack(content, value.dtype, shape)
 
-    def _place(self, value, tensors, banded, arrays):
-        in_arena = value.kind != "variable" and value.size
-        tensors.append(value.index)
-        banded.append(bool(in_arena))
-        arrays.append(Banded(value) if in_arena else value.bytes)
-
-    def _temporary(self, index, tensors, banded, arrays):
+    def _temporary_memory(self, index):
+        """Memory with a guard band for temporary tensor `index`; None if it needs none, or the plug-in allocates it."""
         _, _, where, nbytes, _ = self.host.facts(index)
         if where == ARENA_RW and nbytes:
-            array = Scratch((nbytes + BAND,), "uint8")
-        elif where == ARENA_PERSISTENT:
-            array = self._kept(index, nbytes)
-        else:
-            return
-        tensors.append(index)
-        banded.append(True)
-        arrays.append(array)
+            return Scratch((nbytes + BAND,), "uint8")
+        return self._persistent_memory(index, nbytes) if where == ARENA_PERSISTENT else None
 
-    def _kept(self, index, nbytes):
-        """Memory for tensor `index` that lasts, and a band."""
+    def _persistent_memory(self, index, nbytes):
+        """Memory with a guard band for tensor `index`, the same one as long as its size stays."""
         array = self._persistent.get(index)
         if array is None or array.nbytes != nbytes + BAND:
             array = self._persistent[index] = aligned(nbytes + BAND)
         return array
 
-    def _contents(self, value, address):
-        """A copy of what prepare() computed."""
+    def _prepared_contents(self, value):
+        """A copy of an output that prepare() computed."""
         content = np.frombuffer(self.host.get_bytes(value.index), np.uint8)
         return unpack(content[:packed_size(value.dtype, value.shape)], value.dtype, value.shape)
+
+
+class _Bindings:
+    """The tensors that a Plugin kernel binds to memory: their indices, their arrays, and which have a guard band."""
+
+    def __init__(self):
+        self.tensors, self.banded, self.arrays = [], [], []
+
+    def add(self, index, array, band=False):
+        self.tensors.append(index)
+        self.banded.append(band)
+        self.arrays.append(array)

@@ -1,4 +1,4 @@
-"""The functions that a shared library exports: those that register ops are known by their signature or their name."""
+"""The functions that a shared library exports, read from its ELF file, and those among them that register ops."""
 import mmap
 import os
 import re
@@ -12,7 +12,7 @@ _DYNSYM, _GLOBAL, _FUNCTION = 11, (1, 2), 2      # of ELF
 
 
 def registerers(path):
-    """The functions of a library that take a tflite::MutableOpResolver *; PluginError with a hint when it has none."""
+    """The functions of a library that take a tflite::MutableOpResolver *; PluginError with a hint if it has none."""
     names = exported(path)
     found = [name for name in names if _REGISTERER.fullmatch(name)]
     if found:
@@ -20,11 +20,11 @@ def registerers(path):
     likely = sorted(word for name in names if _LIKELY.search(word := _plain(name)) and not word.startswith("_Z"))
     hint = (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
             "it exports none that has such a name" if names else "its exports cannot be read")
-    raise PluginError(f"{os.fspath(path)}: name the functions that give the registrations, and their kind; {hint}")
+    raise PluginError(f"{os.fspath(path)}: name the functions that return the registrations, and their kind; {hint}")
 
 
 def exported(path):
-    """Names of the functions that the library exports; none for what is no ELF file."""
+    """Names of the functions that the library exports; none if it is not an ELF file."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return list(_functions(content))
@@ -33,7 +33,7 @@ def exported(path):
 
 
 def mentions(path, name):
-    """Are these bytes anywhere in the file?"""
+    """True if the file contains these bytes."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(name) >= 0
@@ -42,6 +42,7 @@ def mentions(path, name):
 
 
 def _functions(content):
+    """Names of the functions in the dynamic symbol table of an ELF file."""
     if content[:4] != b"\x7fELF":
         return
     wide, order = content[4] == 2, "<" if content[5] == 1 else ">"
@@ -52,7 +53,7 @@ def _functions(content):
     for section in sections:
         if section[1] != _DYNSYM:
             continue
-        start = sections[section[6]][4]     # of the names
+        start = sections[section[6]][4]     # of the string table
         for i in range(section[4], section[4] + section[5], section[9]):
             name, info, _, where = struct.unpack_from(order + "IBBH", content, i) if wide else struct.unpack_from(
                 order + "I8xBBH", content, i)

@@ -1,4 +1,4 @@
-"""Fills a Host with a subgraph of a model, and keeps it in step with what lowering finds out."""
+"""Tables: the Host of one subgraph, which plug-ins see, filled from the model and updated while it is lowered."""
 import functools
 
 import numpy as np
@@ -14,110 +14,120 @@ from pylite.schema.tables import enum_numbers
 MMAP_RO, ARENA_RW, ARENA_PERSISTENT, DYNAMIC, PERSISTENT_RO = 1, 2, 3, 4, 5     # TfLiteAllocationType
 ARENA = ARENA_RW, ARENA_PERSISTENT
 TYPE_NAMES = {code: name for name, code in TYPE_CODES.items()}
-PACKED = {name for name, bits in DTYPE_BITS.items() if bits and bits < 8}     # by plug-ins; pylite keeps them unpacked
+PACKED = {name for name, bits in DTYPE_BITS.items() if bits and bits < 8}     # for plug-ins, as in the file
 EMPTY = b""
 
 
 class Tables:
-    """The Host of one subgraph, and where it stands.
+    """The Host of the subgraph of one Executor.
 
-    executor: that of the subgraph.
+    subgraph: as the model declares it; host: the Host; native: how many nodes of delegates in native code exist.
     """
 
     def __init__(self, executor):
         subgraph = executor.subgraph if executor.delegation is None else executor.delegation.original
-        self.native = 0                 # nodes of delegates in native code that are alive
-        self.subgraph = subgraph        # as the model has it
+        self.native = 0
+        self.subgraph = subgraph
         if "externals" not in executor.shared:
             executor.shared["externals"] = Externals()
         self.host = Host(len(subgraph.tensors), executor.shared["externals"])
         for tensor in subgraph.tensors:
-            self._tensor(tensor)
+            self._add_tensor(tensor)
+            self._add_sparsity(tensor)
+            self._add_quantization(tensor)
         for operator in subgraph.operators:
-            self._node(operator)
+            self._add_node(operator)
         self.host.threads = executor.pool.threads
         variables = [t.index for t in subgraph.tensors if t.is_variable]
         self.host.finish([o.index for o in subgraph.operators], subgraph.inputs, subgraph.outputs, variables,
                          subgraph.name)
 
-    def _tensor(self, tensor):
-        host, q = self.host, tensor.quantization
-        constant = tensor.data is not None
-        if constant:
-            where = MMAP_RO
-        elif tensor.dtype == "string":
-            where = DYNAMIC
+    def _add_tensor(self, tensor):
+        data, signature = 0, None
+        if tensor.data is not None:
+            where, nbytes = MMAP_RO, tensor.data.nbytes
+            if tensor.data.size:
+                data = tensor.data.ctypes.data
         else:
+            nbytes = packed_size(tensor.dtype, tensor.shape) or 0
             where = ARENA_PERSISTENT if tensor.is_variable else ARENA_RW
-        data = tensor.data.ctypes.data if constant and tensor.data.size else 0
-        signature = tensor.shape_signature if not constant and -1 in tensor.shape_signature else None
-        nbytes = tensor.data.nbytes if constant else packed_size(tensor.dtype, tensor.shape) or 0
-        host.set_tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature, where,
-                        data, nbytes, tensor.is_variable, tensor.data)
-        if tensor.sparsity is not None:
-            s = tensor.sparsity
-            host.set_sparsity(tensor.index, s.traversal_order, s.block_map,
-                              [(d.size, None, None) if d.format == "DENSE" else (0, d.segments, d.indices)
-                               for d in s.dimensions])
+            if tensor.dtype == "string":
+                where = DYNAMIC
+            if -1 in tensor.shape_signature:
+                signature = tensor.shape_signature
+        self.host.set_tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature,
+                             where, data, nbytes, tensor.is_variable, tensor.data)
+
+    def _add_sparsity(self, tensor):
+        s = tensor.sparsity
+        if s is not None:
+            self.host.set_sparsity(tensor.index, s.traversal_order, s.block_map,
+                                   [(d.size, None, None) if d.format == "DENSE" else (0, d.segments, d.indices)
+                                    for d in s.dimensions])
+
+    def _add_quantization(self, tensor):
+        q = tensor.quantization
         if q is None:
             return
         if q.block_size:
-            host.set_blockwise(tensor.index, q.scale_tensor, q.zero_point_tensor, q.block_size, q.axis)
+            self.host.set_blockwise(tensor.index, q.scale_tensor, q.zero_point_tensor, q.block_size, q.axis)
         elif len(q.scale):
-            host.set_quantization(tensor.index, np.ascontiguousarray(q.scale, np.float32),
-                                  np.ascontiguousarray(np.broadcast_to(q.zero_point, q.scale.shape), np.int64), q.axis)
+            self.host.set_quantization(
+                tensor.index, np.ascontiguousarray(q.scale, np.float32),
+                np.ascontiguousarray(np.broadcast_to(q.zero_point, q.scale.shape), np.int64), q.axis)
 
-    def _node(self, operator):
-        params, kept = builtin_data(operator)
+    def _add_node(self, operator):
+        params, references = builtin_data(operator)
         codes = enum_numbers("BuiltinOperator")
         self.host.add_node(codes["CUSTOM"] if operator.custom else operator.builtin_code,
                            operator.name if operator.custom else None, operator.version, operator.inputs,
                            operator.outputs, operator.intermediates, EMPTY if params is None else bytes(params),
-                           operator.custom_options, kept)
+                           operator.custom_options, references)
 
-    def sync(self, values):
-        """Tell the table the shapes of `values` (Value; None is skipped) that are no constants of the model."""
+    def set_shapes(self, values):
+        """Update the shapes of `values` (Value, or None to skip), except for constants of the model."""
         reshape = self.host.reshape
         for value in values:
             if value is not None and value.tensor.data is None:
                 reshape(value.index, value.shape, packed_size(value.dtype, value.shape) or 0)
 
-    def follow(self, delegation):
-        """Have the nodes, the plan and the shapes of a Delegation that goes on to native code."""
+    def update(self, delegation):
+        """Update the nodes, the plan and the shapes from a Delegation, before a delegate in native code sees them."""
         for operator in delegation.operators[self.host.num_nodes:]:
             self.host.add_node(operator.builtin_code, None, operator.version, operator.inputs, operator.outputs, (),
                                EMPTY, EMPTY)
         self.host.set_plan(delegation.plan)
-        self.sync(delegation.seen())
-        self.unplace(range(self.host.model_tensors))
+        self.set_shapes(delegation.current_values())
+        self.clear_addresses(range(self.host.model_tensors))
 
-    def ended(self):
-        """A delegate's node was ended; the last one takes the graph back to the model's."""
+    def remove_delegate_node(self):
+        """Count a delegate's node that was closed; after the last one, restore the model's graph."""
         if self.native:
             self.native -= 1
             if not self.native:
                 self.host.undo_delegates()
 
-    def forget_delegates(self):
+    def remove_delegates(self):
+        """Restore the model's graph at once."""
         self.native = 0
         self.host.undo_delegates()
 
     def finish(self, lowered):
-        """Put a ReadBack before the first reader of each tensor that a delegate may leave in a buffer of its own."""
+        """Insert a ReadBack before the first reader of each tensor that a delegate may leave in its own buffer."""
         if not self.native:
             return
-        waiting = {}        # root of the value -> (value, delegate of its node)
+        pending = {}        # root of a value -> (value, the node of a delegate that writes it)
         calls = []
         for call in lowered.calls:
-            mine = self.host.delegate_of(call.args[1]) if call.kernel in (Plugin, StringPlugin) else 0
-            for root in _reads(call) & waiting.keys():
-                if self.host.delegate_of(waiting[root][1].index) != mine:
-                    calls.append(self._read_back(*waiting.pop(root)))
+            delegate = self.host.delegate_of(call.args[1]) if call.kernel in (Plugin, StringPlugin) else 0
+            for root in _read_roots(call) & pending.keys():
+                if self.host.delegate_of(pending[root][1].index) != delegate:
+                    calls.append(self._read_back(*pending.pop(root)))
             calls.append(call)
-            if mine:
-                waiting.update((v.root, (v, call.node)) for v in call.node.outputs if v is not None and v.size)
+            if delegate:
+                pending.update((v.root, (v, call.node)) for v in call.node.outputs if v is not None and v.size)
         for index in lowered.subgraph.outputs:
-            found = waiting.pop(lowered.values[index].root, None)
+            found = pending.pop(lowered.values[index].root, None)
             if found is not None:
                 calls.append(self._read_back(*found))
         lowered.calls[:] = calls
@@ -127,33 +137,34 @@ class Tables:
         call.node = node
         return call
 
-    def unplace(self, indices):
-        """Outside of invoke a tensor of the arena has no memory."""
+    def clear_addresses(self, indices):
+        """Clear the data pointers of tensors in the arena: it has no memory for them while nothing runs."""
         host = self.host
         for i in indices:
             if i >= 0 and host.facts(i)[2] in ARENA:
                 host.set_address(i, 0)
 
 
-def StringPlugin(host, index, tensors, banded, texts, *arrays):
-    """A Plugin that is fed the strings of the tensors `texts` first; the first arrays are theirs."""
-    count = len(texts)
-    return Plugin(host, index, tensors, banded, functools.partial(feed, host, texts, arrays[:count]), *arrays[count:])
+def StringPlugin(host, index, tensors, banded, string_tensors, *arrays):
+    """A Plugin with inputs of strings: before each run, the first arrays are copied to the tensors `string_tensors`."""
+    count = len(string_tensors)
+    before = functools.partial(set_strings, host, string_tensors, arrays[:count])
+    return Plugin(host, index, tensors, banded, before, *arrays[count:])
 
 
-def feed(host, indices, arrays):
-    """Give the tables the strings of `arrays`, packed as plug-ins expect them."""
+def set_strings(host, indices, arrays):
+    """Set the tensors `indices` of a Host to the strings of `arrays`, packed as plug-ins expect them."""
     for index, array in zip(indices, arrays, strict=True):
         host.set_bytes(index, pack(array, "string").tobytes())
 
 
-def _reads(call):
+def _read_roots(call):
     """The roots of the values among the arguments of a call."""
     return {a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View)}
 
 
 def tables_of(executor):
-    """The Tables of an Executor, made when first asked for."""
+    """The Tables of an Executor, made on the first call."""
     if executor.tables is None:
         executor.tables = Tables(executor)
     return executor.tables

@@ -1,4 +1,4 @@
-"""Stands in for the package tensorflow, of which it has `lite` alone: pylite under that name."""
+"""Stands in for the package tensorflow, of which it has only `lite`: pylite under that name."""
 from pylite import __version__ as __version__
 
 
@@ -6,4 +6,4 @@ def __getattr__(name):
     if name == "lite":
         import tensorflow.lite
         return tensorflow.lite
-    raise AttributeError(f"this is pylite's stand-in for tensorflow, which has tensorflow.lite alone and no {name!r}")
+    raise AttributeError(f"pylite's stand-in for tensorflow has only tensorflow.lite, and no {name!r}")

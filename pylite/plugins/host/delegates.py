@@ -1,22 +1,25 @@
-"""Delegates in shared libraries: made, applied to a graph, and ended."""
+"""Delegates in shared libraries: creating one, applying it to a graph, and the Op of a node that it runs."""
 import ctypes
 import os
 
 from pylite._core.capi.hosting import STATUS
 from pylite._core.capi.plugin_structs import DelegateHandle, delegate_flags, delegate_is_plausible
 from pylite.errors import DelegateError, DelegationError, PluginError
+from pylite.plugins.delegation import DelegateFlags
 from pylite.plugins.host import libraries
-from pylite.plugins.host.custom_ops import guard
-from pylite.plugins.host.nodes import NativeNode
+from pylite.plugins.host.nodes import NativeNodeOp
 from pylite.plugins.host.tables import DYNAMIC, tables_of
 
 _report_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 def create(library, path, options):
-    """The DelegateHandle of what a plug-in makes from {name: text}; DelegateError with its words if that is null."""
-    said = []
-    report = _report_t(lambda text: said.append(text.decode("utf-8", "replace")))
+    """The DelegateHandle of a new delegate; DelegateError with the messages of the library if it returns none.
+
+    options: {name: text}.
+    """
+    messages = []
+    report = _report_t(lambda text: messages.append(text.decode("utf-8", "replace")))
     count = len(options)
     keys, values = ((ctypes.c_char_p * count)(*[text.encode() for text in side])
                     for side in (options.keys(), options.values()))
@@ -25,9 +28,9 @@ def create(library, path, options):
         address = libraries.call(library.tflite_plugin_create_delegate, ctypes.addressof(keys),
                                  ctypes.addressof(values), count, ctypes.cast(report, ctypes.c_void_p))
     except PluginError as error:
-        said.append(str(error))
+        messages.append(str(error))
     if not address:
-        raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(said)}")
+        raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n{''.join(messages)}")
     if not delegate_is_plausible(address):
         raise DelegateError(f"Failed to load delegate from {os.fspath(path)}\n"
                             "what its tflite_plugin_create_delegate() returned is no TfLiteDelegate")
@@ -39,14 +42,14 @@ def flags(address):
 
 
 def modify(delegate, delegation):
-    """Let `delegate`, a pylite.Delegate, look at the graph of a Delegation and take nodes of it."""
-    guard()
+    """Let `delegate`, a pylite.Delegate, take nodes of a Delegation."""
+    libraries.activate_guards()
     executor = delegation.executor
     tables = tables_of(executor)
     host = tables.host
-    tables.follow(delegation)
+    tables.update(delegation)
     host.keep_alive(delegate._handle)
-    if not delegate.flags & 1:
+    if not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS:
         dynamic = [i for i in range(host.model_tensors)
                    if host.facts(i)[2] == DYNAMIC and tables.subgraph.tensors[i].dtype != "string"]
         if dynamic:
@@ -61,7 +64,7 @@ def modify(delegate, delegation):
                 raise DelegationError(f"the kernel for nodes {list(part.nodes)} failed to initialise "
                                       f"({STATUS[status]}){': ' if why else ''}{why}")
             tables.native += 1
-            return NativePart(tables, delegation, added, part, host.custom_name(added.index))
+            return NativePartitionOp(tables, delegation, added, part, host.custom_name(added.index))
         before = host.num_nodes
         try:
             delegation.replace(nodes, delegate, make)
@@ -84,28 +87,28 @@ def modify(delegate, delegation):
         if status:
             raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
     except BaseException:
-        tables.forget_delegates()
+        tables.remove_delegates()
         raise
     finally:
         host.replace = host.partition = host.metadata = host.subgraph = None
 
 
-class NativePart(NativeNode):
-    """The Op of a node that a delegate's kernel runs."""
+class NativePartitionOp(NativeNodeOp):
+    """The Op of a node that runs a partition with a delegate's kernel."""
 
     def __init__(self, tables, delegation, operator, part, name):
         super().__init__(tables, operator.index, name or "DELEGATE")
         self.delegation = delegation
-        self._inside = {t for i in part.nodes for t in delegation.operators[i].outputs if t >= 0}
+        self._inner = {t for i in part.nodes for t in delegation.operators[i].outputs if t >= 0}
 
     def infer(self, node):
         known = self.delegation.values
         if known is not None:
-            self.delegation.inside(node.index, node.values)
-            self.tables.sync(known)
-            self.tables.sync([node.values[index] for index in self._inside])
+            self.delegation.infer_inner(node.index, node.values)
+            self.tables.set_shapes(known)
+            self.tables.set_shapes([node.values[index] for index in self._inner])
         return super().infer(node)
 
     def close(self):
         super().close()
-        self.tables.ended()
+        self.tables.remove_delegate_node()

@@ -1,0 +1,108 @@
+"""Delegates in Python: the base class, the graph that a delegate sees, and the node that runs a partition for it."""
+from pylite.ir.values import Node
+from pylite.plugins.delegation import DELEGATE, DelegateFlags
+from pylite.plugins.python_ops import PythonNodeOp, runnable
+
+
+class PythonDelegate:
+    """The base of a delegate in Python, for `Interpreter(experimental_delegates=[...])`.
+
+    Without the flag ALLOW_DYNAMIC_TENSORS the delegate sees all shapes, and memory is planned as soon as it has taken
+    its nodes.  Resizing an input then restores the file's nodes, and the next allocation applies the delegate again.
+    """
+    flags = DelegateFlags.NONE
+
+    @property
+    def name(self):
+        """The delegate's name in errors and in `pylite inspect`."""
+        return type(self).__name__
+
+    def prepare(self, graph):
+        """Take nodes of `graph`, a DelegateGraph: by default all those for which supports() is true."""
+        graph.replace([node.index for node in graph.nodes if node.name != DELEGATE and self.supports(node)])
+
+    def supports(self, node):
+        """True if the delegate can run this Node."""
+        raise NotImplementedError(f"{self.name} has neither supports() nor prepare()")
+
+    def compile(self, part):
+        """The kernel for `part`, a DelegatePart: an object with invoke(*inputs, *outputs, *temporaries).
+
+        It may have `kernel` instead, as a CustomOp may.  It may also have prepare(node), which returns the outputs'
+        shapes, or None to keep them, and free().
+        """
+        raise NotImplementedError(f"{self.name} has no compile()")
+
+    def modify(self, delegation):
+        """Called by the runtime to apply the delegate: calls prepare()."""
+        self.prepare(DelegateGraph(delegation, self))
+
+
+class DelegateGraph:
+    """A subgraph as a delegate sees it.
+
+    nodes: list of Node in execution order, with their options, inputs and outputs (Values; `data` where constant);
+    nodes of earlier delegates are called "DELEGATE".  inputs, outputs: the Values of the graph's inputs and outputs.
+    """
+
+    def __init__(self, delegation, delegate):
+        self._delegation = delegation
+        self._delegate = delegate
+        self._values = delegation.current_values()
+
+    @property
+    def nodes(self):
+        operators = self._delegation.operators
+        return [Node(i, operators[i], self._values) for i in self._delegation.plan]
+
+    @property
+    def inputs(self):
+        return [self._values[i] for i in self._delegation.original.inputs]
+
+    @property
+    def outputs(self):
+        return [self._values[i] for i in self._delegation.original.outputs]
+
+    def preview(self, claimed):
+        """The partitions that replace() would make of these node indices."""
+        return [part for part in self._delegation.partitioned(claimed) if part.claimed]
+
+    def replace(self, claimed):
+        """Take the nodes with these indices: one new node, with a kernel from compile(), replaces each partition."""
+        delegation, delegate = self._delegation, self._delegate
+
+        def make(operator, part):
+            kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
+            if not runnable(kernel):
+                raise TypeError(f"compile() returned {kernel!r}, which has no method invoke() or kernel()")
+            return _PartitionOp(delegation, operator, delegate.name, kernel)
+        delegation.replace(claimed, delegate, make)
+
+
+class DelegatePart:
+    """The partition that one kernel of a delegate runs.
+
+    index: of the new node; nodes: the Nodes that it replaces, in an order in which they can run; inputs, outputs:
+    Values sorted by tensor index, constants included: the kernel's invoke() gets their arrays in this order.
+    """
+
+    def __init__(self, index, delegation, part, values):
+        self.index = index
+        self.nodes = [Node(i, delegation.operators[i], values) for i in part.nodes]
+        self.inputs = [values[i] for i in part.inputs]
+        self.outputs = [values[i] for i in part.outputs]
+
+
+class _PartitionOp(PythonNodeOp):
+    """The Op of a node that runs a partition."""
+
+    def __init__(self, delegation, operator, name, kernel):
+        super().__init__(f"node {operator.index} {DELEGATE} ({name})", kernel)
+        self.delegation = delegation
+
+    def default_prepare(self, node):
+        return None
+
+    def infer(self, node):
+        self.delegation.infer_inner(node.index, node.values)
+        return super().infer(node)
