@@ -1,7 +1,7 @@
-"""The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place.
-
-Modules that every model needs write `pylite.OpError`, so that this module is only imported to raise an error.
-"""
+"""The exceptions of pylite: each is also the built-in exception that tf.lite raises in the same place."""
+TYPE_CHECKING = False       # typing takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class PyliteError(Exception):
@@ -30,7 +30,7 @@ class DataDependentError(OpError):
     cause: the Value whose contents it depends on, or the Node whose results it depends on.
     """
 
-    def __init__(self, text, cause):
+    def __init__(self, text: str, cause: "Any") -> None:
         super().__init__(text)
         self.cause = cause
 

@@ -9,20 +9,30 @@ schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand
 
 import math
 from types import MappingProxyType
+from typing import TYPE_CHECKING, dataclass_transform
 
 import numpy as np
 
-try:
-    from _collections import _tuplegetter  # what makes the attributes of a namedtuple, in a third of the time
-except ImportError:
-    from operator import itemgetter
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, ClassVar, Self, TypeVar
 
-    def _tuplegetter(index, doc):
-        return property(itemgetter(index), doc=doc)
+    from numpy.typing import NDArray
+
+    _Record = TypeVar("_Record", bound="Frozen")
+    _tuplegetter: Callable[..., Any]
+else:
+    try:
+        from _collections import _tuplegetter  # what makes the attributes of a namedtuple, in a third of the time
+    except ImportError:
+        from operator import itemgetter
+
+        def _tuplegetter(index, doc):
+            return property(itemgetter(index), doc=doc)
 
 # Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
 # variant's size depend on their contents, so they have none.
-DTYPE_BITS = {
+DTYPE_BITS: "dict[str, Any]" = {
     "float32": 32, "float16": 16, "int32": 32, "uint8": 8, "int64": 64, "string": None, "bool": 8, "int16": 16,
     "complex64": 64, "int8": 8, "float64": 64, "complex128": 128, "uint64": 64, "resource": 32, "variant": None,
     "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
@@ -30,12 +40,12 @@ DTYPE_BITS = {
 DTYPES = tuple(DTYPE_BITS)
 
 # What numpy keeps an element in, unpacked.  Types that numpy lacks are kept as the integers of their bits.
-_STORAGE = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8", "uint4": "uint8",
-            "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
-NUMPY_DTYPES = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
+_STORAGE: "dict[str, Any]" = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8",
+                              "uint4": "uint8", "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
+NUMPY_DTYPES: "dict[str, np.dtype[Any]]" = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
 
 
-def packed_size(dtype, shape):
+def packed_size(dtype: str, shape: "Sequence[int]") -> "int | None":
     """Bytes that a constant occupies in the file; None where it depends on the contents."""
     bits = DTYPE_BITS[dtype]
     return None if bits is None else (math.prod(shape) * bits + 7) // 8
@@ -44,30 +54,32 @@ def packed_size(dtype, shape):
 _REQUIRED = object()
 
 
-class Frozen(tuple):
+@dataclass_transform(frozen_default=True, eq_default=False)
+class Frozen(tuple):  # type: ignore[type-arg]
     """The base of a record: its annotated names are what its constructor takes, in their order.
 
     Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.  Annotations are
     quoted since nobody asks for their values; `replace` makes a changed copy.
     """
     __slots__ = ()
-    _FIELDS = ()        # (name, default)
+    _FIELDS: "ClassVar[tuple[tuple[str, Any], ...]]" = ()        # (name, default)
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls) -> None:
         names = cls.__annotations__
         cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
         for i, name in enumerate(names):
             setattr(cls, name, _tuplegetter(i, None))
 
-    of = classmethod(tuple.__new__)     # a record of a tuple of all its values, in half the time
+    # A record of a tuple of all its values, in half the time.
+    of: "ClassVar[Callable[[Sequence[Any]], Self]]" = classmethod(tuple.__new__)  # type: ignore[assignment]
 
-    def __new__(cls, *values, **named):
+    def __new__(cls, *values: "Any", **named: "Any") -> "Self":
         if named or len(values) != len(cls._FIELDS):
             values = cls._completed(list(values), named)
         return tuple.__new__(cls, values)
 
     @classmethod
-    def _completed(cls, values, named):
+    def _completed(cls, values: "list[Any]", named: "dict[str, Any]") -> "Any":
         """All values in order: after those given by position, those given by name and the defaults."""
         if len(values) > len(cls._FIELDS):
             raise TypeError(f"{cls.__name__} takes {len(cls._FIELDS)} values, and {len(values)} were given")
@@ -84,14 +96,14 @@ class Frozen(tuple):
     __ne__ = object.__ne__
     __hash__ = object.__hash__
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n, _ in self._FIELDS)})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> "tuple[Any, ...]":
         return type(self), tuple(self)
 
 
-def replace(frozen, **changes):
+def replace(frozen: "_Record", **changes: "Any") -> "_Record":
     """A copy of a record with other values for the fields named."""
     return type(frozen)(**dict(zip(dict(frozen._FIELDS), frozen, strict=True)) | changes)
 
@@ -104,16 +116,16 @@ class Quantization(Frozen):
     (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
     """
     __slots__ = ()
-    scale: "np.ndarray"
-    zero_point: "np.ndarray"
+    scale: "NDArray[Any]"
+    zero_point: "NDArray[Any]"
     axis: int = 0
     block_size: int = 0
     block_shape: "tuple[int, ...]" = ()     # blocks over several axes, one size per axis
     axes: "tuple[int, ...]" = ()            # multi-axis quantisation: the axes that the scales run along
     scale_tensor: int = -1                  # index of the tensor that holds the scales
     zero_point_tensor: int = -1
-    min: "np.ndarray | None" = None         # float32: what the converter saw; tells nothing of the arithmetic
-    max: "np.ndarray | None" = None
+    min: "NDArray[Any] | None" = None         # float32: what the converter saw; tells nothing of the arithmetic
+    max: "NDArray[Any] | None" = None
     custom: bytes = b""
 
 
@@ -133,12 +145,12 @@ class Tensor(Frozen):
     data: the constant's bytes as the file packs them (uint8, read-only, aligned for dtype), or None.
     """
     __slots__ = ()
-    index: int
+    index: int  # type: ignore[assignment]      # tuple.index()
     name: str
     dtype: str
     shape: "tuple[int, ...]"
     shape_signature: "tuple[int, ...]"
-    data: "np.ndarray | None" = None
+    data: "NDArray[Any] | None" = None
     quantization: "Quantization | None" = None
     is_variable: bool = False
     sparsity: object = None             # a pylite.schema.sparse.Sparsity, or None
@@ -155,7 +167,7 @@ class Operator(Frozen):
     defaults for what the file leaves out, and no attributes for a custom op.
     """
     __slots__ = ()
-    index: int
+    index: int  # type: ignore[assignment]      # tuple.index()
     name: str
     builtin_code: int
     custom: bool
@@ -170,7 +182,7 @@ class Operator(Frozen):
 class Subgraph(Frozen):
     """Operators in the order they run, and the tensors that they read and write."""
     __slots__ = ()
-    index: int
+    index: int  # type: ignore[assignment]      # tuple.index()
     name: str
     tensors: "tuple[Tensor, ...]"
     inputs: "tuple[int, ...]"
@@ -192,12 +204,12 @@ class Model(Frozen):
     __slots__ = ()
     subgraphs: "tuple[Subgraph, ...]"
     signatures: "tuple[Signature, ...]" = ()
-    metadata: "dict[str, memoryview]" = MappingProxyType({})
+    metadata: "Mapping[str, memoryview]" = MappingProxyType({})
     description: str = ""
     version: int = 3
     contents: memoryview = memoryview(b"")
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Bytes of the whole file."""
         return len(self.contents)

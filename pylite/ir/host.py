@@ -1,51 +1,80 @@
-"""What ops may ask of the runtime: `node.host`, the Executor of the subgraph that is lowered, seen as a protocol."""
-from collections.abc import Sequence
+"""What ops may ask of the runtime: `node.host`, the Executor of the subgraph that is lowered, seen as a protocol.
+
+Ops are below the runtime and never import it.  This module is for reading and for mypy: nothing imports it to run.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
+from numpy.typing import NDArray
+
+from pylite.ir.graph import Subgraph
+from pylite.ir.lowered import Lowered
+from pylite.ir.values import Node, Value
+
+Shape = tuple[int, ...]
+# What a kernel needs to run a prepared program: (Program, failure(step, status), inputs, outputs).  Inputs and outputs
+# are byte arrays; None stands for an input that the kernel need not copy.
+Entry = tuple[Any, Callable[[int, int], Exception], list[NDArray[Any] | None], list[NDArray[Any]]]
+
+
+class Prepared(Protocol):
+    """A subgraph bound to memory for one set of input shapes.
+
+    lowered: its values and calls; boundary: the Value or Node that decides on shapes that depend on data, or None.
+    """
+    lowered: Lowered
+    boundary: Value | Node | None
 
 
 class Host(Protocol):
-    """One subgraph of an interpreter, as its own nodes and those that call it see it.
+    """One subgraph of an interpreter, as its own nodes see it, and the nodes that call it.
 
-    shared: what all subgraphs of the interpreter have in common, by name: ops keep resources there;
-    stale: set by an op that learns what ops lowered before should have known: the graph is lowered again;
-    guard: are guard bands looked at after each step?  pool: the worker threads; plugins: {operator index: its Op} of
-    the nodes that plug-ins run; subgraph: the graph.Subgraph that runs.
+    subgraph: the graph.Subgraph that runs;
+    pool: the worker threads, a simd.Pool;
+    shared: what all subgraphs of the interpreter have in common, by name; ops keep their resources here;
+    plugins: {operator index: its Op} of the nodes that plug-ins run;
+    given: {position of an input: its contents}, inputs that the caller knows to be constant;
+    guard: guard bands are checked after each step;
+    stale: an op sets it when it learns what ops lowered before should have known; the graph is then lowered again.
     """
-    shared: dict[str, Any]
-    stale: bool
-    guard: bool
     pool: Any
+    shared: dict[str, Any]
     plugins: dict[int, Any]
-    subgraph: Any
+    given: Mapping[int, NDArray[Any]]
+    guard: bool
+    stale: bool
 
-    def callee(self, index: int) -> "Host":
+    @property
+    def subgraph(self) -> Subgraph: ...
+
+    def callee(self, index: int) -> Host:
         """The host of another subgraph, which an operator of this one calls."""
         ...
 
-    def prepared(self, shapes: Sequence[tuple[int, ...]], given: dict[int, np.ndarray]) -> Any:
-        """The BoundProgram for these input shapes; given: {position of an input: its contents, which nobody copies}.
+    def prepared(self, shapes: Sequence[Shape], given: Mapping[int, NDArray[Any]]) -> Prepared:
+        """Prepare for these input shapes; given: {position of an input: its contents, which are not copied}.
 
         Variables keep their contents.
         """
         ...
 
-    def entry(self, whole: bool = False) -> tuple[Any, Any, list[np.ndarray | None], list[np.ndarray]]:
-        """What a kernel needs to run the program that was prepared last: (Program, failure, inputs, outputs).
+    def entry(self, whole: bool = False) -> Entry:
+        """What a kernel needs to run what was prepared last.
 
-        Inputs and outputs are byte arrays; an input is None that nothing reads, unless `whole`, or that is given.
+        An input is None that is given or that nothing reads; with `whole` only those that are given.
         """
         ...
 
-    def call(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def call(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run once on `arrays`; copies of the outputs."""
         ...
 
-    def run_loop(self, node: Any, condition: "Host", body: "Host", arrays: Sequence[np.ndarray],
-                 kernels: bool) -> Sequence[np.ndarray]:
-        """Run `body` while `condition` holds, on variables whose shapes may change; their last contents.
+    def run_loop(self, node: Node, condition: Any, body: Any, arrays: Sequence[NDArray[Any]],
+                 kernels: bool) -> Sequence[NDArray[Any]]:
+        """Run `body` while `condition` holds (hosts), on variables whose shapes may change; their last contents.
 
-        kernels: may kernels run the subgraphs?  Else Python runs each iteration.
+        kernels: kernels may run the subgraphs; otherwise Python runs each iteration.
         """
         ...

@@ -1,6 +1,12 @@
 """The registry of ops: each module of pylite.ops registers its own; there is no other list of them."""
 import importlib
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pylite.ir.graph import Operator
 
 
 class Op:
@@ -8,7 +14,7 @@ class Op:
 
     versions: (lowest, highest); types: signatures such as "int8 int8 int32? -> int8" (see `register`).
     """
-    attach = None       # plug-ins whose nodes have a state make an Op for each node; see plugins/resolver.py
+    attach: "Any" = None    # plug-ins whose nodes have a state make an Op for each node; see plugins/resolver.py
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
                  "evaluate", "aliasing", "fuses_activation", "_matches")
 
@@ -25,7 +31,7 @@ class Op:
         self.evaluate = evaluate
         self.aliasing = aliasing
         self.fuses_activation = fuses_activation
-        self._matches = {}
+        self._matches: dict[tuple[Any, Any], bool] = {}
 
     def __copy__(self):
         other = object.__new__(Op)
@@ -36,7 +42,7 @@ class Op:
     def __reduce__(self):
         return _restore, (self.name, self.versions)
 
-    def accepts(self, inputs, outputs):
+    def accepts(self, inputs: "tuple[str | None, ...]", outputs: "tuple[str | None, ...]") -> bool:
         """Do these data types (names, None for an absent input) fit one of the op's signatures?"""
         key = (inputs, outputs)
         known = self._matches.get(key)
@@ -45,9 +51,9 @@ class Op:
         return known
 
 
-packages = []           # names of the packages whose modules register ops; each package appends its own
-_ops = {}
-_missing = set()        # names that no module registers
+packages: "list[str]" = []          # names of the packages whose modules register ops; each package appends its own
+_ops: "dict[str, Op]" = {}
+_missing: "set[str]" = set()        # names that no module registers
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
@@ -72,18 +78,18 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
                     fuses_activation)
 
 
-def matches(signature, inputs, outputs):
+def matches(signature: str, inputs: "tuple[str | None, ...]", outputs: "tuple[str | None, ...]") -> bool:
     """Do these data types fit the signature?"""
     takes, gives = _parse(signature)
     return _fits(takes, inputs) and _fits(gives, outputs)
 
 
-def same(dtypes, inputs=1, outputs=1):
+def same(dtypes: str, inputs: int = 1, outputs: int = 1) -> "list[str]":
     """Signatures whose operands all have one type: same("int8 uint8", 2) -> ["int8 int8 -> int8", ...]."""
     return [" ".join([t] * inputs) + " -> " + " ".join([t] * outputs) for t in dtypes.split()]
 
 
-def find(name):
+def find(name: str) -> "Op | None":
     """The Op registered under `name`, or None."""
     found = _ops.get(name)
     if found is None and name not in _missing:
@@ -102,9 +108,9 @@ def find(name):
 
 class _Default:
     """The resolver of interpreters that are given none: all ops registered so far."""
-    entered = None      # the OpResolver of the ops that `custom_op` registers, once pylite.plugins.resolver is imported
+    entered: "Any" = None   # the OpResolver of the ops that `custom_op` registers, once pylite.plugins.resolver is imported
 
-    def find(self, operator):
+    def find(self, operator: "Operator") -> "Any":
         """The Op for an Operator of a graph, or None; with another version where only that is registered.
 
         The caller checks the version, and its error can name those that are registered.
@@ -114,7 +120,7 @@ class _Default:
             return find(operator.name)
         return entered.find_op(operator.name, operator.version) or find(operator.name) or entered.find(operator)
 
-    def plugs(self):
+    def plugs(self) -> bool:
         return self.entered is not None and self.entered.plugs()
 
 
@@ -122,14 +128,14 @@ default = _Default()
 
 
 def _restore(name, versions):
-    op = find(name)
+    op: Any = find(name)
     if op.versions != versions:
         op = op.__copy__()
         op.versions = versions
     return op
 
 
-def names():
+def names() -> "list[str]":
     """Every registered name, sorted."""
     import pkgutil  # takes a millisecond, which running a model need not pay
     for package in packages:
