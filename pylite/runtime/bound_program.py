@@ -1,7 +1,19 @@
 """A subgraph bound to memory, ready to run."""
+from typing import TYPE_CHECKING
+
 from pylite._core.program import Segment
 from pylite.compiler.placement import GUARD
 from pylite.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.program import Memory, Program
+    from pylite.compiler.binding import Storage
+    from pylite.compiler.placement import Plan
+    from pylite.ir.lowered import Lowered
 
 GUARD_BYTE = 0xA5
 
@@ -14,22 +26,24 @@ class BoundProgram(Segment):
     """
     __slots__ = ("lowered", "plan", "storage", "arena", "iterations")
 
-    def __init__(self, lowered, plan, storage, program, arena):
+    def __init__(self, lowered: "Lowered", plan: "Plan", storage: "Storage", program: "Program",
+                 arena: "NDArray[Any]") -> None:
         self.lowered = lowered
         self.plan = plan
         self.storage = storage
         self.program = program
         self.arena = arena
-        self.readable = {}      # the Memory of tensors asked for before, by index
+        self.readable: dict[int, Memory] = {}       # the Memory of tensors asked for before, by index
         self.writable = {}
         self.boundary = lowered.boundary
         self.watched = self.evaluate = None
         self.next = {}
         self.evaluated = ()
         self.used = True        # since the Executor last looked for what it can forget
-        self.iterations = {}    # (Executor, operator index) of a loop with it as body -> its LoopIteration
+        # (Executor, operator index) of a loop with it as body -> its LoopIteration.
+        self.iterations: dict[Any, Any] = {}
 
-    def array(self, index):
+    def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""
         value, storage = self.lowered.values[index], self.storage
         if value.data is None and index not in storage.arrays:
@@ -38,14 +52,14 @@ class BoundProgram(Segment):
                 return None
         return storage.array(value)
 
-    def failure(self, step, status):
+    def failure(self, step: int, status: int) -> ExecutionError:
         """The ExecutionError for a kernel that did not return 0."""
         kernel = self.program.kernels[step]
         error = self.lowered.calls[step].node.failure(kernel.explain(status))
         error.__cause__ = kernel.cause()
         return error
 
-    def run_guarded(self):
+    def run_guarded(self) -> "tuple[int, int] | None":
         """program.run(), step by step, with a band of known bytes behind every live block."""
         arena, blocks = self.arena, self.plan.blocks
         for step in range(self.program.size):

@@ -1,11 +1,26 @@
 """WHILE loops whose variables change their shapes: each set of shapes has an iteration plan, which is reused."""
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.errors import ExecutionError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.kernels import kernel_class, raw
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.kernel import Kernel
+    from pylite._core.simd import Pool
+    from pylite.ir.values import Node
+    from pylite.runtime.executor import Executor
+
+    Arrays = Sequence[NDArray[Any]]
+    Shape = tuple[int, ...]
 
 
 class LoopIteration:
@@ -17,9 +32,13 @@ class LoopIteration:
     """
     __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")
 
-    def __init__(self, host, node, condition, body, shapes):
+    def __init__(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor",
+                 shapes: "Sequence[Shape]") -> None:
         self.state = _variables(host, node, body, shapes)
-        self.condition = self.body = self.entry = self.next = None
+        self.condition: Kernel | None = None
+        self.body: Any = None
+        self.entry: Any = None
+        self.next: LoopIteration = None  # type: ignore[assignment]
         inner = body.prepared(shapes, {})
         asked = condition.prepared(shapes, {})
         if inner.boundary is not None or asked.boundary is not None:
@@ -31,7 +50,7 @@ class LoopIteration:
         self.entry = body.entry()
         self.condition = block(condition.entry(), *map(raw, self.state), self.goes_on)
 
-    def link(self, host, node, condition, body):
+    def link(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor") -> None:
         """Find `next`, and make the kernel that leads there."""
         inner = body.prepared([x.shape for x in self.state], {})
         self.next = _iteration(host, node, condition, body,
@@ -39,7 +58,8 @@ class LoopIteration:
         self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
 
 
-def _iteration(host, node, condition, body, shapes):
+def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
+               shapes: "Sequence[Shape]") -> LoopIteration:
     """The LoopIteration for variables of these shapes; it is dropped with the BoundProgram of the body for them."""
     known = body.prepared(shapes, {}).iterations
     key = host, node.index
@@ -48,7 +68,7 @@ def _iteration(host, node, condition, body, shapes):
     return known[key]
 
 
-def _variables(host, node, body, shapes):
+def _variables(host: "Executor", node: "Node", body: "Executor", shapes: "Sequence[Shape]") -> "Arrays":
     """Arrays for the loop's variables, in one memory for all sets of shapes: an iteration replaces the one before."""
     dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
     offsets = [0]
@@ -60,14 +80,15 @@ def _variables(host, node, body, shapes):
     return [np.ndarray(*each) for each in zip(shapes, dtypes, [arena] * len(shapes), offsets, strict=False)]
 
 
-def _run(kernel, pool):
+def _run(kernel: "Kernel", pool: "Pool") -> None:
     status = kernel.run(pool)
     if status:
         text = kernel.explain(status)
         raise ExecutionError(text) from kernel.cause()
 
 
-def run(host, node, condition, body, arrays, kernels):
+def run(host: "Executor", node: "Node", condition: "Executor", body: "Executor", arrays: "Arrays",
+        kernels: bool) -> "Arrays":
     """Run `body` while `condition` holds (Executors), starting from `arrays`; the variables' last contents.
 
     kernels: may kernels run the subgraphs?  Where they may not, or shapes depend on data, Python runs an iteration.
@@ -85,7 +106,8 @@ def run(host, node, condition, body, arrays, kernels):
         arrays = body.call(arrays)
 
 
-def _run_kernels(host, node, condition, body, arrays):
+def _run_kernels(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
+                 arrays: "Arrays") -> "tuple[Arrays, bool]":
     """Iterate as long as there are kernels: (the variables' contents, has the loop ended?)"""
     iteration = _iteration(host, node, condition, body, [a.shape for a in arrays])
     for held, array in zip(iteration.state, arrays, strict=True):

@@ -1,8 +1,20 @@
 """Graphs whose shapes depend on data run in segments, each lowered once what decides on its shapes is known."""
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pylite.compiler import lowering
 from pylite.ir.values import Node, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pylite.ir.host import Host
+    from pylite.ir.lowered import Lowered
+    from pylite.runtime.bound_program import BoundProgram
+    from pylite.runtime.executor import Executor
+    from pylite.runtime.model import Model
 
 CACHED_SEGMENTS = 512   # segments that follow on what was found at run time, to remember
 LARGE_KEY = 4096        # bytes of what is found, such as computed weights, from which only the last segment is kept
@@ -10,7 +22,8 @@ LARGE_KEY = 4096        # bytes of what is found, such as computed weights, from
 
 # ---- lowering: on from a boundary ----------------------------------------------------------------------------
 @np.errstate(all="ignore")
-def resume(model, before, found, preserve, find, host):
+def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find: "Callable[..., Any]",
+           host: "Host") -> "Lowered":
     """Lower what is left after the boundary of `before`.
 
     found: the contents of the Value that it waits for, or the shapes of the outputs of the Node that was evaluated; the
@@ -40,7 +53,7 @@ def resume(model, before, found, preserve, find, host):
 
 
 # ---- running: what ExecutorBase.run() in _core/program.pyx asks for the first time -----------------------------
-def watch(executor, segment):
+def watch(executor: "Executor", segment: "BoundProgram") -> None:
     """Note what `segment` looks at when it has run: the memory of the value that decides, or what is evaluated."""
     boundary = segment.boundary
     if type(boundary) is Node:
@@ -53,7 +66,7 @@ def watch(executor, segment):
         segment.watched = executor.found(boundary.index)[1]
 
 
-def follow(executor, segment, key):
+def follow(executor: "Executor", segment: "BoundProgram", key: "Any") -> "BoundProgram":
     """The BoundProgram that goes on after `segment`, which is new."""
     following, boundary = executor.following, segment.boundary
     if len(key) > LARGE_KEY or executor.lowers_anew():

@@ -1,6 +1,7 @@
 """A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
 import os
 from _thread import RLock  # threading.RLock, without importing threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,14 @@ from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.kernels import kernel_class
 from pylite.schema import load
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Tensor
+    from pylite.ir.values import Packed
+
 
 class Model:
     """A `.tflite` model, read once and shared by any number of interpreters and threads.
@@ -18,7 +27,7 @@ class Model:
     Raises ValueError saying what is wrong with the file.
     """
 
-    def __init__(self, source):
+    def __init__(self, source: "str | os.PathLike[str] | bytes | bytearray | memoryview") -> None:
         try:
             self.graph = load(source)
         except ModelError as error:
@@ -26,21 +35,21 @@ class Model:
                 raise ModelError(f"{error} (in '{os.fspath(source)}')") from None
             raise
         self._source = source
-        self.folded = {}
-        self._constants = {}
-        self._packed = {}
+        self.folded: dict[Any, NDArray[Any]] = {}
+        self._constants: dict[Any, NDArray[Any]] = {}
+        self._packed: dict[Any, list[tuple[Any, Any]]] = {}
         self._pool = memory.MemoryPool(sum([tensor.data.nbytes for subgraph in self.graph.subgraphs
                                       for tensor in subgraph.tensors if tensor.data is not None]))
         self._lock = RLock()
 
-    def __reduce__(self):
+    def __reduce__(self) -> "tuple[Any, ...]":
         """Pickles as its path or its content."""
         return Model, (self._source if isinstance(self._source, (str, os.PathLike)) else bytes(self._source),)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"
 
-    def constant(self, tensor):
+    def constant(self, tensor: "Tensor") -> "NDArray[Any] | None":
         """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
         if tensor.data is None:
             return None
@@ -50,7 +59,7 @@ class Model:
             array = self._constants[key] = _typed(tensor)
         return array
 
-    def pack(self, packed):
+    def pack(self, packed: "Packed") -> "Any":
         """The result of a Packed call; computed once where its value comes from the file alone."""
         made = packed.made
         if made is None:
@@ -71,13 +80,13 @@ class Model:
         return made
 
     @property
-    def associated_files(self):
+    def associated_files(self) -> "tuple[str, ...]":
         """The names in a zip archive appended to the file, such as lists of labels."""
         from pylite.schema.archive import archive_names
         return archive_names(self.graph.contents)
 
     @property
-    def packed_bytes(self):
+    def packed_bytes(self) -> int:
         """Bytes of packed weights and folded constants that the interpreters of this model share."""
         arrays = [*self.folded.values()]
         for known in self._packed.values():
@@ -86,14 +95,14 @@ class Model:
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
 
 
-def _identity(tensor):
+def _identity(tensor: "Tensor") -> "Any":
     """What constants with the same contents have in common: their buffer, which subgraphs may share."""
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
         return id(tensor)
     return tensor.buffer, tensor.dtype, tensor.shape
 
 
-def _same(args, others):
+def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
     """Are the arguments of two Packed the same, arrays by their contents?"""
     return len(args) == len(others) and all(
         a is b or (type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.tobytes() == b.tobytes()
@@ -101,7 +110,7 @@ def _same(args, others):
         for a, b in zip(args, others, strict=True))
 
 
-def _typed(tensor):
+def _typed(tensor: "Any") -> "NDArray[Any]":
     """A constant's elements, unpacked, read-only."""
     if tensor.sparsity is not None:
         from pylite.schema.sparse import densify

@@ -1,11 +1,23 @@
 """Subgraphs that call one another: what an Executor does for the operators that call, and when it is called."""
+from typing import TYPE_CHECKING
+
 from pylite.compiler.passes import tensor_array_writes
 from pylite.ir.kernels import raw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.host import Entry
+    from pylite.runtime.bound_program import BoundProgram
+    from pylite.runtime.executor import Executor
 
 CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to remember
 
 
-def callee(executor, index):
+def callee(executor: "Executor", index: int) -> "Executor":
     """The Executor of another subgraph, for an operator of `executor`'s that calls it."""
     others = executor.shared.setdefault("executors", {})
     others.setdefault(executor.subgraph.index, executor)
@@ -18,7 +30,7 @@ def callee(executor, index):
     return found
 
 
-def _expect_calls(executor):
+def _expect_calls(executor: "Executor") -> None:
     """Be ready for inputs whose shapes change from call to call."""
     executor.cached_shapes = CACHED_CALLS
     if not (executor.preserve or executor.plugins or executor.delegation):
@@ -27,7 +39,8 @@ def _expect_calls(executor):
             executor.substitute(fused)
 
 
-def prepared(executor, shapes, given):
+def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
+             given: "Mapping[int, NDArray[Any]]") -> "BoundProgram":
     """The BoundProgram for these input shapes; for callers, whose variables stay.
 
     given: {position of an input: its contents, which the caller does not copy there}.
@@ -44,7 +57,7 @@ def prepared(executor, shapes, given):
     return executor.current
 
 
-def entry(executor, whole=False):
+def entry(executor: "Executor", whole: bool = False) -> "Entry":
     """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
 
     whole: with the inputs that nothing reads, but not with those that are given.
@@ -57,7 +70,7 @@ def entry(executor, whole=False):
     return bound.program, bound.failure, ins, outs
 
 
-def call(executor, arrays):
+def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArray[Any]]":
     """Run once on `arrays`; copies of the outputs."""
     bound = prepared(executor, [a.shape for a in arrays], {})
     for index, array in zip(executor.subgraph.inputs, arrays, strict=True):
@@ -66,7 +79,7 @@ def call(executor, arrays):
     return [executor.array(i).copy() for i in executor.subgraph.outputs]
 
 
-def plugins_called(executor):
+def plugins_called(executor: "Executor") -> bool:
     """Has any subgraph that runs for an operator of this one a plug-in?"""
     found, fresh = set(), executor.callees
     while fresh:
@@ -75,7 +88,7 @@ def plugins_called(executor):
     return any(other.plugins for other in found)
 
 
-def relink(executor):
+def relink(executor: "Executor") -> None:
     """Bind again where subgraphs that this one calls have other programs now, because of delegates."""
     if executor.ready and executor.callees and plugins_called(executor):
         executor.invalidate()

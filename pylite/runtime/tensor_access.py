@@ -1,33 +1,50 @@
 """Reading and writing the tensors of a subgraph from outside, and why one cannot be read."""
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pylite._core.program import Memory
 from pylite.errors import NotAllocatedError, TensorError
 from pylite.ir.graph import NUMPY_DTYPES
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Subgraph
+    from pylite.runtime.bound_program import BoundProgram
+
 
 class TensorAccess:
     """What of an Executor reads and writes its tensors; indices count the tensors of its subgraph."""
     __slots__ = ()
+    subgraph: "Subgraph"
+    shapes: "list[tuple[int, ...]]"
+    segments: "list[BoundProgram]"
+    current: "BoundProgram"     # None before the first allocate()
+    ready: bool
+    readable: "dict[int, Memory]"
+    writable: "dict[int, Memory]"
 
-    def shape(self, index):
+    def shape(self, index: int) -> "tuple[int, ...]":
         """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
         if index in self.subgraph.inputs:
             return self.shapes[self.subgraph.inputs.index(index)]
         return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].shape
 
-    def dtype(self, index):
+    def dtype(self, index: int) -> str:
         """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
         return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].dtype
 
-    def array(self, index):
+    def array(self, index: int) -> "NDArray[Any]":
         """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                     f"{self.subgraph.tensors[index].name!r})")
         return self.found(index)[1]
 
-    def found(self, index):
+    def found(self, index: int) -> "tuple[BoundProgram, NDArray[Any]]":
         """(the segment that has memory for tensor `index`, its array)"""
         for segment in self.segments:
             array = segment.array(index)
@@ -38,7 +55,7 @@ class TensorAccess:
             return self.segments[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
         raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
 
-    def _why_without(self, index):
+    def _why_without(self, index: int) -> str:
         """Why tensor `index` has no memory."""
         notes = {}
         for segment in self.segments:
@@ -53,7 +70,7 @@ class TensorAccess:
                     "experimental_preserve_all_tensors=True to read it; results are the same")
         return "no operator that runs and no caller of this graph uses it"
 
-    def to_read(self, index):
+    def to_read(self, index: int) -> "NDArray[Any]":
         """array(index), or an error where a later node of the last run has reused its memory."""
         array = self.array(index)
         segment = self.found(index)[0]
@@ -66,7 +83,7 @@ class TensorAccess:
             self.readable[index] = Memory(array)
         return array
 
-    def to_write(self, index):
+    def to_write(self, index: int) -> "NDArray[Any]":
         """array(index), or an error where the tensor is a constant or must not be written now."""
         if not self.ready:
             raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "

@@ -6,7 +6,7 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")       # one entry of it
 _MOST_NAMES = 10_000
 
 
-def archive_names(contents):
+def archive_names(contents: memoryview) -> "tuple[str, ...]":
     """Names of the files in the archive that `contents` (a memoryview) ends with; empty when there is none."""
     tail = bytes(contents[-(_END.size + 0xFFFF):])
     found = tail.rfind(b"PK\5\6")
@@ -15,7 +15,7 @@ def archive_names(contents):
     end = len(contents) - len(tail) + found
     count, size = _END.unpack_from(tail, found)[4:6]
     position = end - size
-    names = []
+    names: list[str] = []
     while position >= 0 and position + _ENTRY.size <= end and len(names) < min(count, _MOST_NAMES):
         signature, *fields = _ENTRY.unpack_from(contents, position)
         if signature != b"PK\1\2":

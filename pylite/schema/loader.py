@@ -3,6 +3,7 @@ import math
 import os
 import stat
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.reader import read
 from pylite.schema.tables import NO_OPTIONS, default_options, enum
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 VERSION = 3
 _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
@@ -28,7 +34,7 @@ _ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**15, 2**15 
 _ANY_ZERO_POINT = -2**31, 2**31 - 1
 
 
-def load(source):
+def load(source: "Source") -> graph.Model:
     """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
 
     Raises ModelError (a ValueError) that says what is wrong with the file.  Trailing bytes are accepted.
@@ -37,7 +43,7 @@ def load(source):
     return _Loader(read(contents), contents).model()
 
 
-def _contents(source):
+def _contents(source: "Source") -> "Any":
     if isinstance(source, bytes) or type(source).__module__ == "mmap":
         return source
     if isinstance(source, (bytearray, memoryview, np.ndarray)):
@@ -314,7 +320,7 @@ def _numbers(tensor, dtypes, default):
 
 def _check_calls(subgraphs):
     """Subgraphs that operators call must exist, and must not call themselves, directly or through others."""
-    calls = [set() for _ in subgraphs]
+    calls: list[set[int]] = [set() for _ in subgraphs]
     for subgraph in subgraphs:
         for op in subgraph.operators:
             for name in _subgraph_fields(op.options.TABLE):
@@ -324,7 +330,7 @@ def _check_calls(subgraphs):
                         raise _invalid(f"subgraph {subgraph.index}, operator {op.index} {op.name}",
                                        f"{name} is {index}; the model has {len(subgraphs)} subgraphs")
                     calls[subgraph.index].add(index or 0)
-    finished = set()
+    finished: set[int] = set()
     while len(finished) < len(subgraphs):
         ready = {i for i, called in enumerate(calls) if i not in finished and called <= finished}
         if not ready:
