@@ -108,7 +108,7 @@ def find(name: str) -> "Op | None":
 
 class _Default:
     """The resolver of interpreters that are given none: all ops registered so far."""
-    entered: "Any" = None   # the OpResolver of the ops that `custom_op` registers, once pylite.plugins.resolver is imported
+    entered: "Any" = None   # the OpResolver of ops that `custom_op` registers, once pylite.plugins.resolver is imported
 
     def find(self, operator: "Operator") -> "Any":
         """The Op for an Operator of a graph, or None; with another version where only that is registered.
