@@ -1,5 +1,6 @@
 """Graph to calls: infer every shape, choose every kernel, fold what is constant."""
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from pylite.ir.lowered import Lowered
 from pylite.ir.registry import default
 from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 
+if TYPE_CHECKING:
+    from pylite.ir.host import Host
+
 _MANY = 2**26           # elements from which a result's bytes are compared with what the machine has
 
 
 @np.errstate(all="ignore")
-def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=False, host=None):
+def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=False, host: "Host | None" = None):
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the runtime's Model, which keeps folded constants and packed weights; preserve: give every tensor its own

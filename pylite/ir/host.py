@@ -1,6 +1,6 @@
 """What ops may ask of the runtime: `node.host`, the Executor of the subgraph that is lowered, seen as a protocol.
 
-Ops are below the runtime and never import it.  This module is for reading and for mypy: nothing imports it to run.
+Ops are below the runtime and never import it.  This module is for readers and mypy: running a model never imports it.
 """
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from pylite.ir.graph import Subgraph
-from pylite.ir.lowered import Lowered
-from pylite.ir.values import Node, Value
 
 Shape = tuple[int, ...]
 # What a kernel needs to run a prepared program: (Program, failure(step, status), inputs, outputs).  Inputs and outputs
@@ -22,10 +20,11 @@ Entry = tuple[Any, Callable[[int, int], Exception], list[NDArray[Any] | None], l
 class Prepared(Protocol):
     """A subgraph bound to memory for one set of input shapes.
 
-    lowered: its values and calls; boundary: the Value or Node that decides on shapes that depend on data, or None.
+    lowered: the Lowered with its values and calls; boundary: the Value or Node that decides on shapes that depend on
+    data, or None.
     """
-    lowered: Lowered
-    boundary: Value | Node | None
+    lowered: Any
+    boundary: Any
 
 
 class Host(Protocol):
@@ -71,7 +70,7 @@ class Host(Protocol):
         """Run once on `arrays`; copies of the outputs."""
         ...
 
-    def run_loop(self, node: Node, condition: Any, body: Any, arrays: Sequence[NDArray[Any]],
+    def run_loop(self, node: Any, condition: Any, body: Any, arrays: Sequence[NDArray[Any]],
                  kernels: bool) -> Sequence[NDArray[Any]]:
         """Run `body` while `condition` holds (hosts), on variables whose shapes may change; their last contents.
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pylite._core.kernel import Kernel
     from pylite._core.simd import Pool
     from pylite.ir.values import Node
-    from pylite.runtime.executor import Executor
 
     Arrays = Sequence[NDArray[Any]]
     Shape = tuple[int, ...]
+    Executor = Any      # it imports this module
 
 
 class LoopIteration:

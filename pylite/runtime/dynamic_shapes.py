@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pylite.ir.host import Host
     from pylite.ir.lowered import Lowered
     from pylite.runtime.bound_program import BoundProgram
-    from pylite.runtime.executor import Executor
     from pylite.runtime.model import Model
+
+    Executor = Any      # it imports this module
 
 CACHED_SEGMENTS = 512   # segments that follow on what was found at run time, to remember
 LARGE_KEY = 4096        # bytes of what is found, such as computed weights, from which only the last segment is kept

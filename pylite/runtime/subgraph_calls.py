@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from pylite.ir.host import Entry
     from pylite.runtime.bound_program import BoundProgram
-    from pylite.runtime.executor import Executor
+
+    Executor = Any      # it imports this module
 
 CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to remember
 

@@ -1,0 +1,92 @@
+"""The types of tf.lite's dictionaries, for annotations; running a model never imports this module."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pylite.runtime.executor import Executor
+
+
+class QuantizationParameters(TypedDict):
+    """real = scale * (q - zero_point): one scale for the tensor, or one for each index along `quantized_dimension`.
+
+    scales: float32 (n,), zero_points: int32 (n,), both empty for a tensor that is not quantized; block_size: elements
+    along the last axis that share a scale, 0 without blocks.
+    """
+    scales: NDArray[np.float32]
+    zero_points: NDArray[np.int32]
+    quantized_dimension: int
+    block_size: int
+
+
+class DimensionMetadata(TypedDict, total=False):
+    """One dimension of a sparse tensor: `format` 0 (dense) with `dense_size`, or 1 (CSR) with the two arrays."""
+    format: int
+    dense_size: int
+    array_segments: NDArray[np.int32]
+    array_indices: NDArray[np.int32]
+
+
+class SparsityParameters(TypedDict, total=False):
+    """How a sparse constant is stored; empty for every other tensor."""
+    traversal_order: NDArray[np.int32]
+    block_map: NDArray[np.int32]
+    dim_metadata: list[DimensionMetadata]
+
+
+class TensorDetails(TypedDict):
+    """A tensor, as in get_input_details().
+
+    shape: its current sizes; shape_signature: the same with -1 for those that may change; dtype: a numpy type such as
+    numpy.float32; quantization: the only (scale, zero point), or (0.0, 0).
+    """
+    name: str
+    index: int
+    shape: NDArray[np.int32]
+    shape_signature: NDArray[np.int32]
+    dtype: type[np.generic]
+    quantization: tuple[float, int]
+    quantization_parameters: QuantizationParameters
+    sparsity_parameters: SparsityParameters
+
+
+class OpDetails(TypedDict):
+    """A node: the indices of its tensors, -1 where absent, and the numpy types of those that are there."""
+    index: int
+    op_name: str
+    inputs: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+    operand_types: list[type[np.generic]]
+    result_types: list[type[np.generic]]
+
+
+class SignatureNames(TypedDict):
+    """The names of a signature's inputs and outputs."""
+    inputs: list[str]
+    outputs: list[str]
+
+
+class SignatureIndices(TypedDict):
+    """The tensor indices of a signature's inputs and outputs, by name."""
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+
+
+SignatureList = dict[str, SignatureNames]       # by signature key
+
+
+class InterpreterParts(Protocol):
+    """What signature runners and the wrapper use of an Interpreter."""
+    _lock: Any
+    _interpreter: Any
+
+    def _executor(self, subgraph_index: int) -> Executor: ...
+    def _resize(self, executor: Executor, tensor_index: Any, size: Any, strict: bool) -> None: ...
+    def _set(self, executor: Executor, tensor_index: Any, value: Any) -> None: ...
+    def _get(self, executor: Executor, tensor_index: Any) -> NDArray[Any]: ...
+    def _get_tensor_details(self, tensor_index: Any, subgraph_index: int = 0) -> TensorDetails: ...
+    def _get_full_signature_list(self) -> dict[str, SignatureIndices]: ...
