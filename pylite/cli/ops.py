@@ -60,7 +60,7 @@ def rows():
     """{op: Row} of the registry and LiteRT."""
     import pylite.ops  # noqa: F401  enters its index in the registry
     from pylite.ir import registry
-    table, row = {}, None
+    table: dict[str, Row] = {}
     with open(os.path.join(os.path.dirname(__file__), "litert.txt"), encoding="utf-8") as file:
         for line in file:
             if line.startswith("#"):
@@ -68,8 +68,8 @@ def rows():
             if not line.startswith(" "):
                 name, versions = line.split()
                 op = registry.find(name)
-                theirs = tuple(int(v) for v in versions.split("-")) if versions != "none" else None
-                row = table[name] = Row(name, op and op.versions, theirs)
+                versions = tuple(int(v) for v in versions.split("-")) if versions != "none" else None
+                row = table[name] = Row(name, op and op.versions, versions)
                 continue
             signature, _, types = line.strip().partition(": ")
             theirs = types.split()

@@ -61,6 +61,14 @@ class Lifetimes:
     copy.
     """
     __slots__ = ("first", "last", "scratch", "sizes", "banded", "replaced", "rewritten", "copies")
+    first: "dict[Value, int]"
+    last: "dict[Value, int]"
+    scratch: "list[tuple[Scratch, int]]"
+    sizes: "dict[Value | Scratch, int]"
+    banded: "set[Value]"
+    replaced: "set[Value]"
+    rewritten: "dict[Value, int]"
+    copies: "list[int]"
 
 
 def lifetimes(lowered, preserve=False):

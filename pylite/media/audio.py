@@ -1,12 +1,20 @@
 """Sound: reading .wav files."""
+from __future__ import annotations
+
 import wave
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.errors import FileFormatError
 
+if TYPE_CHECKING:
+    import os
 
-def read(path):
+    from numpy.typing import NDArray
+
+
+def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
     """(mono samples, float32 in -1..1, samples per second) of an uncompressed .wav file."""
     try:
         with wave.open(str(path), "rb") as file:
@@ -23,7 +31,7 @@ def read(path):
     return samples.reshape(-1, count).mean(1, dtype=np.float32), rate
 
 
-def resample(samples, rate, wanted):
+def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
     """`samples` at `wanted` per second instead of `rate`, by linear interpolation."""
     if rate == wanted:
         return samples

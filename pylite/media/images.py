@@ -1,14 +1,25 @@
 """Pictures: reading them, with Pillow or without, and bringing them to a model's size."""
+from __future__ import annotations
+
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.errors import FileFormatError
 
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[np.uint8]      # (height, width, channels)
+
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".pnm", ".webp", ".gif", ".tif", ".tiff")
 
 
-def read(path):
+def read(path: str | os.PathLike[str]) -> Pixels:
     """The picture in `path`: uint8 (height, width, 1 or 3).  Pillow reads what numpy cannot."""
     with open(path, "rb") as file:
         data = file.read()
@@ -24,7 +35,7 @@ def read(path):
     return _pillow(path)
 
 
-def write(path, pixels):
+def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
     """Write uint8 (height, width, 1 or 3) to `path`; Pillow writes what is neither .pgm nor .ppm."""
     height, width, count = pixels.shape
     if str(path).lower().endswith((".pgm", ".ppm", ".pnm")):
@@ -42,7 +53,7 @@ def write(path, pixels):
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _pillow(path):
+def _pillow(path: str | os.PathLike[str]) -> Pixels:
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -57,8 +68,9 @@ def _pillow(path):
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _netpbm(data):
-    fields, at = [], 2
+def _netpbm(data: bytes) -> Pixels:
+    fields: list[int] = []
+    at = 2
     while len(fields) < 3:      # width, height, largest value; comments run to the end of their line
         while data[at:at + 1].isspace():
             at += 1
@@ -82,7 +94,7 @@ def _netpbm(data):
     return values.astype(np.uint8).reshape(height, width, channels)
 
 
-def _bmp(data):
+def _bmp(data: bytes) -> Pixels | None:
     """Uncompressed pictures of 8 (with a palette), 24 or 32 bits per pixel; None for the rarer kinds."""
     start, header, width, height, _, bits, compression = struct.unpack_from("<I I i i H H I", data, 10)
     if bits not in (8, 24, 32) or compression not in (0, 3) or header < 40:
@@ -97,7 +109,7 @@ def _bmp(data):
     return np.ascontiguousarray(pixels[::-1] if height > 0 else pixels)
 
 
-def channels(pixels, count):
+def channels(pixels: Pixels, count: int) -> Pixels:
     """`pixels` with 1 (luma), 3 or 4 (opaque) channels."""
     if pixels.shape[2] == count:
         return pixels
@@ -110,7 +122,7 @@ def channels(pixels, count):
     return np.concatenate([colour, np.full_like(colour[:, :, :1], 255)], 2)
 
 
-def resize(pixels, height, width):
+def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     """Stretch to (height, width): bilinear between pixel centres, after averaging whole pixels when shrinking."""
     if pixels.shape[:2] == (height, width):
         return pixels
@@ -123,7 +135,7 @@ def resize(pixels, height, width):
     return np.ascontiguousarray(image.round().astype(np.uint8))
 
 
-def _bilinear(image, count):
+def _bilinear(image: NDArray[Any], count: int) -> NDArray[Any]:
     """Resample the first axis to `count` rows."""
     at = np.clip((np.arange(count) + 0.5) * image.shape[0] / count - 0.5, 0, image.shape[0] - 1)
     low = at.astype(np.int64)

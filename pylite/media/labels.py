@@ -1,13 +1,22 @@
 """Names of a model's classes: from a file, or from the zip archive that converters append to the model."""
+from __future__ import annotations
+
 import re
 import zipfile
+from typing import TYPE_CHECKING
 
 from pylite.errors import FileFormatError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    Labels = dict[int, str]
 
 _NUMBERED = re.compile(r"\s*(\d+)[\s:,]+(.+)")
 
 
-def read(path):
+def read(path: str | os.PathLike[str]) -> Labels:
     """{class: name} of a text file with a name on each line, numbered or not."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -16,20 +25,20 @@ def read(path):
         raise FileFormatError(f"{path}: not a text file") from None
 
 
-def parse(text):
+def parse(text: str) -> Labels:
     """Lines are classes in order; when every line begins with a number of its own, that is the class."""
     lines = [line.strip() for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     numbered = [_NUMBERED.fullmatch(line) for line in lines if line]
     if numbered and all(numbered):
-        named = {int(match[1]): match[2] for match in numbered}
+        named = {int(match[1]): match[2] for match in numbered if match}
         if len(named) == len(numbered):
             return named
     return {i: line for i, line in enumerate(lines) if line}
 
 
-def attached(path, names):
+def attached(path: str | os.PathLike[str], names: Iterable[str]) -> list[Labels]:
     """The label lists among the files `names` in the zip archive at the end of the model: [{class: name}]."""
     found = []
     wanted = [name for name in names if name.endswith(".txt") and "vocab" not in name]
@@ -42,7 +51,7 @@ def attached(path, names):
     return found
 
 
-def fitted(labels, count):
+def fitted(labels: Labels | None, count: int) -> Labels | None:
     """`labels` for `count` classes: a list one shorter leaves out the background, class 0.  None when it fits not."""
     if not labels:
         return None

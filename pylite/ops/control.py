@@ -111,7 +111,8 @@ def lower_branch(node):
     which, inputs, _ = branches(node)
     others = callees(node)
     if which is not None and which.data is not None:
-        which, others = None, [others[chosen(which, which.data, len(others))]]
+        others = [others[chosen(which, which.data, len(others))]]
+        which = None
 
     def make():
         arrays = operands([*inputs, *node.outputs])

@@ -7,7 +7,8 @@ from pylite.ops.moves import scalar
 from pylite.schema import flex
 
 NAME = "TFLite_Detection_PostProcess"
-CODES = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}   # what a byte's bits mean
+# What a byte's bits mean.
+CODES: "dict[str, np.ndarray]" = {"uint8": np.arange(256), "int8": np.arange(256, dtype=np.uint8).view(np.int8)}
 
 
 def detection_options(node):

@@ -146,7 +146,7 @@ def infer_dynamic_update(node):
 
 def lower_dynamic_update(node):
     """The update where `start` says, moved so far that it lies inside; over x itself where that is possible."""
-    x, update, start, y = *node.inputs, node.outputs[0]
+    (x, update, start), (y,) = node.inputs, node.outputs
     strides = contiguous_strides(x.shape)
     where = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
     return scatter(y, start, update, [], where, box(update.shape, strides, contiguous_strides(update.shape)), "clamp",

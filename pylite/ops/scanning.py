@@ -113,7 +113,7 @@ def infer_random_bits(node):
 
 
 def lower_random_bits(node):
-    state, later, bits = node.inputs[0], *node.outputs
+    state, (later, bits) = node.inputs[0], node.outputs
     numbers = state.nbytes // 4, bits.nbytes // 4, node.options.algorithm == "THREEFRY"
     return task("random_bits", 1, 0, numbers, state, later, bits)
 

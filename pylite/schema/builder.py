@@ -1,10 +1,22 @@
 """ModelBuilder: make a .tflite model in a few lines, tensor by tensor and operator by operator."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size
 from pylite.schema.encodings import pack
 from pylite.schema.tables import enum_numbers, options_table, table, union
 from pylite.schema.writer import write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+    from pylite.schema.tables import Record
 
 _FIRST_VERSIONS = {"BROADCAST_TO": 2}      # where an operator's first version is not 1
 _MOST_OLD_CODE = 127                       # larger builtin codes have a field of their own
@@ -23,14 +35,14 @@ class ModelBuilder:
         data = m.build()
     """
 
-    def __init__(self, description=""):
+    def __init__(self, description: str = "") -> None:
         self._model = table("Model")(version=3, description=description, buffers=[table("Buffer")()],
                                      operator_codes=[], subgraphs=[], metadata=[], signature_defs=[])
-        self._codes = {}
-        self._current = None
+        self._codes: dict[tuple[str, int], int] = {}
+        self._current: Any = None
         self.subgraph("main")
 
-    def subgraph(self, name):
+    def subgraph(self, name: str) -> int:
         """Start another subgraph, unless the current one is still empty; the index of the one that is now current."""
         if self._current is None or self._current.tensors or self._current.operators:
             self._current = table("SubGraph")(tensors=[], operators=[], inputs=(), outputs=())
@@ -38,8 +50,9 @@ class ModelBuilder:
         self._current.name = name
         return len(self._model.subgraphs) - 1
 
-    def tensor(self, name, shape, dtype="float32", scale=None, zero_point=0, axis=0, shape_signature=None,
-               variable=False, **fields):
+    def tensor(self, name: str, shape: Iterable[int | None], dtype: str = "float32", scale: ArrayLike | None = None,
+               zero_point: ArrayLike = 0, axis: int = 0, shape_signature: Sequence[int] | None = None,
+               variable: bool = False, **fields: Any) -> int:
         """Add a tensor; its index.
 
         shape: a size of None or -1 is unknown, and stored as 1 with -1 in the signature; scale, zero_point: one for
@@ -62,7 +75,8 @@ class ModelBuilder:
         self._current.tensors.append(record)
         return len(self._current.tensors) - 1
 
-    def constant(self, name, array, scale=None, zero_point=0, axis=0, dtype=None, **fields):
+    def constant(self, name: str, array: ArrayLike, scale: ArrayLike | None = None, zero_point: ArrayLike = 0,
+                 axis: int = 0, dtype: str | None = None, **fields: Any) -> int:
         """Add a tensor with contents; its index.
 
         dtype: the array's own by default; "int4", "int2" and "uint4" are packed, str and bytes become strings, types
@@ -77,13 +91,15 @@ class ModelBuilder:
         self._current.tensors[index].buffer = self.buffer(pack(array, dtype))
         return index
 
-    def buffer(self, data):
+    def buffer(self, data: Any) -> int:
         """Add bytes to the model; the buffer's number."""
         data = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
         self._model.buffers.append(table("Buffer")(data=data))
         return len(self._model.buffers) - 1
 
-    def operator(self, name, /, inputs, outputs, version=None, custom_options=None, intermediates=(), **options):
+    def operator(self, name: str, /, inputs: Sequence[int | None], outputs: Sequence[int], version: int | None = None,
+                 custom_options: bytes | None = None, intermediates: Sequence[int | None] = (),
+                 **options: Any) -> int:
         """Add an operator; its index.
 
         name: a builtin operator's, or a custom code, which needs `custom_options` (bytes, may be empty); inputs:
@@ -110,15 +126,15 @@ class ModelBuilder:
         self._current.operators.append(record)
         return len(self._current.operators) - 1
 
-    def inputs(self, indices):
+    def inputs(self, indices: Iterable[int]) -> None:
         """Set the current subgraph's inputs."""
         self._current.inputs = _indices(indices)
 
-    def outputs(self, indices):
+    def outputs(self, indices: Iterable[int]) -> None:
         """Set the current subgraph's outputs."""
         self._current.outputs = _indices(indices)
 
-    def signature(self, key, inputs, outputs):
+    def signature(self, key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
         """Name the current subgraph's inputs and outputs: {name: tensor index}."""
         sides = [[table("TensorMap")(name=name, tensor_index=int(index)) for name, index in side.items()]
                  for side in (inputs, outputs)]
@@ -126,16 +142,16 @@ class ModelBuilder:
             signature_key=key, subgraph_index=self._model.subgraphs.index(self._current), inputs=sides[0],
             outputs=sides[1]))
 
-    def metadata(self, name, data):
+    def metadata(self, name: str, data: Any) -> None:
         """Attach named bytes to the model."""
         self._model.metadata.append(table("Metadata")(name=name, buffer=self.buffer(data)))
 
     @property
-    def record(self):
+    def record(self) -> Record:
         """The Model table as built so far, for what the methods do not cover."""
         return self._model
 
-    def build(self, outside=False):
+    def build(self, outside: bool = False) -> bytes:
         """The file, as bytes; outside: with the constants after the flatbuffer."""
         for subgraph in self._model.subgraphs:
             for record in subgraph.tensors:
@@ -146,7 +162,7 @@ class ModelBuilder:
                                      f"{record.type}, which takes {size}")
         return write(self._model, outside)
 
-    def _code(self, name, builtin, version):
+    def _code(self, name: str, builtin: int | None, version: int) -> int:
         key = name, version
         if key not in self._codes:
             self._codes[key] = len(self._model.operator_codes)
@@ -161,5 +177,5 @@ class ModelBuilder:
         return self._codes[key]
 
 
-def _indices(indices):
+def _indices(indices: Iterable[int | None]) -> tuple[int, ...]:
     return tuple(-1 if i is None else int(i) for i in indices)

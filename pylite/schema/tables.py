@@ -56,6 +56,7 @@ class Record:
     There is no class for each kind of table: making one takes longer than decoding the tables of most models.
     """
     __slots__ = ("TABLE", "__dict__")
+    TABLE: Table
 
     def __eq__(self, other):
         if not isinstance(other, Record) or self.TABLE is not other.TABLE:

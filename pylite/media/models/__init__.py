@@ -7,17 +7,17 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 
 
-def names():
+def names() -> list[str]:
     """Names of the models, sorted."""
     return sorted(file.stem for file in _HERE.glob("*.tflite"))
 
 
-def samples():
+def samples() -> list[str]:
     """Names of the sample inputs, sorted."""
     return sorted(file.stem for file in (_HERE / "samples").iterdir())
 
 
-def path(name):
+def path(name: str) -> Path:
     """Path of the model called `name`, say "digits".  Raises ValueError naming those that there are."""
     file = _HERE / f"{name}.tflite"
     if name not in names():
@@ -25,7 +25,7 @@ def path(name):
     return file
 
 
-def sample(name):
+def sample(name: str) -> Path:
     """Path of the sample input called `name`, say "seven".  Raises ValueError naming those that there are."""
     for file in (_HERE / "samples").iterdir():
         if name in (file.stem, file.name):

@@ -88,7 +88,7 @@ def structs():
             if base is None:
                 raise TypeError(f"{name}.{field} has the unknown type {c_type!r}")
             declared.append((field, c_type, count))
-            fields.append((field, base * count if count else base))
+            fields.append((field, base * count if count else base))  # type: ignore[operator]
         found[name] = type(name, (ctypes.Structure,), {"_fields_": fields, "declared": declared})
     return found
 
