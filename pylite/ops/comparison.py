@@ -15,8 +15,8 @@ NUMBERS = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16"
 # The op that computes it, and whether with the operands exchanged.
 _OPS = {"EQUAL": ("equal", False), "NOT_EQUAL": ("not_equal", False), "LESS": ("less", False),
         "LESS_EQUAL": ("less_equal", False), "GREATER": ("less", True), "GREATER_EQUAL": ("less_equal", True)}
-# Which outcomes are true, as the micro-kernels compare_q8 and compare_q16 take them: 1 less, 2 equal, 4 greater.
-_OUTCOMES = {"less": 1, "less_equal": 3, "equal": 2, "not_equal": 5}
+# The micro-kernel that computes it for quantized numbers, and whether its result is inverted: a <= b is not b < a.
+_QUANTIZED = {"less": ("less", 0), "less_equal": ("less", 1), "equal": ("equal", 0), "not_equal": ("equal", 1)}
 
 
 def lower_comparison(node):
@@ -28,13 +28,16 @@ def lower_comparison(node):
         a, b = b, a
     if a.dtype in ("int8", "uint8"):
         require_quantized(node, a, b)
+        if op == "less_equal":
+            a, b = b, a
+        kernel, inverted = _QUANTIZED[op]
         values = [common_scale(bytes_of(v.dtype) - v.zero_point, 8, *quantize_multiplier(v.scale)) for v in (a, b)]
-        return binary(node, "compare_q8", pack("i", _OUTCOMES[op]) + np.array(values, np.int32).tobytes(), (a, b))
+        return binary(node, f"{kernel}_q8", pack("i", inverted) + np.array(values, np.int32).tobytes(), (a, b))
     if a.dtype == "int16" and a.scale > 0 and op in ("equal", "not_equal"):
         require_quantized(node, b)
-        p = parameters(node, "7i", _OUTCOMES[op], a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
+        p = parameters(node, "7i", _QUANTIZED[op][1], a.zero_point, *quantize_multiplier(a.scale), b.zero_point,
                        *quantize_multiplier(b.scale))
-        return binary(node, "compare_q16", p, (a, b))
+        return binary(node, "equal_q16", p, (a, b))
     return wide_binary(node, op, (a, b))
 
 

@@ -175,9 +175,9 @@ BINARY = {
     "prelu_q8": (B, B, B, prelu), "prelu_q16": (S, np.int8, S, prelu),
     "wide_binary": (S, S, S, lambda draw: wide("wide_binary", draw.choice(*WIDE_OPS) + b" int16 int16")(draw)),
     "mul_c64": (np.int64, np.int64, np.int64, nothing),     # pairs of float32; integers, so that they are moved as bits
-    "compare_q8": (B, B, B, values(256, lambda draw: [draw.choice(1, 2, 3, 5)])),
-    "compare_q16": (S, S, B, lambda draw: packed("7i", draw.choice(1, 2, 3, 5), 0, draw.multiplier(),
-                                                 -draw.integer(0, 9), 0, draw.multiplier(), -draw.integer(0, 9))),
+    **{f"{name}_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 1)])) for name in ("less", "equal")},
+    "equal_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 1), 0, draw.multiplier(), -draw.integer(0, 9), 0,
+                                               draw.multiplier(), -draw.integer(0, 9))),
     "squared_difference_q8": (B, B, np.int8, values(256, lambda draw: [draw.multiplier(), -draw.integer(0, 20), 5])),
     **{f"product_q{bits}": (L, dtype, L, lambda draw: packed(
         "3i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9))) for bits, dtype in ((8, np.int8), (16, S))},

@@ -7,19 +7,27 @@ from tests.checkasm.slots import Reduction, Softmax8, Softmax16, Window
 F, B, S, I = np.float32, np.uint8, np.int16, np.int32
 
 
-@check("pool_row", rounds=160)
+TYPES = {"f32": F, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64": np.int64, "8": B, "16": S}
+
+
+def split(slot):
+    """(operation, type) that the name of a slot ends with."""
+    _, operation, suffix = slot.rsplit("_", 2)
+    return operation, TYPES[suffix]
+
+
+@check("pool_l2_f32", *(f"pool_{operation}_{suffix}" for operation in ("average", "max")
+                        for suffix in ("f32", "i8", "u8", "i16")), rounds=40)
 def pool_row(draw):
-    kind = 5 if draw.bench else draw.integer(0, 8)
-    dtype = [F, np.int8, B, S][kind % 4]
+    operation, dtype = split(draw.slot)
     c = draw.choice(1, 3, 8, 16, 64, 70) if not draw.bench else 64
     stride, cols, rows = draw.integer(1, 3), draw.integer(1, 5), draw.integer(1, 4)
     if draw.bench:
         stride, cols, rows = 2, 3, 3
     left = draw.integer(0, cols - 1)
     width, n = draw.integer(1, 40), 0
-    if not draw.bench and draw.rng.random() < 0.3:      # what has a way of its own: maxima of two columns
-        kind, c, left, cols, rows = draw.integer(4, 7), draw.integer(16, 70), 0, 2, draw.integer(1, 2)
-        dtype = [F, np.int8, B, S][kind % 4]
+    if operation == "max" and not draw.bench and draw.rng.random() < 0.5:      # maxima of two columns
+        c, left, cols, rows = draw.integer(16, 70), 0, 2, draw.integer(1, 2)
     while n * stride - left < width and n < 30:        # each window sees a column at least
         n += 1
     if left == 0 and cols == 2:
@@ -29,13 +37,12 @@ def pool_row(draw):
     w = Struct(Window, channels=c, width=width, rows=rows, row_stride=row, cols=cols, stride=stride,
                low=low + draw.integer(0, 99), high=high - draw.integer(0, 99), low_f=-5, high_f=50)
     x = draw.whole(rows * row) if dtype == F else draw.array(dtype, rows * row)
-    yield Call(kind, w, In(x), left, n, Out(n * c, dtype), close="relative", work=n * c * rows * cols)
+    yield Call(w, In(x), left, n, Out(n * c, dtype), close="relative", work=n * c * rows * cols)
 
 
-@check("reduce", rounds=120)
+@check(*(f"reduce_{operation}_{suffix}" for operation in ("sum", "max") for suffix in ("f32", "8", "16")), rounds=40)
 def reduce(draw):
-    kind = 1 if draw.bench else draw.integer(0, 5)
-    dtype = [F, B, S][kind % 3]
+    operation, dtype = split(draw.slot)
     n = [draw.integer(1, 4), draw.integer(1, 4), draw.integer(1, 20)]
     if draw.bench or draw.rng.random() < 0.5:      # neighbouring outputs
         c, run, step = draw.size(300, 256, least=1), 0, 1
@@ -47,25 +54,26 @@ def reduce(draw):
     stride = [0, 0, inner + draw.choice(0, 0, 3)]
     stride[1] = stride[2] * n[2]
     stride[0] = stride[1] * n[1]
-    low, high = (-128, 127) if kind % 3 == 1 else (-32768, 32767)
+    low, high = (-128, 127) if dtype == B else (-32768, 32767)
+    flips = {B: (0, 0x80, 0x7F), S: (0, 0xFFFF if operation == "max" else 0), F: (0,)}
     g = Struct(Reduction, n=(Reduction._fields_[0][1])(*n), stride=(Reduction._fields_[1][1])(*stride), run=run,
                step=step, divisor=draw.choice(1, 7), sign=draw.choice(1, -1), whole=0,
-               flip=draw.choice(0, 0x80, 0x7F) if kind % 3 == 1 else draw.choice(0, 0xFFFF) if kind == 5 else 0,
+               flip=draw.choice(*flips[dtype]),
                x_zero_sum=draw.integer(-999, 999), multiplier=draw.multiplier(), exponent=draw.integer(-12, 0),
                y_zero=draw.integer(-99, 99), low=low, high=high)
     size = stride[0] * n[0] + inner
     x = draw.whole(size) if dtype == F else draw.array(dtype, size)
-    yield Call(kind, g, In(x), c, Out(c, dtype), close="relative", work=n[0] * n[1] * n[2] * max(run, 1) * c)
+    yield Call(g, In(x), c, Out(c, dtype), close="relative", work=n[0] * n[1] * n[2] * max(run, 1) * c)
 
 
-@check("join_line", rounds=60)
-def join_line(draw):
-    type, operation = draw.choice((4, 0), (4, 1), (4, 2), (4, 3), (5, 0), (5, 1), (5, 2), (5, 3), (0, 3))
+@check("join_product_f32", *(f"join_{operation}_{suffix}" for operation in ("sum", "max", "min", "product")
+                             for suffix in ("i32", "i64")))
+def join(draw):
+    _, dtype = split(draw.slot)
     n, stride = draw.size(300), draw.choice(1, 1, 2, 7)
-    dtype = {0: F, 4: I, 5: np.int64}[type]
-    x = (draw.rng.random(n * stride + 1) + 0.5).astype(F) if type == 0 else draw.array(dtype, n * stride + 1)
-    acc = np.ones(1, F) if type == 0 else draw.array(np.int64, 1)
-    yield Call(type, operation, n, stride, In(x), InOut(acc), close="relative", work=n)
+    x = (draw.rng.random(n * stride + 1) + 0.5).astype(F) if dtype == F else draw.array(dtype, n * stride + 1)
+    acc = np.ones(1, F) if dtype == F else draw.array(np.int64, 1)
+    yield Call(n, stride, In(x), InOut(acc), close="relative", work=n)
 
 
 def shape(draw):
@@ -124,19 +132,18 @@ def l2_normalize_8(draw):
     yield Call(n, draw.integer(0, 255), flip, In(draw.array(B, n)), Out(n, B), work=n)
 
 
-@check("bilinear", rounds=60)
+@check(*(f"bilinear_{suffix}" for suffix in ("f32", "u8", "i8", "i16")), rounds=30)
 def bilinear(draw):
-    type = 2 if draw.bench else draw.integer(0, 3)
-    dtype = [F, B, np.int8, S][type]
+    dtype = TYPES[draw.slot.rpartition("_")[2]]
     gather, n, width = draw.integer(0, 1), draw.size(70, 256, least=1), draw.integer(1, 50)
     c = 16 if draw.bench else draw.integer(1, 12) if gather else draw.size(80, 64, least=1)
     low = (np.arange(n) * width // n).astype(I)
     high = np.minimum(low + 1, width - 1).astype(I)
     parts = n * c if gather else n
-    fraction = draw.rng.random(parts).astype(F) if type < 2 else draw.rng.integers(0, 1025, parts).astype(I)
-    image = (lambda: draw.whole(width * c)) if type == 0 else (lambda: draw.array(dtype, width * c))
+    fraction = draw.rng.random(parts).astype(F) if dtype in (F, B) else draw.rng.integers(0, 1025, parts).astype(I)
+    image = (lambda: draw.whole(width * c)) if dtype == F else (lambda: draw.array(dtype, width * c))
     step = c if gather or draw.bench else c + draw.integer(0, 3)
-    yield Call(type, n, c, gather, In(image()), In(image()), In(low), In(high), In(fraction), In(fraction[:1]),
+    yield Call(n, c, gather, In(image()), In(image()), In(low), In(high), In(fraction), In(fraction[:1]),
                Out((n - 1) * step + c, dtype), step, work=n * c)
 
 

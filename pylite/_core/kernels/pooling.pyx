@@ -3,13 +3,12 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_window, slots
+from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
-OPERATIONS = ("average", "max", "l2")
-TYPES = ("float32", "int8", "uint8", "int16")
+SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
 
 cdef enum:
-    LITTLE = 32768      # joined elements: less is not shared with another thread
+    LITTLE = 32768      # joined elements: the parallel threshold
 
 
 cdef class Pool(Kernel):
@@ -24,12 +23,14 @@ cdef class Pool(Kernel):
     cdef pl_window window
     cdef ptrdiff_t h, out_h, out_w, rows, stride_h, top, left, item
     cdef ptrdiff_t lines, grain     # of y; of a thread, at least
-    cdef int kind
+    cdef pl_pooling_fn kernel
 
     def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, str operation, str dtype, window, stride,
                  before, low, high):
         self.x, self.y = x, y
-        self.kind = 4 * OPERATIONS.index(operation) + TYPES.index(dtype)
+        self.kernel = pl_pooling_kernel(slots, f"pool_{operation}_{SUFFIXES[dtype]}".encode())
+        if self.kernel == NULL:
+            raise ValueError(f"there is no pooling {operation!r} of {dtype}")
         self.item = {"float32": 4, "int16": 2}.get(dtype, 1)
         cdef pl_window *w = &self.window
         self.h, self.out_h, self.out_w = x.shape[1], y.shape[1], y.shape[2]
@@ -64,8 +65,8 @@ cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         at = row * self.stride_h - self.top
         first = max(at, 0)
         window.rows = min(at + self.rows, self.h) - first
-        slots.pool_row(self.kind, &window, &self.x[image, 0, 0, 0] + first * self.x.strides[1], self.left, self.out_w,
-                       &self.y[image, 0, 0, 0] + row * self.y.strides[1])
+        self.kernel(&window, &self.x[image, 0, 0, 0] + first * self.x.strides[1], self.left, self.out_w,
+                    &self.y[image, 0, 0, 0] + row * self.y.strides[1])
         begin += 1
         row += 1
         if row == self.out_h:

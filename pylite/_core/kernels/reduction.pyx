@@ -2,9 +2,17 @@
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport PL_F32, PL_S32, PL_S64, parallel_for, pl_pool, pl_range_fn, pl_reduction, slots
-
-OPERATIONS = ("sum", "max", "min", "product")       # in the order of PL_JOIN_* in simd/reducing.h
+from pylite._core.simd cimport (
+    parallel_for,
+    pl_join_fn,
+    pl_join_kernel,
+    pl_pool,
+    pl_range_fn,
+    pl_reduction,
+    pl_reduction_fn,
+    pl_reduction_kernel,
+    slots,
+)
 
 cdef enum:
     BLOCK = 1024     # outputs that one micro-kernel call takes
@@ -68,24 +76,22 @@ cdef class Reduce(Reduction):
     an integer sum, (sum of x's zero points, multiplier, exponent, y's zero point, low, high), uint8 being taken as int8
     with zero points and limits to match.
     """
-    cdef int kind
+    cdef pl_reduction_fn kernel
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
                  float divisor=1, requantize=(0, 0, 0, 0, 0, 0), bint whole=False):
         self.walk(x, y, kept, loops, run)
         self.g.whole = whole
-        self.kind = 0 if operation == "sum" else 3
         cdef pl_reduction *g = &self.g
+        cdef str suffix = "f32" if dtype == "float32" else "16" if dtype == "int16" else "8"
+        self.kernel = pl_reduction_kernel(slots, f"reduce_{'sum' if operation == 'sum' else 'max'}_{suffix}".encode())
         g.divisor, g.sign, g.flip, self.item = divisor, -1 if operation == "min" else 1, 0, 1
         if dtype == "float32":
             self.item = 4
         elif dtype == "int16":
             self.item = 2
-            self.kind += 2
-        else:
-            self.kind += 1
-            if (dtype == "int8") != (operation == "sum"):
-                g.flip = 0x80
+        elif (dtype == "int8") != (operation == "sum"):
+            g.flip = 0x80
         if operation == "min":
             g.flip ^= 0xFF if self.item == 1 else -1
         g.x_zero_sum, g.multiplier, g.exponent, g.y_zero, g.low, g.high = requantize
@@ -97,8 +103,8 @@ cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread)
     for block in range(begin, end):
         column = block % self.blocks * BLOCK
         outer = block // self.blocks
-        slots.reduce(self.kind, &self.g, &self.x[0] + (start(self, outer) + column * self.g.step) * self.item,
-                     min(BLOCK, self.inner - column), &self.y[0] + (outer * self.inner + column) * self.item)
+        self.kernel(&self.g, &self.x[0] + (start(self, outer) + column * self.g.step) * self.item,
+                    min(BLOCK, self.inner - column), &self.y[0] + (outer * self.inner + column) * self.item)
 
 
 cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
@@ -110,39 +116,40 @@ cdef class ReduceWide(Reduction):
 
     divisor: of a sum, a mean's number of elements; the quotient is truncated, and the sum of int32 is exact.
     """
-    cdef int64_t divisor
-    cdef int operation, type
+    cdef int64_t divisor, none      # none: what an accumulator begins with
+    cdef bint real
+    cdef pl_join_fn join
 
     def __init__(self, const uint8_t[::1] x, uint8_t[::1] y, str operation, str dtype, kept, loops, ptrdiff_t run,
                  int64_t divisor=1):
         self.walk(x, y, kept, loops, run)
-        self.operation, self.divisor = OPERATIONS.index(operation), divisor
-        self.item = 8 if dtype == "int64" else 4
-        self.type = PL_F32 if dtype == "float32" else PL_S64 if dtype == "int64" else PL_S32
+        self.divisor, self.real, self.item = divisor, dtype == "float32", 8 if dtype == "int64" else 4
+        self.join = pl_join_kernel(slots, f"join_{operation}_{'f32' if self.real else 'i' + dtype[3:]}".encode())
+        if self.join == NULL:
+            raise ValueError(f"there is no {operation} of {dtype}")
+        if operation == "max":
+            self.none = INT32_MIN if dtype == "int32" else INT64_MIN
+        elif operation == "min":
+            self.none = INT32_MAX if dtype == "int32" else INT64_MAX
+        else:
+            self.none = operation == "product"
         self.fn = <kernel_fn>reduce_wide
 
 
 cdef void reduce_one(ReduceWide self, const uint8_t *x, uint8_t *y) noexcept nogil:
     cdef pl_reduction *g = &self.g
-    cdef ptrdiff_t i, j, k, turns = g.n[2] if g.run else 1
+    cdef ptrdiff_t i, j, k, steps = g.n[2] if g.run else 1
     cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]
-    cdef int64_t acc = 1
+    cdef int64_t acc = self.none
     cdef float product = 1
-    cdef void *into = <void *>&product if self.type == PL_F32 else <void *>&acc
-    if self.operation == 0:
-        acc = 0
-    elif self.operation == 1:
-        acc = INT32_MIN if self.type == PL_S32 else INT64_MIN
-    elif self.operation == 2:
-        acc = INT32_MAX if self.type == PL_S32 else INT64_MAX
+    cdef void *into = <void *>&product if self.real else <void *>&acc
     for i in range(g.n[0]):
         for j in range(g.n[1]):
-            for k in range(turns):
-                slots.join_line(self.type, self.operation, n, stride,
-                                x + (i * g.stride[0] + j * g.stride[1] + k * g.stride[2]) * self.item, into)
-    if self.type == PL_F32:
+            for k in range(steps):
+                self.join(n, stride, x + (i * g.stride[0] + j * g.stride[1] + k * g.stride[2]) * self.item, into)
+    if self.real:
         (<float *>y)[0] = product
-    elif self.type == PL_S32:
+    elif self.item == 4:
         (<int32_t *>y)[0] = <int32_t>(acc // self.divisor)
     else:
         (<int64_t *>y)[0] = acc // self.divisor

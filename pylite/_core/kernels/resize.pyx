@@ -3,9 +3,9 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
+from pylite._core.simd cimport parallel_for, pl_bilinear_fn, pl_bilinear_kernel, pl_pool, pl_range_fn, slots
 
-TYPES = ("float32", "uint8", "int8", "int16")
+TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": ("i16", 2)}    # suffix, bytes
 
 
 cdef class Bilinear(Kernel):
@@ -25,12 +25,13 @@ cdef class Bilinear(Kernel):
     cdef const uint8_t[::1] row_fraction    # the bytes of 4-byte weights
     cdef const uint8_t[::1] col_fraction
     cdef ptrdiff_t h, w, c, item
-    cdef int type, gather
+    cdef int gather
+    cdef pl_bilinear_fn kernel
 
     def __init__(self, const uint8_t[::1] x, uint8_t[:, :, :, :] y, str dtype, x_shape, rows, cols, bint gather=False):
         self.x, self.y, self.gather = x, y, gather
-        self.type = TYPES.index(dtype)
-        self.item = (4, 1, 1, 2)[self.type]
+        suffix, self.item = TYPES[dtype]
+        self.kernel = pl_bilinear_kernel(slots, f"bilinear_{suffix}".encode())
         _, self.h, self.w, self.c = x_shape
         self.row_low, self.row_high, fraction = rows
         self.row_fraction = fraction.view("uint8")
@@ -47,9 +48,9 @@ cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int threa
         n = row // self.y.shape[1]
         i = row % self.y.shape[1]
         image = &self.x[0] + n * self.h * width
-        slots.bilinear(self.type, self.y.shape[2], self.c, self.gather, image + self.row_low[i] * width,
-                       image + self.row_high[i] * width, &self.col_low[0], &self.col_high[0], &self.col_fraction[0],
-                       &self.row_fraction[4 * i], &self.y[n, i, 0, 0], self.y.strides[2] // self.item)
+        self.kernel(self.y.shape[2], self.c, self.gather, image + self.row_low[i] * width,
+                    image + self.row_high[i] * width, &self.col_low[0], &self.col_high[0], &self.col_fraction[0],
+                    &self.row_fraction[4 * i], &self.y[n, i, 0, 0], self.y.strides[2] // self.item)
 
 
 cdef int bilinear(Bilinear self, pl_pool *pool) noexcept nogil:

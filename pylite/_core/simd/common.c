@@ -21,26 +21,27 @@ void mul_c64(size_t n, const void *va, int a_step, const void *vb, int b_step, v
 }
 
 /* ---- quantized operands (docs/numerics.md section 5) ----
- * outcomes: which order of a and b gives true; 1: a < b, 2: a == b, 4: a > b, or a sum of these. */
-PL_INLINE uint8_t compared(int outcomes, int32_t a, int32_t b) { return outcomes >> ((a > b) + (a >= b)) & 1; }
+ * y = a < b or a == b on the common scale; inverted: its contrary. */
+typedef struct { int32_t inverted, a[256], b[256]; } compare_q8_p; /* each operand's 256 values on the common scale */
+#define COMPARE_Q8(name, operator) \
+  void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const compare_q8_p *p = vp; \
+    const uint8_t *a = va, *b = vb, inverted = (uint8_t)p->inverted; \
+    uint8_t *y = vy; \
+    for (size_t i = 0; i < n; i++, a += a_step, b += b_step) y[i] = (p->a[*a] operator p->b[*b]) ^ inverted; \
+  }
+COMPARE_Q8(less_q8, <)
+COMPARE_Q8(equal_q8, ==)
 
-typedef struct { int32_t outcomes, a[256], b[256]; } compare_q8_p; /* each operand's 256 values on the common scale */
-void compare_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
-  const compare_q8_p *p = vp;
-  const uint8_t *a = va, *b = vb;
-  uint8_t *y = vy;
-  for (size_t i = 0; i < n; i++, a += a_step, b += b_step) y[i] = compared(p->outcomes, p->a[*a], p->b[*b]);
-}
-
-typedef struct { int32_t outcomes, a_zero, a_m, a_e, b_zero, b_m, b_e; } compare_q16_p;
-void compare_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+typedef struct { int32_t inverted, a_zero, a_m, a_e, b_zero, b_m, b_e; } equal_q16_p;
+void equal_q16(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const int16_t *a = va, *b = vb;
   uint8_t *y = vy;
-  compare_q16_p p;
+  equal_q16_p p;
   memcpy(&p, vp, sizeof p);
   for (size_t i = 0; i < n; i++, a += a_step, b += b_step)
-    y[i] = compared(p.outcomes, pl_rdbpot_any(pl_mul_high(pl_shl32(*a - p.a_zero, 8), p.a_m), -p.a_e),
-                    pl_rdbpot_any(pl_mul_high(pl_shl32(*b - p.b_zero, 8), p.b_m), -p.b_e));
+    y[i] = (uint8_t)(p.inverted ^ (pl_rdbpot_any(pl_mul_high(pl_shl32(*a - p.a_zero, 8), p.a_m), -p.a_e) ==
+                                   pl_rdbpot_any(pl_mul_high(pl_shl32(*b - p.b_zero, 8), p.b_m), -p.b_e)));
 }
 
 typedef struct { int32_t m, e, y_zero, a[256], b[256]; } difference_q8_p;

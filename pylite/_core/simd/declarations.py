@@ -30,7 +30,7 @@ def headers(folder=FOLDER):
     text = read("simd.h")
     body = "".join(f"  void (*{name})({arguments});\n" for name, arguments in slots(text).items())
     text = re.sub(r"^#define X\(.*?^#undef X$", lambda _: body, text, flags=re.S | re.M)
-    for macro, arguments in re.findall(r"^#define (\w+) +(\(.*\))", text, re.M):
+    for macro, arguments in re.findall(r"^#define (\w+) +(\([^()]*\))", text, re.M):
         text = re.sub(rf"\b{macro};", lambda _, arguments=arguments: arguments + ";", text)
     return text
 

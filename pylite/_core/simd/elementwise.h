@@ -54,8 +54,9 @@
   X(floor_mod_i32, PL_BINARY) \
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \
-  X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(compare_q8, PL_BINARY) \
-  X(compare_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(product_q8, PL_BINARY) X(product_q16, PL_BINARY)
+  X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(less_q8, PL_BINARY) \
+  X(equal_q8, PL_BINARY) X(equal_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(product_q8, PL_BINARY) \
+  X(product_q16, PL_BINARY)
 
 typedef struct { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */

@@ -144,29 +144,29 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
   }
 
-FINISH_F32(average_f32, acc[i] * share)
-FINISH_AVERAGE_INT(average_s8, int8_t, 1 << 15)
-FINISH_AVERAGE_INT(average_u8, uint8_t, 1 << 15)
-FINISH_AVERAGE_INT(average_s16, int16_t, 1 << 8)
-FINISH_F32(max_f32, acc[i])
-FINISH_MAX_INT(max_s8, int8_t)
-FINISH_MAX_INT(max_u8, uint8_t)
-FINISH_MAX_INT(max_s16, int16_t)
-FINISH_F32(l2_f32, sqrtf(acc[i] * share))
+FINISH_F32(pool_average_f32, acc[i] * share)
+FINISH_AVERAGE_INT(pool_average_i8, int8_t, 1 << 15)
+FINISH_AVERAGE_INT(pool_average_u8, uint8_t, 1 << 15)
+FINISH_AVERAGE_INT(pool_average_i16, int16_t, 1 << 8)
+FINISH_F32(pool_max_f32_any, acc[i])
+FINISH_MAX_INT(pool_max_i8_any, int8_t)
+FINISH_MAX_INT(pool_max_u8_any, uint8_t)
+FINISH_MAX_INT(pool_max_i16_any, int16_t)
+FINISH_F32(pool_l2_f32, sqrtf(acc[i] * share))
 PL_LOOSE_BEGIN
-POOL(average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
+POOL(pool_average_f32, float, float, 0.0f, POOL_ADD, POOL_ADD)
 PL_LOOSE_END
-POOL(average_s8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
-POOL(average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
-POOL(average_s16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(pool_average_i8, int8_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(pool_average_u8, uint8_t, int32_t, 0, POOL_ADD, POOL_ADD)
+POOL(pool_average_i16, int16_t, int32_t, 0, POOL_ADD, POOL_ADD)
 PL_LOOSE_BEGIN
-POOL(max_f32, float, float, -FLT_MAX, POOL_MAX, POOL_MAX)
+POOL(pool_max_f32_any, float, float, -FLT_MAX, POOL_MAX, POOL_MAX)
 PL_LOOSE_END
-POOL(max_s8, int8_t, int8_t, INT8_MIN, POOL_MAX, POOL_MAX)
-POOL(max_u8, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
-POOL(max_s16, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
+POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, POOL_MAX, POOL_MAX)
+POOL(pool_max_u8_any, uint8_t, uint8_t, 0, POOL_MAX, POOL_MAX)
+POOL(pool_max_i16_any, int16_t, int16_t, INT16_MIN, POOL_MAX, POOL_MAX)
 PL_LOOSE_BEGIN
-POOL(l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
+POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
 /* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
@@ -180,29 +180,19 @@ PL_LOOSE_END
         T acc[32]; \
         for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(none, p[i]), p[next + i]); \
         for (ptrdiff_t i = 0; i < m; i++) acc[i] = POOL_MAX(POOL_MAX(acc[i], q[i]), q[next + i]); \
-        name##_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
+        name##_any_finish(w, 4, (size_t)m, acc, y + j * w->y_pixel + k); \
       } \
     } \
   } \
-  static void name##_of_four(const pl_window *w, const void *x, ptrdiff_t n, void *y) { \
-    if (sizeof(T) < 4 && w->channels >= 32) name##_blocks(w, x, n, 32, y); \
+  static void name(const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) { \
+    const int of_four = w->rows <= 2 && w->cols == 2 && left == 0 && (n - 1) * w->stride + 2 <= w->width; \
+    if (!of_four || w->channels < 16) name##_any(w, x, left, n, y); \
+    else if (sizeof(T) < 4 && w->channels >= 32) name##_blocks(w, x, n, 32, y); \
     else name##_blocks(w, x, n, 16, y); \
   }
 PL_LOOSE_BEGIN
-MAX_OF_FOUR(max_f32, float, -FLT_MAX)
+MAX_OF_FOUR(pool_max_f32, float, -FLT_MAX)
 PL_LOOSE_END
-MAX_OF_FOUR(max_s8, int8_t, (int8_t)INT8_MIN)
-MAX_OF_FOUR(max_u8, uint8_t, p[i])
-MAX_OF_FOUR(max_s16, int16_t, (int16_t)INT16_MIN)
-
-static void pool_row(int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y) {
-  static void (*const table[])(const pl_window *, const void *, ptrdiff_t, ptrdiff_t, void *) = {
-    average_f32, average_s8, average_u8, average_s16, max_f32, max_s8, max_u8, max_s16, l2_f32};
-  static void (*const of_four[])(const pl_window *, const void *, ptrdiff_t, void *) = {
-    NULL, NULL, NULL, NULL, max_f32_of_four, max_s8_of_four, max_u8_of_four, max_s16_of_four, NULL};
-  if (of_four[kind] && w->rows <= 2 && w->cols == 2 && left == 0 && w->channels >= 16 &&
-      (n - 1) * w->stride + 2 <= w->width)
-    of_four[kind](w, x, n, y);
-  else
-    table[kind](w, x, left, n, y);
-}
+MAX_OF_FOUR(pool_max_i8, int8_t, (int8_t)INT8_MIN)
+MAX_OF_FOUR(pool_max_u8, uint8_t, p[i])
+MAX_OF_FOUR(pool_max_i16, int16_t, (int16_t)INT16_MIN)

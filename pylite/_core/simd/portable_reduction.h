@@ -126,23 +126,17 @@ static void finish_max_16(const pl_reduction *g, size_t c, const void *acc0, voi
   for (size_t i = 0; i < c; i++) y[i] = (int16_t)(acc[i] ^ g->flip);
 }
 
-static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, void *y) {
-  typedef struct {
-    void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
-    void (*run)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
-    void (*fold)(size_t, size_t, void *);
-    void (*finish)(const pl_reduction *, size_t, const void *, void *);
-    ptrdiff_t item, acc_item;
-    union { float f; int32_t i; int16_t s; uint8_t b; } start;
-  } reducer;
-  static const reducer table[] = {
-    {sum_f32_rows, sum_f32_run, sum_f32_fold, finish_f32, 4, 4, {.f = 0}},
-    {sum_8_rows, sum_8_run, sum_8_fold, finish_sum_8, 1, 4, {.i = 0}},
-    {sum_16_rows, sum_16_run, sum_16_fold, finish_sum_16, 2, 4, {.i = 0}},
-    {max_f32_rows, max_f32_run, max_f32_fold, finish_f32, 4, 4, {.f = -FLT_MAX}},
-    {max_8_rows, max_8_run, max_8_fold, finish_max_8, 1, 1, {.b = 0}},
-    {max_16_rows, max_16_run, max_16_fold, finish_max_16, 2, 2, {.s = INT16_MIN}}};
-  const reducer *r = &table[kind];
+typedef struct {
+  void (*rows)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
+  void (*run)(const pl_reduction *, size_t, ptrdiff_t, ptrdiff_t, const void *, void *);
+  void (*fold)(size_t, size_t, void *);
+  void (*finish)(const pl_reduction *, size_t, const void *, void *);
+  ptrdiff_t item, acc_item;
+  union { float f; int32_t i; int16_t s; uint8_t b; } start;
+} reducer;
+
+static __attribute__((noinline)) void reduce(const reducer *r, const pl_reduction *g, const void *x0, size_t c,
+                                             void *y) {
   const int consecutive = !g->run && g->stride[2] == (ptrdiff_t)c;
   ptrdiff_t partials = consecutive && c < REDUCE_LINE ? REDUCE_LINE / (ptrdiff_t)c : 1;
   if (g->n[2] < partials) partials = 1;
@@ -174,41 +168,43 @@ static void reduce(int kind, const pl_reduction *g, const void *x0, size_t c, vo
   r->finish(g, c, a, y);
 }
 
-/* ---- int32, int64 and products ---- */
+#define REDUCE(name, finish, item, acc_item, none) \
+  static void reduce_##name(const pl_reduction *g, const void *x, size_t c, void *y) { \
+    static const reducer r = {name##_rows, name##_run, name##_fold, finish, item, acc_item, none}; \
+    reduce(&r, g, x, c, y); \
+  }
+REDUCE(sum_f32, finish_f32, 4, 4, {.f = 0})
+REDUCE(sum_8, finish_sum_8, 1, 4, {.i = 0})
+REDUCE(sum_16, finish_sum_16, 2, 4, {.i = 0})
+REDUCE(max_f32, finish_f32, 4, 4, {.f = -FLT_MAX})
+REDUCE(max_8, finish_max_8, 1, 1, {.b = 0})
+REDUCE(max_16, finish_max_16, 2, 2, {.s = INT16_MIN})
+
+/* ---- int32, int64 and products: each element joined with one accumulator ---- */
+#define JOIN_ELEMENTS(name, TYPE, ACC, expression) \
+  static void name(size_t n, ptrdiff_t stride, const void *x, void *acc) { \
+    const TYPE *p = x; \
+    ACC total = (ACC)*(int64_t *)acc; \
+    if (stride == 1) \
+      for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (ACC)(expression); } \
+    else \
+      for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (ACC)(expression); } \
+    *(int64_t *)acc = total; \
+  }
+/* int32 are added in 64 bits, where a mean needs that; other results are the same in 32. */
+#define JOINS(suffix, TYPE, U) \
+  JOIN_ELEMENTS(join_sum_##suffix, TYPE, int64_t, (uint64_t)total + (uint64_t)(int64_t)v) \
+  JOIN_ELEMENTS(join_max_##suffix, TYPE, TYPE, JOIN_MAX(total, v)) \
+  JOIN_ELEMENTS(join_min_##suffix, TYPE, TYPE, JOIN_MIN(total, v)) \
+  JOIN_ELEMENTS(join_product_##suffix, TYPE, TYPE, (U)total * (U)v)
+JOINS(i32, int32_t, uint32_t)
+JOINS(i64, int64_t, uint64_t)
+
 #define JOIN_MUL(a, b) ((a) * (b))
 #define LOAD_AS_IS(v) (v)
-JOIN_RUN(product_f32_join, JOIN_MUL, 1, LOAD_AS_IS)
-#define JOIN_INTO(TYPE, expression) \
-  if (stride == 1) \
-    for (size_t i = 0; i < n; i++) { const TYPE v = p[i]; total = (TYPE)(expression); } \
-  else \
-    for (size_t i = 0; i < n; i++) { const TYPE v = p[(ptrdiff_t)i * stride]; total = (TYPE)(expression); } \
-  break
-/* int32 are added in 64 bits where a mean needs that; other results are the same in 32 */
-#define JOIN_LINE(name, TYPE, U) \
-  static void name(int operation, size_t n, ptrdiff_t stride, const TYPE *p, int64_t *acc) { \
-    TYPE total = (TYPE)*acc; \
-    if (operation == PL_JOIN_SUM) { \
-      int64_t sum = *acc; \
-      if (stride == 1) for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[i]); \
-      else \
-        for (size_t i = 0; i < n; i++) sum = (int64_t)((uint64_t)sum + (uint64_t)(int64_t)p[(ptrdiff_t)i * stride]); \
-      *acc = sum; \
-      return; \
-    } \
-    switch (operation) { \
-      case PL_JOIN_MAX: JOIN_INTO(TYPE, JOIN_MAX(total, v)); \
-      case PL_JOIN_MIN: JOIN_INTO(TYPE, JOIN_MIN(total, v)); \
-      default: JOIN_INTO(TYPE, (U)total * (U)v); \
-    } \
-    *acc = total; \
-  }
-JOIN_LINE(join_s32, int32_t, uint32_t)
-JOIN_LINE(join_s64, int64_t, uint64_t)
-static void join_line(int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc) {
+JOIN_RUN(product_f32_run, JOIN_MUL, 1, LOAD_AS_IS)
+static void join_product_f32(size_t n, ptrdiff_t stride, const void *x, void *acc) {
   const float *v = x;
-  if (type == PL_S32) join_s32(operation, n, stride, x, acc);
-  else if (type == PL_S64) join_s64(operation, n, stride, x, acc);
-  else if (stride == 1) *(float *)acc *= product_f32_join(n, 1, v);
+  if (stride == 1) *(float *)acc *= product_f32_run(n, 1, v);
   else for (size_t i = 0; i < n; i++) *(float *)acc *= v[(ptrdiff_t)i * stride];
 }

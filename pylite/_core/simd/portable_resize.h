@@ -140,13 +140,5 @@ PL_INLINE blend_s8 across_s8(blend_s32 at, blend_s32 next, int32_t dx) {
 }
 LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blend_s8,
       across_s8(at[0], next[0], dx))
-BILINEAR(bilinear_s8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8))
-BILINEAR(bilinear_s16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0)
-
-static void bilinear(int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low,
-                     const int32_t *high, const void *fraction, const void *dy, void *y, size_t step) {
-  static void (*const table[])(size_t, size_t, int, const void *, const void *, const int32_t *, const int32_t *,
-                               const void *, const void *, void *, size_t) = {
-    bilinear_f32, bilinear_u8, bilinear_s8, bilinear_s16};
-  table[type](n, c, gather, top, bottom, low, high, fraction, dy, y, step);
-}
+BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8))
+BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0)

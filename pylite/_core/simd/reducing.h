@@ -13,12 +13,6 @@ typedef struct pl_window {
   float low_f, high_f;
 } pl_window;
 
-/* Types of elements. */
-enum { PL_F32, PL_S8, PL_U8, PL_S16, PL_S32, PL_S64 };
-
-/* The kind of a pooling is 4 * operation + type; PL_L2 exists for PL_F32 alone. */
-enum { PL_AVERAGE, PL_MAX, PL_L2 };
-
 /* What one output reduces: up to three loops of n[k] steps of stride[k] elements, and inside, where run > 0, that
  * many consecutive elements.  Neighbouring outputs start `step` elements apart; run = 0 requires step = 1. */
 typedef struct pl_reduction {
@@ -29,13 +23,6 @@ typedef struct pl_reduction {
                         * minimum */
   int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of an integer sum */
 } pl_reduction;
-
-/* The kind of a reduction is 3 * operation + type; types are 32-bit floats and 8- and 16-bit integers. */
-enum { PL_SUM, PL_GREATEST };
-enum { PL_JOIN_SUM, PL_JOIN_MAX, PL_JOIN_MIN, PL_JOIN_PRODUCT };
-
-/* The types of bilinear resizing. */
-enum { PL_BILINEAR_F32, PL_BILINEAR_U8, PL_BILINEAR_S8, PL_BILINEAR_S16 };
 
 /* 8-bit softmax; index d of a table is how far an element lies below its row's maximum.
  * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm; scaled: exp(-d) in Q12, 0 where it is left out;
@@ -52,14 +39,41 @@ typedef struct pl_softmax16 {
   int32_t multiplier, exponent;
 } pl_softmax16;
 
+/* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */
+#define PL_POOLING (const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)
+#define PL_POOLING_SLOTS(X) \
+  X(pool_average_f32, PL_POOLING) X(pool_average_i8, PL_POOLING) X(pool_average_u8, PL_POOLING) \
+  X(pool_average_i16, PL_POOLING) X(pool_max_f32, PL_POOLING) X(pool_max_i8, PL_POOLING) \
+  X(pool_max_u8, PL_POOLING) X(pool_max_i16, PL_POOLING) X(pool_l2_f32, PL_POOLING)
+
+/* c <= 1024 neighbouring outputs of a reduction of float32, 8-bit or 16-bit integers */
+#define PL_REDUCTION (const pl_reduction *g, const void *x, size_t c, void *y)
+#define PL_REDUCTION_SLOTS(X) \
+  X(reduce_sum_f32, PL_REDUCTION) X(reduce_sum_8, PL_REDUCTION) X(reduce_sum_16, PL_REDUCTION) \
+  X(reduce_max_f32, PL_REDUCTION) X(reduce_max_8, PL_REDUCTION) X(reduce_max_16, PL_REDUCTION)
+
+/* acc, an int64 (of float32 a float), joined with n elements `stride` apart */
+#define PL_JOIN (size_t n, ptrdiff_t stride, const void *x, void *acc)
+#define PL_JOIN_SLOTS(X) \
+  X(join_sum_i32, PL_JOIN) X(join_max_i32, PL_JOIN) X(join_min_i32, PL_JOIN) X(join_product_i32, PL_JOIN) \
+  X(join_sum_i64, PL_JOIN) X(join_max_i64, PL_JOIN) X(join_min_i64, PL_JOIN) X(join_product_i64, PL_JOIN) \
+  X(join_product_f32, PL_JOIN)
+
+/* n output pixels of c channels between two input rows; low and high index pixels.  gather: c is small (at most 512),
+ * and there is a fraction for each element of the output row instead of one for each pixel.  Fractions are float32 for
+ * float32 and uint8, int32 for int8 and int16; dy points to the rows'; step: elements from one pixel of y to the next,
+ * c where gather */
+#define PL_BILINEAR \
+  (size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, const int32_t *high, \
+   const void *fraction, const void *dy, void *y, size_t step)
+#define PL_BILINEAR_SLOTS(X) \
+  X(bilinear_f32, PL_BILINEAR) X(bilinear_u8, PL_BILINEAR) X(bilinear_i8, PL_BILINEAR) X(bilinear_i16, PL_BILINEAR)
+
 #define PL_SLOTS_REDUCING(X) \
-  /* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */ \
-  X(pool_row, (int kind, const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)) \
-  /* c <= 1024 neighbouring outputs of a reduction */ \
-  /* acc, an int64 or a float, joined with n elements `stride` apart; type PL_S32, PL_S64 or PL_F32, operation \
-   * PL_JOIN_* */ \
-  X(join_line, (int type, int operation, size_t n, ptrdiff_t stride, const void *x, void *acc)) \
-  X(reduce, (int kind, const pl_reduction *g, const void *x, size_t c, void *y)) \
+  PL_POOLING_SLOTS(X) \
+  PL_REDUCTION_SLOTS(X) \
+  PL_JOIN_SLOTS(X) \
+  PL_BILINEAR_SLOTS(X) \
   /* rows of n > 0 elements, or one row; y may be x */ \
   X(softmax_f32, (size_t rows, size_t n, float beta, const float *x, float *y)) \
   X(softmax_8, (size_t rows, size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
@@ -70,12 +84,6 @@ typedef struct pl_softmax16 {
   X(l2_normalize_f32, (size_t n, const float *x, float *y)) \
   /* zero: x's zero point among the flipped bytes */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
-  /* n output pixels of c channels between two input rows; low and high index pixels.  gather: c is small (at most \
-     512), and there is a fraction for each element of the output row instead of one for each pixel.  Fractions are \
-     float32 for float32 and uint8, int32 for int8 and int16; dy points to the rows'; step: elements from one pixel of \
-     y to the next, c where gather */ \
-  X(bilinear, (int type, size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, \
-               const int32_t *high, const void *fraction, const void *dy, void *y, size_t step)) \
   /* y[j] = x[at[j]], n pixels of `bytes`, those of y `step` bytes apart */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y, size_t step))
 #endif

@@ -76,11 +76,14 @@ _Static_assert(sizeof pl_isa_levels / sizeof *pl_isa_levels <= PL_MAX_ISA_LEVELS
 
 /* ---- micro-kernels by name ---- */
 #define X(slot, args) if (!strcmp(name, #slot)) return s->slot;
-pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name) {
-  PL_UNARY_SLOTS(X)
-  return NULL;
-}
-pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name) {
-  PL_BINARY_SLOTS(X)
-  return NULL;
-}
+#define BY_NAME(kind, SLOTS) \
+  pl_##kind##_fn pl_##kind##_kernel(const pl_slots *s, const char *name) { \
+    SLOTS(X) \
+    return NULL; \
+  }
+BY_NAME(unary, PL_UNARY_SLOTS)
+BY_NAME(binary, PL_BINARY_SLOTS)
+BY_NAME(pooling, PL_POOLING_SLOTS)
+BY_NAME(reduction, PL_REDUCTION_SLOTS)
+BY_NAME(join, PL_JOIN_SLOTS)
+BY_NAME(bilinear, PL_BILINEAR_SLOTS)

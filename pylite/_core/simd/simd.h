@@ -35,8 +35,16 @@ typedef struct pl_slots {
 /* The micro-kernel of that name in the table `s`, or NULL. */
 typedef void (*pl_unary_fn) PL_UNARY;
 typedef void (*pl_binary_fn) PL_BINARY;
+typedef void (*pl_pooling_fn) PL_POOLING;
+typedef void (*pl_reduction_fn) PL_REDUCTION;
+typedef void (*pl_join_fn) PL_JOIN;
+typedef void (*pl_bilinear_fn) PL_BILINEAR;
 pl_unary_fn pl_unary_kernel(const pl_slots *s, const char *name);
 pl_binary_fn pl_binary_kernel(const pl_slots *s, const char *name);
+pl_pooling_fn pl_pooling_kernel(const pl_slots *s, const char *name);
+pl_reduction_fn pl_reduction_kernel(const pl_slots *s, const char *name);
+pl_join_fn pl_join_kernel(const pl_slots *s, const char *name);
+pl_bilinear_fn pl_bilinear_kernel(const pl_slots *s, const char *name);
 /* The parameters of wide_unary (1 operand) or wide_binary (2) from words, "op x_type y_type"; 0 where it has no such op
  * or type.  p: 3 numbers. */
 int pl_wide_parameters(int operands, const char *words, int32_t *p);
