@@ -2,6 +2,7 @@
 import importlib
 
 from pylite import _core as _core  # finds the other modules
+from pylite import ops as ops  # enters its index in the registry
 
 __version__ = "0.1.0"
 

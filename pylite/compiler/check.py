@@ -1,5 +1,4 @@
 """Which operators of a graph cannot run: all of them named at once, before anything is lowered."""
-import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.errors import UnsupportedOpError
 from pylite.ir.registry import default
 

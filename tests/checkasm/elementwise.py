@@ -72,18 +72,13 @@ def wide(name, words):
     return lambda draw: np.frombuffer(simd.kernel_parameters(name, words), np.int32)
 
 
-FLOATS = ["leaky_relu", "logistic", "tanh", "exp", "elu", "hard_swish", "gelu", "gelu_tanh", "sqrt", "rsqrt", "abs",
-          "neg", "square", "floor", "ceil", "round", "log", "sin", "clamp", "sign"]
-HALVES = ["logistic", "tanh", "gelu", "gelu_tanh", "neg"]
+# The type that a slot's name ends with.  If all operands have it and there are no parameters, no entry is needed below.
+SUFFIXES = {"f32": F, "f16": H, "i8": np.int8, "u8": B, "i16": S, "i32": I, "i64": L, "u32": np.uint32}
 # name: x, y, parameters
 UNARY = {
-    **{f"{name}_f32": (F, F, nothing) for name in FLOATS},
     "clamp_f32": (F, F, float_range),
     "leaky_relu_f32": (F, F, lambda draw: packed("f", 0.1)),
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
-    **{f"{name}_f16": (H, H, nothing) for name in HALVES},
-    **{f"{name}_{suffix}": (dtype, dtype, nothing) for name in ("abs", "neg")
-       for suffix, dtype in (("i16", S), ("i32", I), ("i64", L)) if (name, suffix) != ("abs", "i64")},
     "lut8": (B, B, table(B, 256)), "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)),
     "logistic_i16": (S, S, sigmoid), "tanh_i16": (S, S, sigmoid),
     "rescale_i16_i8": (S, B, rescale(8)), "rescale_i16_i16": (S, S, rescale(16)),
@@ -96,7 +91,7 @@ UNARY = {
     "dequantize_i16": (S, F, dequantize),
     "cast_f32_u8": (F, B, nothing), "cast_f32_i8": (F, np.int8, nothing), "cast_f32_i32": (F, I, nothing),
     "cast_i32_f32": (I, F, nothing), "cast_i32_i64": (I, L, nothing), "cast_i64_i32": (L, I, nothing),
-    "sign_i32": (I, I, nothing), "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
+    "cast_i64_f32": (L, F, nothing), "cast_f32_bool": (F, B, nothing),
     "cast_bool_f32": (B, F, nothing), "half_to_float": (H, F, nothing), "float_to_half": (F, H, nothing),
     "wide_unary": (S, L, wide("wide_unary", b"cast int16 int64")),
     **{f"finish_product_q{bits}": (L, dtype, lambda draw: packed(
@@ -111,7 +106,7 @@ EXACT = {"abs", "neg", "floor", "ceil", "round", "square", "clamp", "sqrt", "lea
 
 
 def one_operand(name):
-    x_type, y_type, parameters = UNARY[name]
+    x_type, y_type, parameters = UNARY.get(name) or (*[SUFFIXES[name.rsplit("_", 1)[1]]] * 2, nothing)
     close = None if name.split("_")[0] in EXACT and "f16" not in name else "relative"
 
     def calls(draw):
@@ -160,14 +155,9 @@ PLAIN = [("i16", S, int_range), ("i32", I, int_range), ("i64", L, long_range)]
 # name: a, b, y, parameters
 BINARY = {
     **{f"{name}_f32": (F, F, F, float_range) for name in ("add", "sub", "mul", "div")},
-    **{f"{name}_f32": (F, F, F, nothing) for name in ("maximum", "minimum", "prelu", "squared_difference")},
     **{f"{name}_f16": (H, H, H, float_range) for name in ("add", "mul", "maximum", "minimum")},
     **{f"{name}_{suffix}": (t, t, t, p) for name in ("add", "sub", "mul") for suffix, t, p in PLAIN},
-    "mul_u32": (np.uint32, np.uint32, np.uint32, nothing), "div_i32": (I, I, I, int_range),
-    "pow_f32": (F, F, F, nothing),
-    "floor_div_f32": (F, F, F, nothing), "floor_div_i32": (I, I, I, nothing), "floor_mod_i32": (I, I, I, nothing),
-    **{f"{name}_{suffix}": (t, t, t, nothing) for name in ("maximum", "minimum")
-       for suffix, t in (("i8", np.int8), ("u8", B), ("i16", S), ("i32", I), ("i64", L))},
+    "div_i32": (I, I, I, int_range),
     "sum_q8": (B, B, B, quantized_sum(8)), "sum_q16": (S, S, S, quantized_sum(16)),
     "add_pot16": (S, S, S, shifts), "sub_pot16": (S, S, S, shifts),
     "mul_q8": (B, B, B, product), "mul_q16": (S, S, S, product), "mul_q16_q8": (S, S, B, product),
@@ -185,7 +175,7 @@ BINARY = {
 
 
 def two_operands(name):
-    a_type, b_type, y_type, parameters = BINARY[name]
+    a_type, b_type, y_type, parameters = BINARY.get(name) or (*[SUFFIXES[name.rsplit("_", 1)[1]]] * 3, nothing)
 
     def calls(draw):
         n, p = draw.size(700), parameters(draw)
@@ -217,7 +207,7 @@ def in_place(calls, argument, output):
 
 
 for slot in SLOTS:
-    if slot in UNARY:
+    if SLOTS[slot] == SLOTS["neg_f32"]:
         check(slot)(in_place(one_operand(slot), 1, 2))
-    elif slot in BINARY:
+    elif SLOTS[slot] == SLOTS["pow_f32"]:
         check(slot)(in_place(two_operands(slot), 1, 5))
