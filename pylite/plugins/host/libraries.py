@@ -4,10 +4,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pylite._core import capi
+from pylite._core.capi import hosting
 from pylite.errors import PluginError
 
-HERE = Path(capi.__path__[0])      # where the build puts them
+HERE = Path(hosting.__file__).parent       # the build puts all libraries there
 _loaded = {}        # libraries of pylite by name; never closed, as no plug-in ever is
 _files = {}         # path of a plug-in -> which file that was
 
