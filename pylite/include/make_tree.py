@@ -29,7 +29,7 @@ def make(output, headers):
     for source in sources:
         name = source.relative_to(HERE).as_posix()
         if source.is_dir():
-            (output / name).mkdir(parents=True)
+            (output / name).mkdir(parents=True, exist_ok=True)
             continue
         shutil.copyfile(source, output / name)
         for other in other_names(name.removeprefix("tensorflow/lite/")):
