@@ -1,8 +1,8 @@
-"""What some tests need and a machine may lack: the peer, and real models and documents beside the checkout.
+"""What some tests need and a machine may lack: the peer, tools, and real models and documents beside the checkout.
 
 A test that lacks them is skipped with its reason; with PYLITE_REQUIRE=1 (as in continuous integration) it fails.
 """
-import importlib
+import importlib.util
 import os
 from pathlib import Path
 
@@ -25,6 +25,12 @@ def peer():
         return importlib.import_module("ai_edge_litert.interpreter")
     except ImportError:
         return lack("the peer (ai-edge-litert) is not installed")
+
+
+def tool(package):
+    """Go on if a package of the extra `test` is installed."""
+    if importlib.util.find_spec(package) is None:
+        lack(f"{package} is not installed")
 
 
 def models():

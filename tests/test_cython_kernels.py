@@ -11,6 +11,7 @@ import pytest
 
 import pylite
 from pylite.schema.builder import ModelBuilder
+from tests import resources
 
 SOURCE = '''
 # cython: language_level=3, boundscheck=False, initializedcheck=False
@@ -47,14 +48,15 @@ cdef void rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept n
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    pytest.importorskip("Cython", reason="Cython is not installed")
+    resources.tool("Cython")
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("kernels")
     (folder / "scaling.pyx").write_text(SOURCE)
-    root = Path(pylite.__file__).parents[1]
-    subprocess.run([sys.executable, "-m", "cython", "-I", str(root), "scaling.pyx"], cwd=folder, check=True)
+    folders = Path(pylite.__file__).parents[1], Path(pylite.get_include(), "../_core").resolve()
+    subprocess.run([sys.executable, "-m", "cython", *[f"-I{path}" for path in folders], "scaling.pyx"], cwd=folder,
+                   check=True)
     library = folder / f"scaling{sysconfig.get_config_var('EXT_SUFFIX')}"
     subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-w", f"-I{sysconfig.get_path('include')}",
                     f"-I{pylite.get_include()}/pylite", "scaling.c", "-o", str(library)], cwd=folder, check=True)

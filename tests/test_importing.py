@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from importlib.machinery import PathFinder
 from pathlib import Path
 
+import numpy
 import pytest
 
 import pylite
@@ -16,26 +16,48 @@ from pylite import _core
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")
                  if not module.name.endswith("__main__") and ".libpylite_" not in module.name)
+PACKAGES = Path(numpy.__file__).parents[1]
 
 
-def run(code):
+def run(code, *flags):
     """What fresh Python prints."""
-    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run([sys.executable, "-P", *flags, "-c", code], capture_output=True, text=True,
+                          check=True).stdout.strip()
 
 
-def test_modules_are_found_where_the_search_finds_them():
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with a copy of pylite's modules as a wheel has them, whatever pylite itself is installed by."""
+    folder = tmp_path_factory.mktemp("installed")
+    for name in ["pylite", *MODULES]:
+        spec = importlib.util.find_spec(name)
+        file = Path(spec.origin)
+        package = name if spec.submodule_search_locations else spec.parent
+        copy = folder / package.replace(".", "/") / file.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    return folder
+
+
+def test_modules_are_found_where_the_search_finds_them(installed):
+    """But for the modules in Cython, none of which is in a file of its name."""
     assert len(MODULES) > 100
-    for name in MODULES:
-        found = importlib.util.find_spec(name)
-        parent = sys.modules[name.rpartition(".")[0]]
-        searched = PathFinder.find_spec(name, parent.__path__)
-        assert (found.origin, found.cached, found.has_location, found.submodule_search_locations) == \
-            (searched.origin, searched.cached, searched.has_location, searched.submodule_search_locations)
+    assert run(f"""
+import importlib.util, sys
+from importlib.machinery import PathFinder
+sys.path[:0] = {[str(installed), str(PACKAGES)]}
+for name in {MODULES}:
+    found = importlib.util.find_spec(name)
+    searched = PathFinder.find_spec(name, sys.modules[name.rpartition(".")[0]].__path__)
+    assert found.origin.startswith({str(installed)!r})
+    for attribute in "origin", "cached", "has_location", "submodule_search_locations":
+        assert getattr(found, attribute) == getattr(searched, attribute), (name, attribute)
+print("all")""", "-S") == "all"
 
 
 def test_modules_in_cython_come_from_the_library():
     spec = importlib.util.find_spec("pylite._core.kernels.conv")
-    assert Path(spec.origin).name.startswith("_library") and Path(spec.origin).parent == Path(_core.__path__[0])
+    assert spec.origin == importlib.util.find_spec("pylite._core._library").origin
     assert importlib.import_module("pylite._core.kernels.conv").__spec__.origin == spec.origin
 
 
@@ -47,25 +69,25 @@ def test_modules_that_there_are_not(name):
 
 
 def test_folders_without_a_module_are_left_to_the_search():
-    assert _core._Finder.find_spec("pylite.include", pylite.__path__) is None
-    assert importlib.util.find_spec("pylite.include").origin is None
+    assert _core._SourceFinder.find_spec("pylite.include", pylite.__path__) is None
 
 
-def test_folders_that_cannot_be_listed():
-    assert _core._Finder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
+def test_folders_that_are_none():
+    assert _core._SourceFinder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
 
 
-def test_an_application_that_has_the_sources_in_an_archive(tmp_path):
+def test_an_application_that_has_the_sources_in_an_archive(installed, tmp_path):
     """As PyInstaller makes them: the libraries lie in folders, and a finder of its own knows the rest."""
-    source = Path(pylite.__file__).parent
-    for library in (source / "_core").rglob("*.so"):
-        (tmp_path / library.relative_to(source.parent)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, tmp_path / library.relative_to(source.parent))
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
-        for file in source.rglob("*.py"):
-            archive.write(file, file.relative_to(source.parent))
+        for file in installed.rglob("*"):
+            if file.suffix == ".so":
+                (tmp_path / file.relative_to(installed)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, tmp_path / file.relative_to(installed))
+            elif file.suffix == ".py":
+                archive.write(file, file.relative_to(installed))
     code = f"""
 import sys, zipimport, importlib.machinery
+sys.path.append({str(PACKAGES)!r})
 folder, archive = {str(tmp_path)!r}, zipimport.zipimporter({str(tmp_path / 'archive.zip')!r})
 class Frozen:
     @staticmethod
@@ -79,15 +101,50 @@ sys.meta_path.insert(0, Frozen)
 import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv
 print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__file__.startswith(folder))
 """
-    assert run(code) == "True True"
+    assert run(code, "-S") == "True True"
 
 
-def test_sources_that_are_not_built(tmp_path):
+def test_packages_in_folders_that_are_virtual(installed):
+    """As in an editable install: a finder of its own knows files by the names of modules alone."""
+    code = f"""
+import sys, pathlib, importlib.util
+root = pathlib.Path({str(installed)!r})
+sys.path.append({str(PACKAGES)!r})
+class Editable:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        stem = root / name.replace(".", "/")
+        if (stem / "__init__.py").exists():
+            return importlib.util.spec_from_file_location(
+                name, stem / "__init__.py", submodule_search_locations=["/virtual/" + name])
+        for file in stem.parent.glob(stem.name + ".*"):
+            return importlib.util.spec_from_file_location(name, file)
+sys.meta_path.insert(0, Editable)
+import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv, pylite._core.capi.hosting
+print(pylite.__path__, *(pathlib.Path(module.__file__).parent.relative_to(root) for module in (
+    pylite._core.kernels.conv, pylite._core.capi.hosting)))
+"""
+    assert run(code, "-S") == "['/virtual/pylite'] pylite/_core pylite/_core/capi"
+
+
+def test_sources_that_are_not_built(installed, tmp_path):
     """As Python finds them first where it runs in a checkout."""
-    shutil.copytree(Path(pylite.__file__).parent, tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so", "samples"))
-    done = subprocess.run([sys.executable, "-c", "import pylite.interpreter"], cwd=tmp_path, capture_output=True,
+    shutil.copytree(installed / "pylite", tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so"))
+    done = subprocess.run([sys.executable, "-S", "-c", "import pylite._core.arena"], cwd=tmp_path, capture_output=True,
                           text=True, check=False)
     assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
+
+
+def test_a_new_module_of_ops_is_found(installed, tmp_path):
+    """Without a build that would enter it in the index."""
+    shutil.copytree(installed / "pylite", tmp_path / "pylite")
+    (tmp_path / "pylite" / "ops" / "brand_new.py").write_text(
+        "from pylite.ir.registry import register\n"
+        "register('BrandNew', types=['any -> any'], infer=lambda node: [node.inputs[0].shape])\n")
+    assert run(f"import sys; sys.path[:0] = {[str(tmp_path), str(PACKAGES)]}\n"
+               "import pylite.interpreter\n"
+               "from pylite.ir import registry\n"
+               "print(registry.find('BrandNew').name, registry.find('BrandNewer'))", "-S") == "BrandNew None"
 
 
 def test_the_collector_of_the_host_program_is_left_alone():

@@ -1,80 +1,56 @@
-"""The modules in Cython: all in one shared library, those for plug-ins in C in another; and how pylite's are found."""
+"""The modules in Cython, and how pylite's modules are found.
+
+Shared libraries hold the modules in Cython: one those of this package and of `kernels`, another those of `capi`.
+"""
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
-from os import R_OK, access, listdir
-
-# How the names of files with bytecode end, unless they are elsewhere: saying so saves modules to look for them twice.
-_TAG = sys.implementation.cache_tag
-BYTECODE = None if sys.flags.optimize or sys.pycache_prefix or not _TAG else f"{_TAG}.pyc"
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader
+from os import R_OK, access
 
 
-class _Finder:
-    """Finds pylite's modules where they are, before Python searches: that takes longer than loading them.
-
-    It knows ordinary folders, which have an `__init__.py`.  What else there is, in archives for example, is left to
-    others; but a module of this package that nobody finds is in the library, if anywhere.
-    """
-    names = {}      # of the files in a folder
+class _SourceFinder:
+    """Finds pylite's modules in Python in ordinary folders, before Python's own search: that takes twice as long."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if not name.startswith("pylite.") or path is None:
-            return None
-        stem = name[name.rindex(".") + 1:]
-        for folder in path:
-            if access(f"{folder}/{stem}.py", R_OK):
-                return cls.spec(name, SourceFileLoader, f"{folder}/{stem}.py")
-            if access(f"{folder}/{stem}/__init__.py", R_OK):
-                spec = cls.spec(name, SourceFileLoader, f"{folder}/{stem}/__init__.py", is_package=True)
-                spec.submodule_search_locations.append(f"{folder}/{stem}")
-                return spec
-            names = cls.names_in(folder)
-            if "__init__.py" not in names or stem in names:
-                return None
-        return _Library.located(name, path)
-
-    @staticmethod
-    def spec(name, loader, file, **kind):
-        spec = ModuleSpec(name, loader(name, file), origin=file, **kind)
-        spec.has_location = True
-        if loader is SourceFileLoader and BYTECODE:
-            folder, _, source = file.rpartition("/")
-            spec.cached = f"{folder}/__pycache__/{source[:-2]}{BYTECODE}"
-        return spec
-
-    @classmethod
-    def names_in(cls, folder):
-        names = cls.names.get(folder)
-        if names is None:
-            try:
-                names = frozenset(listdir(folder))
-            except OSError:     # of an archive
-                names = frozenset()
-            cls.names[folder] = names
-        return names
-
-
-class _Library:
-    """Finds a module of this package by its PyInit function in the library of its folder, or the folder above."""
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        found = cls.located(name, path)
-        if found is None and name.startswith(__name__ + "."):
-            raise ModuleNotFoundError(
-                f"No module named {name!r}: {__path__[0]} has pylite's sources, not what is built of them. Install "
-                "pylite with `pip install .`, and run Python in another folder or with -P", name=name)
-        return found
-
-    @staticmethod
-    def located(name, path):
-        if name.startswith(__name__ + "."):
-            for folder in (*(path or ()), *__path__):
-                for suffix in EXTENSION_SUFFIXES:
-                    if "_library" + suffix in _Finder.names_in(folder):
-                        return _Finder.spec(name, ExtensionFileLoader, f"{folder}/_library{suffix}")
+        if path and name.startswith("pylite."):
+            stem = f"{path[0]}/{name[name.rindex('.') + 1:]}"
+            if access(stem + ".py", R_OK):
+                return _spec(name, SourceFileLoader, stem + ".py")
+            if access(stem + "/__init__.py", R_OK):
+                return _spec(name, SourceFileLoader, stem + "/__init__.py", [stem])
         return None
 
 
-sys.meta_path.insert(0, _Finder)
-sys.meta_path.append(_Library)
+class _LibraryFinder:
+    """Finds a module in Cython, by its PyInit function, in the shared library of its package or of this one."""
+    files = {}      # package -> the library of its modules
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        package, _, stem = name.rpartition(".")
+        if stem == "_library" or not package.startswith(__name__):
+            return None
+        if package not in cls.files:
+            library = _find(package + "._library", path) or _find(__name__ + "._library", __path__)
+            if library is None:
+                raise ModuleNotFoundError(
+                    f"No module named {name!r}: {__path__[0]} has pylite's sources, not what is built of them. Install "
+                    "pylite with `pip install .`, and run Python in another folder or with -P", name=name)
+            cls.files[package] = library.origin
+        return _spec(name, ExtensionFileLoader, cls.files[package])
+
+
+def _find(name, path):
+    """The spec of a module by any finder: in an editable install, meson-python's knows where the libraries are."""
+    return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, path))), None)
+
+
+def _spec(name, loader, file, locations=None):
+    spec = ModuleSpec(name, loader(name, file), origin=file)
+    spec.submodule_search_locations = locations
+    spec.has_location = True
+    return spec
+
+
+sys.meta_path.insert(0, _SourceFinder)
+sys.meta_path.append(_LibraryFinder)

@@ -1,6 +1,6 @@
 """Write the module pylite.ops._index when pylite is built: which module registers which op.
 
-    python index_ops.py OUTPUT.py MODULE.py ...
+    python index_ops.py OUTPUT.py DEPFILE FOLDER
 
 The names are parsed from the source of the modules, which cannot be imported before the build: the first argument of
 register() is a string, or the variable of a loop over a literal, whose items are strings or tuples that begin with one.
@@ -49,10 +49,14 @@ def _items(iterated, constants):
 
 def index(files):
     """The source of pylite.ops._index: MODULES, {op: module}."""
-    modules = {name: file.stem for file in sorted(files) for name in registered(file.read_text(), file)}
+    modules = {name: file.stem for file in files for name in registered(file.read_text(), file)}
     return "\n".join(['"""Which module registers which op; made by ir/index_ops.py."""', "MODULES = {",
                       *[f'    "{name}": "{module}",' for name, module in sorted(modules.items())], "}", ""])
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(index([Path(file) for file in sys.argv[2:]]))
+    output, depfile, folder = map(Path, sys.argv[1:])
+    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+    output.write_text(index(files))
+    inputs = " ".join(str(path).replace(" ", r"\ ") for path in [folder, *files])       # the folder, for new modules
+    depfile.write_text(f"{output}: {inputs}\n")

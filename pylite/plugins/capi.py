@@ -6,7 +6,8 @@ from pylite.plugins.resolver import registered
 
 def get_include():
     """The include folder for a C or C++ compiler's option -I: it has tensorflow/lite/c/common.h and other headers."""
-    return os.path.join(os.path.dirname(os.path.dirname(__file__)), "include")
+    from pylite._core import arena  # the build makes the headers beside the library of compiled modules
+    return os.path.join(os.path.dirname(os.path.dirname(arena.__file__)), "include")
 
 
 def load_custom_ops(path, functions=None, kind=None, register=True):

@@ -4,11 +4,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pylite._core import capi
+from pylite._core.capi import hosting
 from pylite._core.capi.kernels import install_guards
 from pylite.errors import PluginError
 
-HERE = Path(capi.__path__[0])      # where the build puts them
+HERE = Path(hosting.__file__).parent       # the build puts all libraries there
 _loaded = {}        # pylite's libraries by name; neither these nor plug-ins are ever closed
 _files = {}         # path of a plug-in -> (device, inode, time) of the file that was loaded
 
