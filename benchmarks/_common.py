@@ -1,4 +1,4 @@
-"""What the benchmarks share: the models, the peer, and clocks."""
+"""Shared by the benchmarks: models, the peer (LiteRT), clocks and tables."""
 import statistics
 import sys
 import time
@@ -8,7 +8,7 @@ MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 
 
 def models(*patterns):
-    """Paths of the models under ../shared/models that match any of the glob `patterns` (default: all), sorted."""
+    """Sorted paths of the models in ../shared/models that match any of the glob `patterns` (default: all)."""
     if not MODELS.is_dir():
         raise SystemExit(f"no models: {MODELS} does not exist")
     return sorted({path for pattern in patterns or ("**/*.tflite",) for path in MODELS.glob(pattern)})
@@ -19,7 +19,7 @@ def short(path):
 
 
 def peer():
-    """The peer's module (ai-edge-litert, or tflite-runtime), or None."""
+    """The module of the peer (ai-edge-litert or tflite-runtime), or None if neither is installed."""
     for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
         try:
             return __import__(name, fromlist=["Interpreter"])
@@ -36,7 +36,7 @@ def peer_interpreter(path, threads=1, reference=False):
 
 
 def median_seconds(function, budget=0.3, least=5):
-    """Median time of a call, repeated for `budget` seconds and at least `least` times after one for warming up."""
+    """Median seconds of a call, repeated for `budget` seconds and at least `least` times after one warm-up call."""
     function()
     times, start = [], time.perf_counter()
     while len(times) < least or time.perf_counter() - start < budget:
@@ -47,7 +47,7 @@ def median_seconds(function, budget=0.3, least=5):
 
 
 def print_table(headers, rows, right=None):
-    """A table on stdout; by default all columns but the first align to the right."""
+    """Print a table; right: headers of right-aligned columns, by default all but the first."""
     from pylite.cli._format import table
     sys.stdout.write("\n".join(table(headers, rows, headers[1:] if right is None else right)) + "\n")
 

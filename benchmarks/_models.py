@@ -1,11 +1,11 @@
-"""Models that the benchmarks build: the shapes of real ones, weights drawn at random."""
+"""Models that the benchmarks build, with the shapes of real models and random weights."""
 import numpy as np
 
 from pylite.schema.builder import ModelBuilder
 
 
 class Net:
-    """A float model that grows at its end: each method adds operators behind the last tensor."""
+    """A float32 model under construction: each method appends operators after the last tensor."""
 
     def __init__(self, shape):
         self.builder = ModelBuilder()
@@ -44,7 +44,7 @@ class Net:
 
 
 def embedding():
-    """65 operators in the manner of openWakeWord's embedding: (n, 76, 32, 1) of spectrogram to (n, 96) or so."""
+    """65 operators like openWakeWord's embedding model, from spectrograms (n, 76, 32, 1)."""
     net = Net((1, 76, 32, 1))
     for block in range(5):
         for _ in range(2):
@@ -56,7 +56,7 @@ def embedding():
 
 
 def chain(count, shape=(1, 4)):
-    """`count` small operators of four kinds, one after the other."""
+    """A sequence of `count` small operators of four kinds."""
     net = Net(shape)
     for i in range(count):
         name = ("ADD", "MUL", "RELU", "MAXIMUM")[i % 4]

@@ -2,10 +2,11 @@
 
     python benchmarks/arena.py [MODEL.tflite ...]      (default: every model under ../shared/models)
 
-LiteRT's is measured: the span of the addresses that its reference interpreter gives the tensors of its arena.  It is
-also computed anew by its planner's rules, which checks the measurement and is what stands where they differ because
-tensors live elsewhere.  Exit code 1 when pylite's arena is the larger for any model.
+LiteRT's arena is measured: the span of the addresses that its reference interpreter gives the tensors.  It is also
+computed by the rules of LiteRT's planner.  The computed size checks the measured one, and counts where the measured one
+is larger because some tensors are not in the arena.  Exit code 1 if pylite's arena is larger for any model.
 """
+import collections
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import sys
 import _common
 import numpy as np
 
-# Ops that LiteRT lets write over an input (by position), and of them those that leave the bytes as they are.
+# Ops that LiteRT lets overwrite an input: positions of such inputs; and those among them that do not change the bytes.
 IN_PLACE = {"ADD": (0, 1), "SUB": (0, 1), "MUL": (0, 1), "DIV": (0, 1), "SOFTMAX": (0,), "RESHAPE": (0,),
             "SQUEEZE": (0,), "EXPAND_DIMS": (0,), "BITCAST": (0,)}
 SAME_BYTES = {"RESHAPE", "SQUEEZE", "EXPAND_DIMS", "BITCAST"}
@@ -26,86 +27,86 @@ def litert_plan(nodes, inputs, outputs, nbytes):
 
     nodes: [(op name, input tensors, output tensors)]; nbytes: {tensor in the arena: bytes}.
     """
-    owner = _shared(nodes, inputs, outputs, nbytes)
-    references = dict.fromkeys(nbytes, 0)
-    for tensor in (*inputs, *outputs):
-        if tensor in references:
-            references[tensor] += 1
-    for _, takes, _ in nodes:
-        for tensor in takes:
-            if tensor in nbytes:
-                references[owner.get(tensor, tensor)] += 1
-    first, last = {t: 0 for t in inputs if t in nbytes}, {}
-    for step, (_, takes, gives) in enumerate(nodes):
-        for tensor in gives:
-            if tensor in nbytes:
-                first.setdefault(tensor, step)
-        for tensor in takes:
-            tensor = owner.get(tensor, tensor)
-            if tensor in nbytes:
-                references[tensor] -= 1
-                if references[tensor] == 0:
-                    last[tensor] = step
-    alive = [t for t in first if t not in owner]
-    whole = [t for t in alive if first[t] == 0 and t not in last]
-    others = sorted((t for t in alive if t not in whole), key=lambda t: (-nbytes[t], first[t]))
+    roots = _in_place(nodes, inputs, outputs, nbytes)
+    first, last = _lifetimes(nodes, inputs, outputs, nbytes, roots)
+    alive = [t for t in first if t not in roots]
+    permanent = [t for t in alive if first[t] == 0 and t not in last]
+    others = sorted((t for t in alive if t not in permanent), key=lambda t: (-nbytes[t], first[t]))
     placed, offsets, total = [], {}, 0
-    for tensor in sorted(whole) + others:
+    for tensor in sorted(permanent) + others:
         size, begin, end = nbytes[tensor], first[tensor], last.get(tensor, FOREVER)
         offsets[tensor] = _best_fit(placed, size, begin, end)
         if size:
             placed.append((offsets[tensor], size, begin, end))
             placed.sort(key=lambda block: block[0])
         total = max(total, offsets[tensor] + size)
-    for tensor, other in owner.items():
-        if other in offsets:
-            offsets[tensor] = offsets[other]
+    for tensor, root in roots.items():
+        if root in offsets:
+            offsets[tensor] = offsets[root]
     return offsets, total
 
 
+def _lifetimes(nodes, inputs, outputs, nbytes, roots):
+    """({tensor: the step that computes it}, {tensor: the step that reads it last}); the second has no graph outputs."""
+    references = collections.Counter((*inputs, *outputs, *(roots.get(t, t) for _, takes, _ in nodes for t in takes)))
+    first, last = {t: 0 for t in inputs if t in nbytes}, {}
+    for step, (_, takes, gives) in enumerate(nodes):
+        for tensor in gives:
+            if tensor in nbytes:
+                first.setdefault(tensor, step)
+        for tensor in takes:
+            root = roots.get(tensor, tensor)
+            references[root] -= 1
+            if root in nbytes and references[root] == 0:
+                last[root] = step
+    return first, last
+
+
 def _best_fit(placed, size, begin, end):
-    best, best_gap, at = None, 1 << 60, 0
+    """The offset of the smallest gap for `size` bytes from step `begin` to `end`; placed: (offset, size, begin, end)"""
+    best, best_gap, free = None, 1 << 60, 0
     for offset, other, other_begin, other_end in placed:
         if other_end < begin or other_begin > end:
             continue
-        aligned = -(-at // 64) * 64
+        aligned = -(-free // 64) * 64
         if aligned + size <= offset and offset - aligned < best_gap:
-            best, best_gap = aligned, offset - at
-        at = max(at, offset + other)
-    return -(-at // 64) * 64 if best is None else best
+            best, best_gap = aligned, offset - free
+        free = max(free, offset + other)
+    return -(-free // 64) * 64 if best is None else best
 
 
-def _shared(nodes, inputs, outputs, nbytes):
+def _in_place(nodes, inputs, outputs, nbytes):
     """{output tensor: the tensor whose memory it takes over}"""
-    counts = {}
-    for tensor in (*inputs, *outputs, *(t for _, takes, _ in nodes for t in takes)):
-        counts[tensor] = counts.get(tensor, 0) + 1
-    owner = {}
+    counts = collections.Counter((*inputs, *outputs, *(t for _, takes, _ in nodes for t in takes)))
+    candidates = nbytes.keys() - {*inputs, *outputs}
+    roots = {}
     for name, takes, gives in nodes:
-        changed = name not in SAME_BYTES
-        for position in IN_PLACE.get(name, ()):
-            if position >= len(takes) or takes[position] not in nbytes or not gives or gives[0] not in nbytes:
-                continue
-            x, y = takes[position], gives[0]
-            if x in inputs or x in outputs or y in outputs:
-                continue
-            if changed and (nbytes[x] != nbytes[y] or nbytes[x] <= 4 or counts[x] > 1):
-                continue
-            root = owner.get(x, x)
-            if not (changed and counts[root] > 1):
-                owner[y] = root
-            break
-    return owner
+        if not gives or gives[0] not in candidates:
+            continue
+        x = _overwritten(name, [t if t in candidates else None for t in takes], gives[0], nbytes, counts)
+        root = roots.get(x, x)
+        if x is not None and (name in SAME_BYTES or counts[root] == 1):
+            roots[gives[0]] = root
+    return roots
+
+
+def _overwritten(name, takes, y, nbytes, counts):
+    """The first input of an op that its output `y` may overwrite, or None; takes: the inputs, some of them None."""
+    for position in IN_PLACE.get(name, ()):
+        x = takes[position] if position < len(takes) else None
+        if x is not None and (name in SAME_BYTES or (nbytes[x] == nbytes[y] > 4 and counts[x] == 1)):
+            return x
+    return None
 
 
 def litert_measured(path):
-    """(subgraph, {tensor: (address or None, bytes)}) of LiteRT's arena; constants and variables left out."""
+    """(subgraph, {tensor: (address or None, bytes)}) of LiteRT's arena, without constants and variables."""
     from pylite.schema import load
     interpreter = _common.peer_interpreter(path, reference=True)
     interpreter.allocate_tensors()
     subgraph = load(path).subgraphs[0]
     fixed = {t.index for t in subgraph.tensors if t.data is not None or t.is_variable} | {-1}
-    for operator in subgraph.operators:     # what comes of constants alone is kept elsewhere
+    for operator in subgraph.operators:     # tensors computed from constants only are not in the arena
         if fixed.issuperset(operator.inputs):
             fixed.update(operator.outputs)
     used = {t for operator in subgraph.operators for t in (*operator.inputs, *operator.outputs)}
@@ -117,9 +118,9 @@ def litert_measured(path):
             array = np.asarray(interpreter.tensor(tensor.index)())
         except (ValueError, RuntimeError):
             if tensor.index in used:
-                raise       # it is made only when the model runs, outside the arena: nothing to compare
+                raise       # a dynamic tensor, which is not in the arena: nothing to compare
             continue
-        if array.nbytes:        # a scalar comes as a copy, so its address is unknown
+        if array.nbytes:        # of a scalar numpy makes a copy, so its address is unknown
             found[tensor.index] = array.ctypes.data if array.ndim else None, array.nbytes
     return subgraph, found
 
@@ -127,7 +128,7 @@ def litert_measured(path):
 def litert(path):
     """(arena bytes by LiteRT's rules, bytes that the addresses span)
 
-    The two are equal but for what its kernels take beside the file's tensors, which only the addresses show.
+    The two differ by the temporary tensors of its kernels, which only the addresses show.
     """
     subgraph, found = litert_measured(path)
     nodes = [(o.name, o.inputs, o.outputs) for o in subgraph.operators]
@@ -137,8 +138,8 @@ def litert(path):
     return total, span
 
 
-def litert_apart(paths):
-    """litert() of each path, from a process that some models bring down; None for those that it cannot load."""
+def litert_in_subprocess(paths):
+    """litert() of each path in another process, since some models crash it; None for models that it cannot load."""
     found = []
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     while len(found) < len(paths):
@@ -154,7 +155,7 @@ def litert_apart(paths):
 def litert_or_none(path):
     try:
         return litert(path)
-    except (ValueError, RuntimeError):      # the peer lacks an operator, or cannot prepare one
+    except (ValueError, RuntimeError):      # LiteRT does not have an operator, or cannot prepare it
         return None
 
 
@@ -172,7 +173,7 @@ def pylite(path):
     except PyliteError:
         return None
     if any(v.block_size for v in lowered.values):
-        return None     # the reference kernels answer zeros for blockwise weights and plan no temporaries
+        return None     # LiteRT's reference kernels do not support blockwise weights: their result is zeros
     plan = memory_planner.plan(lowered)
     return plan.total, plan.bound
 
@@ -180,12 +181,12 @@ def pylite(path):
 def compare(paths):
     """[(path, pylite's bytes, lower bound, LiteRT's bytes by its rules, by its addresses)] for models that both run"""
     ours = {path: found for path in paths if (found := pylite(path))}
-    theirs = litert_apart(list(ours))
+    theirs = litert_in_subprocess(list(ours))
     return [(path, *found, *other) for (path, found), other in zip(ours.items(), theirs, strict=True) if other]
 
 
 def larger(rows):
-    """The models for which pylite's arena is the larger."""
+    """The rows of models for which pylite's arena is larger."""
     return [row for row in rows if row[1] > row[3] and not row[3] < row[1] <= row[4] < 4 * row[3]]
 
 

@@ -1,8 +1,8 @@
-"""The hot loops of Arm's micro-kernels in products per cycle, as llvm-mca has them: the table in docs/arm.md.
+"""Products per cycle in the hot loops of Arm's micro-kernels, computed by llvm-mca: the table in docs/arm.md.
 
-Compiles the kernels with cross compilers (gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf), takes the innermost loop
-with the most products an instruction (or at all) out of the object code, and asks llvm-mca how long a core takes for
-it.  The peak is what the same model says of the multiplying instruction alone.
+Compiles the micro-kernels with cross compilers (gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf), finds the innermost
+loop with the most products per instruction (or in total) in the object code, and lets llvm-mca compute its cycles on a
+core.  The peak is the same figure for the multiply instruction alone.
 """
 import argparse
 import re
@@ -20,15 +20,15 @@ BEGIN, END = "<!-- cycles: begin -->\n", "<!-- cycles: end -->\n"
 # As in meson.build and pylite/_core/simd/meson.build.
 FLAGS = ["-std=c11", "-DNDEBUG", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno",
          "-fno-trapping-math", "-fno-tree-loop-distribute-patterns", "-w"]
-HAND = ["-O3", "-fno-schedule-insns"]
-ROWS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-loops", "-fpeel-loops",
+HAND_WRITTEN = ["-O3", "-fno-schedule-insns"]
+PORTABLE = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-funswitch-loops", "-fpeel-loops",
         "--param=max-completely-peeled-insns=100", "--param=max-completely-peel-times=16", "-DPL_ISA_LEVEL=neon"]
 TARGETS = {"aarch64": ("aarch64-linux-gnu", []),
            "armv7": ("arm-linux-gnueabihf", ["-march=armv7-a", "-mfpu=neon-vfpv4"])}
-# llvm-mca's names for the models; Cortex-A76 is the core that Neoverse N1 was made of.
+# llvm-mca's names of the cores; Cortex-A76 is the basis of Neoverse N1.
 CORES = {"Cortex-A53": "cortex-a53", "Cortex-A72": "cortex-a72", "Cortex-A76": "neoverse-n1",
          "Neoverse N2": "neoverse-n2"}
-# Products (or results) of an instruction: pattern, how many.
+# Instructions that multiply: pattern, number of products (or results).
 PRODUCTS = [(r"smmla\s", 32), (r"[su]dot\s", 16), (r"s?m(ul|la)l2?\s+v\d+\.8h", 8), (r"sm(ul|la)l2?\s+v\d+\.4s", 4),
             (r"sm(ul|la)l2?\s+v\d+\.2d", 2), (r"f?m(la|ul)\s+v\d+\.4s", 4), (r"s?f?madd[lw]?\s", 1),
             (r"vm(ul|la)l\.s8\s", 8), (r"vm(ul|la)l\.s16\s", 4), (r"vm(ul|la)l\.s32\s", 2),
@@ -48,36 +48,36 @@ void requantize_lines(int lines, const int32_t *from, const pl_columns *q, uint8
   }
 }
 """
-DOTPROD, I8MM = [*HAND, "-march=armv8.2-a+dotprod"], [*HAND, "-march=armv8.2-a+dotprod+i8mm"]
+DOTPROD, I8MM = [*HAND_WRITTEN, "-march=armv8.2-a+dotprod"], [*HAND_WRITTEN, "-march=armv8.2-a+dotprod+i8mm"]
 DOT, MATRIX = "sdot v{}.4s, v30.16b, v31.4b[0]", "smmla v{}.4s, v30.16b, v31.16b"
 BYTES, WORDS, LANES = "smull v{}.8h, v30.8b, v31.8b", "smlal v{}.4s, v30.4h, v31.4h", "fmla v{}.4s, v30.4s, v31.4s"
 WIDE = "smlal v{}.2d, v30.2s, v31.2s"
 BYTES7, WORDS7 = "vmull.s8 q{}, d30, d31", "vmlal.s16 q{}, d30, d31"
 LANES7 = "vfma.f32 q{}, q14, q15"
-# What, ISA level, target, source, flags, functions, the instruction that makes the peak, cores
+# Loop, ISA level, target, source, flags, functions, the multiply instruction, cores
 LOOPS = [
-    ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND, "q8_small", BYTES, ["Cortex-A53", "Cortex-A72"]),
+    ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES, ["Cortex-A53", "Cortex-A72"]),
     ("8-bit product", "dotprod", "aarch64", "gemm_dotprod.c", DOTPROD, "q8_wide", DOT,
      ["Cortex-A76"]),
     ("8-bit product", "i8mm", "aarch64", "gemm_i8mm.c", I8MM, "q8_wide", MATRIX,
      ["Neoverse N2"]),
-    ("8-bit product", "neon", "armv7", "gemm_neon.c", HAND, "q8_small", BYTES7, ["Cortex-A72"]),
-    ("8-bit depthwise", "neon", "aarch64", "depthwise_neon.c", HAND, "any_filter_int8", BYTES,
+    ("8-bit product", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES7, ["Cortex-A72"]),
+    ("8-bit depthwise", "neon", "aarch64", "depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("8-bit depthwise", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD, "any_filter_int8",
      DOT, ["Cortex-A76"]),
     ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD,
      "slide3x3_int8", DOT, ["Cortex-A76"]),
-    ("8-bit depthwise", "neon", "armv7", "depthwise_neon.c", HAND, "any_filter_int8", BYTES7, ["Cortex-A72"]),
-    ("float product", "neon", "aarch64", "gemm_neon.c", HAND, "rows_wide", LANES,
+    ("8-bit depthwise", "neon", "armv7", "depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES7, ["Cortex-A72"]),
+    ("float product", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND, "pixels_9", LANES,
+    ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float product", "neon", "armv7", "gemm_neon.c", HAND, "rows_wide", LANES7, ["Cortex-A72"]),
-    ("float depthwise", "neon", "armv7", "gemm_neon.c", HAND, "pixels_9", LANES7, ["Cortex-A72"]),
-    ("int16 product", "neon", "aarch64", "portable.c", ROWS, "gemm_s64", WORDS,
+    ("float product", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES7, ["Cortex-A72"]),
+    ("float depthwise", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES7, ["Cortex-A72"]),
+    ("int16 product", "neon", "aarch64", "portable.c", PORTABLE, "gemm_s64", WORDS,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("requantization", "neon", "aarch64", REQUANTIZE, HAND, "requantize_lines", None,
+    ("requantization", "neon", "aarch64", REQUANTIZE, HAND_WRITTEN, "requantize_lines", None,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
 ]
 
@@ -120,37 +120,38 @@ def functions(target, source, flags, folder):
     return found
 
 
-def worth(code, table):
-    """Products (or results) of instructions."""
+def products(code, table):
+    """Number of products (or results) of these instructions."""
     return sum(next((n for pattern, n in table if re.match(pattern, line)), 0) for line in code)
 
 
 def hot_loop(found, names, table, longest):
-    """The instructions of the innermost loop with the most products an instruction, or (longest) at all."""
+    """The instructions of the innermost loop with the most products per instruction, or (longest) in total."""
     def score(lines):
-        return worth(lines, table) / (1 if longest else max(len(lines), 1))
-    best = []
-    for name, code in found.items():
-        if not re.match(names, name):
-            continue
-        places = {address: i for i, (address, _) in enumerate(code)}
-        loops = []
-        for i, (address, line) in enumerate(code):
-            branch = re.match(r"(?:b|cb|tb)\S*\s+(?:\S+, )*([0-9a-f]+) <", line)
-            if branch and int(branch[1], 16) in places and int(branch[1], 16) <= address:
-                loops.append((places[int(branch[1], 16)], i))
-        for first, last in loops:
-            inner = any((a, b) != (first, last) and first <= a and b <= last for a, b in loops)
-            lines = [line for _, line in code[first:last + 1]]
-            if not inner and score(lines) > score(best):
-                best = lines
-    if not best:
+        return products(lines, table) / (1 if longest else max(len(lines), 1))
+    loops = [loop for name, code in found.items() if re.match(names, name) for loop in innermost_loops(code)]
+    best = max(loops, key=score, default=[])
+    if not score(best):
         raise SystemExit(f"no loop with products in {names}")
     return best
 
 
+def innermost_loops(code):
+    """The instructions of each loop that has no other loop inside."""
+    places = {address: i for i, (address, _) in enumerate(code)}
+    loops = []
+    for i, (address, line) in enumerate(code):
+        branch = re.match(r"(?:b|cb|tb)\S*\s+(?:\S+, )*([0-9a-f]+) <", line)
+        target = int(branch[1], 16) if branch else None
+        if target in places and target <= address:
+            loops.append((places[target], i))
+    for first, last in loops:
+        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in loops):
+            yield [line for _, line in code[first:last + 1]]
+
+
 def cycles(mca, target, core, lines):
-    """Cycles of one pass through these instructions, once it runs, or None where there is no model."""
+    """Cycles of one iteration of these instructions in the steady state, or None if llvm-mca has no such core."""
     branch = r"^((?:b|cb|tb)\S*?)(?:\.[nw])?(\s+(?:\S+, )*)[0-9a-f]+ <.*"
     text = "again:\n" + "".join(re.sub(branch, r"\1\2again", line) + "\n" for line in lines)
     triple = {"aarch64": "aarch64-linux-gnu", "armv7": "thumbv7-linux-gnueabihf"}[target]
@@ -176,15 +177,15 @@ def table(mca):
         for what, isa_level, target, source, flags, names, peak, cores in LOOPS:
             kinds = PRODUCTS if peak else RESULTS
             loop = hot_loop(functions(target, source, flags, folder), names, kinds, "to bytes" in what)
-            multiplying = sum(worth([line], kinds) > 0 for line in loop)
+            multiplying = sum(products([line], kinds) > 0 for line in loop)
             for core in cores:
                 time = cycles(mca, target, core, loop)
                 if time is None:
                     continue
-                rate, most, share = worth(loop, kinds) / time, "", ""
+                rate, most, share = products(loop, kinds) / time, "", ""
                 if peak:
                     alone = [peak.format(i) for i in range(14 if target == "aarch64" else 8)]
-                    top = worth(alone, kinds) / cycles(mca, target, core, alone)
+                    top = products(alone, kinds) / cycles(mca, target, core, alone)
                     most, share = f"{top:.1f}", f"{100 * rate / top:.0f}%"
                 name = core if target == "aarch64" else f"{core} (32 bit)"
                 size = f"{len(loop)}, {multiplying}"

@@ -2,9 +2,9 @@
 
     python benchmarks/dynamic.py [NAME ...]
 
-The models of tests/converted, all of which the public converter made.  Microseconds of invoke(), one thread, by turns:
-"same" on the same inputs again and again (the smallest of many), "varied" on forty drawn ones in turn (the mean of the
-smallest of each), "first" on each of them for the first time (the median), when pylite has a part to lower.
+The models of tests/converted, from the public converter.  Microseconds of invoke() on one thread, in turn with the
+peer's: "same" for the same inputs each time (the minimum), "varied" for forty random inputs in turn (the mean of their
+minima), "first" for the first run on each of them (the median), when pylite lowers another segment.
 """
 import statistics
 import sys
@@ -35,9 +35,9 @@ def measure(makers, inputs):
     times = [[[run(i, values) for values in drawn] for i in interpreters] for _ in range(ROUNDS)]
     again = [[run(i, drawn[0]) for _ in range(10 * ROUNDS)] for _ in range(ROUNDS) for i in interpreters]
     found = []
-    for which in range(len(makers)):
-        rounds = np.array([turn[which] for turn in times])
-        found.append((min(map(min, again[which::len(makers)])) * 1e6, rounds[1:].min(0).mean() * 1e6,
+    for index in range(len(makers)):
+        rounds = np.array([one_round[index] for one_round in times])
+        found.append((min(map(min, again[index::len(makers)])) * 1e6, rounds[1:].min(0).mean() * 1e6,
                       statistics.median(rounds[0]) * 1e6))
     return found
 

@@ -1,9 +1,9 @@
-"""Models of one op beside the peer: what is no convolution, by turns, one thread.
+"""Models of one op, except convolutions, compared with the peer on one thread.
 
     python benchmarks/one_op.py [OP ...] [--slower]
 
-Microseconds of invoke(), the smallest of many, with the peer's default kernels; --slower shows only what takes longer
-than there.  Rows of 1024 elements, 64 of them, unless a shape is shown.
+Minimum microseconds of invoke(), interleaved with the peer's default kernels; --slower shows only the ops that take
+longer than the peer's.  Operands are (64, 1024) unless the table gives a shape.
 """
 import argparse
 import time
@@ -19,7 +19,7 @@ def reals(*shape, low=-3.0, high=3.0):
     return rng.uniform(low, high, shape or SHAPE).astype(np.float32)
 
 
-def whole(*shape, low=-100, high=100, dtype=np.int32):
+def integers(*shape, low=-100, high=100, dtype=np.int32):
     return rng.integers(low, high, shape or SHAPE).astype(dtype)
 
 
@@ -28,7 +28,7 @@ def axes(*numbers):
 
 
 def cases():
-    """(op, note, inputs, numbers of those that are constants, outputs' shapes and types, options)"""
+    """(op, note, inputs, positions of constants among them, shapes and types of the outputs, options)"""
     for op in ("EXP", "TANH", "LOGISTIC", "GELU", "ELU", "HARD_SWISH", "SIN", "COS", "SIGN", "SQUARE", "FLOOR", "CEIL",
                "ROUND", "ABS", "NEG"):
         yield op, "", [reals()], (), [(SHAPE, "float32")], {}
@@ -37,20 +37,21 @@ def cases():
     for op in ("ADD", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV", "ATAN2"):
         yield op, "", [reals(), reals(low=0.1)], (), [(SHAPE, "float32")], {}
     for op in ("ADD", "SUB", "MUL", "MAXIMUM", "FLOOR_DIV", "FLOOR_MOD", "BITWISE_XOR"):
-        yield op, "int32", [whole(), whole(low=1)], (), [(SHAPE, "int32")], {}
-    yield "FLOOR_MOD", "int64", [whole(dtype=np.int64), whole(low=1, dtype=np.int64)], (), [(SHAPE, "int64")], {}
-    yield "SIGN", "int32", [whole()], (), [(SHAPE, "int32")], {}
+        yield op, "int32", [integers(), integers(low=1)], (), [(SHAPE, "int32")], {}
+    yield "FLOOR_MOD", "int64", [integers(dtype=np.int64), integers(low=1, dtype=np.int64)], (), [(SHAPE, "int64")], {}
+    yield "SIGN", "int32", [integers()], (), [(SHAPE, "int32")], {}
     yield "POW", "", [reals(low=0.1), reals()], (), [(SHAPE, "float32")], {}
     for exponent in (2, 3):
         yield "POW", f"by {exponent}", [reals(), np.array([exponent], np.float32)], (1,), [(SHAPE, "float32")], {}
     for op in ("LESS", "EQUAL"):
-        yield op, "int32", [whole(), whole()], (), [(SHAPE, "bool")], {}
-    for x, to in ((reals(), "int32"), (reals(), "bool"), (whole() > 0, "float32"), (whole(dtype=np.int64), "float32")):
+        yield op, "int32", [integers(), integers()], (), [(SHAPE, "bool")], {}
+    for x, to in ((reals(), "int32"), (reals(), "bool"), (integers() > 0, "float32"),
+                  (integers(dtype=np.int64), "float32")):
         yield "CAST", f"{x.dtype} to {to}", [x], (), [(SHAPE, to)], {}
     for op in ("SUM", "MEAN", "REDUCE_MAX", "REDUCE_PROD"):
         yield op, "", [reals(), axes(1)], (1,), [((64,), "float32")], {}
     for op in ("SUM", "REDUCE_MAX", "REDUCE_PROD"):
-        yield op, "int32", [whole(), axes(1)], (1,), [((64,), "int32")], {}
+        yield op, "int32", [integers(), axes(1)], (1,), [((64,), "int32")], {}
     for note, shape in (("rows", (64, 1)), ("columns", (1, 1024)), ("elements", SHAPE)):
         yield "SELECT_V2", note, [rng.random(shape) < 0.5, reals(), reals()], (), [(SHAPE, "float32")], {}
     yield "SELECT", "rows", [rng.random(64) < 0.5, reals(), reals()], (), [(SHAPE, "float32")], {}
@@ -71,11 +72,11 @@ def cases():
 
 def products():
     for note, x, w, adjoint in (("1x256, 256x256", (1, 256), (256, 256), False),
-                                ("8x 1x64, 100x64 turned", (8, 1, 64), (8, 100, 64), True),
+                                ("8x 1x64, 100x64 transposed", (8, 1, 64), (8, 100, 64), True),
                                 ("8x 64x64, 64x64", (8, 64, 64), (8, 64, 64), False)):
         y = (*x[:-1], w[-2 if adjoint else -1])
         yield "BATCH_MATMUL", note, [reals(*x), reals(*w)], (), [(y, "float32")], {"adj_y": adjoint}
-    bytes_ = whole(256, 256, low=-127, high=128, dtype=np.int8)
+    bytes_ = integers(256, 256, low=-127, high=128, dtype=np.int8)
     for rows in (1, 64):
         yield "BATCH_MATMUL", f"{rows}x256, int8", [reals(rows, 256), bytes_], (1,), [((rows, 256), "float32")], {}
     volume = {"padding": "SAME"} | {f"{what}_{axis}{end}": 1 for axis in "dhw" for what, end in (
@@ -106,14 +107,14 @@ def build(op, inputs, constants, outputs, options):
 
 
 def measure(interpreters, rounds=7, seconds=2e-3):
-    """The smallest microseconds of each, by turns."""
+    """The minimum microseconds of each interpreter, measured in turn."""
     best = [1.0] * len(interpreters)
     for _ in range(rounds):
-        for which, interpreter in enumerate(interpreters):
+        for i, interpreter in enumerate(interpreters):
             end = time.perf_counter() + seconds
             while (start := time.perf_counter()) < end:
                 interpreter.invoke()
-                best[which] = min(best[which], time.perf_counter() - start)
+                best[i] = min(best[i], time.perf_counter() - start)
     return [t * 1e6 for t in best]
 
 

@@ -1,10 +1,10 @@
-"""What each op reaches on this CPU, by shape: time, products per second, and their share of the CPU's peak.
+"""The speed of ops on this CPU, by shape: time, products per second, and their share of the CPU's peak.
 
     python benchmarks/ops.py [NAME ...] [--types int8 float32] [--isa-levels avx2 avx512vnni] [--threads 1]
 
 NAME: a part of an op's name (default: all).  With several --isa-levels (or `all`) each result is also compared with the
-first level's: integers must be equal, floats nearly so.  The peak is what a loop of multiply-accumulates in registers
-reaches (peak.c, compiled with cc; without a compiler the column stays empty).  Times are the smallest of many.
+first level's: integers must be equal, floats nearly so.  The peak is the speed of a loop of multiply-accumulates in
+registers (peak.c, compiled with cc; without a compiler the column is empty).  Times are minima.
 """
 import argparse
 import subprocess
@@ -39,7 +39,7 @@ SHAPES = [
 
 
 def build(name, shape, filters, size, stride, dtype):
-    """A model of one op with random weights; (bytes, products of one run)."""
+    """A model of one op with random weights: (bytes of the model, products of one run)"""
     from pylite.schema.builder import ModelBuilder
     rng = np.random.default_rng(0)
     m = ModelBuilder()
@@ -73,7 +73,7 @@ def build(name, shape, filters, size, stride, dtype):
 
 
 def run(model, threads, seconds):
-    """(smallest seconds of a run of the model's steps, its output)"""
+    """(minimum seconds of invoke(), the output)"""
     from pylite.interpreter import Interpreter
     interpreter = Interpreter(model_content=model, num_threads=threads)
     interpreter.allocate_tensors()
@@ -92,7 +92,7 @@ def run(model, threads, seconds):
 
 
 def peaks():
-    """Products per second of one core, {"int8": ..., "float32": ...}, or {} without a compiler."""
+    """{type: peak products per second of one core}, or {} without a compiler."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "peak"
         source = Path(__file__).with_name("peak.c")
@@ -101,8 +101,8 @@ def peaks():
             found = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
         except (OSError, subprocess.CalledProcessError):
             return {}
-    whole, real = map(float, found)
-    return {"int8": whole, "uint8": whole, "float32": real}
+    int8, float32 = map(float, found)
+    return {"int8": int8, "uint8": int8, "float32": float32}
 
 
 def same(a, b):
@@ -142,8 +142,7 @@ def main():
     numbers = "us", "GMAC/s", "of the peak"
     _common.print_table(("op", "type", "ISA level", *numbers, ""), rows, right=numbers)
     if peak:
-        whole, real = peak["int8"] / 1e9, peak["float32"] / 1e9
-        _common.say(f"\npeak of one core, GMAC/s: {whole:.0f} of bytes, {real:.0f} of floats")
+        _common.say(f"\npeak of one core, GMAC/s: {peak['int8'] / 1e9:.0f} int8, {peak['float32'] / 1e9:.0f} float32")
     sys.exit(wrong > 0)
 
 

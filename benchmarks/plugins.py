@@ -1,10 +1,10 @@
-"""What a node of a plug-in costs beside its own work: one in C, one behind opaque types, in numba, cffi, Python.
+"""The overhead of a node that a plug-in runs: in C, with opaque types, in numba, cffi and Python.
 
     python benchmarks/plugins.py
 
-Each kind is a chain of 500 nodes on four numbers; what one node adds to invoke() is (500 nodes - 4 nodes) / 496, the
-least of many runs by turns. C needs a compiler, numba and cffi their packages. C nodes have bands of known bytes behind
-their outputs, checked after each run; the row with four outputs tells what three more bands cost.
+Models are sequences of nodes on four numbers.  The time of one node is (invoke() of 500 nodes - invoke() of 4) / 496,
+from minimum times measured in turn.  C needs a compiler, numba and cffi their packages.  The outputs of C nodes have
+guard bands, which are checked after each run; "four outputs" shows the cost of three more bands.
 """
 import ctypes
 import importlib
@@ -81,12 +81,12 @@ def model(count, outputs):
 
 
 def node_seconds(op, outputs=1, delegate=None):
-    """What one more node adds to invoke()."""
-    known = resolver.MutableOpResolver()
-    known.add_custom("Node", op)
+    """Seconds that one more node adds to invoke()."""
+    ops = resolver.MutableOpResolver()
+    ops.add_custom("Node", op)
     runs = []
     for count in (4, 500):
-        interpreter = pylite.Interpreter(model_content=model(count, outputs), op_resolver=known,
+        interpreter = pylite.Interpreter(model_content=model(count, outputs), op_resolver=ops,
                                          experimental_delegates=[delegate] if delegate else None)
         interpreter.allocate_tensors()
         runs.append(interpreter.invoke)
@@ -112,7 +112,7 @@ def compiled():
 
 
 def pointers():
-    """(kind, op) for every tool that is here and makes function pointers."""
+    """(kind, invoke function) for every installed tool that makes function pointers."""
     signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     yield "ctypes function", signature(lambda context, node: 0)
     for name in ("numba", "cffi"):

@@ -1,8 +1,8 @@
-"""What a model costs beside its kernels: construction, allocation, resizing, and the overhead of a node.
+"""Overheads of a model: construction, allocation, resizing, and the overhead of a node.
 
     python benchmarks/resize.py
 
-Medians of repeated calls, pylite's and the peer's (default resolver, one thread) in one process.
+Medians of repeated calls of pylite and of the peer (default resolver, one thread) in one process.
 """
 import itertools
 
@@ -11,7 +11,7 @@ import _models
 
 
 def resizing(make):
-    """(seconds of resize + allocate to a shape seen before, to a new one) for a 65-operator model."""
+    """Seconds of resize + allocate of a 65-operator model: (to a shape it had before, to a new shape)"""
     interpreter = make(_models.embedding())
     index = interpreter.get_input_details()[0]["index"]
 
@@ -23,7 +23,7 @@ def resizing(make):
 
 
 def starting(make):
-    """Seconds of construct + allocate of a 2,000-operator graph."""
+    """Seconds to construct and allocate a 2,000-operator graph."""
     model = _models.chain(2000)
     return _common.median_seconds(lambda: make(model).allocate_tensors(), least=7)
 
@@ -45,7 +45,7 @@ def main():
     if peer:
         makers.append(lambda model: peer.Interpreter(model_content=model, num_threads=1))
     columns = [(*resizing(make), starting(make), node_overhead(make)) for make in makers]
-    rows = [("resize to a shape seen before, 65 operators", "ms", 1e3, 0.1),
+    rows = [("resize to an earlier shape, 65 operators", "ms", 1e3, 0.1),
             ("resize to a new shape, 65 operators", "ms", 1e3, 5),
             ("construct and allocate, 2,000 operators", "ms", 1e3, 400),
             ("one more operator on 4 numbers, invoke", "ns", 1e9, 150)]

@@ -1,10 +1,10 @@
-"""Inference times beside the peer's default interpreter (XNNPACK), in one process and by turns.
+"""Inference times compared with the peer's default interpreter (XNNPACK), interleaved in one process.
 
     python benchmarks/speed.py [MODEL.tflite ...] [--threads 1 2] [--seconds 1] [--least] [--calls]
 
-Medians of invoke(), or with --least the smallest times, for a machine that does other things, too; with --calls of
-set_tensor, invoke and get_tensor together.  The ratio is the peer's time over pylite's: more than 1 where pylite is the
-faster.  Geometric means by class of model and number of threads close the table.
+Medians of invoke(), or with --least minima, for a machine that is not idle; with --calls of set_tensor, invoke and
+get_tensor together.  The ratio is the peer's time over pylite's: above 1 if pylite is faster.  The last lines are its
+geometric means by class of model and number of threads.
 """
 import argparse
 import math
@@ -35,12 +35,12 @@ CLASSES = {
         "pypi/mediapipe*/**/hand_landmark_lite.tflite", "tflite-micro/_history/**/magic_wand.tflite"),
 }
 
-TURN = 0.02         # seconds
-REST = 0.01
+INTERVAL = 0.02     # seconds that one interpreter runs before the other
+PAUSE = 0.01        # seconds between them with several threads
 
 
 def ready(interpreter):
-    """The interpreter with random contents in its inputs."""
+    """The interpreter, allocated and with random inputs."""
     interpreter.allocate_tensors()
     rng = np.random.default_rng(0)
     for detail in interpreter.get_input_details():
@@ -53,18 +53,18 @@ def ready(interpreter):
     return interpreter
 
 
-def by_turns(functions, seconds, summary=statistics.median, rest=0):
-    """Summary of the seconds that each takes; they take turns, so that a busy moment meets all of them.
+def interleaved(functions, seconds, summary=statistics.median, pause=0):
+    """Summary of the seconds of each function; they run in turn, so that disturbances affect all of them.
 
-    rest: seconds before each turn, for the other one's workers to stop looking out for work, which is in the way.
+    pause: seconds before each interval, in which the worker threads of the other interpreter stop spinning.
     """
     times = [[] for _ in functions]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:
         for function, into in zip(functions, times, strict=True):
-            time.sleep(rest)
+            time.sleep(pause)
             function()
-            stop = time.perf_counter() + TURN
+            stop = time.perf_counter() + INTERVAL
             while (start := time.perf_counter()) < stop:
                 function()
                 into.append(time.perf_counter() - start)
@@ -72,7 +72,7 @@ def by_turns(functions, seconds, summary=statistics.median, rest=0):
 
 
 def whole_call(interpreter):
-    """What a caller does for each inference: set the first input, invoke, get the first output."""
+    """A function that sets the first input, invokes, and gets the first output."""
     x = interpreter.get_input_details()[0]["index"]
     y = interpreter.get_output_details()[0]["index"]
     data = interpreter.get_tensor(x)
@@ -84,31 +84,47 @@ def whole_call(interpreter):
     return call
 
 
-def main():
-    from pylite.errors import PyliteError
-    from pylite.interpreter import Interpreter
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument("--seconds", type=float, default=1, help="for each model and thread count (default: 1)")
-    parser.add_argument("--least", action="store_true", help="the smallest times instead of medians")
+    parser.add_argument("--least", action="store_true", help="minimum times instead of medians")
     parser.add_argument("--calls", action="store_true", help="with set_tensor and get_tensor")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def measure(path, threads, args):
+    """Seconds of one model: [pylite's, and the peer's if it is installed]"""
+    from pylite.interpreter import Interpreter
+    interpreters = [ready(Interpreter(str(path), num_threads=threads))]
+    if _common.peer() is not None:
+        interpreters.append(ready(_common.peer_interpreter(path, threads)))
+    functions = [whole_call(i) if args.calls else i.invoke for i in interpreters]
+    return interleaved(functions, args.seconds, min if args.least else statistics.median, PAUSE if threads > 1 else 0)
+
+
+def measurements(args):
+    """(class, model, threads, seconds of measure() or the error) for every model and number of threads"""
+    from pylite.errors import PyliteError
+    models = [("", path) for path in args.models] or [
+        (kind, path) for kind, patterns in CLASSES.items() for path in _common.models(*patterns)]
+    for threads in args.threads:
+        for kind, path in models:
+            try:
+                yield kind, path, threads, measure(path, threads, args)
+            except (PyliteError, ValueError) as error:
+                yield kind, path, threads, error
+
+
+def main():
+    args = arguments()
     with_peer = _common.peer() is not None
     rows, ratios = [], {}
-    work = [("", path) for path in args.models] or [
-        (kind, path) for kind, patterns in CLASSES.items() for path in _common.models(*patterns)]
-    for (kind, path), threads in ((w, n) for n in args.threads for w in work):
-        try:
-            interpreters = [ready(Interpreter(str(path), num_threads=threads))]
-        except (PyliteError, ValueError) as error:
-            rows.append((_common.short(path), kind, threads, "cannot run", "", str(error)[:60]))
+    for kind, path, threads, times in measurements(args):
+        if isinstance(times, Exception):
+            rows.append((_common.short(path), kind, threads, "cannot run", "", str(times)[:60]))
             continue
-        if with_peer:
-            interpreters.append(ready(_common.peer_interpreter(path, threads)))
-        functions = [whole_call(i) if args.calls else i.invoke for i in interpreters]
-        times = by_turns(functions, args.seconds, min if args.least else statistics.median,
-                         REST if threads > 1 else 0)
         ratio = times[1] / times[0] if with_peer else math.nan
         ratios.setdefault((kind, threads), []).append(ratio)
         rows.append((_common.short(path), kind, threads, *(f"{t * 1e3:.3f}" for t in times), f"{ratio:.2f}"))

@@ -1,9 +1,9 @@
-"""Starting up: what `import pylite` adds to numpy's time and memory, and import + load + first invoke of a model.
+"""Startup: time and memory of `import pylite` beyond numpy's, and of import + load + first invoke of a model.
 
     python benchmarks/start.py [MODEL.tflite] [--runs N]
 
-Every figure is the median of N fresh processes, pylite's and the peer's in turn.  Wall time runs from when numpy has
-been imported until the module, or the first result, is there; memory is the peak resident size.
+Every figure is the median of N new processes, pylite's and the peer's in turn.  Wall time runs from the end of
+`import numpy` to the end of the import, or to the first result; memory is the peak resident size.
 """
 import argparse
 import json
@@ -39,13 +39,13 @@ print(_json.dumps([_seconds, *(int(status[k].split()[0]) for k in ("VmRSS", "VmH
 
 
 def measure(code):
-    """(seconds, resident kB, peak kB) of a fresh process that runs `code`."""
+    """(seconds, resident kB, peak kB) of a new process that runs `code`."""
     done = subprocess.run([sys.executable, "-c", NUMPY + code + REPORT], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def medians(codes, runs):
-    """{name: medians of measure(code)}; the processes take turns so that a busy moment meets all of them."""
+    """{name: medians of measure(code)}; in turn, so that disturbances affect all of them."""
     found = {name: [] for name in codes}
     for code in codes.values():
         measure(code)           # warm the file cache

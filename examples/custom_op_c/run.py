@@ -1,4 +1,4 @@
-"""Builds the custom op Atan and a model that needs it, y = atan(x + offset), and runs the model.
+"""Build the custom op Atan and a model that needs it, y = atan(x + offset), and run the model.
 
     python run.py [folder for the library]
 """
@@ -14,7 +14,7 @@ from pylite.schema.builder import ModelBuilder
 
 
 def build(folder):
-    """Compile the op; the path of the library."""
+    """Compile the op; return the path of the library."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libatan.so"
     source = Path(__file__).parent / "atan.c"

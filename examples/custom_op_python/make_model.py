@@ -1,4 +1,4 @@
-"""Writes atan.tflite, y = atan(x + 1), where Atan is a custom op."""
+"""Write atan.tflite, y = atan(x + 1), where Atan is a custom op."""
 from pathlib import Path
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Builds MyDelegate and a small model, and runs the model with the delegate and without.
+"""Build MyDelegate and a small model, and run the model with and without the delegate.
 
     python run.py [folder for the library]
 """
@@ -14,7 +14,7 @@ from pylite.schema.builder import ModelBuilder
 
 
 def build(folder):
-    """Compile the delegate; the path of the library."""
+    """Compile the delegate; return the path of the library."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libmy_delegate.so"
     source = Path(__file__).parent / "my_delegate.cc"
@@ -24,7 +24,7 @@ def build(folder):
 
 
 def model():
-    """CONV_2D, TANH, CONV_2D, MEAN: the delegate takes three of four nodes, in two parts."""
+    """CONV_2D, TANH, CONV_2D, MEAN: the delegate takes three of these nodes, in two partitions."""
     rng = np.random.default_rng(1)
     m = ModelBuilder()
     x = z = m.tensor("x", (1, 10, 10, 2))

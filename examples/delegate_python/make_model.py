@@ -1,4 +1,4 @@
-"""Writes two_convolutions.tflite: CONV_2D, TANH, CONV_2D, MEAN, with weights drawn at random."""
+"""Write two_convolutions.tflite: CONV_2D, TANH, CONV_2D, MEAN, with random weights."""
 from pathlib import Path
 
 import numpy as np

@@ -14,7 +14,7 @@ MODEL = Path(__file__).with_name("two_convolutions.tflite")
 
 
 class MyDelegate(pylite.PythonDelegate):
-    """Takes the float convolutions with VALID padding and stride 1, and the means over rows and columns."""
+    """Takes float convolutions with VALID padding and stride 1, and means over constant axes."""
 
     def supports(self, node):
         if any(v.dtype != "float32" for v in node.outputs):
@@ -30,7 +30,7 @@ class MyDelegate(pylite.PythonDelegate):
 
 
 class Kernel:
-    """Runs the nodes of one partition, one after the other."""
+    """Runs the nodes of one partition in sequence."""
 
     def __init__(self, part):
         self.nodes = part.nodes
@@ -61,7 +61,7 @@ RUN = {"CONV_2D": conv_2d, "MEAN": mean}
 
 
 def run(x, delegates=()):
-    """(what the model makes of x, the names of the nodes that ran)"""
+    """(the model's output for x, the names of its nodes, those of the delegate last)"""
     interpreter = pylite.Interpreter(MODEL, experimental_delegates=list(delegates))
     interpreter.allocate_tensors()
     interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)

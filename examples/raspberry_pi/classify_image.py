@@ -1,7 +1,7 @@
-"""Say what a picture shows: from a file, or again and again from the camera.
+"""Classify a picture from a file, or pictures from the camera.
 
-Without arguments it reads a handwritten seven with the model `digits` that comes with pylite.  Any int8, uint8 or
-float32 image classifier will do, MobileNet for one:
+Without arguments it classifies a handwritten seven with the model `digits`, which is bundled with pylite.  It takes any
+int8, uint8 or float32 image classifier, such as MobileNet:
 
     python classify_image.py --model mobilenet_v2.tflite --labels imagenet.txt --image cat.jpg
     python classify_image.py --camera --paper        # hold a digit, written with a thick pen, before the camera
@@ -23,8 +23,8 @@ def main():
     source.add_argument("--image", metavar="FILE", default=models.sample("seven"), help="(default: a seven)")
     source.add_argument("--camera", action="store_true", help="use the Raspberry Pi's camera, until Ctrl-C")
     parser.add_argument("--paper", action="store_true",
-                        help="the picture is one dark digit on bright paper: cut it out, as `digits` needs it")
-    parser.add_argument("--top", type=int, default=3, help="answers to print (default: %(default)s)")
+                        help="the picture is one dark digit on bright paper: cut out the digit for `digits`")
+    parser.add_argument("--top", type=int, default=3, help="number of answers to print (default: %(default)s)")
     args = parser.parse_args()
     try:
         interpreter, names = common.load(args)
@@ -51,7 +51,7 @@ def classify(interpreter, names, pixels, top):
 
 
 def cut_out(pixels):
-    """What is dark in the picture, bright on black, in a square: how the pictures of `digits` were made."""
+    """The dark pixels as white on black, in a square: the format of the pictures that `digits` was trained on."""
     grey = images.channels(pixels, 1)[:, :, 0].astype(np.float32)
     ink = grey < (grey.min() + np.median(grey)) / 2         # most of the picture is paper
     rows, columns = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))

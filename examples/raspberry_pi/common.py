@@ -1,4 +1,4 @@
-"""What the three examples share: the model, its labels, pictures in, real numbers out, the camera."""
+"""Shared by the three examples: loading a model and its labels, setting pictures, reading outputs, the camera."""
 import os
 import sys
 
@@ -17,13 +17,14 @@ def stop(text):
 
 def add_arguments(parser, model):
     parser.add_argument("--model", default=model, metavar="MODEL",
-                        help="a .tflite file, or a model that comes with pylite (default: %(default)s)")
-    parser.add_argument("--labels", metavar="FILE", help="names, one on a line (default: those inside the model)")
+                        help="a .tflite file, or a model that is bundled with pylite (default: %(default)s)")
+    parser.add_argument("--labels", metavar="FILE",
+                        help="names of the classes, one per line (default: those inside the model)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s, all cores)")
 
 
 def load(args):
-    """(interpreter, {class: name}) for the arguments that `add_arguments` declared."""
+    """(interpreter, {class: name}) for parsed arguments of add_arguments()."""
     path = models.path(args.model) if args.model in models.names() else args.model
     model = Model(path)
     if args.labels:
@@ -36,12 +37,12 @@ def load(args):
 
 
 def set_picture(interpreter, pixels):
-    """Bring uint8 pixels (height, width, channels) to the model's size and type, as its input."""
+    """Set the model's input to uint8 pixels (height, width, channels), converted to its size and type."""
     detail = interpreter.get_input_details()[0]
     _, height, width, channels = detail["shape"]
     pixels = images.resize(images.channels(pixels, channels), height, width)[None]
     if detail["dtype"] == np.int8:
-        pixels = (pixels ^ 0x80).view(np.int8)      # int8 counts from -128
+        pixels = (pixels ^ 0x80).view(np.int8)      # int8 is uint8 - 128
     elif detail["dtype"] == np.float32:
         pixels = pixels.astype(np.float32) / 127.5 - 1
     interpreter.set_tensor(detail["index"], pixels)
@@ -58,14 +59,14 @@ def outputs(interpreter):
 
 
 def camera_pictures(width=640, height=480):
-    """Pictures from the Raspberry Pi's camera, without end: uint8 (height, width, 3)."""
+    """Endless pictures from the Raspberry Pi's camera: uint8 (height, width, 3)."""
     try:
         from picamera2 import Picamera2
     except ImportError:
-        stop("--camera needs picamera2, which Raspberry Pi OS has: sudo apt install python3-picamera2 "
+        stop("--camera needs picamera2, a package of Raspberry Pi OS: sudo apt install python3-picamera2 "
              "(and a virtual environment made with --system-site-packages)")
     with Picamera2() as camera:
-        # picamera2 calls it BGR888 when numpy sees red first
+        # BGR888 is picamera2's name for arrays with red first
         camera.configure(camera.create_preview_configuration({"format": "BGR888", "size": (width, height)}))
         camera.start()
         while True:

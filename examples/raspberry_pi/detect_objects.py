@@ -1,7 +1,7 @@
-"""Find objects in a picture, print them, and write the picture with boxes drawn around them.
+"""Detect objects in a picture, print them, and write the picture with boxes around them.
 
-Without arguments it finds handwritten digits in samples/scene.pgm with the model `digit-detector` that comes with
-pylite.  Any SSD model that ends in TFLite_Detection_PostProcess will do:
+Without arguments it detects handwritten digits in samples/scene.pgm with the model `digit-detector`, which is bundled
+with pylite.  It takes any SSD model that ends in TFLite_Detection_PostProcess:
 
     python detect_objects.py --model ssd_mobilenet.tflite --labels coco.txt --image street.jpg --output found.jpg
     python detect_objects.py --camera --invert       # digits drawn with a thick pen on paper
@@ -17,7 +17,7 @@ import numpy as np
 from pylite.media import images
 
 COLOURS = ((230, 60, 60), (60, 160, 240), (70, 200, 90), (240, 170, 30), (190, 90, 220))
-LEAST_WIDTH = 480       # pixels of the picture that is written, so that the text can be read
+MIN_WIDTH = 480         # pixels of the written picture, so that the text is readable
 
 
 def main():
@@ -27,8 +27,9 @@ def main():
     source.add_argument("--image", metavar="FILE", default=Path(__file__).parent / "samples" / "scene.pgm",
                         help="(default: a scene with digits)")
     source.add_argument("--camera", action="store_true", help="use the Raspberry Pi's camera, until Ctrl-C")
-    parser.add_argument("--invert", action="store_true", help="show the model dark as bright: it knows chalk, not ink")
-    parser.add_argument("--threshold", type=float, default=0.5, help="least score of a box (default: %(default)s)")
+    parser.add_argument("--invert", action="store_true",
+                        help="invert the picture for the model, which is trained on bright digits on a dark background")
+    parser.add_argument("--threshold", type=float, default=0.5, help="minimum score of a box (default: %(default)s)")
     parser.add_argument("--output", metavar="FILE", default="detected.ppm",
                         help="picture to write; .png or .jpg, and names beside the boxes, need Pillow "
                              "(default: %(default)s)")
@@ -49,7 +50,7 @@ def main():
 
 
 def detect(interpreter, pixels, threshold):
-    """([(score, class, (top, left, bottom, right) as parts of the picture)], seconds)"""
+    """([(score, class, [top, left, bottom, right] as fractions of the picture)], seconds)"""
     common.set_picture(interpreter, pixels)
     start = time.perf_counter()
     interpreter.invoke()
@@ -63,18 +64,18 @@ def detect(interpreter, pixels, threshold):
 
 
 def report(found, names, shape, seconds):
-    """Print what was found, with boxes in pixels."""
+    """Print the detected objects, with boxes in pixels."""
     for score, kind, box in found:
-        top, left, bottom, right = (round(part * shape[i % 2]) for i, part in enumerate(box))
+        top, left, bottom, right = (round(edge * shape[i % 2]) for i, edge in enumerate(box))
         sys.stdout.write(f"{score:7.2%}  {names.get(kind, f'class {kind}'):12}  rows {top} to {bottom}, "
                          f"columns {left} to {right}\n")
     sys.stdout.write(f"{len(found)} found ({seconds * 1e3:.2f} ms)\n")
 
 
 def draw(pixels, found, names):
-    """The picture in colour with a box around everything found, and its name where Pillow is installed."""
-    times = -(-LEAST_WIDTH // pixels.shape[1])
-    picture = np.repeat(np.repeat(images.channels(pixels, 3), times, 0), times, 1)
+    """The picture in colour with a box around each object, and its name if Pillow is installed."""
+    scale = -(-MIN_WIDTH // pixels.shape[1])
+    picture = np.repeat(np.repeat(images.channels(pixels, 3), scale, 0), scale, 1)
     height, width = picture.shape[:2]
     corners = []
     for _, kind, (top, left, bottom, right) in found:

@@ -1,8 +1,8 @@
-"""Log-mel features in numpy: what the keyword and sound models here take.
+"""Log-mel features in numpy, the input of the keyword and sound models here.
 
 One second of 16 kHz sound becomes 49 frames (32 ms long, 20 ms apart) of 40 mel bands.  A feature is the band's
-power in bel (tens of decibels) over the median of the whole second, within -2..6, so that it does not depend on how
-loud the microphone is set.
+power in bel (tens of decibels) relative to the median of the second, clipped to -2..6, so that it does not depend on
+the volume of the microphone.
 """
 import numpy as np
 
@@ -21,7 +21,7 @@ def _filters():
     """Triangles, evenly spaced on the mel scale: (WINDOW / 2 + 1, BANDS)."""
     edges = 700 * (10 ** (np.linspace(_mel(LOW), _mel(HIGH), BANDS + 2) / 2595) - 1)
     bins = np.arange(WINDOW // 2 + 1)[:, None] * (RATE / WINDOW)
-    width = np.maximum(np.diff(edges), RATE / WINDOW)       # no band narrower than a bin of the spectrum
+    width = np.maximum(np.diff(edges), RATE / WINDOW)       # at least a bin of the spectrum
     rising = 1 - (edges[1:-1] - bins) / width[:-1]
     falling = 1 - (bins - edges[1:-1]) / width[1:]
     return np.clip(np.minimum(rising, falling), 0, None)
@@ -36,5 +36,5 @@ def features(samples):
     frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW, -1)[..., ::HOP, :][..., :FRAMES, :]
     power = np.abs(np.fft.rfft(frames * _HANN)).astype(np.float32) ** 2
     bel = np.log10(power @ _FILTERS + 1e-7)
-    bel = np.maximum(bel, bel.max((-2, -1), keepdims=True) - MOST)     # else digital silence would lie bottomless
+    bel = np.maximum(bel, bel.max((-2, -1), keepdims=True) - MOST)     # a lower limit for digital silence
     return np.clip(bel - np.median(bel, (-2, -1), keepdims=True), LEAST, MOST)

@@ -1,8 +1,8 @@
-"""Spot short sounds or words in a .wav file, or in what the microphone hears.
+"""Spot short sounds or words in a .wav file or from the microphone.
 
-Without arguments it listens to samples/sounds.wav with the model `sounds` that comes with pylite: low and high
-tones, rising and falling whistles, double claps.  `sounds` was trained on synthetic sound, not on speech.  A keyword
-model will do if it takes one second of the features of logmel.py, (1, 49, 40, 1), and its first class is "nothing":
+Without arguments it reads samples/sounds.wav with the model `sounds`, which is bundled with pylite: low and high tones,
+rising and falling whistles, double claps.  `sounds` was trained on synthetic sound, not on speech.  It takes any
+keyword model whose input is one second of the features of logmel.py, (1, 49, 40, 1), and whose class 0 is "nothing":
 
     python spot_keywords.py --model keywords.tflite --labels words.txt --wav recording.wav
     python spot_keywords.py --microphone             # then whistle, or clap twice
@@ -19,8 +19,8 @@ import numpy as np
 
 from pylite.media import audio
 
-STEP = logmel.RATE // 10        # samples from one look to the next
-LOOKS = 3                       # whose scores are averaged
+STEP = logmel.RATE // 10        # samples between two inferences
+AVERAGED = 3                    # inferences whose scores are averaged
 PAUSE = 0.5                     # seconds before another sound is reported
 
 
@@ -31,7 +31,7 @@ def main():
     source.add_argument("--wav", metavar="FILE", default=Path(__file__).parent / "samples" / "sounds.wav",
                         help="any rate, width and number of channels (default: one sound of every kind)")
     source.add_argument("--microphone", action="store_true", help="listen until Ctrl-C (sounddevice, or arecord)")
-    parser.add_argument("--threshold", type=float, default=0.7, help="least score (default: %(default)s)")
+    parser.add_argument("--threshold", type=float, default=0.7, help="minimum score (default: %(default)s)")
     args = parser.parse_args()
     try:
         interpreter, names = common.load(args)
@@ -49,7 +49,7 @@ def main():
 
 
 def spot(interpreter, pieces, threshold):
-    """Yields (second, score, class) for everything heard in `pieces` of STEP samples (float32, -1..1)."""
+    """Yield (second, score, class) for each sound in `pieces` of STEP samples (float32, -1..1)."""
     detail = interpreter.get_input_details()[0]
     if tuple(detail["shape"][-3:]) != (logmel.FRAMES, logmel.BANDS, 1):
         raise ValueError(f"the model takes {detail['shape'].tolist()}, not the features of logmel.py, "
@@ -64,28 +64,28 @@ def spot(interpreter, pieces, threshold):
             x = np.rint(x / scale + zero_point).clip(-128, 127).astype(detail["dtype"])
         interpreter.set_tensor(detail["index"], x)
         interpreter.invoke()
-        recent = [*recent, common.outputs(interpreter)[0].reshape(-1)][-LOOKS:]
+        recent = [*recent, common.outputs(interpreter)[0].reshape(-1)][-AVERAGED:]
         scores, now = np.mean(recent, 0), i * STEP / logmel.RATE
         best = int(scores.argmax())
-        if scores[reported] < threshold / 2:        # it has gone, and may come again
+        if scores[reported] < threshold / 2:        # the sound is over, and may be reported again
             reported = 0
-        if best not in (0, reported) and scores[best] >= threshold and len(recent) == LOOKS and now >= ready:
+        if best not in (0, reported) and scores[best] >= threshold and len(recent) == AVERAGED and now >= ready:
             yield now, float(scores[best]), best
             ready, reported = now + PAUSE, best
 
 
 def wav_pieces(path):
-    """The file's sound in pieces of STEP samples, and a second of silence after it."""
+    """The file's sound in pieces of STEP samples, followed by a second of silence."""
     samples = audio.resample(*audio.read(path), logmel.RATE)
     samples = np.pad(samples, (0, logmel.RATE + -len(samples) % STEP)).astype(np.float32)
     yield from samples.reshape(-1, STEP)
 
 
 def microphone():
-    """What the microphone hears, in pieces of STEP samples, without end."""
+    """Endless sound from the microphone in pieces of STEP samples."""
     try:
         import sounddevice
-    except (ImportError, OSError):      # not installed, or its library PortAudio is not
+    except (ImportError, OSError):      # the package or its library PortAudio is not installed
         yield from _arecord()
         return
     with sounddevice.InputStream(logmel.RATE, channels=1, dtype="float32", blocksize=STEP) as stream:

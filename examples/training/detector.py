@@ -1,9 +1,9 @@
-"""The model `digit-detector`: where in a 96x96 picture are handwritten digits, and which?
+"""The model `digit-detector`: handwritten digits and their boxes in a 96x96 picture.
 
-An SSD in small: a convolutional network tells for each of 12x12 places how likely each digit is centred there, and
-how its box differs from the place's anchor; TFLite_Detection_PostProcess, inside the model, turns this into at most ten
-boxes.  Trained on scenes made here: the digits that scikit-learn bundles, enlarged, bright on dark, among lines, spots,
-shading and noise.  Test scenes use only digits that no training scene has.
+A small SSD: for each of 12x12 cells, a convolutional network computes the probability that a digit is centred there,
+and the difference between the digit's box and the cell's anchor.  TFLite_Detection_PostProcess, which is part of the
+model, converts these to at most ten boxes.  The training scenes are made here: the digits of scikit-learn, enlarged,
+bright on dark, with lines, spots, shading and noise.  Test scenes have only digits that no training scene has.
 """
 import os
 import sys
@@ -86,7 +86,7 @@ def iou(a, b, margin=0):
 
 
 def targets(boxes, classes):
-    """What the heads should say: (class of each cell; -1 none, -2 either way), (cells, 4) encoded boxes."""
+    """The targets of the heads: (class of each cell, -1 for none, -2 to ignore; encoded boxes (cells, cells, 4))."""
     wanted = np.full((CELLS, CELLS), -1)
     encoded = np.zeros((CELLS, CELLS, 4), np.float32)
     for (top, left, bottom, right), digit in zip(boxes, classes, strict=True):
@@ -109,7 +109,7 @@ def network():
                    Conv(rng, 48, 64), Conv(rng, 64, 64)],
                   [Conv(rng, 64, 4, kernel=1, relu=False)],
                   [Conv(rng, 64, 10, kernel=1, relu=False)])
-    net.heads[1][0].parameters[1][:] = -4       # at first, no digit anywhere
+    net.heads[1][0].parameters[1][:] = -4       # initially, no digit anywhere
     return net
 
 
@@ -168,14 +168,14 @@ def build(net, ranges):
 
 
 def anchors():
-    """(cells, 4): middle (y, x), height, width, as parts of the picture."""
+    """(cells, 4): middle (y, x), height, width, as fractions of the picture."""
     y, x = np.meshgrid(CENTRES, CENTRES, indexing="ij")
     size = np.full(CELLS * CELLS, ANCHOR)
     return (np.stack([y.ravel(), x.ravel(), size, size], 1) / SIZE).astype(np.float32)
 
 
 def decoded(boxes, logits):
-    """What TFLite_Detection_PostProcess does, for the float network: [(score, class, box in pixels)], best first."""
+    """TFLite_Detection_PostProcess for the float network: [(score, class, box in pixels)], best first."""
     at = anchors() * SIZE
     steps = boxes.reshape(-1, 4) / list(SCALES.values())
     middle, size = at[:, :2] + steps[:, :2] * ANCHOR, np.exp(steps[:, 2:]) * ANCHOR / 2
@@ -201,7 +201,7 @@ def measure(run):
 
 
 def _score(detect, least=0.5):
-    """Precision and recall at the score `least`; a box counts when it overlaps by half and names the right digit."""
+    """Precision and recall at the score `least`; a box is right if its IoU is at least 0.5 and its digit is right."""
     rng = np.random.default_rng(4)
     hits = placed = digits = detections = 0
     for _ in range(TEST):
@@ -221,7 +221,7 @@ def _score(detect, least=0.5):
 
 
 def samples():
-    """A test scene as .pgm, beside the examples."""
+    """Write a test scene to the examples as .pgm."""
     rng = np.random.default_rng(8)
     pictures, labels = data()[2:]
     while len((found := scene(rng, pictures, labels))[1]) < 4:

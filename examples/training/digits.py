@@ -1,7 +1,6 @@
-"""The model `digits`: which of the ten digits does an 8x8 picture of handwriting show?
+"""The model `digits`: the digit in an 8x8 picture of handwriting.
 
-Trained on the handwritten digits that scikit-learn bundles (1797 pictures; every fifth, in a shuffled order, is kept
-for the test).
+Trained on the handwritten digits of scikit-learn: 1797 pictures, of which a random fifth is for the test.
 """
 import os
 import sys
@@ -22,7 +21,7 @@ LABELS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @cache
 def data():
-    """(training pictures, labels, test pictures, labels): uint8 (n, 8, 8), ink bright."""
+    """(training pictures, labels, test pictures, labels): uint8 (n, 8, 8), bright ink."""
     digits = load_digits()
     pictures = np.rint(digits.images * (255 / 16)).astype(np.uint8)
     order = np.random.default_rng(0).permutation(len(pictures))
@@ -53,7 +52,7 @@ def fit(net):
 
 
 def warped(rng, pictures, turn=0.15, scale=0.1, shift=0.6):
-    """Each picture turned (radians), sheared, stretched and shifted (pixels) a little at random; bilinear."""
+    """The pictures, each randomly rotated (radians), sheared, stretched and shifted (pixels); bilinear."""
     n, h, w = pictures.shape
     angle, shear = rng.uniform(-turn, turn, (2, n, 1, 1))
     stretch = rng.uniform(1 - scale, 1 + scale, (2, n, 1, 1))
@@ -71,7 +70,7 @@ def warped(rng, pictures, turn=0.15, scale=0.1, shift=0.6):
 
 
 def real(pictures):
-    """Pixels 0..255 -> what the network takes: 0..1, (n, 8, 8, 1)."""
+    """Pixels 0..255 -> the network's input: 0..1, (n, 8, 8, 1)."""
     return (pictures[..., None] / 255).astype(np.float32)
 
 
@@ -102,7 +101,7 @@ def _score(found, labels):
 
 
 def samples():
-    """The first test picture of every digit, as .pgm."""
+    """Write the first test picture of every digit as .pgm."""
     _, _, pictures, labels = data()
     folder = task.MODELS / "samples"
     folder.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """From a trained network to an int8 .tflite file: calibration, stored weights, the operators, labels.
 
 Weights are int8, symmetric, with a scale for every output channel; biases int32; activations int8 with a scale and a
-zero point from the range that they take on the training data.
+zero point from their range on the training data.
 """
 import io
 import zipfile
@@ -30,7 +30,7 @@ def halve(network):
 
 
 def save(path, network, ranges):
-    """Store weights and ranges; the same values give the same bytes."""
+    """Store weights and ranges; equal values give equal bytes."""
     np.savez_compressed(path, ranges=ranges, **{f"p{i:02}": p.astype(np.float16)
                                                 for i, p in enumerate(network.parameters)})
 
@@ -44,21 +44,21 @@ def load(path, network):
 
 
 def activation_scale(low, high):
-    """(scale, zero point) of int8 numbers that reach from `low` to `high` and hold zero exactly."""
+    """(scale, zero point) of int8 values for real numbers from `low` to `high`, with zero exact."""
     low, high = min(float(low), 0.0), max(float(high), 0.0)
     scale = np.float32((high - low) / 255) or np.float32(1)
     return scale, round(-128 - low / float(scale))
 
 
 class Exporter:
-    """Writes a network's layers as quantised operators; what follows them is added through `tensor` and `operator`.
+    """Writes a network's layers as quantized operators; further ones are added with `tensor` and `operator`.
 
     After construction, `heads` holds the index of each head's output tensor.
     """
 
     def __init__(self, network, ranges, description, name, shape, low, high, limit=np.inf):
-        """name, shape, low, high: the input and the real numbers that it reaches; limit: the largest magnitude that
-        a head's output needs to have."""
+        """name, shape, low, high: the input and the range of its real numbers; limit: the largest magnitude that is
+        needed of a head's output."""
         self.builder = ModelBuilder(description)
         self.ranges = dict(zip(network.layers, ranges, strict=True))
         for head in network.heads:
@@ -74,13 +74,13 @@ class Exporter:
         return index
 
     def operator(self, name, inputs, shape, scale=None, zero_point=0, dtype="int8", label=None, **options):
-        """Add an operator with one output; the output's index."""
+        """Add an operator with one output; return the output's index."""
         y = self.tensor(label or f"{name.lower()}_{len(self.tensors)}", shape, scale, zero_point, dtype)
         self.builder.operator(name, inputs, [y], **options)
         return y
 
     def like(self, name, x, shape, **options):
-        """Add an operator whose output has the quantisation of its input `x`."""
+        """Add an operator whose output has the quantization of its input `x`."""
         return self.operator(name, [x, *options.pop("more", ())], shape, *self.tensors[x][1:], **options)
 
     def reshape(self, x, shape):
@@ -144,7 +144,7 @@ class Exporter:
 
 
 def with_labels(model, labels):
-    """The model with a zip archive holding labels.txt after it, which readers of the model pass over."""
+    """The model, followed by a zip archive with labels.txt, which readers of the model ignore."""
     file = io.BytesIO(model)
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(zipfile.ZipInfo("labels.txt"), "".join(f"{label}\n" for label in labels))

@@ -13,14 +13,14 @@ def same_padding(size, kernel, stride):
 
 
 class Layer:
-    """`forward(x)` -> y; `backward(dy)` -> dx, leaving the gradients of `parameters` in `gradients`."""
+    """`forward(x)` -> y; `backward(dy)` -> dx, and the gradients of `parameters` in `gradients`."""
     relu = False
     parameters = ()
     gradients = ()
 
 
 class _Windowed(Layer):
-    """What layers that slide a window share."""
+    """The base of layers with a sliding window."""
 
     def __init__(self, kernel, stride):
         self.kernel, self.stride = kernel, stride
@@ -33,7 +33,7 @@ class _Windowed(Layer):
         return np.pad(x, ((0, 0), rows, columns, (0, 0)), constant_values=value)
 
     def taps(self, padded):
-        """For every place in the window, the view of `padded` that it sees."""
+        """For every position in the window, the elements of `padded` at that position, as a view."""
         down, across = self.rows * self.stride, self.columns * self.stride
         return [padded[:, i:i + down:self.stride, j:j + across:self.stride]
                 for i in range(self.kernel) for j in range(self.kernel)]
@@ -54,7 +54,7 @@ class Conv(_Windowed):
         weights, bias = self.parameters
         padded = self.pad(x)
         self.shape = padded.shape
-        # im2col: a row for every output pixel, the window's taps in the weights' order
+        # im2col: a row for every output pixel, with the window's taps in the order of the weights
         columns = padded if self.kernel == self.stride == 1 else np.stack(self.taps(padded), 3)
         self.patches = columns.reshape(-1, weights[0].size)
         y = self.patches @ weights.reshape(len(weights), -1).T + bias
@@ -166,7 +166,7 @@ class Network:
         return [*self.trunk, *(layer for head in self.heads for layer in head)]
 
     def forward(self, x, observe=lambda layer, y: None):
-        """Outputs of all heads; `observe` is told every layer's output."""
+        """Outputs of all heads; calls `observe` with every layer and its output."""
         def run(layers, x):
             for layer in layers:
                 x = layer.forward(x)
@@ -176,7 +176,7 @@ class Network:
         return [run(head, x) for head in self.heads]
 
     def backward(self, gradients):
-        """Gradients of the loss by the heads' outputs -> gradients of all parameters, kept in the layers."""
+        """Compute the gradients of all parameters, in the layers; gradients: of the loss by the heads' outputs."""
         total = 0
         for head, dy in zip(self.heads, gradients, strict=True):
             for layer in reversed(head):
@@ -202,11 +202,11 @@ def softmax_cross_entropy(logits, labels):
 
 
 def train(network, batches, loss, steps, rate=2e-3, decay=1e-4, longest=np.inf, report=None):
-    """Adam with decoupled weight decay, a short warm-up and then a rate that falls as a cosine to zero.
+    """Adam with decoupled weight decay, a short warm-up and cosine decay of the learning rate.
 
     batches: yields (x, target); loss: (outputs of all heads, target) -> (loss, gradients of these outputs);
-    longest: gradients (all together, as one vector) are cut to this length;
-    report: called now and then with (step, mean loss since the last call).
+    longest: the maximum norm of all gradients together; report: called ten times with (step, mean loss since the last
+    call).
     """
     parameters = network.parameters
     moments = [(np.zeros_like(p), np.zeros_like(p)) for p in parameters]

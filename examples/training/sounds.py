@@ -1,8 +1,8 @@
-"""The model `sounds`: which of five simple sounds, if any, is heard in this second?
+"""The model `sounds`: which of five simple sounds, if any, a second of sound contains.
 
-A whistle or a knock is a remote control that everybody has.  All training sound is made here: tones, whistles and
-claps that differ in pitch, length, timbre, echo and noise, and as background noise, hum, clicks, voice-like babble
-and melodies.  No recording has been used; it is not a speech model.
+All training sound is synthesized here: tones, whistles and claps that differ in pitch, length, timbre, echo and noise,
+and, as background, noise, hum, clicks, voice-like babble and melodies.  It uses no recordings, and is not a speech
+model.
 """
 import os
 import sys
@@ -69,10 +69,10 @@ def _clap(rng):
 
 
 def _double_clap(rng):
-    first, second, apart = _clap(rng), _clap(rng), round(rng.uniform(0.15, 0.4) * RATE)
-    y = np.zeros(max(len(first), apart + len(second)))
+    first, second, gap = _clap(rng), _clap(rng), round(rng.uniform(0.15, 0.4) * RATE)
+    y = np.zeros(max(len(first), gap + len(second)))
     y[:len(first)] += first
-    y[apart:apart + len(second)] += rng.uniform(0.6, 1.4) * second
+    y[gap:gap + len(second)] += rng.uniform(0.6, 1.4) * second
     return y
 
 
@@ -90,7 +90,7 @@ def _coloured(rng, n, slope):
 
 
 def _babble(rng):
-    """Syllables of a wandering pitch under moving formants, somewhat like a voice from the next room."""
+    """Syllables with varying pitch and formants, which resemble a distant voice."""
     y = np.zeros(RATE)
     at = round(rng.uniform(0, 0.2) * RATE)
     while at < RATE:
@@ -107,7 +107,7 @@ def _babble(rng):
 
 
 def _melody(rng):
-    """Notes that follow one another without a pause."""
+    """Notes without pauses between them."""
     y, at = np.zeros(RATE), 0
     while at < RATE:
         n = round(rng.uniform(0.06, 0.2) * RATE)
@@ -118,13 +118,13 @@ def _melody(rng):
 
 
 def _clicks(rng):
-    """One clap, or four and more."""
+    """One clap, or four to nine."""
     y, at = np.zeros(RATE), round(rng.uniform(0, 0.2) * RATE)
-    apart = round(rng.uniform(0.1, 0.2) * RATE)
+    gap = round(rng.uniform(0.1, 0.2) * RATE)
     for _ in range(rng.choice([1, rng.integers(4, 10)])):
         clap = rng.uniform(0.6, 1.4) * _clap(rng)
         y[at:at + len(clap)] += clap[:max(RATE - at, 0)]
-        at += round(rng.uniform(0.85, 1.15) * apart)
+        at += round(rng.uniform(0.85, 1.15) * gap)
     return np.roll(y, rng.integers(0, RATE))
 
 
@@ -132,18 +132,18 @@ def _hum(rng):
     return sum(rng.uniform(0, 1) * np.sin(2 * np.pi * rng.choice([50, 60]) * h * _times(1)) for h in range(1, 6))
 
 
-def _steady(rng):
-    """One tone that neither begins nor ends in this second, or one between the low and the high."""
+def _other_tone(rng):
+    """A tone that lasts the whole second, or one with a pitch between the low and the high tones."""
     if rng.random() < 0.5:
         return _voiced(rng, np.full(RATE, np.exp(rng.uniform(np.log(150), np.log(4000)))), 0.6)
     return _placed(_tone(rng, 750, 950), RATE, rng)
 
 
-DISTRACTIONS = [_babble, _babble, _melody, _clicks, _hum, _steady, lambda rng: np.zeros(RATE)]
+BACKGROUND = [_babble, _babble, _melody, _clicks, _hum, _other_tone, lambda rng: np.zeros(RATE)]
 
 
 def _placed(sound, n, rng, inside=0.85):
-    """`sound` somewhere in `n` samples; at least the fraction `inside` of it is heard."""
+    """`n` samples with `sound` at a random position, of which at least the fraction `inside` is in them."""
     hidden = round((1 - inside) * len(sound))
     at = rng.integers(-hidden, n - len(sound) + hidden + 1)
     y = np.zeros(n)
@@ -151,8 +151,8 @@ def _placed(sound, n, rng, inside=0.85):
     return y
 
 
-def _room(rng, y):
-    """`y` with a short echo, at some loudness, over noise."""
+def _recorded(rng, y):
+    """`y` at a random volume, with noise and sometimes a short echo."""
     if rng.random() < 0.5:
         tail = rng.standard_normal(round(0.15 * RATE)) * np.exp(-_times(0.15) / rng.uniform(0.01, 0.05))
         tail[0] = rng.uniform(4, 20)
@@ -164,9 +164,9 @@ def _room(rng, y):
 
 
 def clip(rng, label):
-    """One second with the sound `label` in it; often also with a weak distraction."""
+    """One second of sound that contains `label`, sometimes with weak background sound."""
     if label == "background":
-        y = _room(rng, DISTRACTIONS[rng.integers(len(DISTRACTIONS))](rng))
+        y = _recorded(rng, BACKGROUND[rng.integers(len(BACKGROUND))](rng))
         return _muted(rng, y, np.sort(rng.integers(0, RATE, 2)))
     y = _placed(SOUNDS[label](rng), RATE, rng, inside=1 if label == "double clap" else 0.85)
     y /= np.abs(y).max()
@@ -174,11 +174,11 @@ def clip(rng, label):
     if rng.random() < 0.3:
         other = [_babble, _hum][rng.integers(2)](rng)
         y += rng.uniform(0, 0.15) * other / (np.abs(other).max() + 1e-9)
-    return _muted(rng, _room(rng, y), heard)
+    return _muted(rng, _recorded(rng, y), heard)
 
 
 def _muted(rng, y, keep):
-    """Now and then, digital silence before or after the samples from keep[0] to keep[1], as when a recording starts."""
+    """`y` with occasional digital silence before keep[0] or after keep[1], as at the start of a recording."""
     if rng.random() < 0.1:
         y[:rng.integers(0, keep[0] + 1)] = 0
     if rng.random() < 0.1:
@@ -218,7 +218,7 @@ def fit(net):
 
 
 def _shaken(rng, x):
-    """Features a little earlier or later, with noise, so that no clip is seen twice."""
+    """Features `x`, shifted randomly in time and with noise, so that each batch is new."""
     frames = np.arange(FRAMES) + rng.integers(-3, 4, (len(x), 1))
     x = x[np.arange(len(x))[:, None], frames.clip(0, FRAMES - 1)]
     return np.clip(x + rng.normal(0, 0.12, x.shape).astype(np.float32), LEAST, MOST)
@@ -254,7 +254,7 @@ def _score(found, classes):
 
 
 def samples():
-    """One sound of every kind in a row, as a .wav file beside the examples."""
+    """Write a .wav file with one sound of every kind to the examples."""
     rng = np.random.default_rng(6)
     y = np.zeros(round(4.4 * RATE))
     for label, second in (("rising whistle", 0.3), ("double clap", 1.1), ("low tone", 1.9), ("falling whistle", 2.7),

@@ -1,4 +1,4 @@
-"""What the training scripts share: the command line, and running the finished model."""
+"""Shared by the training scripts: the command line, and running the exported model."""
 import argparse
 import sys
 import time
@@ -20,7 +20,7 @@ def progress(step, loss):
 
 
 def runner(model, peer=False):
-    """A function from an input array to the list of the model's outputs, real numbers where they are quantised."""
+    """A function from an input array to the list of the model's outputs, dequantized."""
     if peer:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
         interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
@@ -47,7 +47,7 @@ def main(task):
     """Run a training script.
 
     task: a module with NAME, network(), fit(network), calibration() -> batches, build(network, ranges) -> bytes,
-    measure_float(network) and measure(run) -> text, and maybe samples() which writes files for users.
+    measure_float(network) and measure(run) -> text, and optionally samples(), which writes files for users.
     """
     parser = argparse.ArgumentParser(description=task.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", action="store_true", help="train anew; otherwise use the stored weights")

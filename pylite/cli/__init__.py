@@ -1,4 +1,4 @@
-"""The command line, `pylite COMMAND ...`: each module of this package that has no leading underscore is a command.
+"""The command line, `pylite COMMAND ...`: each module of this package without a leading underscore is a command.
 
 A command is a module with `configure(parser)` and `run(args)`; its docstring's first line is its help.
 """
@@ -18,7 +18,7 @@ def main(argv=None):
     args = _parser(argv).parse_args(argv)
     try:
         return args.run(args) or 0
-    except BrokenPipeError:         # the reader, `head` for one, has gone: nothing is wrong
+    except BrokenPipeError:         # the reader of the pipe, such as `head`, has ended: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -40,7 +40,7 @@ def _failed(args, error, code):
 
 
 def _parser(argv):
-    parser = argparse.ArgumentParser(prog="pylite", description="Run and examine TensorFlow Lite models.")
+    parser = argparse.ArgumentParser(prog="pylite", description="Run and inspect TensorFlow Lite models.")
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]

@@ -1,4 +1,4 @@
-"""Outputs to answers: ranked classes, boxes, or a summary of the numbers."""
+"""Answers from a model's outputs: ranked classes, boxes, or a summary of the numbers."""
 import math
 
 import numpy as np
@@ -6,33 +6,33 @@ import numpy as np
 from pylite.cli import _format, _inputs
 from pylite.media.labels import fitted
 
-PASSING = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}      # do not change what the numbers mean
+PASS_THROUGH = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}     # ops that keep the meaning of the numbers
 PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
 DETECTION = "TFLite_Detection_PostProcess"
 
 
 def answer(subgraph, outputs, labels, top, threshold, size):
-    """What the outputs say: a list of dictionaries with a "kind".
+    """The answers: a list of dictionaries, each with a "kind".
 
-    outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the picture that
-    went in, or None.
+    outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
+    picture, or None.
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
-        return [_detections([_inputs.dequantise(a, d) for d, a in outputs], labels, top, threshold, size)]
+        return [_detections([_inputs.dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
     return [_output(subgraph, detail, array, labels, top) for detail, array in outputs]
 
 
 def producer(subgraph, index):
-    """The operator that made tensor `index`, looking through those that leave its meaning alone; None for an input."""
+    """The name of the op that computed tensor `index`, without regard to PASS_THROUGH ops; None for an input."""
     made_by = {output: operator for operator in subgraph.operators for output in operator.outputs}
     operator = made_by.get(index)
-    while operator is not None and operator.name in PASSING:
+    while operator is not None and operator.name in PASS_THROUGH:
         operator = made_by.get(operator.inputs[0])
     return operator and operator.name
 
 
 def _output(subgraph, detail, array, labels, top):
-    real = _inputs.dequantise(array, detail)
+    real = _inputs.dequantize(array, detail)
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
     row = real.reshape(-1)
     if row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
@@ -62,7 +62,7 @@ def _summary(real):
 
 
 def _plain(value):
-    """A number or text that JSON has; NaN and infinities are null there."""
+    """A number or text for JSON, where NaN and infinities are null."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     value = value.item() if isinstance(value, np.generic) else value
@@ -85,20 +85,27 @@ def _detections(arrays, labels, top, threshold, size):
 
 
 def lines(found):
-    """The text of one answer."""
-    if found["kind"] == "classes":
-        score = "probability" if found["probabilities"] else "score"
-        rows = [(rank, f"{c['score']:.4f}", c["class"], c["label"] or "")
-                for rank, c in enumerate(found["classes"], 1)]
-        return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
-    if found["kind"] == "detections":
-        if not found["detections"]:
-            return [f"nothing found with a score of {found['threshold']} or more"]
-        where = "pixels" if "pixels" in found["detections"][0] else "box"
-        rows = [(f"{d['score']:.4f}", d["class"], d["label"] or "",
-                 *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
-        edges = ("top", "left", "bottom", "right")
-        return _format.table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+    """The text of one answer, as a list of lines."""
+    return {"classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}[found["kind"]](found)
+
+
+def _class_lines(found):
+    score = "probability" if found["probabilities"] else "score"
+    rows = [(rank, f"{c['score']:.4f}", c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
+    return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+
+
+def _detection_lines(found):
+    if not found["detections"]:
+        return [f"nothing found with a score of {found['threshold']} or more"]
+    where = "pixels" if "pixels" in found["detections"][0] else "box"
+    rows = [(f"{d['score']:.4f}", d["class"], d["label"] or "",
+             *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
+    edges = ("top", "left", "bottom", "right")
+    return _format.table(("score", "class", "label", *edges), rows, ("score", "class", *edges))
+
+
+def _tensor_lines(found):
     values = ", ".join("nan or inf" if v is None else _format.number(v) for v in found["values"])
     facts = [f"{k} {_format.number(found[k])}" for k in ("min", "max", "mean") if k in found]
     if "not_finite" in found:

@@ -1,4 +1,4 @@
-"""The machine that a measurement ran on, and reasons to doubt it: load, clock, heat, throttling."""
+"""The machine that a measurement ran on, and reasons to doubt the measurement: load, clock, heat, throttling."""
 import os
 import platform
 
@@ -7,14 +7,14 @@ _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "
 
 
 def machine():
-    """What stays the same between runs: CPU, cores, ISA level, governor."""
+    """Properties that do not change between runs: CPU, cores, ISA level, governor."""
     from pylite._core import simd
     return {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)), "architecture": platform.machine(),
             "instruction_set": simd.current, "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}
 
 
 def state():
-    """What may change: load, clock in kHz, temperature in degrees Celsius, the firmware's throttling bits."""
+    """Properties that may change: load, clock in kHz, temperature in degrees Celsius, throttling bits."""
     heat = _read("/sys/class/thermal/thermal_zone0/temp")
     clock = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
     bits = _read("/sys/devices/platform/soc/soc:firmware/get_throttled")
@@ -23,13 +23,13 @@ def state():
 
 
 def doubts(before, after, threads):
-    """Sentences that say why times measured between two states may mean little."""
+    """Reasons, as sentences, why times measured between two states may be unreliable."""
     cores = len(os.sched_getaffinity(0))
     found = []
     if threads > cores:
         found.append(f"{threads} threads share {cores} core(s)")
     if before["load"] > 0.5 * cores:
-        found.append(f"other programs kept the machine busy before (load {before['load']:.1f} on {cores} core(s))")
+        found.append(f"other programs ran just before (load {before['load']:.1f} on {cores} core(s))")
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor in ("powersave", "conservative"):
         found.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")

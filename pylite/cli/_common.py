@@ -1,9 +1,9 @@
-"""What several commands share: finding models and samples."""
+"""Shared by several commands: arguments, and finding models and samples."""
 import os
 
 
 class UsageError(Exception):
-    """The caller's arguments or files do not fit; the message says which and how."""
+    """An argument or a file is wrong; the message says which and why."""
 
 
 def model_path(text):
@@ -27,7 +27,7 @@ def _bundled(text, kind):
 
 
 def positive(text):
-    """The integer that `text` spells, at least 1; for argparse."""
+    """`text` as an integer of at least 1; for argparse."""
     value = int(text)
     if value < 1:
         raise ValueError

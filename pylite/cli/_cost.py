@@ -1,20 +1,20 @@
-"""What a node costs: multiply-accumulates, from the shapes of its operands."""
+"""The cost of a node in multiply-accumulates, from the shapes of its operands."""
 import math
 
 
 def macs(node):
-    """Multiply-accumulates of one run of `node`; 0 for ops that are not sums of products."""
+    """Multiply-accumulates of one run of `node`; 0 for ops that do not sum products."""
     count = _COUNTERS.get(node.name)
     if count is None or any(value is None for value in node.inputs[:2]) or not node.outputs:
         return 0
     try:
         return count(node)
-    except (IndexError, ZeroDivisionError):     # ranks that the op does not have: the file is wrong, not the count
+    except (IndexError, ZeroDivisionError):     # the file declares ranks that the op does not take
         return 0
 
 
 def _per_output(node):
-    """Convolution and full connection: each output sums over one filter."""
+    """CONV_2D and FULLY_CONNECTED: each output element sums over one filter."""
     weights = node.inputs[1].shape
     return node.outputs[0].size * math.prod(weights[1:])
 
@@ -25,7 +25,7 @@ def _depthwise(node):
 
 
 def _transposed(node):
-    """Each input element meets one filter; the input is the third operand, the output channels come first."""
+    """Each element of the input, operand 2, is multiplied by a filter position for every output channel."""
     count, height, width, _ = node.inputs[1].shape
     return node.inputs[2].size * count * height * width
 

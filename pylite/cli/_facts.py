@@ -1,4 +1,4 @@
-"""Everything that can be told of a model, as plain dictionaries: what `inspect` prints and others may build on."""
+"""The facts of a model as plain dictionaries, which `inspect` prints as text or JSON."""
 import os
 from collections import Counter
 
@@ -10,11 +10,11 @@ from pylite.ir.graph import DTYPE_BITS
 from pylite.ir.registry import default
 from pylite.ir.values import Node, Value
 
-FEW = 8         # scales, zero points and bytes shown of a longer list
+FEW = 8         # scales and zero points listed at most
 
 
 def model_facts(path, model, subgraphs, delegates=()):
-    """Facts of the file and of the subgraphs with the numbers `subgraphs`, parts of which go to `delegates`."""
+    """Facts of the file and of the subgraphs with the indices `subgraphs`, after applying `delegates`."""
     graph = model.graph
     facts = {"file": path, "bytes": os.path.getsize(path), "version": graph.version, "description": graph.description,
              "subgraph_count": len(graph.subgraphs), "weight_bytes": weight_bytes(graph.subgraphs),
@@ -45,50 +45,83 @@ def signature_facts(graph, signature):
 
 
 def subgraph_facts(model, subgraph, delegates=()):
-    """Tensors, operators and, where pylite can run the subgraph, kernels and memory."""
+    """Tensors and operators, and kernels and memory if pylite can run the subgraph."""
     executor, error = _executor(model, subgraph, delegates)
-    find = default.find if executor is None else executor.find
-    operators = subgraph.operators if executor is None else executor.operators
-    parts = {} if executor is None or executor.delegation is None else executor.delegation.partitions
-    replaced = {i: index for index, (_, part) in parts.items() for i in part.nodes}
-    reasons = [None if o.index in replaced else unsupported(subgraph, o, find) for o in operators]
-    missing = {}
-    for operator, reason in zip(operators, reasons, strict=True):
-        if reason:
-            missing.setdefault(reason, []).append(operator.index)
-    allocation = None
+    find, operators, partitions = default.find, subgraph.operators, {}
+    if executor is not None:
+        find, operators = executor.find, executor.operators
+        if executor.delegation is not None:
+            partitions = executor.delegation.partitions
+    replaced_by = {i: index for index, (_, partition) in partitions.items() for i in partition.nodes}
+    reasons = [None if o.index in replaced_by else unsupported(subgraph, o, find) for o in operators]
+    missing = _missing(operators, reasons)
+    program = None
     if not missing and error is None:
-        try:
-            executor.allocate()
-            allocation = executor.current
-        except PyliteError as problem:
-            error = str(problem)
-    kernels, chosen = _kernels(allocation)
-    nodes = [_node_facts(node, reason, kernels.get(node.index, []) if allocation else None, chosen.get(node.index, []),
-                         parts, replaced)
-             for node, reason in zip(_nodes(subgraph, operators, allocation), reasons, strict=True)]
+        program, error = _allocated(executor)
+    nodes = [_node_facts(node, reason) for node, reason in zip(_nodes(subgraph, operators, program), reasons,
+                                                               strict=True)]
+    _add_kernels(nodes, program)
+    _add_delegates(nodes, partitions, replaced_by)
     facts = {"index": subgraph.index, "name": subgraph.name, "inputs": list(subgraph.inputs),
              "outputs": list(subgraph.outputs), "tensors": [tensor_facts(t) for t in subgraph.tensors],
              "operators": nodes, "counts": _counts(nodes), "macs": sum(o["macs"] for o in nodes),
-             "missing": [{"reason": reason, "nodes": at} for reason, at in missing.items()], "error": error,
-             "instruction_set": simd.current, "arena": _arena(allocation)}
+             "missing": missing, "error": error, "instruction_set": simd.current, "arena": _arena(program)}
     if executor is not None:
         executor.close()
     return facts
 
 
-def _node_facts(node, reason, kernels, chosen, parts, replaced):
-    """One operator, its kernels and why those; of delegates also what replaces it, or whose it is and what it replaces.
-    """
-    facts = {"index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
-             "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node), "kernels": kernels,
-             "chosen": chosen, "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
-    if node.index in replaced:
-        facts["replaced_by"] = replaced[node.index]
-    if node.index in parts:
-        delegate, part = parts[node.index]
-        facts["delegate"], facts["replaces"] = delegate.name, list(part.nodes)
-    return facts
+def _missing(operators, reasons):
+    """The operators that cannot run, by reason."""
+    nodes = {}
+    for operator, reason in zip(operators, reasons, strict=True):
+        if reason:
+            nodes.setdefault(reason, []).append(operator.index)
+    return [{"reason": reason, "nodes": indices} for reason, indices in nodes.items()]
+
+
+def _missing(operators, reasons):
+    """The operators that cannot run, by reason."""
+    nodes = {}
+    for operator, reason in zip(operators, reasons, strict=True):
+        if reason:
+            nodes.setdefault(reason, []).append(operator.index)
+    return [{"reason": reason, "nodes": indices} for reason, indices in nodes.items()]
+
+
+def _allocated(executor):
+    """(the BoundProgram, None), or (None, why the executor cannot allocate)."""
+    try:
+        executor.allocate()
+    except PyliteError as error:
+        return None, str(error)
+    return executor.current, None
+
+
+def _node_facts(node, reason):
+    """One operator; reason: why it cannot run, or None."""
+    return {"index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
+            "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node),
+            "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
+
+
+def _add_kernels(nodes, program):
+    """Add the kernels of each node, None if nothing is bound, and "chosen", why these kernels."""
+    kernels, chosen = _kernels(program)
+    for node in nodes:
+        node["kernels"] = None if program is None else kernels.get(node["index"], [])
+        node["chosen"] = chosen.get(node["index"], [])
+
+
+def _add_delegates(nodes, partitions, replaced_by):
+    """Add to delegates' nodes what they replace, and to these nodes what replaces them."""
+    for node in nodes:
+        index = node["index"]
+        if index in replaced_by:
+            node["replaced_by"] = replaced_by[index]
+        if index in partitions:
+            delegate, partition = partitions[index]
+            node["delegate"], node["replaces"] = delegate.name, list(partition.nodes)
 
 
 def tensor_facts(tensor):
@@ -116,7 +149,7 @@ def tensor_facts(tensor):
 
 
 def _stored_bytes(tensor):
-    """Bytes in the file of a constant; of another tensor those it needs at its declared shape, None when unknown."""
+    """Bytes of a constant in the file; of another tensor, bytes at its declared shape, None if unknown."""
     if tensor.data is not None:
         return tensor.data.nbytes
     if tensor.external is not None:
@@ -126,7 +159,7 @@ def _stored_bytes(tensor):
 
 
 def _executor(model, subgraph, delegates):
-    """(what runs the subgraph, None), or (what there is of it, why it or a delegate refuses)."""
+    """(Executor, None), or (Executor or None, why it or a delegate refuses the subgraph)."""
     from pylite._core.simd import Pool
     from pylite.plugins.delegates import apply
     from pylite.runtime.executor import Executor
@@ -140,33 +173,33 @@ def _executor(model, subgraph, delegates):
     return executor, None
 
 
-def _nodes(subgraph, operators, allocation):
-    """The operators as nodes with the shapes inferred for them, or those of the file."""
-    values = [Value(tensor) for tensor in subgraph.tensors] if allocation is None else allocation.lowered.values
+def _nodes(subgraph, operators, program):
+    """The operators as Nodes, with inferred shapes if the subgraph is lowered, else the file's."""
+    values = [Value(tensor) for tensor in subgraph.tensors] if program is None else program.lowered.values
     return [Node(operator.index, operator, values) for operator in operators]
 
 
-def _kernels(allocation):
-    """({node index: its kernels}, {node index: what was chosen for it, in the words of those who chose})"""
+def _kernels(program):
+    """({node index: names of its kernels}, {node index: notes of the lowering and the kernels on how it runs})"""
     found, chosen = {}, {}
-    if allocation is not None:
-        chosen = {index: [note] for index, note in allocation.lowered.notes.items()}
-        for call, kernel in zip(allocation.lowered.calls, allocation.program.kernels, strict=True):
+    if program is not None:
+        chosen = {index: [note] for index, note in program.lowered.notes.items()}
+        for call, kernel in zip(program.lowered.calls, program.program.kernels, strict=True):
             found.setdefault(call.node.index, []).append(kernel_name(call))
             y, x = call.inplace or (None, None)
-            over = f"written over tensor {x.index}" if y is not None and y.root is x.root else None
+            in_place = f"in place in tensor {x.index}" if y is not None and y.root is x.root else None
             texts = chosen.setdefault(call.node.index, [])
-            texts += [text for text in (call.note, kernel.path, over) if text and text not in texts]
+            texts += [text for text in (call.note, kernel.path, in_place) if text and text not in texts]
     return found, chosen
 
 
 def kernel_name(call):
-    """What a Call runs: "family.Class", or the name of what a plug-in made."""
+    """The name of the kernel of a Call: "family.Class", or a plug-in's."""
     return call.kernel if isinstance(call.kernel, str) else f"plug-in ({getattr(call.kernel, '__name__', call.kernel)})"
 
 
 def _dtype(node):
-    """The type that the node computes in: its first input's and, where another, its weights'."""
+    """The data types of a node: of its first input, of its first output if another, and of its weights."""
     types = [v.dtype for v in node.inputs[:1] + node.outputs[:1] if v is not None]
     weights = node.input(1)
     text = "->".join(dict.fromkeys(types))
@@ -185,10 +218,10 @@ def _counts(operators):
              "macs": totals[key]} for key, count in counts.most_common()]
 
 
-def _arena(allocation):
-    if allocation is None:
+def _arena(program):
+    if program is None:
         return None
-    plan, calls = allocation.plan, allocation.lowered.calls
+    plan, calls = program.plan, program.lowered.calls
     step, live = plan.peak()
     return {"bytes": plan.total, "bound": plan.bound, "peak_node": str(calls[step].node) if calls else None,
             "peak_bytes": live, "blocks": len(plan.blocks),

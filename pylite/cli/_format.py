@@ -1,9 +1,9 @@
-"""Numbers and tables for people to read."""
+"""Numbers and tables as text."""
 import math
 
 
 def table(headers, rows, right=()):
-    """Lines of a table with columns as wide as needed; `right`: headers of the columns aligned to the right."""
+    """The lines of a table; right: headers of the columns that are aligned to the right."""
     rows = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     sides = [str.rjust if header in right else str.ljust for header in headers]
@@ -12,7 +12,7 @@ def table(headers, rows, right=()):
 
 
 def nbytes(count):
-    """12 B, 3.4 kB, 1.25 MB: thousands, as file managers count them."""
+    """12 B, 3.40 kB, 1.25 MB: a kB has 1000 bytes."""
     return scaled(count, "B")
 
 
@@ -36,14 +36,14 @@ def shape(dims):
 
 
 def number(value):
-    """A value as short as six digits allow."""
+    """A value with up to six significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     return str(value)
 
 
 def shortened(text, width):
-    """`text`, its middle left out when it is longer than `width`."""
+    """`text` with "..." in place of its middle if it is longer than `width`."""
     if len(text) <= width:
         return text
     half = (width - 3) // 2
@@ -51,10 +51,11 @@ def shortened(text, width):
 
 
 def few(indices):
+    """The first eight of `indices`, and how many more there are."""
     shown = ", ".join(map(str, indices[:8]))
     return shown if len(indices) <= 8 else f"{shown} and {len(indices) - 8} more"
 
 
 def replacement(index, delegate, nodes):
-    """What a delegate's node stands for."""
+    """The nodes that a delegate's node replaces, as a sentence."""
     return f"node {index} of {delegate} replaces {len(nodes)}: {few(nodes)}"

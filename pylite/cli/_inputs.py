@@ -1,4 +1,4 @@
-"""Files to tensors: what a user has becomes what a model's input takes, quantised for it."""
+"""Input tensors from files: pictures, sound and arrays, converted to the shape and type of a model's input."""
 import math
 
 import numpy as np
@@ -7,7 +7,7 @@ from pylite.cli import _common
 from pylite.cli._common import UsageError
 from pylite.media import audio, images
 
-MEAN = STD = 127.5      # what pixels are normalised with for a float input: 0..255 -> -1..1
+MEAN = STD = 127.5      # normalize the pixels of a float input: 0..255 -> -1..1
 
 
 def read(path):
@@ -24,15 +24,15 @@ def read(path):
         return "audio", audio.read(path)[0]
     if suffix in images.SUFFIXES:
         return "image", images.read(path)
-    raise UsageError(f"{path}: cannot tell what this is; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
+    raise UsageError(f"{path}: unknown kind of file; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
                      "can be read")
 
 
 def tensor(kind, contents, detail, mean=None, std=None):
-    """(array for the input that `detail` describes, note or None); its shape may ask for a resize.
+    """(array for the input that `detail` describes, note or None); the caller resizes the input to the array's shape.
 
-    mean, std: for pixels, lists of one number or one a channel: (pixel - mean) / std is the real number that the model
-    sees.  Left out, a float input gets -1..1 and an 8-bit input the pixel itself, which its quantisation stands for.
+    mean, std: for pixels, lists of one number or one per channel: the model gets the real number (pixel - mean) / std.
+    By default a float input gets -1..1, and an 8-bit input the pixels themselves as quantized values.
     """
     name = repr(detail["name"])
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
@@ -41,7 +41,7 @@ def tensor(kind, contents, detail, mean=None, std=None):
     if kind == "audio":
         return _samples(contents, detail, name, shape, signature)
     fitted = _fitted(contents, name, shape, signature)
-    return quantise(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
+    return quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 
 def _pixels(pixels, detail, name, shape, signature, mean, std):
@@ -56,13 +56,13 @@ def _pixels(pixels, detail, name, shape, signature, mean, std):
         raise UsageError(f"input {name} of shape {list(shape)} does not take a picture; give it an .npy or .npz file")
     height, width = (have if asked == -1 else size
                      for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
-    image = _quantised(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
+    image = _quantized_image(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
     if planar:
         image = image.transpose(2, 0, 1)
     return image.reshape((1,) * (len(shape) - 3) + image.shape)
 
 
-def _quantised(image, detail, mean, std):
+def _quantized_image(image, detail, mean, std):
     dtype = np.dtype(detail["dtype"])
     if mean is None and std is None and dtype.kind in "iu":
         if dtype == np.int8:
@@ -71,17 +71,18 @@ def _quantised(image, detail, mean, std):
             return image.astype(dtype)
     for numbers in (mean, std):
         if numbers and len(numbers) not in (1, image.shape[2]):
-            raise UsageError(f"{len(numbers)} numbers for the mean or the deviation of {image.shape[2]} channel(s)")
+            raise UsageError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
+                             "channel(s)")
     real = (image.astype(np.float32) - np.float32(mean or MEAN)) / np.float32(std or STD)
-    return quantise(real, detail)
+    return quantize(real, detail)
 
 
 def _samples(samples, detail, name, shape, signature):
-    long = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
-    if len(long) > 1 or not shape:
-        raise UsageError(f"input {name} of shape {list(shape)} takes features computed from sound, not sound itself; "
+    axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
+    if len(axes) > 1 or not shape:
+        raise UsageError(f"input {name} of shape {list(shape)} takes features of sound, not samples; "
                          "give it an .npy or .npz file")
-    axis = long[0] if long else len(shape) - 1
+    axis = axes[0] if axes else len(shape) - 1
     wanted = len(samples) if signature[axis] == -1 else shape[axis]
     note = None
     if len(samples) != wanted:
@@ -91,12 +92,12 @@ def _samples(samples, detail, name, shape, signature):
     if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
         samples = (samples * 32768).astype(np.int16)
     else:
-        samples = quantise(samples, detail)
+        samples = quantize(samples, detail)
     return samples.reshape(tuple(wanted if i == axis else 1 for i in range(len(shape)))), note
 
 
 def _fitted(array, name, shape, signature):
-    """`array` with the input's rank; sizes may differ from `shape` where the signature leaves them open."""
+    """`array` with the input's rank; its sizes may differ from `shape` where the signature has -1."""
     if array.shape == shape:
         return array
     if math.prod(array.shape) == math.prod(shape) and _squeezed(array.shape) == _squeezed(shape):
@@ -105,7 +106,7 @@ def _fitted(array, name, shape, signature):
         if candidate.ndim == len(signature) and all(
                 asked in (-1, have) for asked, have in zip(signature, candidate.shape, strict=True)):
             return candidate
-    raise UsageError(f"input {name} takes the shape {list(signature)}, and the file has {list(array.shape)}")
+    raise UsageError(f"input {name} has the shape {list(signature)}, and the file has {list(array.shape)}")
 
 
 def _squeezed(shape):
@@ -113,7 +114,7 @@ def _squeezed(shape):
 
 
 def _cast(array, detail, name):
-    """Integers, booleans and text as they are, when the input's type can hold them."""
+    """Integers, booleans and text, unscaled, if the input's type can represent them."""
     dtype = np.dtype(detail["dtype"])
     if dtype.kind in "OS":
         return array.astype(np.bytes_).astype(object)
@@ -123,11 +124,11 @@ def _cast(array, detail, name):
         span = np.iinfo(dtype)
         if span.min <= array.min() and array.max() <= span.max:
             return array.astype(dtype)
-    raise UsageError(f"input {name} is {dtype}, which cannot hold the file's {array.dtype} values")
+    raise UsageError(f"input {name} is {dtype}, which cannot represent the file's {array.dtype} values")
 
 
-def quantise(real, detail):
-    """Real numbers as the tensor's type: rounded half away from zero, saturated."""
+def quantize(real, detail):
+    """Real numbers as values of the tensor's type: rounded half away from zero, saturated."""
     dtype = np.dtype(detail["dtype"])
     if dtype.kind in "fc":
         return real.astype(dtype)
@@ -142,27 +143,27 @@ def quantise(real, detail):
     return np.clip(steps, span.min, span.max).astype(dtype)
 
 
-def dequantise(array, detail):
-    """Real numbers that the tensor's contents stand for; unchanged when it has no quantisation."""
+def dequantize(array, detail):
+    """The real numbers that quantized values represent; other arrays are returned unchanged."""
     parameters = detail["quantization_parameters"]
     scales = np.asarray(parameters["scales"], np.float32)
     if array.dtype.kind not in "iu" or not scales.size:
         return array
     zero_points = np.asarray(parameters["zero_points"], np.int64)
     if scales.size > 1:
-        along = [1] * array.ndim
-        along[parameters["quantized_dimension"]] = -1
-        scales, zero_points = scales.reshape(along), zero_points.reshape(along)
+        shape = [1] * array.ndim
+        shape[parameters["quantized_dimension"]] = -1
+        scales, zero_points = scales.reshape(shape), zero_points.reshape(shape)
     return (array.astype(np.int64) - zero_points).astype(np.float32) * scales
 
 
 def blank(detail, rng):
-    """Contents for an input without a file: zeros, or random ones within its type."""
+    """Contents for an input without a file: zeros, or random values of its type if `rng` is not None."""
     shape, dtype = tuple(map(int, detail["shape"])), np.dtype(detail["dtype"])
     if dtype.kind in "OS":
         return np.full(shape, b"", object)
     if rng is None:
-        return quantise(np.zeros(shape, np.float32), detail)
+        return quantize(np.zeros(shape, np.float32), detail)
     if dtype.kind in "fc":
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "b":
@@ -170,4 +171,4 @@ def blank(detail, rng):
     if dtype.itemsize <= 2:
         span = np.iinfo(dtype)
         return rng.integers(span.min, span.max, shape, dtype, endpoint=True)
-    return rng.integers(0, 2, shape).astype(dtype)      # 32 and 64 bits are indices and sizes: keep them small
+    return rng.integers(0, 2, shape).astype(dtype)      # small: inputs of 32 and 64 bits are indices and sizes

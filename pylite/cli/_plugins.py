@@ -1,4 +1,4 @@
-"""Custom ops and delegates for a command: where the command line names them, and loading them."""
+"""The options --ops and --delegate: loading custom ops and delegates for a command."""
 import importlib.util
 import os
 
@@ -7,14 +7,14 @@ from pylite.cli._common import UsageError
 
 def add_ops(parser):
     parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
-                        help="FILE.py, which registers custom ops when it is run, LIBRARY.so:FUNCTION, which returns a "
-                             "TfLiteRegistration, or LIBRARY.so, whose functions take a tflite::MutableOpResolver")
+                        help="custom ops: FILE.py, which registers them; LIBRARY.so:FUNCTION, which returns a "
+                             "TfLiteRegistration; or LIBRARY.so, with functions that take a tflite::MutableOpResolver")
 
 
 def add(parser):
     add_ops(parser)
     parser.add_argument("--delegate", action="append", default=[], metavar="WHAT",
-                        help="FILE.py:NAME, which makes a delegate in Python, or LIBRARY.so[?KEY=VALUE&...]")
+                        help="a delegate: FILE.py:NAME, a class or function in Python; or LIBRARY.so[?KEY=VALUE&...]")
 
 
 def register(args):
@@ -28,7 +28,7 @@ def register(args):
 
 
 def load(args):
-    """Register the ops that the command line names; the list of its delegates."""
+    """Register the ops that the command line names, and return its delegates."""
     register(args)
     return [_delegate(text) for text in args.delegate]
 
@@ -39,7 +39,7 @@ def _module(path):
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
-        raise UsageError(f"{path}: not a file in Python")
+        raise UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Measuring an interpreter: starting, invoke() again and again, and every kernel by itself."""
+"""Measuring an interpreter: startup, invoke(), and every kernel separately."""
 import resource
 import statistics
 import time
@@ -17,7 +17,7 @@ LEAST_RUNS = 5
 def started(path, threads, shapes, seed, delegates):
     """(Interpreter with random contents in its inputs, {"load", "allocate", "first": seconds})
 
-    shapes: {input's name: shape}; UsageError names an input that the model lacks.
+    shapes: {input name: shape}; UsageError names an input that the model does not have.
     """
     clock = time.perf_counter
     begin = clock()
@@ -40,7 +40,7 @@ def started(path, threads, shapes, seed, delegates):
 
 
 def latency(interpreter, seconds):
-    """Seconds of invoke(): median, p95, least, and the spread (interquartile range over median)."""
+    """Seconds of invoke(): median, p95, least, and the spread (interquartile range divided by the median)."""
     clock, invoke = time.perf_counter, interpreter.invoke
     times = []
     for limit in (seconds / 10, seconds):
@@ -56,7 +56,7 @@ def latency(interpreter, seconds):
 
 
 def nodes(interpreter, seconds):
-    """One dictionary per node that runs, in order: its median seconds, kernels, MACs and when it starts."""
+    """One dictionary per node that runs, in order: its median seconds, kernels, MACs and start time."""
     main = interpreter._main
     segments = _profile(main, seconds)
     delegated = {} if main.delegation is None else main.delegation.partitions
@@ -81,14 +81,14 @@ def nodes(interpreter, seconds):
 
 
 def _profile(executor, seconds):
-    """Run for some seconds: [(segment, median seconds of its steps, those of the node at its end that is evaluated)]"""
+    """Run for some seconds: [(segment, median seconds of its steps, those of its boundary node if it is evaluated)]"""
     segments = executor.segments
     profiled = [_Profiled(segment) for segment in segments]
     evaluated = {segment: _Evaluated(segment) for segment in segments if segment.evaluate is not None}
     try:
         end = time.perf_counter() + seconds
         while len(profiled[0].runs) < LEAST_RUNS or time.perf_counter() < end:
-            executor.invoke()       # the fast path of the interpreter would pass the segments by
+            executor.invoke()       # not of the interpreter: its fast path does not use the segments
     finally:
         for segment, timed in evaluated.items():
             segment.evaluate = timed.evaluate
@@ -100,7 +100,7 @@ def _profile(executor, seconds):
 
 
 class _Evaluated:
-    """In place of what evaluates the node at the end of a segment: calls it and keeps its nanoseconds."""
+    """Replaces the function that evaluates the boundary node of a segment: calls it and records the nanoseconds."""
 
     def __init__(self, segment):
         self.evaluate, self.runs = segment.evaluate, []
@@ -114,7 +114,7 @@ class _Evaluated:
 
 
 class _Profiled:
-    """In place of the Program of a segment: runs it and keeps the nanoseconds of its steps."""
+    """Replaces the Program of a segment: runs it and records the nanoseconds of its steps."""
 
     def __init__(self, segment):
         self.program, self.runs = segment.program, []
@@ -127,7 +127,7 @@ class _Profiled:
 
 
 def memory(interpreter):
-    """Bytes of the arena, of packed weights, and the most that the process has taken."""
+    """Bytes of the arena and of packed weights, and the peak resident memory of the process."""
     return {"arena": sum(segment.plan.total for segment in interpreter._main.segments),
             "packed": interpreter._model.packed_bytes,
             "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}

@@ -1,7 +1,7 @@
-"""Time a model: latency, node by node, memory, and whether the machine was quiet enough to tell.
+"""Measure a model: latency, time per node, memory, and warnings if the machine was not idle.
 
-The inputs hold random numbers.  After a warm-up of a tenth of the time, invoke() is timed over and over; then each
-kernel by itself, for the table of nodes.
+The inputs are random numbers.  After a warm-up of a tenth of the time, invoke() is timed repeatedly, and then each
+kernel separately for the table of nodes.
 """
 import json
 import sys
@@ -9,7 +9,7 @@ import sys
 from pylite.cli import _common, _format, _plugins
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
-The spread is the distance between the quartiles over the median.  --trace writes a file for ui.perfetto.dev or
+The spread is the interquartile range divided by the median.  --trace writes a file for ui.perfetto.dev or
 chrome://tracing.
 
 examples:
@@ -17,17 +17,18 @@ examples:
   pylite bench model.tflite --threads 2 --seconds 5
   pylite bench model.tflite --shape input=1,320,320,3 --trace out.json
 """
-NOISE = 0.1         # a spread beyond which numbers say little
+NOISE = 0.1         # the spread above which times are unreliable
 
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N", help="(default: 1)")
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                        help="threads of invoke() (default: 1)")
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="how long to measure (default: 2)")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input first")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the inputs' contents (default: 0)")
-    parser.add_argument("--top", type=_common.positive, metavar="N", help="only the N nodes that take longest")
-    parser.add_argument("--trace", metavar="OUT.json", help="write the nodes' times as a trace")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
+    parser.add_argument("--trace", metavar="OUT.json", help="write the times of the nodes as a trace")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)
 
@@ -43,15 +44,15 @@ def run(args):
     from pylite.cli import _board, _timing
     path = _common.model_path(args.model)
     if args.trace:
-        open(args.trace, "a").close()       # a wrong path is better told before measuring than after
+        open(args.trace, "a").close()       # a wrong path is an error before the measurement
     before = _board.state()
     interpreter, start = _timing.started(path, args.threads, _shapes(args.shape), args.seed, _plugins.load(args))
-    memory = _timing.memory(interpreter)        # before millions of times are kept
+    memory = _timing.memory(interpreter)        # before latency() fills memory with times
     times = _timing.latency(interpreter, args.seconds)
     nodes = _timing.nodes(interpreter, args.seconds / 4)
     doubts = _board.doubts(before, _board.state(), args.threads)
     if times["spread"] > NOISE:
-        doubts.append(f"the times vary by {times['spread']:.0%}: something else runs, or the clock changes")
+        doubts.append(f"the times vary by {times['spread']:.0%}: other programs run, or the clock changes")
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
               "memory": memory, "nodes": nodes, "doubts": doubts}
     if args.trace:
@@ -64,7 +65,7 @@ def run(args):
 
 
 def _shapes(given):
-    """{input's name: shape}"""
+    """{input name: shape}"""
     found = {}
     for text in given:
         name, equals, sizes = text.rpartition("=")
@@ -82,12 +83,12 @@ def _lines(report, top):
     machine, times, start, memory = (report[key] for key in ("machine", "latency", "start", "memory"))
     lines = [f"{report['model']}, {report['threads']} thread(s)",
              ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None),
-             f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, least {seconds(times['least'])}, "
+             f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, minimum {seconds(times['least'])}, "
              f"spread {times['spread']:.1%} of {times['runs']} runs",
              f"load {seconds(start['load'])}, allocate {seconds(start['allocate'])}, "
              f"first invoke {seconds(start['first'])}",
              f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}, "
-             f"process at most {nbytes(memory['peak_rss'])}", ""]
+             f"peak memory of the process {nbytes(memory['peak_rss'])}", ""]
     total = sum(node["seconds"] for node in report["nodes"]) or 1.0
     shown = report["nodes"]
     if top is not None:
@@ -101,4 +102,4 @@ def _lines(report, top):
     delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
                  for node in report["nodes"] if "replaces" in node]
     lines += ["", *delegated] if delegated else []
-    return lines + ["", *(f"do not trust these numbers: {doubt}" for doubt in report["doubts"])]
+    return lines + ["", *(f"warning: {doubt}" for doubt in report["doubts"])]

@@ -1,11 +1,11 @@
-"""Show what is in a model and what pylite makes of it."""
+"""Show the contents of a model, and the kernels and the memory that pylite uses for it."""
 import json
 import sys
 
 from pylite.cli import _common, _format, _plugins
 
 EPILOG = """
-With --compat the exit code tells whether pylite can run the model: 0 yes, 1 no.
+With --compat the exit code is 0 if pylite can run the model, 1 if not.
 
 examples:
   pylite inspect model.tflite
@@ -18,9 +18,11 @@ examples:
 def configure(parser):
     _common.add_model(parser)
     parser.add_argument("--subgraph", type=int, metavar="N", help="this subgraph only (default: all)")
-    parser.add_argument("--tensors", action="store_true", help="list every tensor, and what operators take and give")
-    parser.add_argument("--compat", action="store_true", help="say only whether the model runs; exit code 1 if not")
-    parser.add_argument("--json", action="store_true", help="print JSON, everything included")
+    parser.add_argument("--tensors", action="store_true",
+                        help="list all tensors, and the types, inputs and outputs of operators")
+    parser.add_argument("--compat", action="store_true",
+                        help="print only whether pylite can run the model; exit code 1 if not")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     _plugins.add(parser)
 
 
@@ -86,7 +88,7 @@ def _subgraph(facts, everything):
     arena = facts["arena"]
     if arena:
         lines.append(f"  arena   {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), "
-                     f"fullest at {arena['peak_node']}")
+                     f"peak at {arena['peak_node']}")
         lines.append(f"  kernels for {facts['instruction_set']}")
     rows = [(c["name"], c["count"], c["version"], c["dtype"], _format.scaled(c["macs"]) if c["macs"] else "",
              "" if c["supported"] else "missing") for c in facts["counts"]]
@@ -122,7 +124,7 @@ def _quantization(t):
 
 
 def _operators(facts, everything):
-    """What runs for each operator, and why or how; everything: with its types and operands."""
+    """The kernels of each operator, and why these; everything: with its types, inputs and outputs."""
     rows = []
     for o in facts["operators"]:
         kernels = "missing" if not o["supported"] else "" if o["kernels"] is None else (
@@ -139,7 +141,7 @@ def _operators(facts, everything):
 
 
 def _repeated(names):
-    """a, b, b -> "a, 2 x b" """
+    """["a", "b", "b"] -> "a, 2 x b" """
     counts = {name: names.count(name) for name in names}
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
 
@@ -161,5 +163,5 @@ def _tensors(facts):
             kind += ", external"
         rows.append((t["index"], _format.shortened(t["name"], 48), t["dtype"], shape,
                      "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _quantization(t)))
-    headers = ("tensor", "name", "type", "shape", "bytes", "kind", "quantisation")
+    headers = ("tensor", "name", "type", "shape", "bytes", "kind", "quantization")
     return _format.table(headers, rows, ("tensor", "bytes"))

@@ -1,26 +1,26 @@
-"""Show which ops run, in which versions and with which types, beside LiteRT's."""
+"""Show the supported ops with their versions and types, compared with LiteRT's."""
 import os
 import sys
 
 EPILOG = """
-Each op is followed by its versions, and by a line for each signature that was compared: T and U stand for the types
-that are listed.  "+" marks what only pylite takes, "-" what only LiteRT takes.  LiteRT's side was found out by running
-small models (tests/probe_ops.py).  "*" marks signatures that were not compared: those of ops that need more than one
-node, and types that are met together only there; "a?" may be absent, "a*" is any number of operands, "a|b" one of both.
+Each op has a line with its versions, and a line for each signature that was compared: T and U stand for the types that
+are listed.  "+" marks a type that only pylite takes, "-" one that only LiteRT takes.  LiteRT's types were determined by
+running small models (tests/probe_ops.py).  "*" marks signatures that were not compared: of ops that need more than one
+node, and of types that only occur together there.  "a?" may be absent, "a*" is any number of operands, "a|b" is a or b.
 
 examples:
   pylite ops
   pylite ops CONV_2D ADD
   pylite ops --markdown > docs/ops.md
 """
-# The types that T and U are tried with.
+# The types of T and U.
 TYPES = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
          "uint64", "bool", "int4", "uint4", "int2", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128", "string")
 
 
 def configure(parser):
-    parser.add_argument("ops", metavar="OP", nargs="*", help="only these")
-    parser.add_argument("--markdown", action="store_true", help="a page for the documentation")
+    parser.add_argument("ops", metavar="OP", nargs="*", help="show only these ops")
+    parser.add_argument("--markdown", action="store_true", help="print the page docs/ops.md of the documentation")
 
 
 def run(args):
@@ -34,8 +34,10 @@ def run(args):
 
 
 class Row:
-    """One op: its versions here and in LiteRT (None: not there); {signature: [(types of T and U, ours, theirs)]}; the
-    registry's signatures that were not compared, [(signature, types of T or "")].
+    """One op.
+
+    ours, theirs: the versions in pylite and in LiteRT, or None; signatures: {signature: [(types of T and U, whether
+    pylite takes them, whether LiteRT does)]}; uncompared: the other signatures of pylite, [(signature, types of T)].
     """
 
     def __init__(self, name, ours, theirs):
@@ -47,36 +49,25 @@ class Row:
 
     @property
     def missing(self):
-        """What only LiteRT has, as a list of words."""
-        words = []
+        """Versions and types that only LiteRT has, as a list of texts."""
+        texts = []
         if self.theirs and (not self.ours or self.ours[1] < self.theirs[1]):
-            words.append(f"version {self.theirs[1]}")
+            texts.append(f"version {self.theirs[1]}")
         for signature, cells in self.signatures.items():
-            words += [f"{signature}: {types}" for types, ours, theirs in cells if theirs and not ours]
-        return words
+            texts += [f"{signature}: {types}" for types, ours, theirs in cells if theirs and not ours]
+        return texts
 
 
 def rows():
-    """{op: Row} of the registry and LiteRT."""
+    """{op: Row} for all ops of pylite and LiteRT."""
     import pylite.ops  # noqa: F401  enters its index in the registry
     from pylite.ir import registry
     table: dict[str, Row] = {}
-    with open(os.path.join(os.path.dirname(__file__), "litert.txt"), encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("#"):
-                continue
-            if not line.startswith(" "):
-                name, versions = line.split()
-                op = registry.find(name)
-                versions = tuple(int(v) for v in versions.split("-")) if versions != "none" else None
-                row = table[name] = Row(name, op and op.versions, versions)
-                continue
-            signature, _, types = line.strip().partition(": ")
-            theirs = types.split()
-            ours = [case for case in _cases(signature) if op is not None and op.accepts(*_types(signature, case))]
-            order = {case: i for i, case in enumerate(_cases(signature))}
-            row.signatures[signature] = [(case, case in ours, case in theirs)
-                                         for case in sorted({*ours, *theirs}, key=lambda c: order.get(c, 0))]
+    for name, versions, signatures in _litert():
+        op = registry.find(name)
+        row = table[name] = Row(name, op and op.versions, versions)
+        for signature, theirs in signatures:
+            row.signatures[signature] = _compared(op, signature, theirs)
     for name in registry.names():
         op = registry.find(name)
         row = table.setdefault(name, Row(name, op.versions, None))
@@ -86,8 +77,33 @@ def rows():
     return table
 
 
+def _litert():
+    """[(op, LiteRT's versions or None, [(signature, LiteRT's types of T and U)])] of litert.txt."""
+    found = []
+    with open(os.path.join(os.path.dirname(__file__), "litert.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#"):
+                continue
+            if line.startswith(" "):
+                signature, _, types = line.strip().partition(": ")
+                found[-1][2].append((signature, types.split()))
+            else:
+                name, versions = line.split()
+                found.append((name, None if versions == "none" else tuple(int(v) for v in versions.split("-")), []))
+    return found
+
+
+def _compared(op, signature, theirs):
+    """[(types of T and U, whether `op` takes them, whether they are in `theirs`)]"""
+    cases = _cases(signature)
+    ours = [case for case in cases if op is not None and op.accepts(*_types(signature, case))]
+    order = {case: i for i, case in enumerate(cases)}
+    return [(case, case in ours, case in theirs)
+            for case in sorted({*ours, *theirs}, key=lambda case: order.get(case, 0))]
+
+
 def _joined(signatures):
-    """[(signature, types)]: those that differ in one type become one with a T in its place."""
+    """[(signature, types)]: signatures that differ in one type become one, with a T for that type."""
     words = [signature.split() for signature in dict.fromkeys(signatures)]
     if len({len(each) for each in words}) == 1 and len(words) > 1:
         varied = [i for i, column in enumerate(zip(*words, strict=True)) if len(set(column)) > 1]
@@ -98,7 +114,7 @@ def _joined(signatures):
 
 
 def _cases(signature):
-    """What T and U may be: "yes" without either, else types, joined by "/" where there are both."""
+    """The types that T and U may be: joined by "/" if the signature has both, "yes" if it has neither."""
     letters = [letter for letter in "TU" if letter in signature.split()]
     if len(letters) == 2:
         return [f"{t}/{u}" for t in TYPES for u in TYPES]
@@ -118,7 +134,7 @@ def _span(versions):
 
 
 def _cells(cells):
-    """The types, marked where only one side takes them; pairs are grouped by the first."""
+    """The types of T and U as text, marked if only one side takes them; pairs are grouped by T."""
     words = {}
     for case, ours, theirs in cells:
         first, _, second = case.rpartition("/")
@@ -137,10 +153,11 @@ def _text(table):
 
 def _markdown(table):
     lines = ["# Ops", "",
-             "Written by `pylite ops --markdown` from the registry, beside what LiteRT takes, found out by running",
-             "small models (`python -m tests.probe_ops`).  `+`: only pylite takes the type; `-`: only LiteRT does.",
-             "Signatures in _slanted_ type were not compared: those of ops that need more than one node, and types",
-             "that are met together only there.  `a?` may be absent, `a*` is any number of operands, `a|b` either.",
+             "Written by `pylite ops --markdown` from the registry, compared with the types that LiteRT takes, which",
+             "small models determined (`python -m tests.probe_ops`).  `+`: only pylite takes the type; `-`: only",
+             "LiteRT does.  Signatures in _slanted_ type were not compared: of ops that need more than one node, and",
+             "of types that only occur together there.  `a?` may be absent, `a*` is any number of operands, `a|b` is",
+             "a or b.",
              "",
              "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
     for row in table.values():

@@ -1,12 +1,12 @@
-"""Write the op resolver that has just the ops of given models."""
+"""Write an op resolver with exactly the ops of given models."""
 import os
 import sys
 
 from pylite.cli import _common
 
 EPILOG = """
-The file has a function resolver(), for Interpreter(op_resolver=resolver()): an interpreter that refuses every model
-that needs another op or version.  Custom ops that pylite lacks must be registered before it is called.
+The file defines resolver(), for Interpreter(op_resolver=resolver()): this interpreter refuses models that need other
+ops or versions.  Custom ops that pylite does not have must be registered before resolver() is called.
 
 examples:
   pylite resolver detector.tflite classifier.tflite -o my_ops.py
@@ -17,7 +17,7 @@ examples:
 def configure(parser):
     from pylite.cli import _plugins
     parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite file, or the name of a bundled model")
-    parser.add_argument("--output", "-o", metavar="FILE.py", help="write here (default: to the terminal)")
+    parser.add_argument("--output", "-o", metavar="FILE.py", help="file to write (default: standard output)")
     _plugins.add_ops(parser)
 
 
@@ -50,7 +50,7 @@ def _operators(model):
 
 
 def _source(models, needed):
-    lines = [f"# The ops of {', '.join(models)}, and no others.  Written by `pylite resolver`.", "import pylite",
+    lines = [f"# Exactly the ops of {', '.join(models)}.  Written by `pylite resolver`.", "import pylite",
              "", "", "def resolver():", "    ops = pylite.MutableOpResolver()"]
     for name, (low, high, custom) in sorted(needed.items()):
         method = "add_custom" if custom else "add_builtin"

@@ -1,8 +1,8 @@
-"""Run a model on files and print what it says.
+"""Run a model on files and print its answers.
 
-A picture is stretched to the input's size.  For a float input its pixels become -1..1, or (pixel - MEAN) / STD; for
-an 8-bit input they go in as they are, unless --mean or --std is given.  Real numbers are quantised on the way in and
-dequantised on the way out.
+A picture is resized to the input's size.  A float input gets pixels scaled to -1..1, or (pixel - MEAN) / STD; an 8-bit
+input gets the pixels unchanged, unless --mean or --std is given.  Real numbers are quantized for the inputs, and the
+outputs are dequantized.
 """
 import json
 import os
@@ -23,20 +23,21 @@ examples:
 def configure(parser):
     _common.add_model(parser)
     parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE",
-                        help=".npy, .npz, .wav or a picture; inputs without a name are taken in the model's order")
+                        help="an .npy, .npz or .wav file, or a picture; files without a name go to the inputs in order")
     parser.add_argument("--labels", metavar="FILE",
-                        help="names of the classes, one on a line (default: the model's own)")
+                        help="names of the classes, one per line (default: those inside the model)")
     parser.add_argument("--top", type=_common.positive, default=5, metavar="N",
-                        help="classes or boxes to print (default: 5)")
+                        help="number of classes or boxes to print (default: 5)")
     parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
-                        help="least score of a box (default: 0.3)")
+                        help="minimum score of a box (default: 0.3)")
     parser.add_argument("--mean", type=_channels, metavar="M[,M,M]",
-                        help="subtracted from pixels, one number or one a channel (default: 127.5 for a float input)")
+                        help="mean of the pixels, one number or one per channel (default: 127.5 for a float input)")
     parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
-                        help="that pixels are then divided by (default: 127.5 for a float input)")
-    parser.add_argument("--random", type=int, metavar="SEED", help="random contents for inputs without a file")
-    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N", help="(default: 1)")
-    parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs, as real numbers, here")
+                        help="standard deviation of the pixels (default: 127.5 for a float input)")
+    parser.add_argument("--random", type=int, metavar="SEED", help="fill inputs without a file with random numbers")
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                        help="threads of invoke() (default: 1)")
+    parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, as real numbers")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)
 
@@ -72,7 +73,7 @@ def run(args):
     outputs = [(d, interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
     if args.output:
         with open(args.output, "wb") as file:
-            np.savez(file, **{d["name"]: _inputs.dequantise(a, d) for d, a in outputs})
+            np.savez(file, **{d["name"]: _inputs.dequantize(a, d) for d, a in outputs})
     labels = given or attached(path, model.associated_files)
     found = _answers.answer(model.graph.subgraphs[0], outputs, labels, args.top, args.threshold, size)
     if args.json:
@@ -86,7 +87,7 @@ def run(args):
 
 
 def _names(model, details):
-    """{what an input may be called: its position}: tensor names, and names in the first signature."""
+    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
     names = {detail["name"]: i for i, detail in enumerate(details)}
     positions = {detail["index"]: i for i, detail in enumerate(details)}
     for signature in model.graph.signatures:
@@ -96,7 +97,7 @@ def _names(model, details):
 
 
 def _contents(args, details, names):
-    """(arrays for all inputs, notes, (height, width) of the first picture or None)"""
+    """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
     from pylite.cli import _inputs
     arrays, notes, size = [None] * len(details), [], None
     for position, kind, contents in _assigned(args.input, names, len(details)):
@@ -116,7 +117,7 @@ def _contents(args, details, names):
 
 
 def _assigned(given, names, count):
-    """(position, kind, contents) for every [NAME=]FILE."""
+    """(position of the input, kind, contents) for every array in the files [NAME=]FILE."""
     from pylite.cli import _inputs
     taken = set()
     for text in given:
@@ -131,7 +132,7 @@ def _assigned(given, names, count):
 
 
 def _parts(name, path, contents):
-    """[(input's name or None, array)]: an .npz file may hold several."""
+    """[(input name or None, array)]: an .npz file may have several."""
     if not isinstance(contents, dict):
         return [(name, contents)]
     if name is None and len(contents) > 1:
@@ -139,7 +140,7 @@ def _parts(name, path, contents):
     if name is not None and name in contents:
         return [(name, contents[name])]
     if len(contents) != 1:
-        raise _common.UsageError(f"{path}: holds {', '.join(contents) or 'nothing'}, and no {name}")
+        raise _common.UsageError(f"{path}: has {', '.join(contents) or 'no arrays'}, and no {name}")
     return [(name, next(iter(contents.values())))]
 
 

@@ -1,1 +1,1 @@
-"""Images, sound and labels from files, and the models that ship with pylite."""
+"""Pictures, sound and labels from files, and the models that are bundled with pylite."""

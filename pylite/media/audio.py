@@ -1,4 +1,4 @@
-"""Sound: reading .wav files."""
+"""Sound: reading and resampling .wav files."""
 from __future__ import annotations
 
 import wave
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
-    """(mono samples, float32 in -1..1, samples per second) of an uncompressed .wav file."""
+    """(samples, rate) of an uncompressed .wav file: mono, float32 in -1..1, and samples per second.
+
+    Raises OSError, or FileFormatError (a ValueError) for another kind of file.
+    """
     try:
         with wave.open(str(path), "rb") as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
@@ -24,7 +27,7 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
         raise FileFormatError(f"{path}: {error}") from None
     if width == 1:
         samples = (raw.astype(np.float32) - 128) / 128
-    else:                       # little-endian integers of 2 to 4 bytes, brought to 4
+    else:                       # little-endian integers of 2 to 4 bytes, widened to 4
         wide = np.zeros((len(raw) // width, 4), np.uint8)
         wide[:, 4 - width:] = raw.reshape(-1, width)
         samples = wide.view("<i4")[:, 0].astype(np.float32) / 2**31
@@ -32,7 +35,7 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
 
 
 def resample(samples: NDArray[np.float32], rate: float, wanted: float) -> NDArray[np.float32]:
-    """`samples` at `wanted` per second instead of `rate`, by linear interpolation."""
+    """`samples` (float32, one axis) at `wanted` per second instead of `rate`, by linear interpolation."""
     if rate == wanted:
         return samples
     at = np.arange(round(len(samples) * wanted / rate)) * (rate / wanted)

@@ -1,4 +1,4 @@
-"""Pictures: reading them, with Pillow or without, and bringing them to a model's size."""
+"""Pictures: reading and writing them, with or without Pillow, and converting them to a model's size and channels."""
 from __future__ import annotations
 
 import struct
@@ -20,7 +20,10 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".pnm", ".webp", ".
 
 
 def read(path: str | os.PathLike[str]) -> Pixels:
-    """The picture in `path`: uint8 (height, width, 1 or 3).  Pillow reads what numpy cannot."""
+    """The picture in `path`: uint8 (height, width, 1 or 3).  Formats other than PNM and BMP need Pillow.
+
+    Raises OSError, or FileFormatError (a ValueError) for another kind of file or a damaged one.
+    """
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -36,7 +39,10 @@ def read(path: str | os.PathLike[str]) -> Pixels:
 
 
 def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
-    """Write uint8 (height, width, 1 or 3) to `path`; Pillow writes what is neither .pgm nor .ppm."""
+    """Write uint8 pixels (height, width, 1 or 3) to `path`.  Formats other than PNM need Pillow.
+
+    Raises OSError, or FileFormatError (a ValueError) if the format cannot be written.
+    """
     height, width, count = pixels.shape
     if str(path).lower().endswith((".pgm", ".ppm", ".pnm")):
         with open(path, "wb") as file:
@@ -58,7 +64,7 @@ def _pillow(path: str | os.PathLike[str]) -> Pixels:
         from PIL import Image, ImageOps
     except ImportError:
         raise FileFormatError(f"{path}: this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm, .pgm and "
-                         ".bmp are read without it") from None
+                              ".bmp are read without it") from None
     try:
         with Image.open(path) as picture:
             upright = ImageOps.exif_transpose(picture)
@@ -70,32 +76,32 @@ def _pillow(path: str | os.PathLike[str]) -> Pixels:
 
 def _netpbm(data: bytes) -> Pixels:
     fields: list[int] = []
-    at = 2
+    start = 2
     while len(fields) < 3:      # width, height, largest value; comments run to the end of their line
-        while data[at:at + 1].isspace():
-            at += 1
-        if data[at:at + 1] == b"#":
-            at = data.index(b"\n", at)
+        while data[start:start + 1].isspace():
+            start += 1
+        if data[start:start + 1] == b"#":
+            start = data.index(b"\n", start)
             continue
-        end = at
+        end = start
         while data[end:end + 1].isdigit():
             end += 1
-        fields.append(int(data[at:end]))
-        at = end
+        fields.append(int(data[start:end]))
+        start = end
     width, height, top = fields
     channels = 3 if data[1:2] in b"36" else 1
     count = width * height * channels
     if data[1:2] in b"56":
-        values = np.frombuffer(data, np.uint8 if top < 256 else ">u2", count, at + 1)
+        values = np.frombuffer(data, np.uint8 if top < 256 else ">u2", count, start + 1)
     else:
-        values = np.array(data[at:].split()[:count], np.int64)
+        values = np.array(data[start:].split()[:count], np.int64)
     if top != 255:
         values = (values.astype(np.float64) * 255 / top).round()
     return values.astype(np.uint8).reshape(height, width, channels)
 
 
 def _bmp(data: bytes) -> Pixels | None:
-    """Uncompressed pictures of 8 (with a palette), 24 or 32 bits per pixel; None for the rarer kinds."""
+    """The pixels of an uncompressed .bmp of 8 (with a palette), 24 or 32 bits per pixel; None for other kinds."""
     start, header, width, height, _, bits, compression = struct.unpack_from("<I I i i H H I", data, 10)
     if bits not in (8, 24, 32) or compression not in (0, 3) or header < 40:
         return None
@@ -110,7 +116,7 @@ def _bmp(data: bytes) -> Pixels | None:
 
 
 def channels(pixels: Pixels, count: int) -> Pixels:
-    """`pixels` with 1 (luma), 3 or 4 (opaque) channels."""
+    """uint8 `pixels` (height, width, channels) with `count` channels: 1 (luma), 3 or 4 (opaque)."""
     if pixels.shape[2] == count:
         return pixels
     if count == 1:
@@ -123,7 +129,7 @@ def channels(pixels: Pixels, count: int) -> Pixels:
 
 
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:
-    """Stretch to (height, width): bilinear between pixel centres, after averaging whole pixels when shrinking."""
+    """Resize uint8 `pixels` to (height, width): bilinear between pixel centres, after averaging blocks to shrink."""
     if pixels.shape[:2] == (height, width):
         return pixels
     down, across = max(1, pixels.shape[0] // height), max(1, pixels.shape[1] // width)
@@ -137,8 +143,8 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
 
 def _bilinear(image: NDArray[Any], count: int) -> NDArray[Any]:
     """Resample the first axis to `count` rows."""
-    at = np.clip((np.arange(count) + 0.5) * image.shape[0] / count - 0.5, 0, image.shape[0] - 1)
-    low = at.astype(np.int64)
+    position = np.clip((np.arange(count) + 0.5) * image.shape[0] / count - 0.5, 0, image.shape[0] - 1)
+    low = position.astype(np.int64)
     high = np.minimum(low + 1, image.shape[0] - 1)
-    part = (at - low).astype(np.float32)[:, None, None]
-    return image[low] * (1 - part) + image[high] * part
+    weight = (position - low).astype(np.float32)[:, None, None]
+    return image[low] * (1 - weight) + image[high] * weight

@@ -1,4 +1,4 @@
-"""Names of a model's classes: from a file, or from the zip archive that converters append to the model."""
+"""Names of a model's classes, from a text file or from the zip archive that converters append to a model."""
 from __future__ import annotations
 
 import re
@@ -17,7 +17,10 @@ _NUMBERED = re.compile(r"\s*(\d+)[\s:,]+(.+)")
 
 
 def read(path: str | os.PathLike[str]) -> Labels:
-    """{class: name} of a text file with a name on each line, numbered or not."""
+    """{class: name} of a text file with a name on each line, numbered or not.
+
+    Raises OSError, or FileFormatError (a ValueError) if it is not a text file.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             return parse(file.read())
@@ -26,7 +29,7 @@ def read(path: str | os.PathLike[str]) -> Labels:
 
 
 def parse(text: str) -> Labels:
-    """Lines are classes in order; when every line begins with a number of its own, that is the class."""
+    """{class: name} of lines of text: the class is the line's number, or the number that begins every line."""
     lines = [line.strip() for line in text.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
@@ -52,7 +55,10 @@ def attached(path: str | os.PathLike[str], names: Iterable[str]) -> list[Labels]
 
 
 def fitted(labels: Labels | None, count: int) -> Labels | None:
-    """`labels` for `count` classes: a list one shorter leaves out the background, class 0.  None when it fits not."""
+    """`labels` for `count` classes, or None if they do not fit.
+
+    A list with one name less has no name for the background, class 0.
+    """
     if not labels:
         return None
     if len(labels) == count - 1 and 0 in labels and count - 1 not in labels:

@@ -95,7 +95,7 @@ def test_each_node_says_what_was_chosen_for_it(tmp_path, capsys):
     assert subgraph["instruction_set"]
     assert chosen[0] == ["folded into node 1"] and subgraph["operators"][0]["kernels"] == []
     assert chosen[1][0] == f"sees the border around tensor {x} by itself" and len(chosen[1]) == 2
-    assert chosen[2:] == [[f"alias of tensor {y}"], [f"written over tensor {halves}"]]
+    assert chosen[2:] == [[f"alias of tensor {y}"], [f"in place in tensor {halves}"]]
     assert cli.main(["inspect", str(file)]) == 0
     assert "folded into node 1" in capsys.readouterr().out
 

@@ -49,7 +49,7 @@ def save(path, **arrays):
     return path
 
 
-def test_numbers_are_quantised_and_dequantised(model, tmp_path, capsys):
+def test_numbers_are_quantized_and_dequantized(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.array([[-3.0, -0.25, 0.25, 1e9]], np.float32))
     found = report(capsys, model((1, 4), "int8", 0.5, 3), "--input", given)["outputs"][0]
     assert found["values"] == [-3.0, -0.5, 0.5, 62.0] and found["dtype"] == "int8"
@@ -59,7 +59,7 @@ def test_integers_of_the_input_type_go_in_as_they_are(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 4], np.int64))
     assert report(capsys, model((1, 4), "int8", 0.5, 0), "--input", given)["outputs"][0]["values"] == [.5, 1, 1.5, 2]
     given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 400]))
-    assert "int8, which cannot hold" in run(capsys, model((1, 4), "int8", 0.5, 0), "--input", given, code=2).err
+    assert "int8, which cannot represent" in run(capsys, model((1, 4), "int8", 0.5, 0), "--input", given, code=2).err
 
 
 def test_labels_rank_the_classes(model, tmp_path, capsys):
@@ -93,7 +93,7 @@ def test_an_open_dimension_is_resized(model, tmp_path, capsys):
 
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--input", "nowhere.npy"], "nowhere.npy: No such file"),
-    (["--input", "nowhere.xyz"], "cannot tell what this is"),
+    (["--input", "nowhere.xyz"], "unknown kind of file"),
     (["--input", "nothing"], "no sample 'nothing'"),
     (["--labels", "nowhere.txt"], "nowhere.txt: No such file"),
     (["--std", "0"], "--std must not be 0"),
@@ -106,7 +106,7 @@ def test_a_wrong_argument_is_one_line_and_code_2(model, arguments, says, capsys)
 def test_a_shape_that_does_not_fit_is_named(model, tmp_path, capsys):
     path = model((1, 4))
     given = save(tmp_path / "x.npy", only=np.zeros((2, 2), np.float32))
-    assert "takes the shape [1, 4], and the file has [2, 2]" in run(capsys, path, "--input", given, code=2).err
+    assert "has the shape [1, 4], and the file has [2, 2]" in run(capsys, path, "--input", given, code=2).err
     given = save(tmp_path / "x.npz", a=np.zeros(4), b=np.zeros(4))
     assert "no input is called 'a'; the model has 'x'" in run(capsys, path, "--input", given, code=2).err
 
@@ -210,7 +210,7 @@ def test_labels_of_every_form():
 
 def test_quantising_rounds_half_away_from_zero():
     detail = {"dtype": np.int8, "quantization": (0.5, -1)}
-    assert _inputs.quantise(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
+    assert _inputs.quantize(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
 
 
 def test_detections_are_boxes():

@@ -1,6 +1,6 @@
-"""Models that pylite brings along, with their labels inside, and sample inputs.
+"""The models that are bundled with pylite, with their labels inside, and sample inputs.
 
-They are made by the scripts in the repository's `examples/training`, which also says how well they do.
+The scripts in the repository's `examples/training` make them; its README.md gives their accuracy.
 """
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def samples() -> list[str]:
 
 
 def path(name: str) -> Path:
-    """Path of the model called `name`, say "digits".  Raises ValueError naming those that there are."""
+    """Path of the model `name`, such as "digits".  ValueError for another name lists the models."""
     file = _HERE / f"{name}.tflite"
     if name not in names():
         raise ValueError(f"no model {name!r}; there are {', '.join(names())}")
@@ -26,7 +26,7 @@ def path(name: str) -> Path:
 
 
 def sample(name: str) -> Path:
-    """Path of the sample input called `name`, say "seven".  Raises ValueError naming those that there are."""
+    """Path of the sample input `name`, such as "seven".  ValueError for another name lists the samples."""
     for file in (_HERE / "samples").iterdir():
         if name in (file.stem, file.name):
             return file
