@@ -10,7 +10,7 @@ from pylite.numerics.quantization import (
     power_of_two,
     quantize_multiplier,
 )
-from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, raw, require_quantized
+from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, require_quantized
 
 SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
           "int64": "i64", "uint32": "u32"}
@@ -115,7 +115,7 @@ def lower_div(node):
     else:
         call = plain(node, "div")
     if b.data is None:
-        return [Call("elementwise.RequireNot", b.dtype, raw(b), zero), call]
+        return [Call("elementwise.RequireNot", b.dtype, b.bytes, zero), call]
     if (b.data == zero).any():
         raise node.error("holds a zero, and is divided by", b)
     return call

@@ -1,22 +1,19 @@
-"""RFFT2D, and the parts and magnitudes of complex numbers."""
+"""RFFT2D, and the parts and magnitudes of complex numbers: REAL, IMAG, COMPLEX_ABS."""
 import math
 
 import numpy as np
 
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Scratch
+from pylite.ops.elementwise import infer_same
 
-_LOCAL = 8448               # floats of scratch that the kernel has room for itself
+LOCAL = 8448                # floats of scratch up to which the kernel uses its stack
 _PARTS = {"complex64": "float32", "complex128": "float64"}
-_TYPES = [f"{whole} -> {part}" for whole, part in _PARTS.items()]
-
-
-def infer_same(node):
-    return [node.inputs[0].shape]
+_TYPES = [f"{number} -> {part}" for number, part in _PARTS.items()]
 
 
 def lower_part(node):
-    """Every second number, from the first or the second on."""
+    """REAL and IMAG: a copy of every second float, from the first or the second on."""
     x, y = node.inputs[0], node.outputs[0]
     return Call("movement.Copy", x.view((x.size,), (2,), 1 if node.name == "IMAG" else 0, y.dtype), y.flat)
 
@@ -52,7 +49,7 @@ def lower_rfft2d(node):
     n, size = math.prod(x.shape[:-2]), 2 * height * (width + 2)
     return Call("fourier.Rfft2d", x.view((n, *x.shape[-2:])),
                 y.view((n, height, 2 * (width // 2 + 1)), dtype="float32"),
-                Scratch((min(n, 4), 2, height, width + 2), "float32") if size > _LOCAL else None, height, width)
+                Scratch((min(n, 4), 2, height, width + 2), "float32") if size > LOCAL else None, height, width)
 
 
 def reference_rfft2d(x, length, o):

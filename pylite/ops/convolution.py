@@ -7,7 +7,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
 from pylite.ops import products
-from pylite.ops.moves import unpadded
+from pylite.ops.moves import fold_pad
 
 TYPES = ["float32 float32 float32? -> float32",
          "float32 int8|int4 float32? -> float32",
@@ -119,7 +119,7 @@ def _window(node, x, w, y):
 def _unpadded(node, x, window):
     """What x was padded from, where that is a border that the kernels see around images anyway; else x."""
     reach = (window.fh - 1) * window.dilation[0], (window.fw - 1) * window.dilation[1]
-    source, window.pad = unpadded(node, x, x.zero_point, reach, window.pad)
+    source, window.pad = fold_pad(node, x, x.zero_point, reach, window.pad)
     if source is not x:
         window.note = f"sees the border around tensor {source.index} by itself"
     return source

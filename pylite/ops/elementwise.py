@@ -1,4 +1,4 @@
-"""What the element-wise ops share: shapes, and calls to the two kernels that run them all."""
+"""Helpers of element-wise ops: shapes, parameters, and calls to the kernels that run them all."""
 from struct import error, pack
 
 import numpy as np
@@ -7,9 +7,10 @@ from numpy import ndarray
 from pylite.ir import shapes
 from pylite.ir.values import Call, Packed, Value
 
-SHORT, LONG = 64, 1024      # elements of rows that are better run together, and of what they become
+SHORT, LONG = 64, 1024      # rows of fewer elements than SHORT are repeated, where that is possible, up to LONG
 
 
+# ---- shapes and parameters -----------------------------------------------------------------------------------
 def infer_same(node):
     """The output has the first input's shape."""
     return [node.inputs[0].shape]
@@ -25,7 +26,7 @@ def infer_broadcast(node):
 
 
 def require_quantized(node, *values):
-    """Refuse tensors of an integer type that only has a meaning with a scale."""
+    """Refuse tensors of an integer type that this op only defines with a scale."""
     for value in values:
         if not value.scale > 0:
             known = f"the scale {value.scale}" if value.quantized else "no scale"
@@ -33,46 +34,53 @@ def require_quantized(node, *values):
 
 
 def parameters(node, layout, *numbers):
-    """The row's parameters as bytes; each row (simd/portable_*.h) says their layout."""
+    """The parameters of a micro-kernel as bytes; its comment (simd/portable_*.h) describes their layout."""
     try:
         return pack(layout, *numbers)
     except error as problem:
         raise node.error(f"a quantization parameter is out of range ({problem})") from None
 
 
-def raw(value):
-    """The value's bytes."""
-    return value.view((value.nbytes,), dtype="uint8")
+def flip(dtype):
+    """128 for uint8, whose values kernels take as int8 by inverting the sign bit; else 0."""
+    return 128 if dtype == "uint8" else 0
 
 
-def unary(node, row, p=b"", x=None):
-    """y = f(x) by the row of that name, over x itself where that is possible; x: by default the first input."""
+# ---- one operand ---------------------------------------------------------------------------------------------
+def unary(node, kernel, p=b"", x=None):
+    """The Call for y = f(x), in place where possible.
+
+    kernel: the name of f's micro-kernel; p: its parameters; x: by default the first input.
+    """
     x, y = x or node.inputs[0], node.outputs[0]
-    return Call("elementwise.Unary", row, x.size, raw(x), raw(y), p, inplace=(y, x) if x.nbytes == y.nbytes else None)
+    inplace = (y, x) if x.nbytes == y.nbytes else None
+    return Call("elementwise.Unary", kernel, x.size, x.bytes, y.bytes, p, inplace=inplace)
 
 
 def lut(node, values):
-    """y = table[x] for 8-bit types: `values` are the outputs, one for each byte of x, still to be clamped."""
-    from pylite.numerics import lookup_tables  # what does not need them loads faster
+    """The Call for y = table[x] of 8-bit types: values, one for each byte of x, are clamped to y's type."""
+    from pylite.numerics import lookup_tables  # imported on demand: float models need no tables
     return unary(node, "lut8", lookup_tables.byte_table(values, node.outputs[0].dtype))
 
 
-def binary(node, row, p=b"", operands=None):
-    """y = f(a, b) by the row of that name, with broadcasting; a, b: the `operands`, by default the first two inputs."""
+# ---- two operands --------------------------------------------------------------------------------------------
+def binary(node, kernel, p=b"", operands=None):
+    """The Call for y = f(a, b) with broadcasting, in place where possible.
+
+    kernel: the name of f's micro-kernel; p: its parameters; operands: a and b, by default the first two inputs.
+    """
     a, b = operands or node.inputs[:2]
     y = node.outputs[0]
     if y.itemsize == 1:
-        for x, c in ((a, b), (b, a)):
-            if c.data is not None and c.size == 1 and x.data is None and x.nbytes == y.nbytes and x.size == y.size:
-                call = unary(node, "lut8", Packed("elementwise.tabulate", c, row, p, c is a), x)
-                call.note = "a table, since one operand is a known number"
-                return call
+        call = _tabulated(node, kernel, p, a, b) or _tabulated(node, kernel, p, b, a, exchanged=True)
+        if call is not None:
+            return call
     if a.shape == b.shape:
         shape, a_strides, b_strides = (y.size,), (1,), (1,)
     else:
         shape, a_strides, b_strides = shapes.collapse(
             y.shape, shapes.broadcast_strides(a.shape, y.shape), shapes.broadcast_strides(b.shape, y.shape))
-    left, right = raw(a), raw(b)
+    left, right = a.bytes, b.bytes
     if len(shape) > 1 and shape[-1] < SHORT:
         shape, a_strides, b_strides, left, right = _longer(shape, (a, a_strides, left), (b, b_strides, right))
     inplace = None
@@ -80,11 +88,24 @@ def binary(node, row, p=b"", operands=None):
         if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
             inplace = (y, x)
             break
-    return Call("elementwise.Binary", row, shape, left, a_strides, right, b_strides, raw(y), p, inplace=inplace)
+    return Call("elementwise.Binary", kernel, shape, left, a_strides, right, b_strides, y.bytes, p, inplace=inplace)
+
+
+def _tabulated(node, kernel, p, x, c, exchanged=False):
+    """The Call that looks the result up for each byte of x, where c is one constant, or None.
+
+    exchanged: c is the first operand of the micro-kernel.
+    """
+    y = node.outputs[0]
+    if c.data is None or c.size != 1 or x.data is not None or x.nbytes != y.nbytes or x.size != y.size:
+        return None
+    call = unary(node, "lut8", Packed("elementwise.tabulate", c, kernel, p, exchanged), x)
+    call.note = "a table, since one operand is a known number"
+    return call
 
 
 def _longer(shape, *operands):
-    """Rows of a few elements become longer ones where an operand is one constant row: that is repeated."""
+    """Longer rows, where one operand is a constant row that each row of the other one meets: it is repeated."""
     n, rows = shape[-1], shape[-2]
     for (x, strides, _), (_, others, view) in (operands, operands[::-1]):
         if x.data is None or x.size != n or strides[-2:] != (0, 1) or others[-2:] != (n, 1):
@@ -101,13 +122,13 @@ def _longer(shape, *operands):
     return shape, a_strides, b_strides, left, right
 
 
+# ---- along an axis -------------------------------------------------------------------------------------------
 def task(name, rows, grain, numbers, *arrays, reals=()):
-    """The Call that runs a task of simd/scanning.h over `rows` rows; arrays: Values, Scratch or numpy arrays."""
-    arrays = [raw(a) if isinstance(a, Value) else a.reshape(-1).view("uint8") if isinstance(a, ndarray) else a
+    """The Call that runs a task of simd/scanning.h on `rows` rows.
+
+    grain: rows for which a thread pays, 0 where one thread does all; numbers, reals: the task's integer and real
+    parameters; arrays: Values, Scratch or numpy arrays.
+    """
+    arrays = [a.bytes if isinstance(a, Value) else a.reshape(-1).view("uint8") if isinstance(a, ndarray) else a
               for a in arrays]
     return Call("scanning.Task", name, rows, grain, numbers, reals, *arrays)
-
-
-def flip(dtype):
-    """The bits that take a byte of this type for an int8: uint8 is int8 with the sign bit inverted."""
-    return 128 if dtype == "uint8" else 0

@@ -1,11 +1,15 @@
-"""What the ops that only move elements have in common: the types they take, and pieces of tensors as views."""
-from pylite.ir.graph import DTYPE_BITS
+"""Helpers of ops that only move elements: their types, constant operands, slices of tensors as views, copies."""
+import numpy as np
+
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
+from pylite.ir.shapes import contiguous_strides
 from pylite.ir.values import Call
 
-# Every type whose elements have a fixed size: moving them needs to know no more.  Strings, which are objects, are moved
-# by the op's reference instead of its kernels.
+# Every type whose elements have a fixed size; a copy needs no more than that.  Tensors of strings, which are arrays of
+# objects, are moved by the op's reference instead of its kernels.
 MOVABLE = tuple(name for name, bits in DTYPE_BITS.items() if bits is not None or name == "string")
 INDICES = "int32|int64"
+STORED_INTEGERS = ("int8", "uint8", "int16")    # quantized types whose elements are copied as they are stored
 
 
 def movable(signature):
@@ -13,8 +17,9 @@ def movable(signature):
     return [signature.replace("T", dtype) for dtype in MOVABLE]
 
 
+# ---- axes and operands that must be known while lowering -----------------------------------------------------
 def axis_of(node, axis, rank, value=None):
-    """The axis counted from the front, or the node's error."""
+    """The axis counted from the front.  Raises the node's error when it is not an axis of `rank` dimensions."""
     if not -rank <= axis < rank:
         raise node.error(f"axis {axis} is outside its {rank} dimensions", value)
     return axis % rank
@@ -26,54 +31,89 @@ def integers(array):
 
 
 def scalar(node, i, what):
-    """The whole number that input i holds, which must be known while lowering."""
+    """The integer in input i, which must be known while lowering."""
     numbers = node.constant(i, what)
     if numbers.size != 1:
         raise node.error(f"has {numbers.size} elements, but there is one {what}", node.inputs[i])
     return int(numbers.reshape(-1)[0])
 
 
-def alike(a, b):
-    """Do stored integers mean the same in both?"""
+def shape_operand(node, i, what):
+    """The shape in input i, a tuple of int, which must be known while lowering."""
+    shape = tuple(integers(node.constant(i, what)))
+    if min(shape, default=0) < 0:
+        raise node.error(f"has {what} {list(shape)}, where none may be negative", node.inputs[i])
+    return shape
+
+
+# ---- quantization parameters of tensors that are copied ------------------------------------------------------
+def same_parameters(a, b):
+    """Do two values have the same scale and zero point?"""
     return a.scale == b.scale and a.zero_point == b.zero_point
 
 
-def unpadded(node, x, outside, reach, pad):
-    """(what windows over x can look at instead of x, padding before): where x is padded with what they see outside.
+def check_same_parameters(node, values):
+    """Stored integers are copied unchanged, so all values must have one scale and zero point."""
+    first = values[0]
+    for value in values:
+        if not same_parameters(value, first):
+            raise node.error(f"its scale {value.scale} and zero point {value.zero_point} differ from the "
+                             f"{first.scale} and {first.zero_point} of {first!r}; quantise the model with equal ones",
+                             value)
 
-    outside: the number that does not count, or counts as 0; reach: how far a window extends (down, right) from its
-    first tap; pad: what x is padded with by the op itself.
+
+# ---- views ---------------------------------------------------------------------------------------------------
+def pixels(value):
+    """NHWC images with the bytes of each pixel as the last axis."""
+    return value.view((*value.shape[:3], value.shape[3] * value.itemsize), dtype="uint8")
+
+
+def columns(value, rows, width, start, count):
+    """Elements [start, start + count) of each of the `rows` rows of `width` elements that `value` consists of."""
+    return value.view((rows, count), (width, 1), start)
+
+
+def region(value, first, shape):
+    """The contiguous block of `value` of `shape` that begins at the indices `first`."""
+    strides = contiguous_strides(value.shape)
+    return value.view(shape, strides, sum(i * s for i, s in zip(first, strides, strict=True)))
+
+
+def repeated(value, shape):
+    """One element, a Value or a numpy array, read as an array of `shape`."""
+    strides = (0,) * len(shape)
+    if isinstance(value, np.ndarray):
+        return np.ndarray(shape, value.dtype, value, 0, strides)
+    return value.view(shape, strides)
+
+
+# ---- calls ---------------------------------------------------------------------------------------------------
+def copy(x, y):
+    """The Call that copies one view or value to another of its shape."""
+    return Call("movement.Copy", x, y, strided=(0, 1))
+
+
+def filled(y, value):
+    """The Call that sets every element of y to `value`, a number or a Value of one element."""
+    if isinstance(value, (int, float)):
+        value = np.array(value, NUMPY_DTYPES[y.dtype])
+    elif value.size != 1:
+        raise ValueError(f"tensor {value!r}: is to fill, and should have one element")
+    return copy(repeated(value, (y.size,)), y.flat)
+
+
+# ---- pads in front of convolutions and pooling ---------------------------------------------------------------
+def fold_pad(node, x, fill, reach, pad):
+    """(input, padding before): the input of the FoldablePad that computes x, where windows over that see the same.
+
+    fill: the value outside the image that does not change a window's result; reach: the extent (down, right) of a
+    window from its first tap; pad: the op's own padding (top, left).  Otherwise x and `pad` unchanged.
     """
     p = x.pad
-    if p is None or p.fill != outside or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0) or not alike(p.x, x):
+    if p is None or p.fill != fill or p.pairs[0] != (0, 0) or p.pairs[3] != (0, 0) or not same_parameters(p.x, x):
         return x, pad
     (top, below), (left, right) = p.pairs[1:3]
     if max(pad[0] + top, below) > reach[0] or max(pad[1] + left, right) > reach[1]:
         return x, pad
     p.folded.append(node.index)
     return p.x, (pad[0] + top, pad[1] + left)
-
-
-def check_same_parameters(node, values):
-    """Stored integers are copied as they are, so all must mean the same: one scale and zero point."""
-    first = values[0]
-    for value in values:
-        if not alike(value, first):
-            raise node.error(f"its scale {value.scale} and zero point {value.zero_point} differ from the "
-                             f"{first.scale} and {first.zero_point} of {first!r}; quantise the model with equal ones",
-                             value)
-
-
-def pixels(value):
-    """NHWC images with the bytes of each pixel as the last axis."""
-    return value.view((*value.shape[:3], value.shape[3] * value.itemsize), dtype="uint8")
-
-
-def copy(x, y):
-    """The Call that copies one view or value to another of its shape."""
-    return Call("movement.Copy", x, y, strided=(0, 1))
-
-
-def strip(value, outer, width, start, run):
-    """Elements [start, start + run) of each of the `outer` rows of `width` elements that `value` consists of."""
-    return value.view((outer, run), (width, 1), start)

@@ -1,11 +1,19 @@
-"""PAD, PADV2 and MIRROR_PAD: x in the middle of y, and what goes around it."""
+"""PAD, PADV2 and MIRROR_PAD: a copy of x inside y, and the border around it."""
 import numpy as np
 
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
 from pylite.ir.values import Alias, FoldablePad
-from pylite.ops.moves import check_same_parameters, copy, integers, movable
+from pylite.ops.moves import (
+    STORED_INTEGERS,
+    check_same_parameters,
+    copy,
+    integers,
+    movable,
+    region,
+    repeated,
+)
 
 WIDTHS = "int8|int16|int32|int64|bool"
 
@@ -27,17 +35,12 @@ def infer_pad(node):
     return [tuple(n + before + after for n, (before, after) in zip(x.shape, paddings(node), strict=True))]
 
 
-def region(y, first, shape):
-    """The part of y of `shape` that begins at the indices `first`."""
-    strides = contiguous_strides(y.shape)
-    return y.view(shape, strides, sum(i * s for i, s in zip(first, strides, strict=True)))
-
-
+# ---- PAD and PADV2 -------------------------------------------------------------------------------------------
 def lower_pad(node):
     x, y = node.inputs[0], node.outputs[0]
     fill = node.input(2)
     if fill is None:
-        zero = y.zero_point if y.dtype in ("int8", "uint8", "int16") else 0
+        zero = y.zero_point if y.dtype in STORED_INTEGERS else 0
         fill = np.array(zero, NUMPY_DTYPES[y.dtype])
     else:
         if fill.size != 1:
@@ -54,16 +57,8 @@ def lower_pad(node):
     return calls if known is None or not x.size else [*calls, FoldablePad(y, x, pairs, known.item())]
 
 
-def repeated(value, shape):
-    """One element read as an array of `shape`."""
-    strides = (0,) * len(shape)
-    if isinstance(value, np.ndarray):
-        return np.ndarray(shape, value.dtype, value, 0, strides)
-    return value.view(shape, strides)
-
-
 def borders(x, y, pairs):
-    """(first index, shape) of disjoint blocks that cover y around x: slabs that are the thicker the further out."""
+    """(first index, shape) of disjoint blocks that cover y around x; those of outer axes span all inner ones."""
     for axis, (before, after) in enumerate(pairs):
         for start, width in ((0, before), (before + x.shape[axis], after)):
             shape = x.shape[:axis] + (width,) + y.shape[axis + 1:]
@@ -81,13 +76,14 @@ register("PADV2", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=i
          reference=reference_pad, aliasing="concat")
 
 
+# ---- MIRROR_PAD ----------------------------------------------------------------------------------------------
 def lower_mirror_pad(node):
-    """x into the middle, then axis by axis the mirrored ends, read from y itself, which is complete up to there.
+    """A copy of x, then for each axis the mirrored border, read from the part of y that is complete by then.
 
-    REFLECT mirrors at the last element, which it does not repeat; SYMMETRIC after it.
+    REFLECT mirrors at the last element without repeating it; SYMMETRIC behind it.
     """
     x, y = node.inputs[0], node.outputs[0]
-    if x.dtype in ("int8", "uint8", "int16"):
+    if x.dtype in STORED_INTEGERS:
         check_same_parameters(node, [x, y])
     pairs = paddings(node)
     skip = int(node.options.mode == "REFLECT")

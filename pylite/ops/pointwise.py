@@ -10,7 +10,7 @@ from pylite.numerics.fixed_point import common_scale
 from pylite.numerics.lookup_tables import bytes_of, log_above
 from pylite.numerics.quantization import f32, round_away, squared_difference_parameters
 from pylite.ops.activation import real_function
-from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, raw, require_quantized, unary
+from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
 from pylite.ops.wide import combining, wide_binary, wide_unary
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
@@ -59,7 +59,7 @@ def _without(node, i, kernel, value, problem):
     """Calls that refuse a `value` in input i when run; the node's error when it is known now."""
     x = node.inputs[i]
     if x.data is None:
-        return [Call("elementwise." + kernel, x.dtype, raw(x), value)]
+        return [Call("elementwise." + kernel, x.dtype, x.bytes, value)]
     if (x.data < value if kernel == "RequireAtLeast" else x.data == value).any():
         raise node.error(problem, x)
     return []
@@ -160,9 +160,9 @@ def lower_add_n(node):
     if not others:
         return Call("movement.Copy", x, y)
     row, p = combining("add", y.dtype)
-    calls = [Call("elementwise.Binary", row, (y.size,), raw(x), (1,), raw(others[0]), (1,), raw(y), p)]
+    calls = [Call("elementwise.Binary", row, (y.size,), x.bytes, (1,), others[0].bytes, (1,), y.bytes, p)]
     for other in others[1:]:
-        calls.append(Call("elementwise.Binary", row, (y.size,), raw(y), (1,), raw(other), (1,), raw(y), p))
+        calls.append(Call("elementwise.Binary", row, (y.size,), y.bytes, (1,), other.bytes, (1,), y.bytes, p))
     return calls
 
 

@@ -7,7 +7,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call
 from pylite.numerics import quantization
-from pylite.ops.moves import pixels, unpadded
+from pylite.ops.moves import fold_pad, pixels
 
 
 def infer_pool(node):
@@ -46,7 +46,7 @@ def lower_pool(operation):
         pad = top, left
         if operation == "max":      # the least number is as good as none
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
-            x, pad = unpadded(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad)
+            x, pad = fold_pad(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad)
         # Floats are added in another order where pixels lie apart.
         strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
         return Call("pooling.Pool", pixels(x), pixels(y), operation, x.dtype, (o.filter_height, o.filter_width),

@@ -9,7 +9,7 @@ from pylite.ir.values import Call
 from pylite.numerics import lookup_tables
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import LIMITS, quantize_multiplier
-from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
+from pylite.ops.elementwise import infer_same, lut, parameters, require_quantized, unary
 from pylite.ops.wide import wide_unary
 
 _STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}
@@ -25,7 +25,7 @@ def _per_axis(node, row, layout, parameters_of):
     p = b"".join(parameters(node, layout, *parameters_of(float(s), int(z)))
                  for s, z in zip(owner.scales, owner.zero_points, strict=True))
     split = prod(shape[:axis]), shape[axis], prod(shape[axis + 1:])
-    return Call("elementwise.UnaryPerAxis", row, split, raw(x), raw(y), p)
+    return Call("elementwise.UnaryPerAxis", row, split, x.bytes, y.bytes, p)
 
 
 def lower_quantize(node):

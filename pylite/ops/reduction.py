@@ -1,15 +1,12 @@
-"""Reductions over axes: mean, sum, maximum, minimum."""
+"""Reductions over axes: MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL.  docs/numerics.md section 8."""
 import math
-from struct import pack
 
 import numpy as np
 
 from pylite.ir import shapes
 from pylite.ir.registry import register, same
-from pylite.ir.values import Call, Constant, Temporary
+from pylite.ir.values import Call, Constant
 from pylite.numerics import fixed_point, quantization
-from pylite.ops.filling import filled, spread
-from pylite.ops.wide import combining, region_op
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
 BOOL = ["bool int32 -> bool"]
@@ -17,7 +14,7 @@ QUANTIZED = ("int8", "uint8", "int16")
 
 
 def reduced_axes(node):
-    """The axes to reduce, counted from the front, sorted, each once.  A scalar has none, whatever is asked for."""
+    """The axes to reduce, counted from the front, sorted, each once; none of a scalar, whatever the operand says."""
     x = node.inputs[0]
     axes = node.constant(1, "list of axes").ravel().tolist()
     if not x.shape:
@@ -32,11 +29,11 @@ def infer_reduce(node):
     return [shapes.reduced(node.inputs[0].shape, reduced_axes(node), node.options.keep_dims)]
 
 
-def walk(shape, axes):
-    """How a kernel walks an array of `shape` whose `axes` are reduced: (kept, loops, run).
+def loop_nest(shape, axes):
+    """The loops of a kernel over an array of `shape` whose `axes` are reduced: (kept, reduced, run).
 
-    kept: (size, stride) of the axes left, neighbours merged, at least one; loops: the same of the reduced ones;
-    run: how many consecutive elements are reduced inside the loops, or 0 when the last axis is kept.
+    kept: (size, stride) of the axes of the result, adjacent ones merged, at least one; reduced: the same of `axes`;
+    run: the number of consecutive elements that are reduced inside of these loops, or 0 when the last axis is kept.
     """
     groups = []                             # [reduced?, size, stride], innermost first
     step = 1
@@ -53,17 +50,17 @@ def walk(shape, axes):
         run = groups.pop(0)[1]
     groups.reverse()
     kept = [(n, stride) for is_reduced, n, stride in groups if not is_reduced]
-    loops = [(n, stride) for is_reduced, n, stride in groups if is_reduced]
-    return kept or [(1, 1)], loops, run
+    reduced = [(n, stride) for is_reduced, n, stride in groups if is_reduced]
+    return kept or [(1, 1)], reduced, run
 
 
 def reduce_call(node, operation, axes, *details):
     x, y = node.inputs[0], node.outputs[0]
-    kept, loops, run = walk(x.shape, axes)
-    if len(kept) > 4 or len(loops) > 3:
+    kept, reduced, run = loop_nest(x.shape, axes)
+    if len(kept) > 4 or len(reduced) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
     kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") or operation == "product" else "reduction.Reduce"
-    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, loops, run,
+    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, reduced, run,
                 *details)
 
 
@@ -74,12 +71,13 @@ def check_zero_points(node):
 
 
 def lower_sum(mean):
+    """MEAN, or SUM."""
     def lower(node):
         x, y = node.inputs[0], node.outputs[0]
         check_zero_points(node)
         axes = reduced_axes(node)
         n = math.prod(x.shape[i] for i in axes)
-        if n == 0:                          # the sum of nothing: stored zeros, whatever the zero point
+        if n == 0:                          # of no elements: stored zeros, whatever the zero point
             return Constant(y, np.full(y.shape, np.nan if mean and y.dtype == "float32" else 0, y.dtype))
         if x.dtype == "bool":
             return reduce_call(node, "max", axes)
@@ -100,7 +98,7 @@ def lower_sum(mean):
 
 
 def lower_extreme(operation, start):
-    """start: which of a type's limits the extreme of nothing is."""
+    """REDUCE_MAX and REDUCE_MIN.  start: the index of the type's limit that is the result over no elements."""
     def lower(node):
         x, y = node.inputs[0], node.outputs[0]
         check_zero_points(node)
@@ -118,7 +116,7 @@ def lower_extreme(operation, start):
 
 
 def lower_truth(operation, empty):
-    """REDUCE_ANY and REDUCE_ALL: the largest and the smallest of false and true; `empty` is that of nothing."""
+    """REDUCE_ANY and REDUCE_ALL as maximum and minimum of bytes; empty: the result over no elements."""
     def lower(node):
         x, y = node.inputs[0], node.outputs[0]
         if x.size == 0:
@@ -127,39 +125,8 @@ def lower_truth(operation, empty):
     return lower
 
 
-def lower_product(node):
-    """REDUCE_PROD: element by element, in the order of memory, which the rounding of integers depends on."""
-    x, y = node.inputs[0], node.outputs[0]
-    axes = reduced_axes(node)
-    n = math.prod(x.shape[i] for i in axes)
-    if n and x.dtype in ("float32", "int32", "int64") and len(x.shape) - 1 in axes:
-        return reduce_call(node, "product", axes)
-    kept = iter(shapes.contiguous_strides([m for i, m in enumerate(x.shape) if i not in axes]))
-    steps = tuple(0 if i in axes else next(kept) for i in range(len(x.shape)))
-    order = [i for i in range(len(x.shape)) if i not in axes] + list(axes)
-    x_steps = shapes.contiguous_strides(x.shape)
-    walked = shapes.collapse(*([v[i] for i in order] for v in (x.shape, x_steps, steps)))
-    walked = list(zip(*walked, strict=True))
-    if not x.quantized or x.dtype not in QUANTIZED:
-        return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, *combining("mul", y.dtype), walked,
-                                   x.itemsize, y.itemsize)]
-    if x.dtype == "uint8":
-        raise node.error("is a quantized uint8, of which no product is defined; use int8", x)
-    if n == 0:
-        low, high = quantization.LIMITS[y.dtype]
-        return filled(y, min(max(quantization.quantize_value(1.0, y.scale, y.zero_point), low), high))
-    m, e = quantization.quantize_multiplier(float(x.scale) / math.pow(float(y.scale), 1.0 / n))
-    m16, suffix = fixed_point.multiplier16(m), "q16" if x.dtype == "int16" else "q8"
-    products = Temporary(node, y.shape, "int64")
-    nothing = -(2**63)                  # until the first element comes
-    return [filled(products, nothing),
-            Call("indexing.Accumulate", x.bytes, products.bytes, f"product_{suffix}", pack("3i", x.zero_point, m16, e),
-                 walked, x.itemsize, 8),
-            Call("elementwise.Unary", f"finish_product_{suffix}", y.size, products.bytes, y.bytes,
-                 pack("5i", m16, e, y.zero_point, *quantization.LIMITS[y.dtype]))]
-
-
 def reference_reduce(f):
+    """The reference of a reduction by the numpy function f."""
     def reduce(x, axes, o):
         return f(x, axis=tuple(np.unique(np.ravel(axes) % max(x.ndim, 1))) if x.ndim else (), keepdims=o.keep_dims)
     return reduce
@@ -175,86 +142,3 @@ register("REDUCE_MIN", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, 
          reference=reference_reduce(np.min))
 register("REDUCE_ANY", types=BOOL, infer=infer_reduce, lower=lower_truth("max", 0), reference=reference_reduce(np.any))
 register("REDUCE_ALL", types=BOOL, infer=infer_reduce, lower=lower_truth("min", 1), reference=reference_reduce(np.all))
-register("REDUCE_PROD", versions=(1, 2), types=TYPES + BOOL, infer=infer_reduce, lower=lower_product,
-         reference=reference_reduce(np.prod))
-
-
-# ---- windows -----------------------------------------------------------------------------------------------------
-_FUNCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum", "ALL": "and", "ANY": "or"}
-
-
-def windowed(node, x, source_shape, op, start, window, strides, dilations):
-    """Calls that combine each window of x, of `source_shape`, with `start`, the value that it begins with."""
-    y = node.outputs[0]
-    x_steps, y_steps = shapes.contiguous_strides(source_shape), shapes.contiguous_strides(y.shape)
-    axes = list(zip(window, (s * d for s, d in zip(x_steps, dilations, strict=True)), (0,) * len(window), strict=True))
-    axes += zip(y.shape, (s * stride for s, stride in zip(x_steps, strides, strict=True)), y_steps, strict=True)
-    axes = list(zip(*shapes.collapse(*zip(*axes, strict=True)), strict=True)) if axes else []
-    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, *combining(op, y.dtype), axes, y.itemsize,
-                                   y.itemsize)]
-
-
-def window_lists(node):
-    """REDUCE_WINDOW: (window, strides, dilations), one number for each axis."""
-    x = node.inputs[0]
-    lists = [tuple(node.constant(i, what).ravel().tolist()) for i, what in (
-        (2, "window shape"), (3, "window strides"), (4, "window dilations"))]
-    if any(len(v) != len(x.shape) or min(v, default=1) < 1 for v in lists):
-        raise node.error(f"has {len(x.shape)} dimensions, but window shape, strides and dilations are {lists}", x)
-    return lists
-
-
-def infer_reduce_window(node):
-    return [tuple(max(0, (n - (w - 1) * d - 1) // s + 1) if n else 0
-                  for n, w, s, d in zip(node.inputs[0].shape, *window_lists(node), strict=True))]
-
-
-def lower_reduce_window(node):
-    x = node.inputs[0]
-    op = _FUNCTIONS.get(node.options.reduce_function)
-    if op is None:
-        raise node.error(f"has the reduce function {node.options.reduce_function}, which is unknown")
-    return windowed(node, x, x.shape, op, node.inputs[1], *window_lists(node))
-
-
-_NUMBERS = "float32 float64 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 int64 bool"
-register("REDUCE_WINDOW", types=[f"{t} {t} int64 int64 int64 -> {t}" for t in _NUMBERS.split()],
-         infer=infer_reduce_window, lower=lower_reduce_window)
-
-
-def stablehlo_windows(node):
-    """STABLEHLO_REDUCE_WINDOW: (shape of the input once dilated and padded, low padding, dilations, window lists)."""
-    o, x = node.options, node.inputs[0]
-    rank = len(x.shape)
-    window, strides, base, dilations = (
-        tuple(np.ravel(v).tolist()) if v is not None and len(v) else (1,) * rank
-        for v in (o.window_dimensions, o.window_strides, o.base_dilations, o.window_dilations))
-    pads = np.ravel(o.padding).tolist() if o.padding is not None and len(o.padding) else [0] * 2 * rank
-    lists = (window, strides, base, dilations)
-    if any(len(v) != rank or min(v, default=1) < 1 for v in lists) or len(pads) != 2 * rank:
-        raise node.error(f"has {rank} dimensions, but window, strides, dilations and padding are {lists}, {pads}", x)
-    padded = tuple(max(0, (n - 1) * d + 1 if n else 0) + low + high
-                   for n, d, low, high in zip(x.shape, base, pads[::2], pads[1::2], strict=True))
-    return tuple(max(0, n) for n in padded), pads[::2], base, (window, strides, dilations)
-
-
-def infer_stablehlo_window(node):
-    padded, _, _, lists = stablehlo_windows(node)
-    return [tuple(max(0, (n - (w - 1) * d - 1) // s + 1) if n else 0
-                  for n, w, s, d in zip(padded, *lists, strict=True))]
-
-
-def lower_stablehlo_window(node):
-    x, start = node.inputs
-    padded, low, base, lists = stablehlo_windows(node)
-    op = region_op(node, node.options.body_subgraph_index)
-    if op is None:
-        raise node.error("reduces by a subgraph that gives one of its inputs")
-    if padded == x.shape and not any(low):
-        return windowed(node, x, padded, op, start, *lists)
-    source = Temporary(node, padded, x.dtype)
-    return [*spread(x, source, start, low, [d - 1 for d in base]), *windowed(node, source, padded, op, start, *lists)]
-
-
-register("STABLEHLO_REDUCE_WINDOW", types=[f"{t} {t} -> {t}" for t in _NUMBERS.split() + ["uint64"]],
-         infer=infer_stablehlo_window, lower=lower_stablehlo_window)

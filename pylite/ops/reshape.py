@@ -1,44 +1,49 @@
-"""Ops that give the same elements another shape, and the one that tells the shape: RESHAPE, SQUEEZE, ..."""
+"""Ops that reinterpret a tensor's elements or return its shape: RESHAPE, SQUEEZE, EXPAND_DIMS, BITCAST, SHAPE, RANK."""
 from math import prod
 
 import numpy as np
 
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.values import Alias, Constant
-from pylite.ops.moves import INDICES, axis_of, integers, movable, scalar
+from pylite.ops.moves import INDICES, MOVABLE, axis_of, integers, movable, scalar
 
 
 def lower_alias(node):
     return Alias(node.outputs[0], node.inputs[0])
 
 
-def infer_reshape(node):
-    """The second input, if it is a vector of int32, else the option names the shape; one -1 takes what is left."""
-    x, shape = node.inputs[0], node.input(1)
+# ---- RESHAPE -------------------------------------------------------------------------------------------------
+def requested_shape(node):
+    """The list of int in the second input, if that is a vector of int32, else in the option."""
+    shape = node.input(1)
     if shape is not None and shape.dtype == "int32" and len(shape.shape) == 1:
-        wanted = integers(node.constant(1, "shape"))
-    else:
-        wanted = list(node.options.new_shape or ())
-        if wanted == [0]:           # how old converters wrote a scalar
-            wanted = []
-    unknown = wanted.count(-1)
-    if unknown == 1:
-        at = wanted.index(-1)
-        known = prod(n for n in wanted if n > 0)
-        empty = x.size == 0 and 0 not in wanted
-        wanted[at] = 0 if empty else prod(n for n in x.shape if n > 0) // known
-    if unknown > 1 or min(wanted, default=0) < 0 or prod(wanted) != x.size:
-        raise node.error(f"has {x.size} elements, which cannot take the shape {wanted}. If the input was resized, "
+        return integers(node.constant(1, "shape"))
+    requested = list(node.options.new_shape or ())
+    return [] if requested == [0] else requested        # old converters wrote [0] for a scalar
+
+
+def infer_reshape(node):
+    """The requested shape, where one -1 stands for the dimension that makes the sizes agree."""
+    x, shape = node.inputs[0], requested_shape(node)
+    free = shape.count(-1)
+    if free == 1:
+        known = prod(n for n in shape if n > 0)
+        empty = x.size == 0 and 0 not in shape
+        shape[shape.index(-1)] = 0 if empty else prod(n for n in x.shape if n > 0) // known
+    if free > 1 or min(shape, default=0) < 0 or prod(shape) != x.size:
+        raise node.error(f"has {x.size} elements, which cannot take the shape {shape}. If the input was resized, "
                          "the shape was fixed when the model was converted", x)
-    return [tuple(wanted)]
+    return [tuple(shape)]
 
 
 register("RESHAPE", types=movable("T any? -> T"), infer=infer_reshape, lower=lower_alias,
          reference=lambda x, *rest: x.reshape(rest[0] if len(rest) == 2 else rest[0].new_shape))
 
 
+# ---- SQUEEZE and EXPAND_DIMS ---------------------------------------------------------------------------------
 def infer_squeeze(node):
-    """Drops the dimensions of one element: those that the option lists, or all."""
+    """Drops dimensions of one element: those in the option, or all."""
     x = node.inputs[0]
     axes = {axis_of(node, axis, len(x.shape), x) for axis in node.options.squeeze_dims or ()}
     if any(x.shape[axis] != 1 for axis in axes):
@@ -61,6 +66,24 @@ register("EXPAND_DIMS", types=movable(f"T {INDICES} -> T"), infer=infer_expand_d
          reference=lambda x, axis, options: np.expand_dims(x, axis.item()))
 
 
+# ---- BITCAST -------------------------------------------------------------------------------------------------
+def infer_bitcast(node):
+    """A smaller type appends a dimension; a larger one takes the last dimension away."""
+    x, y = node.inputs[0], node.outputs[0]
+    old, new = (NUMPY_DTYPES[value.dtype].itemsize for value in (x, y))
+    if old >= new:
+        return [x.shape + ((old // new,) if old > new else ())]
+    if not x.shape or x.shape[-1] != new // old:
+        raise node.error(f"of shape {list(x.shape)} needs a last dimension of {new // old} to become {y.dtype}", x)
+    return [x.shape[:-1]]
+
+
+_WHOLE_BYTES = "|".join(t for t in MOVABLE if (DTYPE_BITS[t] or 0) >= 8)
+_PACKED = [f"{t} -> {t}" for t in ("int4", "uint4", "int2")]
+register("BITCAST", types=[f"{_WHOLE_BYTES} -> {_WHOLE_BYTES}", *_PACKED], infer=infer_bitcast, lower=lower_alias)
+
+
+# ---- SHAPE and RANK ------------------------------------------------------------------------------------------
 def infer_shape(node):
     return [(len(node.inputs[0].shape),)]
 
@@ -72,3 +95,11 @@ def lower_shape(node):
 
 register("SHAPE", types=[f"any -> {INDICES}"], infer=infer_shape, lower=lower_shape,
          reference=lambda x, options: np.array(x.shape))
+
+
+def lower_rank(node):
+    return Constant(node.outputs[0], np.array(len(node.inputs[0].shape), np.int32))
+
+
+register("RANK", types=["any -> int32"], infer=lambda node: [()], lower=lower_rank,
+         reference=lambda x, options: np.array(x.ndim))

@@ -1,4 +1,7 @@
-"""SVDF: features of each input, filtered over time; of floats, floats with integer weights, and integers."""
+"""SVDF: features of each input, filtered over time; of floats, floats with integer weights, and integers.
+
+Integers: docs/numerics.md section 10.
+"""
 from struct import pack
 
 import numpy as np
@@ -7,12 +10,11 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Temporary
 from pylite.numerics.quantization import quantize_multiplier
 from pylite.ops import products
-from pylite.ops.lstm_integer import scratch
-from pylite.ops.recurrent import activation, packed
+from pylite.ops.recurrent_layer import activation, packed, scratch
 
 
 def infer_svdf(node):
-    x, features, time, bias, memory = (node.input(i) for i in range(5))
+    x, features, time, bias, state = (node.input(i) for i in range(5))
     rank = node.options.rank
     if len(x.shape) != 2 or len(features.shape) != 2 or len(time.shape) != 2:
         raise node.error("input and weights have 2 dimensions", x)
@@ -25,34 +27,34 @@ def infer_svdf(node):
         raise node.error(f"must have {filters} rows, one for each filter", time)
     if bias is not None and bias.size != filters // rank:
         raise node.error(f"must have {filters // rank} elements", bias)
-    if memory is None or memory.kind != "variable":
-        raise node.error("needs a variable tensor for its state", memory)
-    if memory.size != x.shape[0] * time.size:
-        raise node.error(f"holds {memory.size} elements of state; {x.shape[0] * time.size} are needed", memory)
+    if state is None or state.kind != "variable":
+        raise node.error("needs a variable tensor for its state", state)
+    if state.size != x.shape[0] * time.size:
+        raise node.error(f"holds {state.size} elements of state; {x.shape[0] * time.size} are needed", state)
     return [(x.shape[0], filters // rank)]
 
 
 def lower_svdf(node):
-    x, features, time, bias, memory = (node.input(i) for i in range(5))
+    x, features, time, bias, state = (node.input(i) for i in range(5))
     y = node.outputs[0]
     for value in (features, time):
         products.contents(node, value, "weights")
     bias = products.contents(node, bias, "bias")
     filters = features.shape[0]
     if x.dtype == "int8":
-        return _lower_integer(node, x, features, time, bias, memory, y)
+        return _lower_integer(node, x, features, time, bias, state, y)
     rows = x.shape[0]
     steps, hybrid = time.data, features.dtype != "float32"
-    room = [scratch(rows * filters, "float32"), scratch(hybrid * x.size, "int8"), scratch(rows, "float32"),
-            scratch(rows, "int32")]
+    memory = [scratch(rows * filters, "float32"), scratch(hybrid * x.size, "int8"), scratch(rows, "float32"),
+              scratch(rows, "int32")]
     if time.dtype != "float32":
         steps = time.data.view(np.int8) * np.float32(time.scale)
-    return Call("recurrent.Svdf", x, y, memory.flat, *room, packed(node, features), steps, bias,
+    return Call("recurrent.Svdf", x, y, state.flat, *memory, packed(node, features), steps, bias,
                 (node.options.asymmetric_quantize_inputs, activation(node)))
 
 
-def _lower_integer(node, x, features, time, bias, memory, y):
-    for value in (x, features, time, memory, y):
+def _lower_integer(node, x, features, time, bias, state, y):
+    for value in (x, features, time, state, y):
         if not value.quantized:
             raise node.error("has no scale, which an integer operator needs", value)
     if node.options.fused_activation_function != "RELU":
@@ -60,20 +62,21 @@ def _lower_integer(node, x, features, time, bias, memory, y):
                          f"{node.options.fused_activation_function}")
     filters = features.shape[0]
     multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
-                   for a, b, c in ((x, features, memory), (memory, time, y))]
+                   for a, b, c in ((x, features, state), (state, time, y))]
+
     def layer(state, steps, *details):
         return Call("recurrent_integer.Svdf", x, y, state.flat, scratch(filters, "int16"), scratch(filters, "int32"),
                     Packed("matmul.pack_weights", features), steps, bias, (x.zero_point, y.zero_point), multipliers,
                     *details)
-    if memory.dtype == "int16":
-        return layer(memory, time)
-    # a state of bytes: what they stand for while the layer runs
-    wide, zero = Temporary(node, memory.shape, "int16"), memory.zero_point
-    meaning = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int16) - np.int16(zero)
+    if state.dtype == "int16":
+        return layer(state, time)
+    # A state of int8 is widened to int16, less its zero point, while the layer runs.
+    wide, zero = Temporary(node, state.shape, "int16"), state.zero_point
+    widened = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int16) - np.int16(zero)
     identity = pack("6i", -zero, *quantize_multiplier(1.0), 0, -128, 127)
-    return [Call("elementwise.Unary", "lut8_i16", memory.size, memory.bytes, wide.bytes, meaning.view(np.uint8)),
+    return [Call("elementwise.Unary", "lut8_i16", state.size, state.bytes, wide.bytes, widened.view(np.uint8)),
             layer(wide, time.data.astype(np.int16), True, zero),
-            Call("elementwise.Unary", "rescale_i16_i8", memory.size, wide.bytes, memory.bytes, identity)]
+            Call("elementwise.Unary", "rescale_i16_i8", state.size, wide.bytes, state.bytes, identity)]
 
 
 register("SVDF", versions=(1, 4), infer=infer_svdf, lower=lower_svdf, stateful=True,

@@ -9,7 +9,7 @@ from pylite.numerics import lookup_tables
 from pylite.numerics.fixed_point import inv_sqrt, mbqm32
 from pylite.numerics.quantization import LIMITS, f32, quantize_multiplier
 from pylite.ops.activation import real_function
-from pylite.ops.elementwise import infer_same, lut, parameters, raw, require_quantized, unary
+from pylite.ops.elementwise import infer_same, lut, parameters, require_quantized, unary
 
 
 def lower_exp(node):
@@ -19,7 +19,7 @@ def lower_exp(node):
 def _not_below_zero(node):
     """The check that no input is below the real 0."""
     x = node.inputs[0]
-    return Call("elementwise.RequireAtLeast", x.dtype, raw(x), x.zero_point)
+    return Call("elementwise.RequireAtLeast", x.dtype, x.bytes, x.zero_point)
 
 
 def lower_sqrt(node):

@@ -8,7 +8,7 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
-    LOCAL = 8448            # floats of scratch on the stack; ops/complex.py counts on it
+    LOCAL = 8448            # floats of scratch on the stack; as LOCAL in ops/complex.py
 
 
 cdef extern from "<math.h>" nogil:

@@ -26,7 +26,7 @@ from pylite._core.kernels import conv_float, matmul
 cdef enum:
     WORK = 1 << 16          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch that the stack has room for; ops/recurrent.py counts on it
+    LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
 
 
 def pack(w, scales=None):

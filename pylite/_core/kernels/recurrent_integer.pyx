@@ -13,7 +13,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time
     WORK = 1 << 17          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch that the stack has room for; ops/lstm_integer.py counts on it
+    LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
 
 
 cdef extern from "rounding.h" nogil:
