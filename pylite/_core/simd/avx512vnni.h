@@ -1,11 +1,11 @@
 /* What the 8-bit micro-kernels for AVX-512 with VNNI share: dot products, and the way from sums to bytes. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
+#include "rounding.h"
 #include "simd.h"
 #include <immintrin.h>
 #include <string.h>
 
-#define FORCED static inline __attribute__((always_inline))
 enum { NR = 64, LANES = 16 };
 
 /* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  gcc 12 copies a register for each use
@@ -13,23 +13,23 @@ enum { NR = 64, LANES = 16 };
 #define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
 
 /* Four bytes from any address to each lane. */
-FORCED __m512i spread32(const uint8_t *from) {
+PL_INLINE __m512i spread32(const uint8_t *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
   return _mm512_set1_epi32(four);
 }
 
-FORCED __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
-FORCED __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+PL_INLINE __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
+PL_INLINE __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
 
 /* What requantize() needs to know of 16 columns: see pl_columns. */
 typedef struct { __m512 scale, rest, start; } scaling;
-FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
+PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
 /* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale.  relu: what is below 0 becomes
  * 0 or less, in one step less. */
-FORCED __m512i requantize(int relu, __m512i acc, const scaling *c) {
+PL_INLINE __m512i requantize(int relu, __m512i acc, const scaling *c) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   __m512 x = _mm512_cvtepi32_ps(acc), start = c->start;
   if (!relu) start = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(start), 0x6A));
@@ -39,26 +39,26 @@ FORCED __m512i requantize(int relu, __m512i acc, const scaling *c) {
 
 /* The zero point above the lowest byte, how many bytes there are above that, and it itself as y has it. */
 typedef struct { __m512i lift, span, lowest; } ends;
-FORCED ends ends_of(const pl_columns *q) {
+PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){_mm512_set1_epi16((short)(q->zero_point - q->low)), _mm512_set1_epi8((char)(q->high - q->low)),
                 _mm512_set1_epi8((char)(q->low ^ q->flip))};
 }
 /* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  relu: there is no lift. */
-FORCED __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
+PL_INLINE __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
   __m512i a = _mm512_packs_epi32(v0, v1), b = _mm512_packs_epi32(v2, v3);
   if (!relu) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
   return _mm512_add_epi8(_mm512_min_epu8(_mm512_packus_epi16(a, b), e->span), e->lowest);
 }
 /* Is all that is below the zero point cut off? */
-FORCED int has_relu(const pl_columns *q) { return q->low == q->zero_point; }
+PL_INLINE int has_relu(const pl_columns *q) { return q->low == q->zero_point; }
 
 /* Columns in their order again, which were in that of four vectors. */
-FORCED __m512i in_order(__m512i bytes) {
+PL_INLINE __m512i in_order(__m512i bytes) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
 /* The first n of 16 V bytes, V at least n / 16. */
-FORCED void store(int V, uint8_t *y, __m512i v, int n) {
+PL_INLINE void store(int V, uint8_t *y, __m512i v, int n) {
   if (V >= 3) {
     if (n == 64) _mm512_storeu_si512(y, v);
     else _mm512_mask_storeu_epi8(y, first_bytes(n), v);

@@ -7,8 +7,8 @@ static void (*plain)(const struct pl_slots *own, int rows, int n, const pl_block
 /* R rows, of which `rows` count, times V vectors of columns, `width` of which are a panel.  A byte of weights holds
  * two, of steps of four that follow one another; both are used as 16 times what they are, so that they keep their
  * signs. */
-FORCED void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
-                 const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
+PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
+                    const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
   const __m512i upper = _mm512_set1_epi8((char)0xF0);
   const ptrdiff_t size = b->depth / b->blocks;
   __m512 total[8][4];

@@ -56,7 +56,8 @@ void squared_difference_q8(size_t n, const void *va, int a_step, const void *vb,
   }
 }
 
-/* ---- REDUCE_PROD (section 8): y = an int64 accumulator a, INT64_MIN while it is empty, times the next element b ---- */
+/* ---- REDUCE_PROD (section 8) ----
+ * y = a b; a: an int64 accumulator, INT64_MIN while it is empty; b: the next element. */
 typedef struct { int32_t zero, m16, e; } product_p;
 typedef struct { int32_t m16, e, y_zero, low, high; } product_end_p;
 #define PRODUCT(name, TYPE) \
@@ -92,7 +93,7 @@ void fake_quant(size_t n, const void *vx, void *vy, const void *vp) {
     y[i] = (float)pl_round_away32((pl_clampf(x[i], p.low, p.high) - p.low) * p.inverse) * p.scale + p.low;
 }
 
-/* y = how many boundaries are not above x, which is compared as WIDE.  p: their number, then the boundaries, float32. */
+/* y = how many boundaries are not above x, which is compared as WIDE.  p: their number, then float32 boundaries. */
 #define BUCKETIZE(name, TYPE, WIDE) \
   void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const int32_t count = *(const int32_t *)vp; \

@@ -1,11 +1,11 @@
 /* 8-bit depthwise convolutions for AVX-512 with VNNI: blocks of 64 channels, taps in groups of four. */
 #include "avx512vnni.h"
 
-/* gcc is not to load it anew for each use. */
+/* Keeps gcc from loading v again for each use. */
 #define IN_REGISTER(v) __asm__("" : "+v"(v))
 
 /* Bytes of four taps, interleaved so that each 32-bit lane holds the four taps of one channel. */
-FORCED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
+PL_INLINE void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
   __m512i ab0 = _mm512_unpacklo_epi8(a, b), ab1 = _mm512_unpackhi_epi8(a, b);
   __m512i cd0 = _mm512_unpacklo_epi8(c, d), cd1 = _mm512_unpackhi_epi8(c, d);
   out[0] = _mm512_unpacklo_epi16(ab0, cd0);
@@ -19,8 +19,8 @@ static uint8_t order[NR];
 
 static const pl_tile tile = {16, NR, NR, 4, 4, 1, 128, order, 16, 0};
 
-FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
-                   int n, uint8_t *y) {
+PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
+                      int n, uint8_t *y) {
   __m512i v[4];
   if (__builtin_expect(!q->fit, 0)) {
     int32_t line[NR];
@@ -34,8 +34,8 @@ FORCED void finish(const __m512i acc[4], const scaling scales[4], const pl_colum
   store(4, y, narrow(0, v[0], v[1], v[2], v[3], e), n);
 }
 
-/* Any filter, channel blocks that do not wrap.  With a weight zero point, its multiple of the taps' sum is taken off at
- * the end. */
+/* Any filter; each block of channels lies within a pixel.  A weight zero point times the sum of the taps is subtracted
+ * at the end. */
 static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
   const uint8_t *p[PL_MAX_TAPS];
   int16_t taps[4 * PL_MAX_TAPS];
@@ -79,7 +79,7 @@ static void any_filter(const pl_dw_window *g, int flip, int w_zero, const int8_t
   }
 }
 
-/* Every other pixel of c bytes, c being 8, 16 or 32: n vectors of them. */
+/* Every other pixel of c bytes, c being 8, 16 or 32: n vectors of them, ^ mask. */
 static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i mask, uint8_t *to) {
   const __m512i i = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), pixel = _mm512_srl_epi64(i, _mm_cvtsi64_si128(c / 16));
   const __m512i which = _mm512_add_epi64(i, _mm512_mullo_epi64(pixel, _mm512_set1_epi64(c / 8)));
@@ -89,12 +89,12 @@ static void skip_pixels(ptrdiff_t c, ptrdiff_t n, const uint8_t *from, __m512i m
   }
 }
 
-/* Steps of s to n: rounded up. */
-FORCED ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
+/* n / s, rounded up. */
+PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
 
-/* The taps of output lines in lines of their own, as unsigned bytes: pixels that follow one another for a tap do so
- * in memory.  Pixel i of phase p is the input's pixel first + i * stride + p; cc channels of each from c0 on.  The
- * lines of a phase follow one another, and the phases. */
+/* Packs `rows` input lines as unsigned bytes into line buffers without gaps, cc channels from c0 on.  Pixel i of phase
+ * p is the input's pixel first + i * stride + p, so that consecutive outputs read consecutive pixels of a phase.  The
+ * lines of a phase follow one another, and so do the phases. */
 static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int rows, ptrdiff_t first, ptrdiff_t pixels,
                        ptrdiff_t c0, ptrdiff_t cc, int flip, uint8_t *to) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -136,13 +136,13 @@ static void pack_lines(const pl_dw_window *g, const uint8_t *const *row, int row
   }
 }
 
-/* One block of channels over the pixels of a chunk: `n` times 64 bytes, `step` apart in the lines and `y_step` in the
- * output; of the last one `tail`. */
+/* One block of 64 channels at n places of a line: they are `step` bytes apart in the line buffer and `y_step` in the
+ * output; the last one has `tail` channels. */
 typedef struct { ptrdiff_t n, step, y_step; int tail; } run;
 
-/* tap[i]: where tap i begins, or -1. */
-FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
-                  const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
+/* tap[i]: where tap i begins in the line buffers, or -1. */
+PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
+                     const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
   const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
@@ -168,11 +168,11 @@ FORCED void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap
   }
 }
 
-/* 3x3, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once for both.
- * Of further outputs below each other none could begin before the first ones are nearly finished, which takes long. */
-FORCED void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
-                      const run *at, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
-                      ptrdiff_t y_line) {
+/* 3x3 filters, two output lines at once, y_line apart: the taps of an input line (`pitch` apart) are interleaved once
+ * for both.  More lines would not overlap: the third could not begin before the first is nearly finished. */
+PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
+                         const run *at, const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
+                         ptrdiff_t y_line) {
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
   const ptrdiff_t n = at->n, step = at->step, y_step = at->y_step, tap[3] = {taps[0], taps[1], taps[2]};
@@ -199,7 +199,7 @@ FORCED void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const 
       interleave(first, second, last, last, v);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) {
-        if (w_zero) { /* its multiples of the taps' sums, at most 3 * 255: 16 bits */
+        if (w_zero) { /* times the sums of the taps, which are 3 * 255 at most: 16 bits */
           __m512i less = _mm512_setzero_si512();
           DOT(less, v[k], _mm512_set1_epi32(0x00010101));
           less = _mm512_madd_epi16(less, _mm512_set1_epi32(w_zero));
@@ -226,69 +226,113 @@ FORCED void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const 
   }
 }
 
-/* Lines without regard to where pixels end (pl_wraps), a chunk of pixels, of channels and of lines at a time.  Where
- * blocks are whole, pixels that a stride skips lie among the others; else each phase has lines of its own. */
-static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
-  enum { AT_ONCE = 256, BYTES = 32768 }; /* channels, where blocks are whole; bytes that stay in the cache */
-  uint8_t room_for[PL_DW_BYTES + 64] __attribute__((aligned(64)));
-  int16_t taps[4 * PL_MOST_WRAPPED];
-  ptrdiff_t tap[4 * PL_MOST_WRAPPED], places[PL_MOST_WRAPPED];
-  const int groups = pl_tap_order(&tile, g->fh, g->fw, taps) / 4, s = g->stride;
-  const int whole = g->c % NR == 0, reach = (s == 1 ? (g->fw - 1) * g->dilation : (g->fw - 1) * g->dilation / s) + 1;
-  const int relu = has_relu(q);
-  const int twice = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
-  const pl_columns own = *q;
-  const ends e = ends_of(q);
-  ptrdiff_t blocks = 1; /* until they repeat */
-  while (!whole && blocks * NR % g->c) blocks++;
-  ptrdiff_t cc = whole ? NR : g->c;
-  pl_dw_window packed = *g;
-  if (whole) packed.stride = 1;
+/* ---- lines cut into blocks of 64 channels without regard to where pixels end: see pl_wraps ----
+ *
+ * A chunk of pixels, of channels and of output lines is packed at a time.  Where the channels are a multiple of 64
+ * ("whole"), pixels that a stride skips lie among the others; else each phase of the stride has line buffers of its
+ * own. */
+enum { MOST_CHANNELS = 256, CACHED = 32768 }; /* of a chunk, where blocks are whole; bytes that stay in the cache */
+
+typedef struct {
+  int groups, stride, w_zero;
+  int whole, relu;
+  int pairs;       /* two_lines does two output lines at once */
+  ptrdiff_t reach; /* pixels of a line buffer that one output reads from */
+  int lines, rows; /* of a chunk: output lines, and the input lines that they read */
+  ptrdiff_t pitch; /* from one line buffer to the next */
+} chunk;
+
+static chunk new_chunk(const pl_dw_window *g, int groups, int w_zero, const pl_columns *q) {
+  const int s = g->stride;
+  chunk k = {.groups = groups, .stride = s, .w_zero = w_zero, .whole = g->c % NR == 0, .relu = has_relu(q)};
+  k.pairs = g->fh == 3 && g->fw == 3 && g->dilation == 1 && s <= 2 && q->fit;
+  k.reach = (s == 1 ? (g->fw - 1) * g->dilation : (g->fw - 1) * g->dilation / s) + 1;
+  return k;
+}
+
+/* How many output lines a chunk has: as many as keep 16 pixels of them in the cache. */
+static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t channels) {
+  const ptrdiff_t s = g->stride, least = reach + (g->pixels < 16 ? g->pixels : 16);
   int lines = g->lines;
-  const ptrdiff_t least = reach + (g->pixels < 16 ? g->pixels : 16);
-  while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * cc > BYTES) lines -= lines > 2 ? 2 : 1;
-  for (int line = 0; line < g->lines; line += lines) {
-    if (lines > g->lines - line) lines = g->lines - line;
-    const int rows = (lines - 1) * s + g->fh;
-    while (whole && cc < g->c && cc < AT_ONCE && (reach + 4) * rows * s * (cc + NR) <= BYTES) cc += NR;
-    const ptrdiff_t room = (reach + 4) * rows * s * cc <= BYTES ? BYTES : PL_DW_BYTES;
-    ptrdiff_t most = room / (rows * s * cc) - reach;
-    if (most < 1) most = 1;
-    const ptrdiff_t chunks = most >= g->pixels ? 1 : (g->pixels + most - 1) / most;
-    most = steps(g->pixels, chunks);
-    for (ptrdiff_t c0 = 0; c0 < g->c; c0 += cc) {
-      const ptrdiff_t some = c0 + cc > g->c ? g->c - c0 : cc;
-      if (whole) blocks = some / NR;
-      for (ptrdiff_t at = 0; at < g->pixels; at += most) {
-        const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, wide = pixels + reach;
-        const ptrdiff_t bytes = pixels * some, pitch = (whole ? s * wide : wide) * some;
-        pack_lines(&packed, g->row + line * s, rows, at * s - g->pad, whole ? s * wide : wide, c0, some, flip,
-                   room_for);
-        ptrdiff_t *place = places;
-        for (int y = 0; y < g->fh; y++)
-          for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
-            for (; phase >= packed.stride; phase -= (int)packed.stride) pixel++;
-            *place++ = (phase * rows + y) * pitch + pixel * some;
-          }
-        for (int i = 0; i < 4 * groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
-        for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          const ptrdiff_t apart = whole ? some : blocks * NR;
-          run of = {.n = whole ? pixels : (bytes - b * NR + apart - 1) / apart, .step = whole ? s * some : apart};
-          of.y_step = whole ? g->c : apart;
-          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (of.n - 1) * apart;
-          of.tail = left < NR ? (int)left : NR;
-          const int8_t *wb = w + j * 4 * groups;
-          const uint8_t *x = room_for + b * NR;
-          uint8_t *to = y + line * g->y_line + at * g->c + j;
-#define PAIR(relu, stride, w_zero) \
-  two_lines(relu, stride, w_zero, x, tap, pitch, &of, wb, &own, j, &e, to, g->y_line)
+  while (lines > 1 && least * ((lines - 1) * s + g->fh) * s * channels > CACHED) lines -= lines > 2 ? 2 : 1;
+  return lines;
+}
+
+/* How many output pixels it has, all chunks of a line being equally long. */
+static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t channels) {
+  const ptrdiff_t each = k->rows * g->stride * channels;
+  const ptrdiff_t room = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
+  ptrdiff_t most = room / each - k->reach;
+  if (most < 1) most = 1;
+  return steps(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
+}
+
+/* tap[i] = where the filter's tap number taps[i] begins in the line buffers; -1 where there is none. */
+static void place_taps(const pl_dw_window *g, const chunk *k, ptrdiff_t channels, const int16_t *taps,
+                       ptrdiff_t *tap) {
+  const int phases = k->whole ? 1 : k->stride;
+  ptrdiff_t places[PL_MOST_WRAPPED], *place = places;
+  for (int y = 0; y < g->fh; y++)
+    for (int x = 0, phase = 0, pixel = 0; x < g->fw; x++, phase += g->dilation) {
+      for (; phase >= phases; phase -= phases) pixel++;
+      *place++ = (phase * k->rows + y) * k->pitch + pixel * channels;
+    }
+  for (int i = 0; i < 4 * k->groups; i++) tap[i] = taps[i] < 0 ? -1 : places[taps[i]];
+}
+
+/* The output lines of a chunk for one block of channels. */
+PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const run *at, const int8_t *w,
+                           const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t y_line) {
+  const int s = k->stride, w_zero = k->w_zero, relu = k->relu;
+  const ptrdiff_t pitch = k->pitch;
+  int i = 0;
+#define PAIR(relu, stride, w_zero) two_lines(relu, stride, w_zero, x, tap, pitch, at, w, q, j, e, y, y_line)
 #define PAIRS(relu) \
   (s == 1 ? w_zero ? PAIR(relu, 1, w_zero) : PAIR(relu, 1, 0) : w_zero ? PAIR(relu, 2, w_zero) : PAIR(relu, 2, 0))
-          int i = 0;
-          for (; twice && i + 2 <= lines; i += 2, x += 2 * s * pitch, to += 2 * g->y_line)
-            relu ? PAIRS(1) : PAIRS(0);
-          for (; i < lines; i++, x += s * pitch, to += g->y_line)
-            block(groups, w_zero, x, tap, &of, wb, &own, j, &e, to);
+  for (; k->pairs && i + 2 <= k->lines; i += 2, x += 2 * s * pitch, y += 2 * y_line) relu ? PAIRS(1) : PAIRS(0);
+#undef PAIRS
+#undef PAIR
+  for (; i < k->lines; i++, x += s * pitch, y += y_line) block(k->groups, w_zero, x, tap, at, w, q, j, e, y);
+}
+
+static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y) {
+  uint8_t buffers[PL_DW_BYTES + 64] __attribute__((aligned(64)));
+  int16_t taps[4 * PL_MOST_WRAPPED];
+  ptrdiff_t tap[4 * PL_MOST_WRAPPED];
+  const pl_columns own = *q;
+  const ends e = ends_of(q);
+  const ptrdiff_t s = g->stride;
+  chunk k = new_chunk(g, pl_tap_order(&tile, g->fh, g->fw, taps) / 4, w_zero, q);
+  const int whole = k.whole;
+  pl_dw_window packed = *g;
+  if (whole) packed.stride = 1;
+  ptrdiff_t blocks = 1; /* until they repeat */
+  while (!whole && blocks * NR % g->c) blocks++;
+  ptrdiff_t channels = whole ? NR : g->c;
+  k.lines = lines_at_once(g, k.reach, channels);
+  for (int line = 0; line < g->lines; line += k.lines) {
+    if (k.lines > g->lines - line) k.lines = g->lines - line;
+    k.rows = (k.lines - 1) * (int)s + g->fh;
+    while (whole && channels < g->c && channels < MOST_CHANNELS &&
+           (k.reach + 4) * k.rows * s * (channels + NR) <= CACHED)
+      channels += NR;
+    const ptrdiff_t most = pixels_at_once(g, &k, channels);
+    for (ptrdiff_t c0 = 0; c0 < g->c; c0 += channels) {
+      const ptrdiff_t some = c0 + channels > g->c ? g->c - c0 : channels, apart = whole ? some : blocks * NR;
+      if (whole) blocks = some / NR;
+      for (ptrdiff_t at = 0; at < g->pixels; at += most) {
+        const ptrdiff_t pixels = g->pixels - at < most ? g->pixels - at : most, bytes = pixels * some;
+        const ptrdiff_t width = (whole ? s : 1) * (pixels + k.reach);
+        k.pitch = width * some;
+        pack_lines(&packed, g->row + line * s, k.rows, at * s - g->pad, width, c0, some, flip, buffers);
+        place_taps(g, &k, some, taps, tap);
+        for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
+          run places = {.n = whole ? pixels : (bytes - b * NR + apart - 1) / apart, .step = whole ? s * some : apart};
+          places.y_step = whole ? g->c : apart;
+          const ptrdiff_t j = c0 + b * NR, left = bytes - b * NR - (places.n - 1) * apart;
+          places.tail = left < NR ? (int)left : NR;
+          block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &own, j, &e,
+                      y + line * g->y_line + at * g->c + j, g->y_line);
         }
       }
     }
@@ -296,7 +340,7 @@ static void wrapped(const pl_dw_window *g, int flip, int w_zero, const int8_t *w
 }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else they are packed alike */
+  if ((g->pixels > 2 || (g->c % NR && NR % g->c)) && /* else the weights are packed alike */
       pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation)) {
     wrapped(g, flip, w_zero, w, q, y);
     return;

@@ -2,15 +2,15 @@
  * the four of one channel; of a weight zero point, its multiple of the taps' sum is taken off at the end. */
 #include "depthwise_neon.h"
 
-FORCED int8x16_t zipped(int8x8_t a, int8x8_t b) {
+PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   int8x16_t r; /* the intrinsic would widen its operands first */
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
 /* Four taps of 8 channels: for channels 0 to 3, and 4 to 7. */
 typedef struct { int8x16_t low, high; } four_taps;
-FORCED four_taps interleave(int plain, const way *f, const uint8_t *a, const uint8_t *b, const uint8_t *c,
-                            const uint8_t *d) {
+PL_INLINE four_taps interleave(int plain, const way *f, const uint8_t *a, const uint8_t *b, const uint8_t *c,
+                               const uint8_t *d) {
   const uint8x8_t mask = vdup_n_u8((uint8_t)f->flip);
 #define READ(p) vreinterpret_s8_u8(plain ? vld1_u8(p) : veor_u8(vld1_u8(p), mask))
   const int16x8_t ab = vreinterpretq_s16_s8(zipped(READ(a), READ(b)));
@@ -18,15 +18,15 @@ FORCED four_taps interleave(int plain, const way *f, const uint8_t *a, const uin
 #undef READ
   return (four_taps){vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
 }
-FORCED void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
+PL_INLINE void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->low = vdotq_s32(acc->low, x.low, low);
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
 
 /* N neighbouring output pixels, each of which sees tap t at p[t], step[t] behind where that before it does.  There is
  * one tap more, which does not count.  plain: int8 without a zero point of weights. */
-FORCED void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
-                   const int8_t *w, const way *f, uint8_t *y, ptrdiff_t c) {
+PL_INLINE void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
+                      const int8_t *w, const way *f, uint8_t *y, ptrdiff_t c) {
   sums acc[TOGETHER];
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) acc[i] = load_sums(f->bias);
@@ -91,8 +91,8 @@ static void few_channels(int plain, const pl_dw_window *g, int flip, int w_zero,
   }
 }
 
-FORCED void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
-                       uint8_t *y) {
+PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
+                          uint8_t *y) {
   const uint8_t *p[4 * PL_MAX_TAPS + 1], *at_block[4 * PL_MAX_TAPS + 1];
   ptrdiff_t step[4 * PL_MAX_TAPS + 1];
   uint8_t none[NR];
@@ -123,8 +123,8 @@ FORCED void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero, c
 }
 
 /* 3x3, stride 1: each column of three pixels is interleaved once, for the three outputs that it touches. */
-FORCED void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
-                     uint8_t *y) {
+PL_INLINE void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
+                        uint8_t *y) {
   const int8x16_t ones = vreinterpretq_s8_s32(vdupq_n_s32(0x00010101));
   const ptrdiff_t channels = g->c, width = g->width, count = g->pixels, pad = g->pad;
   for (ptrdiff_t b = 0; b * NR < channels; b++) {

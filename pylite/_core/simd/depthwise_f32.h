@@ -1,7 +1,10 @@
-/* The float depthwise convolution, written once for any vector type.  gemm_f32.h lists what must be defined. */
+/* The float depthwise convolution, written once for any vector type.  gemm_f32.h lists what must be defined.
+ *
+ * Output pixels that see the same taps inside the image are computed together, one vector of channels after the other,
+ * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* What output pixels see: tap i of the first of them at[i], and where its weights are.  Taps outside of the image are
- * left out. */
+/* The taps that output pixels see: tap i of the first of them is at[i], its weights are w[i].  Taps outside of the image
+ * are left out. */
 typedef struct {
   int taps;
   const float *at[PL_MAX_TAPS], *w[PL_MAX_TAPS];
@@ -18,20 +21,25 @@ static __attribute__((noinline, cold)) void see(const pl_dw_window *g, ptrdiff_t
     }
 }
 
-/* Output pixels: from the first on n side by side, whose inputs are `step` apart and they `to`, in `lines` lines,
- * `next` and `down` apart. */
+/* Output pixels with the same taps: `lines` lines of n, from number `first` on.  Neighbours are `to` apart and their
+ * inputs `step`; lines are `down` apart and their inputs `next`. */
 typedef struct {
   ptrdiff_t first, n, step, to, lines, next, down;
 } field;
 
-/* So many pixels at once, for which weights are loaded once. */
-static inline __attribute__((always_inline)) void together_f32(int P, int taps, ptrdiff_t part, const sight *s,
-                                                               ptrdiff_t j, ptrdiff_t from, ptrdiff_t step,
-                                                               VECTOR start, VECTOR low, VECTOR high, float *y,
-                                                               ptrdiff_t c) {
+/* What the results are made from besides the sums. */
+typedef struct { VECTOR start, low, high; } limits;
+
+PL_INLINE void finish_f32(VECTOR acc, const limits *m, ptrdiff_t part, float *y) {
+  store_upto(y, MIN(m->high, MAX(m->low, acc)), part);
+}
+
+/* P pixels of any number of taps, for which weights are loaded once. */
+PL_INLINE void any_taps(int P, int taps, const sight *s, ptrdiff_t part, ptrdiff_t j, ptrdiff_t from,
+                        ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
   VECTOR acc[8];
 #pragma GCC unroll 8
-  for (int k = 0; k < P; k++) acc[k] = start;
+  for (int k = 0; k < P; k++) acc[k] = m->start;
   for (int t = 0; t < taps; t++) {
     const VECTOR v = load_upto(s->w[t] + j, part);
     const float *x = s->at[t] + from;
@@ -39,19 +47,60 @@ static inline __attribute__((always_inline)) void together_f32(int P, int taps, 
     for (int k = 0; k < P; k++) acc[k] = MULTIPLY_ADD(acc[k], load_upto(x + k * step, part), v);
   }
 #pragma GCC unroll 8
-  for (int k = 0; k < P; k++) store_upto(y + k * c, MIN(high, MAX(low, acc[k])), part);
+  for (int k = 0; k < P; k++) finish_f32(acc[k], m, part, y + k * c);
 }
 
-/* Channels j .. j + LANES, or `part` if that is less, of output pixels; `kept` taps, any number where that is 0. */
-static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j,
-                                                             const field *f, const float *bias, float least, float most,
-                                                             float *y) {
-  const VECTOR start = bias ? load_upto(bias + j, part) : SPLAT(0.0f), low = SPLAT(least), high = SPLAT(most);
+#ifdef FOUR_SUMS
+/* Do neighbouring taps of a 3 x 3 filter lie as far apart as neighbouring outputs?  Then outputs share input pixels. */
+PL_INLINE int neighbours_share(const sight *s, ptrdiff_t step) {
+  int share = 1;
+  for (int t = 0; t < 9; t++) share &= t % 3 == 2 || s->at[t + 1] - s->at[t] == step;
+  return share;
+}
+
+/* Four such outputs: each line of six pixels is loaded once. */
+PL_INLINE void four_sharing(const float *const *at, const VECTOR *w, ptrdiff_t part, ptrdiff_t i, ptrdiff_t step,
+                            const limits *m, float *y, ptrdiff_t c) {
+  VECTOR acc[4] = {m->start, m->start, m->start, m->start};
+#pragma GCC unroll 3
+  for (int t = 0; t < 9; t += 3) {
+    VECTOR x[6];
+#pragma GCC unroll 6
+    for (int k = 0; k < 6; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
+#pragma GCC unroll 3
+    for (int u = 0; u < 3; u++)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k + u], w[t + u]);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, part, y + k * c);
+}
+
+/* Four outputs of `kept` taps, a tap of all of them at a time: in-order cores would wait for a single sum. */
+PL_INLINE void four_at_once(int kept, const float *const *at, const VECTOR *w, ptrdiff_t part, ptrdiff_t i,
+                            ptrdiff_t step, const limits *m, float *y, ptrdiff_t c) {
+  VECTOR acc[4] = {m->start, m->start, m->start, m->start}, x[4];
+#pragma GCC unroll 16
+  for (int t = 0; t < kept; t++) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; k++) finish_f32(acc[k], m, part, y + k * c);
+}
+#endif
+
+/* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose weights
+ * stay in registers; 0: any number. */
+PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j, const field *f, const float *bias,
+                          float least, float most, float *y) {
+  const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};
   const ptrdiff_t n = f->n, step = f->step, c = f->to;
   const int taps = kept ? kept : s->taps;
 #ifdef FOUR_SUMS
-  int neighbours = kept == 9; /* three by three, as far apart as outputs see them */
-  for (int t = 0; t < kept; t++) neighbours &= t % 3 == 2 || s->at[t + 1] - s->at[t] == step;
+  const int sharing = kept == 9 && neighbours_share(s, step);
 #endif
   VECTOR w[16];
 #pragma GCC unroll 16
@@ -63,47 +112,21 @@ static inline __attribute__((always_inline)) void pixels_f32(int kept, ptrdiff_t
 #pragma GCC unroll 16
     for (int t = 0; t < kept; t++) at[t] = s->at[t] + from;
     ptrdiff_t i = 0;
-    /* as many as do not wait for their sums */
     for (; !kept && __builtin_constant_p(part) && i + 8 <= n; i += 8, to += 8 * c)
-      together_f32(8, taps, part, s, j, from + i * step, step, start, low, high, to, c);
+      any_taps(8, taps, s, part, j, from + i * step, step, &m, to, c);
     for (; !kept && i + 4 <= n; i += 4, to += 4 * c)
-      together_f32(4, taps, part, s, j, from + i * step, step, start, low, high, to, c);
+      any_taps(4, taps, s, part, j, from + i * step, step, &m, to, c);
 #ifdef FOUR_SUMS
-    for (; kept == 9 && neighbours && i + 4 <= n; i += 4, to += 4 * c) {
-      VECTOR acc[4] = {start, start, start, start};
-#pragma GCC unroll 3
-      for (int t = 0; t < 9; t += 3) { /* a line's pixels are seen by three outputs each */
-        VECTOR x[6];
-#pragma GCC unroll 6
-        for (int k = 0; k < 6; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
-#pragma GCC unroll 3
-        for (int u = 0; u < 3; u++)
-#pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k + u], w[t + u]);
-      }
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
-    }
-    for (; kept && i + 4 <= n; i += 4, to += 4 * c) { /* sums grow side by side, for cores that wait where they stand */
-      VECTOR acc[4] = {start, start, start, start}, x[4];
-#pragma GCC unroll 16
-      for (int t = 0; t < kept; t++) {
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) x[k] = load_upto(at[t] + (i + k) * step, part);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) acc[k] = MULTIPLY_ADD(acc[k], x[k], w[t]);
-      }
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) store_upto(to + k * c, MIN(high, MAX(low, acc[k])), part);
-    }
+    for (; sharing && i + 4 <= n; i += 4, to += 4 * c) four_sharing(at, w, part, i, step, &m, to, c);
+    for (; kept && i + 4 <= n; i += 4, to += 4 * c) four_at_once(kept, at, w, part, i, step, &m, to, c);
 #endif
     for (; i < n; i++, to += c) {
-      VECTOR acc = start;
+      VECTOR acc = m.start;
 #pragma GCC unroll 16
       for (int t = 0; t < taps; t++)
         acc = MULTIPLY_ADD(acc, load_upto((kept ? at[t] : s->at[t] + from) + i * step, part),
                            kept ? w[t] : load_upto(s->w[t] + j, part));
-      store_upto(to, MIN(high, MAX(low, acc)), part);
+      finish_f32(acc, &m, part, to);
     }
   }
 }
@@ -119,7 +142,7 @@ PIXELS(pixels_6, 6, LANES)
 PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
-/* Pixels by themselves with any number of taps: four vectors of channels, whose sums do not wait for one another. */
+/* Single pixels with any number of taps: four vectors of channels at a time, whose sums do not wait for one another. */
 static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const float *bias, float low, float high,
                          float *y) {
   for (ptrdiff_t i = f->first; i < f->first + f->n; i++) {
@@ -136,7 +159,8 @@ static void four_vectors(const sight *s, ptrdiff_t j, const field *f, const floa
   }
 }
 
-/* Fewer channels than lanes, stride 1: the weights of as many neighbours as fit, which are done with at once. */
+/* Fewer channels than lanes, stride 1: a vector holds as many neighbouring pixels as fit.  `wide` becomes the sight of
+ * such vectors, whose weights and bias repeat in `lines`. */
 static __attribute__((noinline, cold)) void widen(const sight *s, const float *bias, ptrdiff_t c,
                                                   float lines[17][LANES], sight *wide) {
   wide->taps = s->taps;
@@ -148,14 +172,37 @@ static __attribute__((noinline, cold)) void widen(const sight *s, const float *b
   }
 }
 
-enum { CHUNK = 16 * LANES }; /* channels for which all pixels are done with before the next ones */
+/* Channels chunk .. upto of the n pixels from y on; returns how many of them are done: of many taps it may be less. */
+static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window *g, const sight *s, ptrdiff_t n,
+                                                             ptrdiff_t chunk, ptrdiff_t upto, const float *bias,
+                                                             float low, float high, float *y) {
+  const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->pixels * c;
+  const int any = c < LANES || (s->taps != 9 && s->taps != 6);
+  if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the others by columns, four lines at a time */
+  field f = {0, n, g->stride * c, c, g->lines, next, down};
+  if (n == 1) f = (field){0, g->lines, next, down, 1, 0, 0};
+  if (any && c >= 4 * LANES && f.n % 4) { /* and then the remaining lines */
+    const field rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
+    for (ptrdiff_t j = chunk; j < upto; j += 4 * LANES)
+      four_vectors(s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y);
+    f.n = rest.first;
+  }
+  for (ptrdiff_t j = chunk; j < upto && f.n; j += LANES)
+    (c < LANES      ? pixels_few
+     : s->taps == 9 ? pixels_9
+     : s->taps == 6 ? pixels_6
+                    : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y, c);
+  return n;
+}
+
+enum { CHUNK = 16 * LANES }; /* channels that all pixels are computed for before the next ones */
 
 static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const float *w, const float *bias, float low,
                                                 float high, float *y) {
-  const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
-  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, fitting = LANES / c;
+  /* Output pixels begin .. end - 1 see no pixel beside the image. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  const ptrdiff_t next = g->next / (ptrdiff_t)sizeof(float), down = g->pixels * c, together = LANES / c;
+  const int widens = c < LANES && LANES % c == 0 && g->stride == 1;
   float lines[17][LANES];
   sight s, wide;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
@@ -163,28 +210,14 @@ static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const flo
     for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
       n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
       see(g, at, w, &s);
-      if (c < LANES && LANES % c == 0 && g->stride == 1 && n >= together && s.taps <= 16) {
-        const field f = {0, n / together, LANES, LANES, g->lines, next, down};
+      if (widens && n >= fitting && s.taps <= 16) {
+        const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->pixels * c};
         widen(&s, bias, c, lines, &wide);
         (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + at * c, c);
-        n = f.n * together;
-        continue;
+        n = f.n * fitting;
+      } else {
+        n = some_pixels(g, &s, n, chunk, upto, bias, low, high, y + at * c);
       }
-      const int any = c < LANES || (s.taps != 9 && s.taps != 6);
-      if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest by columns, four lines at a time */
-      field f = {0, n, g->stride * c, c, g->lines, next, down};
-      if (n == 1) f = (field){0, g->lines, next, down, 1, 0, 0};
-      if (any && c >= 4 * LANES && f.n % 4) { /* and then the lines that are left */
-        const field rest = {f.n - f.n % 4, f.n % 4, f.step, f.to, 1, 0, 0};
-        for (ptrdiff_t j = chunk; j < upto; j += 4 * LANES)
-          four_vectors(&s, j < c - 4 * LANES ? j : c - 4 * LANES, &rest, bias, low, high, y + at * c);
-        f.n = rest.first;
-      }
-      for (ptrdiff_t j = chunk; j < upto && f.n; j += LANES)
-        (c < LANES     ? pixels_few
-         : s.taps == 9 ? pixels_9
-         : s.taps == 6 ? pixels_6
-                       : pixels_any)(&s, pl_block_start(j / LANES, LANES, c), &f, bias, low, high, y + at * c, c);
     }
   }
 }

@@ -6,11 +6,11 @@
 #include "depthwise_neon.h"
 
 /* Bytes, ^ flip, as int8. */
-FORCED int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
+PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   const uint8x8_t v = vld1_u8(p);
   return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
 }
-FORCED void add(sums *acc, int16x8_t x, int16x8_t w) {
+PL_INLINE void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->low = vmlal_s16(acc->low, vget_low_s16(x), vget_low_s16(w));
 #if defined(__aarch64__)
   acc->high = vmlal_high_s16(acc->high, x, w);
@@ -18,7 +18,7 @@ FORCED void add(sums *acc, int16x8_t x, int16x8_t w) {
   acc->high = vmlal_s16(acc->high, vget_high_s16(x), vget_high_s16(w));
 #endif
 }
-FORCED void add_wide(sums *acc, int16x8_t x) {
+PL_INLINE void add_wide(sums *acc, int16x8_t x) {
   acc->low = vaddw_s16(acc->low, vget_low_s16(x));
 #if defined(__aarch64__)
   acc->high = vaddw_high_s16(acc->high, x);
@@ -76,8 +76,8 @@ static void choose(int taps, const sight *s, const int16_t *w, const uint8_t *ze
 
 /* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  Bytes of the next
  * tap are read beside the products of this one, for cores that wait where they stand. */
-FORCED void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from, ptrdiff_t step, const factors *w,
-                   const way *f, uint8_t *y, ptrdiff_t to) {
+PL_INLINE void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from, ptrdiff_t step, const factors *w,
+                      const way *f, uint8_t *y, ptrdiff_t to) {
   const uint8x8_t flip = vdup_n_u8((uint8_t)f->flip);
   const ptrdiff_t taps = s->taps;
   const uint8_t *const *p = s->p;
@@ -120,7 +120,8 @@ FORCED void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from
   else finish(N, acc, f, NULL, y, to);
 }
 
-FORCED void any_filter(int plain, const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q, uint8_t *y) {
+PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q,
+                          uint8_t *y) {
   const int taps = g->fh * g->fw;
   const ptrdiff_t channels = g->c, step = g->stride * channels;
   /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */

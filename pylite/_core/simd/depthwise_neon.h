@@ -5,16 +5,16 @@
 enum { NR = 8, TOGETHER = 4 };
 
 typedef struct { int32x4_t low, high; } sums;
-FORCED sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
+PL_INLINE sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
 
 /* How input bytes are read, and what a block of channels needs in the end. */
 typedef struct { int flip, w_zero; scaling scaling[2]; const int32_t *bias, *left; ends ends; } way;
-FORCED way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
+PL_INLINE way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
   return (way){flip, w_zero, {scaling_of(q, j), scaling_of(q, j + 4)}, q->bias + j, q->left ? q->left + j : NULL,
                ends_of(q)};
 }
 /* N pixels, `step` apart. */
-FORCED void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
+PL_INLINE void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
   int32x4_t acc[TOGETHER][4];
   uint8x8_t bytes[TOGETHER];
 #pragma GCC unroll 4

@@ -1,15 +1,15 @@
 /* 8-bit matrix products and depthwise convolutions for AVX2: pairs of 16-bit products; and products for AVX-VNNI: fours
  * of bytes. */
+#include "rounding.h"
 #include "simd.h"
 #include <immintrin.h>
 #include <string.h>
 
-#define FORCED static inline __attribute__((always_inline))
 enum { MR = 6, NR = 16, LANES = 8 };
 
-FORCED __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 /* Four bytes from any address to each lane. */
-FORCED __m256i spread(const void *from) {
+PL_INLINE __m256i spread(const void *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
   return _mm256_set1_epi32(four);
@@ -20,7 +20,7 @@ FORCED __m256i spread(const void *from) {
 typedef uint8_t element;
 enum { KR = 4 };
 #define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
-FORCED __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
+PL_INLINE __m256i weights(const int8_t *w) { return _mm256_loadu_si256((const __m256i *)w); }
 
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
@@ -67,7 +67,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 typedef int16_t element;
 enum { KR = 2 };
 #define DOT(acc, x, w) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(x, w))
-FORCED __m256i weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)); }
+PL_INLINE __m256i weights(const int8_t *w) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)); }
 
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
@@ -90,7 +90,7 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
 #endif
 
 /* MBQM32 of 8 accumulators, with the second rounding as (v + half - (v < 0)) >> right; or in float32 (fit). */
-FORCED __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
+PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
   if (fit) {
     const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
     return _mm256_cvttps_epi32(_mm256_fmadd_ps(x, _mm256_loadu_ps(q->scale + j),
@@ -109,7 +109,7 @@ FORCED __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j
 }
 
 /* Results of two lines, each packed to 16 bits, to bytes; the pack interleaves their 128-bit lanes. */
-FORCED __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
+PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
   const __m256i zero_point = _mm256_set1_epi16((short)q->zero_point);
   __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero_point), _mm256_adds_epi16(b, zero_point));
   y = _mm256_max_epi8(_mm256_min_epi8(y, _mm256_set1_epi8((char)q->high)), _mm256_set1_epi8((char)q->low));
@@ -131,19 +131,19 @@ static __attribute__((noinline)) void store_part(uint8_t *y, __m128i v, ptrdiff_
     for (ptrdiff_t i = 0; i < n; i++) y[i] = (uint8_t)(low >> 8 * i);
   }
 }
-FORCED void store(uint8_t *y, __m128i v, ptrdiff_t n) {
+PL_INLINE void store(uint8_t *y, __m128i v, ptrdiff_t n) {
   if (n >= 16) _mm_storeu_si128((__m128i *)y, v);
   else store_part(y, v, n);
 }
 /* N lines of n bytes, at most two. */
-FORCED void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t n) {
+PL_INLINE void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t n) {
   store(y, _mm256_castsi256_si128(v), n);
   if (N > 1) store(y + next, _mm256_extracti128_si256(v, 1), n);
 }
 
 /* R rows of an A panel times V vectors of columns, on top of `start`, to lines of NR sums. */
-FORCED void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
-                     int32_t *lines) {
+PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w,
+                        const int32_t *start, int32_t *lines) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   __m256i acc[MR][2];
 #pragma GCC unroll 6
@@ -199,8 +199,8 @@ static int sums(int rows, int n, const pl_a_layout *layout, const element *a, co
 }
 
 /* Lines of sums to bytes; terms: of each row, or NULL. */
-FORCED void finish(int fit, int N, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q, ptrdiff_t j,
-                   uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+                      ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m256i v[2][2];
 #pragma GCC unroll 2
   for (int i = 0; i < N; i++) {
@@ -214,8 +214,8 @@ FORCED void finish(int fit, int N, int n, const int32_t *lines, const int32_t *t
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
   store_lines(N, y, ldy, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), n);
 }
-FORCED void finish_all(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
-                       ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *lines, const int32_t *terms, const pl_columns *q,
+                          ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int r = 0;
   for (; r + 2 <= rows; r += 2) finish(fit, 2, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
   if (r < rows) finish(fit, 1, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
@@ -277,7 +277,7 @@ static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n
   }
   return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
-FORCED __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
+PL_INLINE __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
   const __m128i v = n == NR ? _mm_loadu_si128((const __m128i *)p) : load_part(p, n);
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
@@ -290,8 +290,8 @@ typedef struct {
 } sight;
 
 /* N output pixels, `to` apart, which see taps c bytes behind where s says, and `step` more each: n channels from j. */
-FORCED void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
-                   const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+PL_INLINE void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
+                      const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
   const ptrdiff_t at[2] = {c, c + step};

@@ -54,7 +54,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
 }
 
 /* Sums of the lanes of four vectors. */
-FORCED __m128i four_sums(__m512i a, __m512i b, __m512i c, __m512i d) {
+PL_INLINE __m128i four_sums(__m512i a, __m512i b, __m512i c, __m512i d) {
   __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
   __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
   __m512i v = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
@@ -82,14 +82,14 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   }
 }
 
-FORCED __m512i spread64(const uint8_t *from) {
+PL_INLINE __m512i spread64(const uint8_t *from) {
   int64_t eight;
   memcpy(&eight, from, sizeof eight);
   return _mm512_set1_epi64(eight);
 }
 
 /* acc += row, for each of `rows`, unless it is NULL */
-FORCED void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
+PL_INLINE void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
   if (row)
 #pragma GCC unroll 12
     for (int r = 0; r < R; r++) {
@@ -100,8 +100,8 @@ FORCED void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12
 }
 
 /* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns */
-FORCED void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
-                     const int32_t *row, int rows, __m512i acc[12][4]) {
+PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
+                        const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
 #pragma GCC unroll 12
   for (int r = 0; r < R; r++)
@@ -126,8 +126,8 @@ FORCED void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, 
 
 /* The same for one vector of columns, eight steps at a time, since a value that is loaded for a single product takes
  * longer to load than to multiply: pairs of lanes sum up even and odd groups of four. */
-FORCED void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
-                           __m512i acc[12][4]) {
+PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
+                              __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
   __m512i low[12], high[12];
 #pragma GCC unroll 12
@@ -155,8 +155,8 @@ FORCED void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, c
 }
 
 /* The same for a single row, whose products would wait for one another: even and odd steps have their own sums. */
-FORCED void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
-                         __m512i acc[4]) {
+PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
+                            __m512i acc[4]) {
   __m512i other[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) acc[v] = start[v], other[v] = _mm512_setzero_si512();
@@ -185,8 +185,8 @@ FORCED void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, con
   for (int v = 0; v < V; v++) acc[v] = _mm512_add_epi32(acc[v], other[v]);
 }
 
-FORCED void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
-                    const int32_t *row, int rows, __m512i acc[12][4]) {
+PL_INLINE void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
+                       const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
   const int pairs = V == 1 && R > 1 && layout->depth % 8 == 0 && layout->depth * layout->lines >= 32;
   if (R == 1) multiply_row(V, layout, a, w, start, acc[0]);
   else if (pairs) multiply_pairs(R, layout, a, w, start[0], acc);
@@ -195,8 +195,8 @@ FORCED void product(int R, int V, const pl_a_layout *layout, const uint8_t *a, c
 }
 
 /* Sums to bytes, in float32; relu: see requantize(). */
-FORCED void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j,
-                   uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], const pl_columns *q, ptrdiff_t j,
+                      uint8_t *y, ptrdiff_t ldy) {
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
     const scaling c = scaling_of(q, j + LANES * v);
@@ -223,8 +223,8 @@ FORCED void finish(int relu, int R, int V, int rows, int n, __m512i acc[12][4], 
     }
 }
 
-FORCED void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                    const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
+                       const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   __m512i acc[12][4], bias[4];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) bias[v] = _mm512_loadu_si512(q->bias + j + LANES * v);
@@ -273,9 +273,9 @@ static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, con
   }
 }
 
-FORCED void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
-                      const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
-                      ptrdiff_t ldy) {
+PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
+                         const int32_t *terms, const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
+                         ptrdiff_t ldy) {
   const __m512i none = _mm512_setzero_si512(), zeros[4] = {none, none, none, none};
   __m512i acc[12][4];
   int32_t lines[12 * NR];

@@ -3,8 +3,8 @@
 enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
-FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                     int32x4_t acc[NARROW][4]) {
+PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                        int32x4_t acc[NARROW][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];

@@ -5,6 +5,7 @@
  * number; and BY_LANES where something does several steps of k at once.
  * Every tile sums in the order of k, so results do not depend on its shape; only a product's single row has four sums,
  * which do not wait for one another. */
+#include "rounding.h"
 #include "simd.h"
 
 /* The first n elements of a vector, which may be all or none. */
@@ -20,10 +21,10 @@ static __attribute__((noinline)) void STORE_FIRST(float *p, VECTOR v, ptrdiff_t 
   for (ptrdiff_t i = 0; i < n && i < LANES; i++) p[i] = line[i];
 }
 #endif
-static inline __attribute__((always_inline)) VECTOR load_upto(const float *p, ptrdiff_t n) {
+PL_INLINE VECTOR load_upto(const float *p, ptrdiff_t n) {
   return __builtin_constant_p(n) && n == LANES ? LOAD(p) : LOAD_FIRST(p, n);
 }
-static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v, ptrdiff_t n) {
+PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
   if (__builtin_constant_p(n) && n == LANES) STORE(p, v);
   else STORE_FIRST(p, v, n);
 }
@@ -39,7 +40,7 @@ static inline __attribute__((always_inline)) void store_upto(float *p, VECTOR v,
 #define WHOLE 0
 #endif
 
-static inline __attribute__((always_inline)) void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout,
+PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout,
                                                            const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
@@ -89,7 +90,7 @@ static inline __attribute__((always_inline)) void tile_f32(int R, int V, int who
   }
 }
 
-static inline __attribute__((always_inline)) void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
+PL_INLINE void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
                                                           const float *w, int first, int last, const float *bias,
                                                           float low, float high, float *y) {
   VECTOR acc[4][NV];
@@ -155,8 +156,8 @@ ROWS_F32(rows_narrow, 1, 1)
 ROWS_F32(rows_wide_part, NV, 0)
 ROWS_F32(rows_narrow_part, 1, 0)
 
-static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first, int last,
-                     const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+static void gemm_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
+                     int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
   const int narrow = NV > 1 && n <= LANES;
   if (first & 2) {
     one_row_f32(n, layout, a, panel, first, last, bias, low, high, y);

@@ -4,7 +4,7 @@ enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
 /* A single row has nothing to be paired with: lanes of a vector are halves of two columns' sums. */
-FORCED void product_row(int V, const pl_a_layout *layout, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
+PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
   int32x4_t half[8];
 #pragma GCC unroll 8
   for (int c = 0; c < 2 * V; c++) half[c] = vdupq_n_s32(0);
@@ -25,8 +25,8 @@ FORCED void product_row(int V, const pl_a_layout *layout, const int8_t *a, const
     const int8x16_t wv = vld1q_s8(w); \
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
-FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                     int32x4_t acc[NARROW][4]) {
+PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                        int32x4_t acc[NARROW][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];

@@ -48,7 +48,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
 }
 
 /* ---- 8-bit products ---- */
-FORCED int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
+PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
 #if defined(__aarch64__)
   return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
 #else
@@ -60,8 +60,8 @@ FORCED int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
 
 /* Columns c0 .. c0 + C.  In the order in which cores without renaming do it best: sums of a pair of
  * columns are made beside the products of the next pair, those of the last beside the loads of what follows. */
-FORCED void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                    int32x4_t acc[NARROW][4]) {
+PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                       int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8]; /* each column's own, yet to be added */
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
@@ -103,8 +103,8 @@ FORCED void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, c
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
 /* The same without a weight of -128: sixteen deep at once, G columns at a time. */
-FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
-                          const int8_t *w, int32x4_t acc[NARROW][4]) {
+PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
+                             const int8_t *w, int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   const int n = G * R, groups = C / G;
@@ -150,8 +150,8 @@ FORCED void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layo
     for (int c = 0; c < C; c += 4)
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
-FORCED void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                     int32x4_t acc[NARROW][4]) {
+PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                        int32x4_t acc[NARROW][4]) {
   (void)V;
 #if defined(__aarch64__)
   if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, acc);

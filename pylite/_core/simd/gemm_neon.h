@@ -4,8 +4,9 @@
  * 16 columns and with 8) and
  *   products(small, R, V, rows, layout, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
  *   vector v of V columns; small: no weight is -128. */
-FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout *layout, const int8_t *a,
-                    const int8_t *w, const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
+PL_INLINE void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout *layout, const int8_t *a,
+                       const int8_t *w, const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y,
+                       ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
   products(small, R, V, rows, layout, a, w, acc);
   if (row)
@@ -40,8 +41,8 @@ FORCED void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout 
   }
 }
 
-FORCED void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                     int32_t *y, ptrdiff_t ldy) {
+PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                        int32_t *y, ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
   products(0, R, V, rows, layout, a, w, acc);
 #pragma GCC unroll 8

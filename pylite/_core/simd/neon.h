@@ -3,21 +3,21 @@
  * Before including gemm_neon.h, which makes the slots, a file defines products(). */
 #ifndef PYLITE_NEON_H
 #define PYLITE_NEON_H
+#include "rounding.h"
 #include "simd.h"
 #include <arm_neon.h>
 #include <string.h>
 
-#define FORCED static inline __attribute__((always_inline))
 
 /* What requantize() needs to know of 4 columns. */
 typedef struct { int32x4_t mult, shift; } scaling;
-FORCED scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
+PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
 /* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negatives are lowered by one
  * before.  Without `left` that cannot overflow, and there is always a shift.  A step for all of them at a time: there
  * are cores that wait where they stand. */
-FORCED void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
+PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
@@ -31,12 +31,12 @@ FORCED void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const
 }
 
 typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; } ends;
-FORCED ends ends_of(const pl_columns *q) {
+PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
                 vdupq_n_u8((uint8_t)q->flip)};
 }
 /* R rows by V vectors of results to eights of bytes, two of which are made at once. */
-FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[]) {
+PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[]) {
   int16x8_t half[8];
   int8x16_t both[4];
   const int n = R * V / 2, pairs = (n + 1) / 2;
@@ -53,7 +53,7 @@ FORCED void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t by
 }
 
 /* The first n <= 8 bytes. */
-FORCED void store(uint8_t *y, uint8x8_t v, ptrdiff_t n) {
+PL_INLINE void store(uint8_t *y, uint8x8_t v, ptrdiff_t n) {
   if (__builtin_expect(n >= 8, 1)) {
     vst1_u8(y, v);
     return;

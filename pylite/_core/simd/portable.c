@@ -29,6 +29,7 @@
 #include "portable_binary.h"
 #include "portable_finish.h"
 #include "portable_movement.h"
+#include "portable_fit.h"
 #include "portable_gemm.h"
 #include "portable_argmax.h"
 #include "portable_pooling.h"

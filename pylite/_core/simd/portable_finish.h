@@ -222,7 +222,7 @@ typedef struct { /* of scaled_sums */
 } scaled_row;
 
 /* N columns, a constant, whose sums stay in registers; the first n of them are in use. */
-static inline __attribute__((always_inline)) void scaled_columns(int N, int n, const scaled_row *c, const float *w,
+PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
                                                                  const float *scale, const float *bias, float *y) {
   const float row = c->row, low = c->low, high = c->high;
   float s[2 * PL_SCALED], sum[2 * PL_SCALED] = {0};

@@ -12,12 +12,12 @@ static parts parts_of(int32_t ratio) {
   const int32_t high = (ratio + (1 << 14)) >> 15;
   return (parts){(int16_t)high, (int16_t)(ratio - high * (1 << 15))};
 }
-FORCED __m512i both(int16_t a, int16_t b) {
+PL_INLINE __m512i both(int16_t a, int16_t b) {
   return _mm512_set1_epi32((int32_t)((uint32_t)(uint16_t)b << 16 | (uint16_t)a));
 }
 #define DOT16(acc, x, m) __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(m))
 
-FORCED __m512i load(int n, const uint8_t *from, __m512i others) {
+PL_INLINE __m512i load(int n, const uint8_t *from, __m512i others) {
   return n == 64 ? _mm512_loadu_si512(from) : _mm512_mask_loadu_epi8(others, first_bytes(n), from);
 }
 

@@ -77,7 +77,8 @@ void wide_unary(size_t n, const void *vx, void *vy, const void *vp) {
 }
 
 /* ---- the ops of two operands ---- */
-/* bits: of the type, which limits a shift; a_step, b_step: 0 where the operand is one element.  Comparisons write int64. */
+/* bits: of the type, which limits a shift; a_step, b_step: 0 where the operand is one element.  Comparisons write
+ * int64. */
 typedef void (*binary_fn)(size_t n, int bits, const void *a, size_t a_step, const void *b, size_t b_step, void *y);
 /* On elements of the type itself: a is an array. */
 typedef void (*direct_fn)(size_t n, const void *a, const void *b, size_t b_step, void *y);
@@ -235,11 +236,17 @@ int pl_wide_parameters(int operands, const char *words, int32_t *p) {
   parameters found = {-1, type_number(x), type_number(y)};
   if (found.x_type < 0 || found.y_type < 0) return 0;
   const int is_float = pl_cast_types[found.x_type].is_float;
-  for (size_t i = 0; operands == 1 && i < sizeof unary_ops / sizeof *unary_ops; i++)
-    if (!strcmp(unary_ops[i].name, op) && (is_float ? unary_ops[i].of_real : unary_ops[i].of_int)) found.op = (int32_t)i;
-  for (size_t i = 0; operands == 2 && i < sizeof binary_ops / sizeof *binary_ops; i++)
-    if (!strcmp(binary_ops[i].name, op) && (is_float ? binary_ops[i].of_real : binary_ops[i].of_int))
-      found.op = (int32_t)i;
+#define FIND(ops) \
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) { \
+    const int exists = is_float ? ops[i].of_real != NULL : ops[i].of_int != NULL; \
+    if (exists && !strcmp(ops[i].name, op)) found.op = (int32_t)i; \
+  }
+  if (operands == 1) {
+    FIND(unary_ops)
+  } else {
+    FIND(binary_ops)
+  }
+#undef FIND
   memcpy(p, &found, sizeof found);
   return found.op >= 0;
 }

@@ -21,7 +21,7 @@ enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, APART = 32 };
 #define TIMES_4(a) _mm512_slli_epi16(a, 2)
 
 /* One dimension of B^T d B. */
-FORCED void to_points(const __m512i d[6], __m512i v[6]) {
+PL_INLINE void to_points(const __m512i d[6], __m512i v[6]) {
   const __m512i even = SUBTRACT(d[4], d[2]), odd = SUBTRACT(d[3], d[1]), twice = ADD(odd, odd);
   const __m512i p = SUBTRACT(d[4], TIMES_4(d[2])), q = SUBTRACT(d[3], TIMES_4(d[1]));
   v[0] = ADD(even, TIMES_4(SUBTRACT(d[0], d[2])));
@@ -36,7 +36,7 @@ FORCED void to_points(const __m512i d[6], __m512i v[6]) {
 #undef TIMES_4
 
 /* One dimension of A^T m A. */
-FORCED void from_points(const __m512i m[6], __m512i r[4]) {
+PL_INLINE void from_points(const __m512i m[6], __m512i r[4]) {
   const __m512i s1 = _mm512_add_epi32(m[1], m[2]), d1 = _mm512_sub_epi32(m[1], m[2]);
   const __m512i s2 = _mm512_add_epi32(m[3], m[4]), d2 = _mm512_sub_epi32(m[3], m[4]);
   r[0] = _mm512_add_epi32(_mm512_add_epi32(m[0], s2), _mm512_slli_epi32(s1, 2));
@@ -120,7 +120,7 @@ static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next,
 }
 
 /* The first `rows` of R rows of one point times a panel. */
-FORCED void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const int16_t *w, int32_t *m) {
+PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const int16_t *w, int32_t *m) {
   __m512i acc[6][2];
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = _mm512_setzero_si512();
