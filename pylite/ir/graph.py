@@ -153,7 +153,7 @@ class Tensor(Frozen):
     data: "NDArray[Any] | None" = None
     quantization: "Quantization | None" = None
     is_variable: bool = False
-    sparsity: object = None             # a pylite.schema.sparse.Sparsity, or None
+    sparsity: "Any" = None              # a pylite.schema.sparse.Sparsity, or None
     has_rank: bool = False              # set: an empty shape is a scalar's; clear: it may mean an unknown rank
     variants: "tuple[tuple[str, tuple[int, ...]], ...]" = ()   # what a "variant" holds: (dtype, shape) each
     buffer: int = 0                     # number of the file's buffer, which several tensors may share

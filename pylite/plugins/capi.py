@@ -1,16 +1,27 @@
 """Custom ops in shared libraries for TensorFlow Lite's C API, and the headers to compile them with."""
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from pylite.plugins.resolver import registered
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Literal
 
-def get_include():
+    from pylite.plugins.host.custom_ops import NativeRegistration
+
+
+def get_include() -> str:
     """The include folder for a C or C++ compiler's option -I: it has tensorflow/lite/c/common.h and other headers."""
     from pylite._core import arena  # the build makes the headers beside the library of compiled modules
     return os.path.join(os.path.dirname(os.path.dirname(arena.__file__)), "include")
 
 
-def load_custom_ops(path, functions=None, kind=None, register=True):
+def load_custom_ops(path: str | os.PathLike[str], functions: str | Iterable[str] | Mapping[str, str] | None = None,
+                    kind: Literal["classic", "value", "opaque", "registerer"] | None = None,
+                    register: bool = True) -> list[NativeRegistration]:
     """Load custom ops from a shared library made for TensorFlow Lite; a list of registrations for add_custom().
 
     functions: names of functions in the library ("f", or "space::f" in C++), or {name of the op: name of the function};

@@ -1,8 +1,21 @@
 """The decorator `custom_op`, which registers ops in Python."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pylite.plugins.resolver import registered
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
-def custom_op(name, version=None, *, shapes=None):
+    from pylite.plugins.protocols import OutputShapes
+
+    _Implementation = TypeVar("_Implementation", bound=Callable[..., Any])
+
+
+def custom_op(name: str, version: int | tuple[int, int] | None = None, *,
+              shapes: Callable[..., OutputShapes] | None = None) -> Callable[[_Implementation], _Implementation]:
     """Decorator: register a CustomOp class, or a function, to run the op `name` in interpreters created from now on.
 
     name: a custom op's code, or the name of a builtin op to replace ("RELU"); version: a number or (lowest, highest),
@@ -12,13 +25,13 @@ def custom_op(name, version=None, *, shapes=None):
     options of their names.  shapes(*shapes of the inputs, **options) -> shapes of the outputs, by default the
     broadcast shape of the inputs.
     """
-    def register(implementation):
+    def register(implementation: _Implementation) -> _Implementation:
         low, high = (version, version) if isinstance(version, int) else version or (None, None)
         registered.add_custom(name, implementation, low, high, shapes=shapes)
         return implementation
     return register
 
 
-def unregister(name):
+def unregister(name: str) -> None:
     """Remove the ops that custom_op registered under `name`; KeyError if there are none."""
     registered.remove(name)

@@ -1,7 +1,17 @@
 """Delegates in shared libraries for TensorFlow Lite's C API, and applying delegates of any kind to executors."""
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from pylite.errors import DelegateError, DelegateLibraryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from pylite.plugins.delegation import Delegation
+    from pylite.runtime.executor import Executor
 
 ENTRY_POINTS = ("tflite_plugin_create_delegate", "tflite_plugin_destroy_delegate")
 
@@ -14,10 +24,10 @@ class Delegate:
     ValueError) if it has no such entry points or refuses the options.
     """
 
-    def __init__(self, library, options=None):
+    def __init__(self, library: str | os.PathLike[str], options: Mapping[Any, Any] | None = None) -> None:
         from pylite.plugins.host import delegates as native
         from pylite.plugins.host import libraries
-        self._library = None
+        self._library: Any = None
         self._options = {str(key): str(value) for key, value in (options or {}).items()}
         try:
             loaded = libraries.load(library)
@@ -34,24 +44,24 @@ class Delegate:
         self._handle = native.create(loaded, library, self._options)      # destroys the delegate with its last user
         self.name = os.path.basename(os.fspath(library))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<delegate {self.name}>"
 
     @property
-    def flags(self):
+    def flags(self) -> int:
         """Its DelegateFlags, as a number."""
         return self._native.flags(self._handle.address)
 
-    def modify(self, delegation):
+    def modify(self, delegation: Delegation) -> None:
         """Called by the runtime: let the delegate take nodes of a Delegation."""
         self._native.modify(self, delegation)
 
-    def _get_native_delegate_pointer(self):
+    def _get_native_delegate_pointer(self) -> int:
         """The address of the TfLiteDelegate."""
         return self._handle.address
 
 
-def load_delegate(library, options=None):
+def load_delegate(library: str | os.PathLike[str], options: Mapping[Any, Any] | None = None) -> Delegate:
     """Load the Delegate in the shared library `library`.
 
     Raises OSError (also a ValueError) if it cannot be loaded, ValueError if it is no delegate or refuses the options.
@@ -59,7 +69,7 @@ def load_delegate(library, options=None):
     return Delegate(library, options)
 
 
-def apply(executors, delegates, greedy=True, fuse=True):
+def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool = True, fuse: bool = True) -> None:
     """Let `delegates` replace nodes in the subgraphs of `executors`.
 
     greedy, fuse: see `partition`.  Raises DelegateError for an object that is not a delegate; DelegationError (a

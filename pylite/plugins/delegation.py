@@ -1,5 +1,8 @@
 """Delegation: the nodes of a subgraph that delegates replace by nodes of their own, and restoring the file's nodes."""
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
 
 from pylite.compiler import lowering
 from pylite.compiler.check import check
@@ -7,6 +10,13 @@ from pylite.errors import DataDependentError, DelegationError, OpError
 from pylite.ir.graph import Operator, replace
 from pylite.ir.values import Node, Value
 from pylite.plugins.partition import partition, replaced, side_effects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from pylite.plugins.partition import Partition
+    from pylite.runtime.executor import Executor
 
 DELEGATE = "DELEGATE"
 BUILTIN_CODE = 51
@@ -30,31 +40,33 @@ class Delegation:
     greedy, fuse: see `partition`.
     """
 
-    def __init__(self, executor, delegates, greedy=True, fuse=True):
+    def __init__(self, executor: Executor, delegates: Iterable[Any], greedy: bool = True,
+                 fuse: bool = True) -> None:
         self.executor = executor
         self.delegates = list(delegates)
         self.original = executor.subgraph
-        self.values = None      # of the file's tensors as last inferred, where a delegate needs their shapes
+        # Of the file's tensors as last inferred, where a delegate needs their shapes.
+        self.values: list[Value] | None = None
         self._greedy = greedy
         self._fuse = fuse
         self._ordered = side_effects(self.original, self.original.operators)
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         self.operators = list(self.original.operators)
         self.plan = [operator.index for operator in self.operators]
-        self.partitions = {}
+        self.partitions: dict[int, tuple[Any, Partition]] = {}
         self.applied = False
 
     @property
-    def static(self):
+    def static(self) -> bool:
         """True if any delegate takes tensors of static shapes only."""
         return any(not d.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS for d in self.delegates)
 
-    def apply(self):
+    def apply(self) -> None:
         """Let every delegate take its nodes.  If one fails, restore the graph and raise DelegationError."""
         self.applied = True
-        delegate = None
+        delegate: Any = None
         try:
             for delegate in self.delegates:
                 if not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS:
@@ -70,19 +82,19 @@ class Delegation:
                                       "original execution plan after delegate application failure.") from error
             raise
 
-    def reallocate(self):
+    def reallocate(self) -> None:
         """Before an allocation: apply delegates again after a resize, and infer the shapes that delegates require."""
         if self.delegates and not self.applied:
             self.apply()
         elif any(d.flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES for d in self.delegates):
             self._infer_shapes()
 
-    def resized(self):
+    def resized(self) -> None:
         """After an input was resized: restore the file's nodes if a delegate takes static shapes only."""
         if self.applied and self.static:
             self.restore()
 
-    def restore(self):
+    def restore(self) -> None:
         """Free the kernels of the delegates, and run the file's nodes again."""
         plugins = self.executor.plugins
         added = sorted(self.partitions)
@@ -99,7 +111,7 @@ class Delegation:
         if failed is not None:
             raise failed
 
-    def current_values(self):
+    def current_values(self) -> list[Value]:
         """Values of the file's tensors, with their inferred shapes or else those of the file and of resized inputs."""
         if self.values is not None:
             return self.values
@@ -109,7 +121,7 @@ class Delegation:
             values[index].shape = shape
         return values
 
-    def partitioned(self, claimed):
+    def partitioned(self, claimed: Sequence[int]) -> list[Partition]:
         """The Partitions of the plan for a delegate that takes the nodes `claimed`."""
         nodes = {i: (self.operators[i].inputs, self.operators[i].outputs) for i in self.plan}
         for index in claimed:
@@ -119,7 +131,8 @@ class Delegation:
                 raise ValueError(f"node {index} cannot be taken: it belongs to {self.partitions[index][0].name}")
         return partition(nodes, self.plan, claimed, self.original.outputs, self._ordered, self._greedy, self._fuse)
 
-    def replace(self, claimed, delegate, make):
+    def replace(self, claimed: Sequence[int], delegate: Any,
+                make: Callable[[Operator, Partition], Any]) -> None:
         """Replace each partition of `claimed` by one node; make(operator, partition) -> the Op of that node."""
         if not len(claimed):
             return
@@ -132,7 +145,7 @@ class Delegation:
         self.plan = plan
         self.executor.substitute(replace(self.original, operators=tuple(self.operators[i] for i in plan)))
 
-    def infer_inner(self, index, values):
+    def infer_inner(self, index: int, values: Sequence[Value]) -> None:
         """Set the shapes and types of the tensors inside the partition of node `index`, a delegate's, in `values`.
 
         Does nothing where no delegate needs them.  Shapes that depend on data stay as they are.
@@ -157,7 +170,7 @@ class Delegation:
                 if value is not None:
                     value.shape = shape
 
-    def _infer_shapes(self):
+    def _infer_shapes(self) -> None:
         """Infer the shapes of all the file's tensors: `values`."""
         executor = self.executor
         check(executor.model, [self.original], find=executor.find)

@@ -1,5 +1,16 @@
 """TensorFlow Lite's partitioning of a graph into nodes that a delegate may run together, on plain indices."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from pylite.ir.graph import Operator, Subgraph
+
+    Tensors = Sequence[int]
+    Nodes = Mapping[int, tuple[Tensors, Tensors]]
 
 _FROM_OUTSIDE = -2      # the epoch of graph inputs, constants and variables, which always exist
 _MISSING = -1           # the epoch of a tensor that is not computed yet
@@ -18,7 +29,8 @@ class Partition(NamedTuple):
     outputs: tuple[int, ...]
 
 
-def partition(nodes, plan, claimed, outputs, ordered=(), greedy=True, fuse=True):
+def partition(nodes: Nodes, plan: Sequence[int], claimed: Iterable[int], outputs: Tensors,
+              ordered: Collection[int] = (), greedy: bool = True, fuse: bool = True) -> list[Partition]:
     """Split `plan` into Partitions, each claimed or not, in an order in which they can run.
 
     nodes: {node index: (input tensors, output tensors)}, -1 where absent; plan: node indices in execution order;
@@ -35,12 +47,13 @@ def partition(nodes, plan, claimed, outputs, ordered=(), greedy=True, fuse=True)
     return partitioner.partitions(outputs)
 
 
-def replaced(partitions, count):
+def replaced(partitions: Iterable[Partition], count: int) -> tuple[list[int], dict[int, Partition]]:
     """The plan with a new node for each claimed partition: (plan, {new node index: Partition}).
 
     count: the number of nodes so far, which is the index of the first new one.
     """
-    plan, added = [], {}
+    plan: list[int] = []
+    added: dict[int, Partition] = {}
     for part in partitions:
         if part.claimed:
             added[count] = part
@@ -51,7 +64,7 @@ def replaced(partitions, count):
     return plan, added
 
 
-def side_effects(subgraph, operators):
+def side_effects(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
     """Indices of the operators that use resources or run other subgraphs, for the parameter `ordered`."""
     tensors = subgraph.tensors
     return {o.index for o in operators
@@ -62,24 +75,27 @@ def side_effects(subgraph, operators):
 class _Partitioner:
     """Collects the nodes of one partition per epoch: claimed nodes if the first one that is ready is, else others."""
 
-    def __init__(self, nodes, plan, claimed):
+    def __init__(self, nodes: Nodes, plan: Sequence[int], claimed: set[int]) -> None:
         self.nodes = nodes
         self.plan = plan
         self.claimed = claimed
-        self.epochs = {}        # tensor -> epoch that computes it
+        self.epochs: dict[int, int] = {}        # tensor -> epoch that computes it
         for node in plan:
             for tensor in nodes[node][1]:
                 self.epochs[tensor] = _MISSING
-        self.done = set()
-        self.predecessor = {}   # node with side effects -> the one that must run before it
-        self.kinds, self.members, self.inputs, self.outputs = [], [], [], []
+        self.done: set[int] = set()
+        self.predecessor: dict[int, int] = {}   # node with side effects -> the one that must run before it
+        self.kinds: list[Any] = []      # of each epoch: are its nodes claimed?  None before the first one
+        self.members: list[list[int]] = []
+        self.inputs: list[set[int]] = []
+        self.outputs: list[set[int]] = []
 
-    def keep_order(self, nodes):
+    def keep_order(self, nodes: Sequence[int]) -> None:
         self.predecessor = dict(zip(nodes[1:], nodes, strict=False))
 
-    def next_epoch(self, greedy, fuse):
+    def next_epoch(self, greedy: bool, fuse: bool) -> bool:
         """Collect the nodes of one more epoch; False if no node is left that can run."""
-        members = []
+        members: list[int] = []
         self.kinds.append(None)
         self.members.append(members)
         self.inputs.append(set())
@@ -90,7 +106,7 @@ class _Partitioner:
                 column.pop()
         return bool(members)
 
-    def _collect(self, members, greedy, fuse):
+    def _collect(self, members: list[int], greedy: bool, fuse: bool) -> None:
         found = True
         while found:
             found = False
@@ -102,7 +118,7 @@ class _Partitioner:
                 elif found and not greedy:
                     return
 
-    def _take(self, node, members):
+    def _take(self, node: int, members: list[int]) -> bool:
         """Add `node` to the current epoch if it is ready and of the epoch's kind; return whether it was added."""
         if node in self.done or not self._ready(node):
             return False
@@ -126,13 +142,13 @@ class _Partitioner:
                     self.outputs[origin].add(tensor)
         return True
 
-    def _ready(self, node):
+    def _ready(self, node: int) -> bool:
         epochs = self.epochs
         if any(epochs.get(tensor) == _MISSING for tensor in self.nodes[node][0] if tensor >= 0):
             return False
         return self.predecessor.get(node) is None or self.predecessor[node] in self.done
 
-    def partitions(self, outputs):
+    def partitions(self, outputs: Tensors) -> list[Partition]:
         for tensor in outputs:
             origin = self.epochs.get(tensor, _FROM_OUTSIDE)
             if origin >= 0:

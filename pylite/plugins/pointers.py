@@ -1,5 +1,13 @@
 """Custom ops behind function pointers: of ctypes, cffi or numba, or in a PyCapsule."""
+from __future__ import annotations
+
 import ctypes
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pylite.plugins.host.custom_ops import NativeRegistration
 
 _CUSTOM = 32            # kTfLiteBuiltinCustom
 
@@ -12,7 +20,8 @@ class _Registration(ctypes.Structure):
                 ("async_kernel", ctypes.c_void_p), ("inplace_operator", ctypes.c_uint64)]
 
 
-def from_pointers(name, *, invoke, prepare=None, init=None, free=None, version=1):
+def from_pointers(name: str, *, invoke: Any, prepare: Any = None, init: Any = None, free: Any = None,
+                  version: int = 1) -> NativeRegistration:
     """A custom op from four functions with the signatures of TfLiteRegistration; for `custom_op` and resolvers.
 
     Each function is an address, a ctypes function, a cffi callback or function pointer, an object with `.address`
@@ -28,7 +37,7 @@ def from_pointers(name, *, invoke, prepare=None, init=None, free=None, version=1
                               references=(registration, functions), library=False)
 
 
-def address(function, what="function"):
+def address(function: Any, what: str = "function") -> int | None:
     """The address of a function in any form that from_pointers() takes; None for None.
 
     what: the function's name in the TypeError for another object.
@@ -36,8 +45,8 @@ def address(function, what="function"):
     if function is None:
         return None
     if isinstance(function, int):
-        found = function
-    elif isinstance(function, ctypes._CFuncPtr | ctypes.c_void_p):
+        found: int | None = function
+    elif isinstance(function, ctypes._CFuncPtr | ctypes.c_void_p):  # type: ignore[attr-defined]
         found = ctypes.cast(function, ctypes.c_void_p).value
     elif type(function).__name__ == "PyCapsule":
         found = _capsule_pointer(function)
@@ -53,7 +62,7 @@ def address(function, what="function"):
     return found
 
 
-def _capsule_pointer(capsule):
+def _capsule_pointer(capsule: Any) -> int | None:
     api = ctypes.pythonapi
     name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
-# What a prepare() may return: a shape for each output, the shape of the only output, or None where shapes are known.
-OutputShapes = Sequence[Shape | None] | Shape | None
+# The result of a prepare(): a shape for each output, the shape of the only output, or None to keep the shapes.
+OutputShapes = Sequence[Sequence[int]] | Shape | None
 
 
 class TensorInfo(Protocol):

@@ -1,7 +1,22 @@
 """Delegates in Python: the base class, the graph that a delegate sees, and the node that runs a partition for it."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pylite.ir.values import Node
 from pylite.plugins.delegation import DELEGATE, DelegateFlags
 from pylite.plugins.python_ops import PythonNodeOp, runnable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pylite.ir.graph import Operator
+    from pylite.ir.values import Value
+    from pylite.plugins.delegation import Delegation
+    from pylite.plugins.partition import Partition
+    from pylite.plugins.protocols import NodeInfo, Runnable, TensorInfo
+    from pylite.plugins.python_ops import CustomNode
 
 
 class PythonDelegate:
@@ -10,22 +25,22 @@ class PythonDelegate:
     Without the flag ALLOW_DYNAMIC_TENSORS the delegate sees all shapes, and memory is planned as soon as it has taken
     its nodes.  Resizing an input then restores the file's nodes, and the next allocation applies the delegate again.
     """
-    flags = DelegateFlags.NONE
+    flags: int = DelegateFlags.NONE
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The delegate's name in errors and in `pylite inspect`."""
         return type(self).__name__
 
-    def prepare(self, graph):
+    def prepare(self, graph: DelegateGraph) -> None:
         """Take nodes of `graph`, a DelegateGraph: by default all those for which supports() is true."""
         graph.replace([node.index for node in graph.nodes if node.name != DELEGATE and self.supports(node)])
 
-    def supports(self, node):
-        """True if the delegate can run this Node."""
+    def supports(self, node: NodeInfo) -> bool:
+        """True if the delegate can run this Node; pylite.typing.NodeInfo lists what it offers."""
         raise NotImplementedError(f"{self.name} has neither supports() nor prepare()")
 
-    def compile(self, part):
+    def compile(self, part: DelegatePart) -> Runnable:
         """The kernel for `part`, a DelegatePart: an object with invoke(*inputs, *outputs, *temporaries).
 
         It may have `kernel` instead, as a CustomOp may.  It may also have prepare(node), which returns the outputs'
@@ -33,7 +48,7 @@ class PythonDelegate:
         """
         raise NotImplementedError(f"{self.name} has no compile()")
 
-    def modify(self, delegation):
+    def modify(self, delegation: Delegation) -> None:
         """Called by the runtime to apply the delegate: calls prepare()."""
         self.prepare(DelegateGraph(delegation, self))
 
@@ -45,33 +60,33 @@ class DelegateGraph:
     nodes of earlier delegates are called "DELEGATE".  inputs, outputs: the Values of the graph's inputs and outputs.
     """
 
-    def __init__(self, delegation, delegate):
+    def __init__(self, delegation: Delegation, delegate: PythonDelegate) -> None:
         self._delegation = delegation
         self._delegate = delegate
         self._values = delegation.current_values()
 
     @property
-    def nodes(self):
+    def nodes(self) -> Sequence[NodeInfo]:
         operators = self._delegation.operators
         return [Node(i, operators[i], self._values) for i in self._delegation.plan]
 
     @property
-    def inputs(self):
+    def inputs(self) -> Sequence[TensorInfo]:
         return [self._values[i] for i in self._delegation.original.inputs]
 
     @property
-    def outputs(self):
+    def outputs(self) -> Sequence[TensorInfo]:
         return [self._values[i] for i in self._delegation.original.outputs]
 
-    def preview(self, claimed):
+    def preview(self, claimed: Sequence[int]) -> list[Partition]:
         """The partitions that replace() would make of these node indices."""
         return [part for part in self._delegation.partitioned(claimed) if part.claimed]
 
-    def replace(self, claimed):
+    def replace(self, claimed: Sequence[int]) -> None:
         """Take the nodes with these indices: one new node, with a kernel from compile(), replaces each partition."""
         delegation, delegate = self._delegation, self._delegate
 
-        def make(operator, part):
+        def make(operator: Operator, part: Partition) -> _PartitionOp:
             kernel = delegate.compile(DelegatePart(operator.index, delegation, part, self._values))
             if not runnable(kernel):
                 raise TypeError(f"compile() returned {kernel!r}, which has no method invoke() or kernel()")
@@ -86,23 +101,23 @@ class DelegatePart:
     Values sorted by tensor index, constants included: the kernel's invoke() gets their arrays in this order.
     """
 
-    def __init__(self, index, delegation, part, values):
+    def __init__(self, index: int, delegation: Delegation, part: Partition, values: Sequence[Value]) -> None:
         self.index = index
-        self.nodes = [Node(i, delegation.operators[i], values) for i in part.nodes]
-        self.inputs = [values[i] for i in part.inputs]
-        self.outputs = [values[i] for i in part.outputs]
+        self.nodes: Sequence[NodeInfo] = [Node(i, delegation.operators[i], values) for i in part.nodes]
+        self.inputs: Sequence[TensorInfo] = [values[i] for i in part.inputs]
+        self.outputs: Sequence[TensorInfo] = [values[i] for i in part.outputs]
 
 
 class _PartitionOp(PythonNodeOp):
     """The Op of a node that runs a partition."""
 
-    def __init__(self, delegation, operator, name, kernel):
+    def __init__(self, delegation: Delegation, operator: Operator, name: str, kernel: Any) -> None:
         super().__init__(f"node {operator.index} {DELEGATE} ({name})", kernel)
         self.delegation = delegation
 
-    def default_prepare(self, node):
+    def default_prepare(self, node: CustomNode) -> None:
         return None
 
-    def infer(self, node):
+    def infer(self, node: Node) -> list[tuple[int, ...]] | None:
         self.delegation.infer_inner(node.index, node.values)
         return super().infer(node)

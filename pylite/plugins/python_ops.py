@@ -1,7 +1,10 @@
 """Ops in Python: classes and functions that run custom ops, or replace the builtin ops of pylite."""
+from __future__ import annotations
+
 import functools
 import inspect
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,17 @@ from pylite.ir import registry, shapes
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import Call, Node, Scratch
 from pylite.schema import flex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.kernel import Kernel
+    from pylite.ir.graph import Operator
+    from pylite.plugins.protocols import OutputShapes, Runnable, Shape
+    from pylite.runtime.executor import Executor
 
 
 class CustomOp:
@@ -27,25 +41,26 @@ class CustomOp:
     """
     raw_options = False     # True: custom options are passed as bytes, not decoded
 
-    def __init__(self, options):
+    def __init__(self, options: Any) -> None:
         """options: of a custom op, decoded from FlexBuffers ({} if there are none); of a builtin op, as attributes."""
         self.options = options
 
-    def prepare(self, node):
+    def prepare(self, node: CustomNode) -> OutputShapes:
         """The outputs' shapes: a list with one for each, or the shape of a single output; None to keep them.
 
-        node: a CustomNode.  By default every output gets the broadcast shape of the inputs.
+        node: a CustomNode; pylite.typing.OpNode lists what it offers.  By default every output gets the
+        broadcast shape of the inputs.
         """
         return None if hasattr(self, "evaluate") else broadcast(node)
 
-    def invoke(self, *arrays):
+    def invoke(self, *arrays: Any, **_: Any) -> Any:      # typed so that a subclass may take any number of arrays
         """Compute the outputs: read the inputs (None where absent), write the outputs, and use the temporaries freely.
 
         Each is a numpy array on the tensor's own memory, with the shape and type that it was prepared with.
         """
         raise NotImplementedError(f"{type(self).__name__} has no invoke()")
 
-    def free(self):
+    def free(self) -> None:
         """Release the resources of the op."""
 
 
@@ -56,18 +71,18 @@ class CustomNode(Node):
     """
     __slots__ = ("temporaries",)
 
-    def __init__(self, index, operator, values):
+    def __init__(self, index: int, operator: Operator, values: Sequence[Any]) -> None:
         super().__init__(index, operator, values)
-        self.temporaries = []
+        self.temporaries: list[Scratch] = []
 
-    def temporary(self, shape, dtype="float32"):
+    def temporary(self, shape: Sequence[int], dtype: str = "float32") -> None:
         """Request memory for the time that this node runs: invoke() gets it as one more array after the outputs."""
         shape = _shape(self, shape, "temporary")
         _check_dtype(self, dtype, "temporary")
         self.temporaries.append(Scratch(shape, dtype))
 
 
-def broadcast(node):
+def broadcast(node: Node) -> list[Shape] | None:
     """The broadcast shape of the inputs of `node`, once for each output; None if it has no inputs."""
     if not node.inputs:
         return None
@@ -86,7 +101,8 @@ class PythonRegistration:
     """
     stateful = True
 
-    def __init__(self, name, implementation, versions=None, shapes=None):
+    def __init__(self, name: str, implementation: Any, versions: tuple[int, int] | None = None,
+                 shapes: Callable[..., OutputShapes] | None = None) -> None:
         known = registry.find(name)
         self.name = name
         self.versions = versions or (known.versions if known else (1, 1))
@@ -97,19 +113,19 @@ class PythonRegistration:
                 raise TypeError(f"op {name!r}: {implementation.__name__} has no invoke(), evaluate() or kernel()")
             if shapes is not None:
                 raise TypeError(f"op {name!r}: `shapes` is for functions; {implementation.__name__} has prepare()")
-            self._make = implementation
+            self._make: Callable[[Any], Runnable] = implementation
             self._raw = getattr(implementation, "raw_options", False)
         else:
             self._make = functools.partial(_Function, implementation, shapes, _keywords(implementation))
             self._raw = False
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<op {self.name!r} in Python>"
 
-    def accepts(self, inputs, outputs):
+    def accepts(self, inputs: Any, outputs: Any) -> bool:
         return True
 
-    def attach(self, executor, operator):
+    def attach(self, executor: Executor, operator: Operator) -> PythonNodeOp:
         """The Op of one node, with a new object of the implementation."""
         if not operator.custom:
             options = operator.options
@@ -135,15 +151,15 @@ class PythonNodeOp:
     fuses_activation = False
     versions = (0, 1 << 31)
 
-    def __init__(self, where, op):
+    def __init__(self, where: str, op: Any) -> None:
         self.where = where
         self.op = op
-        self._prepared = None
+        self._prepared: Any = None     # the CustomNode
 
-    def accepts(self, inputs, outputs):
+    def accepts(self, inputs: Any, outputs: Any) -> bool:
         return True
 
-    def infer(self, node):
+    def infer(self, node: Node) -> list[Shape] | None:
         """The shapes of the outputs, from prepare()."""
         self._prepared = node = CustomNode(node.index, node.operator, node.values)
         prepare = getattr(self.op, "prepare", None) or self.default_prepare
@@ -158,10 +174,10 @@ class PythonNodeOp:
                 _check_dtype(node, value.dtype, "output")
         return None if self._sizes_itself() else output_shapes(node, result)
 
-    def _sizes_itself(self):
+    def _sizes_itself(self) -> bool:
         return callable(getattr(self.op, "evaluate", None))
 
-    def evaluate(self, node, *inputs):
+    def evaluate(self, node: Node, *inputs: NDArray[Any] | None) -> list[NDArray[Any] | None]:
         """The outputs of an op whose shapes depend on data, as arrays of the outputs' types."""
         try:
             results = self.op.evaluate(*inputs)
@@ -175,18 +191,18 @@ class PythonNodeOp:
         except Exception as error:
             raise node.failure(f"{type(error).__name__}: {error}") from error
 
-    def default_prepare(self, node):
+    def default_prepare(self, node: CustomNode) -> OutputShapes:
         """The outputs' shapes if the object has no prepare()."""
         return None if self._sizes_itself() else broadcast(node)
 
-    def lower(self, node):
+    def lower(self, node: Node) -> Call:
         arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
         kernel = getattr(self.op, "kernel", None)
         if kernel is not None:
             return Call(_KernelFactory(self.where, kernel), *arrays)
         return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *arrays)
 
-    def close(self):
+    def close(self) -> None:
         """Free the object, at most once."""
         op, self.op, self._prepared = self.op, None, None
         if op is not None and hasattr(op, "free"):
@@ -199,12 +215,12 @@ class PythonNodeOp:
 class _KernelFactory:
     """Calls `make` for the Kernel of a node; an error names the node."""
 
-    def __init__(self, where, make):
+    def __init__(self, where: str, make: Callable[..., Kernel]) -> None:
         self._where = where
         self._make = make
         self.__name__ = getattr(make, "__name__", "Kernel")
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: Any) -> Kernel:
         from pylite._core.kernel import Kernel
         try:
             kernel = self._make(*arrays)
@@ -221,21 +237,23 @@ class _Function(CustomOp):
     shapes: as for `custom_op`; names: the options that it takes, None for all.
     """
 
-    def __init__(self, function, shapes, names, options):
+    def __init__(self, function: Callable[..., Any], shapes: Callable[..., OutputShapes] | None,
+                 names: tuple[str, ...] | None, options: Any) -> None:
         super().__init__(options)
         arguments = options if isinstance(options, dict) else {}
         arguments = {key: value for key, value in arguments.items() if names is None or key in names}
-        self.invoke = functools.partial(function, **arguments) if arguments else function
+        self.invoke = (  # type: ignore[method-assign]
+            functools.partial(function, **arguments) if arguments else function)
         self._arguments = arguments
         self._shapes = shapes
 
-    def prepare(self, node):
+    def prepare(self, node: CustomNode) -> OutputShapes:
         if self._shapes is None:
             return broadcast(node)
         return self._shapes(*[None if v is None else v.shape for v in node.inputs], **self._arguments)
 
 
-def _keywords(function):
+def _keywords(function: Any) -> tuple[str, ...] | None:
     """The names of the keyword-only parameters of a Python function; None if it has **parameters."""
     if not inspect.isfunction(function):
         return ()
@@ -245,17 +263,17 @@ def _keywords(function):
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
-def runnable(implementation):
+def runnable(implementation: object) -> bool:
     """True if the implementation has a method that computes the outputs."""
     return any(callable(getattr(implementation, name, None)) for name in ("invoke", "evaluate", "kernel"))
 
 
-def failure(where, what, error):
+def failure(where: str, what: str, error: BaseException) -> OpError:
     """The OpError to raise from `error`: what failed, at which node."""
     return OpError(f"{where} {what}: {type(error).__name__}: {error}")
 
 
-def output_shapes(node, result):
+def output_shapes(node: Node, result: Any) -> list[Any]:
     """The `result` of a prepare() as a list with a tuple of int for each output."""
     if result is None:
         return [None if v is None else v.shape for v in node.outputs]
@@ -266,7 +284,7 @@ def output_shapes(node, result):
     return [_shape(node, shape, f"output {i}") for i, shape in enumerate(result)]
 
 
-def _shape(node, shape, what):
+def _shape(node: Node, shape: Any, what: str) -> Shape:
     try:
         shape = tuple(map(operator.index, shape))
     except TypeError:
@@ -276,6 +294,6 @@ def _shape(node, shape, what):
     return shape
 
 
-def _check_dtype(node, dtype, what):
+def _check_dtype(node: Node, dtype: str, what: str) -> None:
     if dtype not in NUMPY_DTYPES:
         raise node.error(f"{dtype!r} is not a data type for {what}; known: {', '.join(NUMPY_DTYPES)}")

@@ -1,6 +1,17 @@
 """Op resolvers: the ops of an interpreter, by name and version."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.ir import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pylite.ir.graph import Operator
+    from pylite.plugins.protocols import OutputShapes
 
 
 class OpResolver:
@@ -9,26 +20,26 @@ class OpResolver:
     An Interpreter reads its resolver when it is created, and raises an error that names all ops that are missing.
     """
 
-    def __init__(self):
-        self._entries = {}      # name -> list of ops, the latest last
+    def __init__(self) -> None:
+        self._entries: dict[str, list[Any]] = {}    # name -> list of ops, the latest last
 
-    def find_op(self, name, version=1):
+    def find_op(self, name: str, version: int = 1) -> Any:
         """The op registered for `name` and `version`, or None."""
         for op in reversed(self._entries.get(name, ())):
             if op.versions[0] <= version <= op.versions[1]:
                 return op
         return None
 
-    def find(self, operator):
+    def find(self, operator: Operator) -> Any:
         """The op for an Operator of a graph, if need be of another version, which errors then name; or None."""
         entries = self._entries.get(operator.name)
         return entries and (self.find_op(operator.name, operator.version) or entries[-1])
 
-    def names(self):
+    def names(self) -> list[str]:
         """All registered names, sorted."""
         return sorted(self._entries)
 
-    def plugs(self):
+    def plugs(self) -> bool:
         """True if any op is a plug-in, which has an Op of its own for each node."""
         return any(op.attach for entries in self._entries.values() for op in entries)
 
@@ -36,14 +47,16 @@ class OpResolver:
 class MutableOpResolver(OpResolver):
     """An OpResolver to fill with the ops that models need.  An op that is added later takes precedence."""
 
-    def add_builtin(self, name, registration=None, min_version=None, max_version=None, *, shapes=None):
+    def add_builtin(self, name: str, registration: Any = None, min_version: int | None = None,
+                    max_version: int | None = None, *, shapes: Callable[..., OutputShapes] | None = None) -> None:
         """Add the builtin op `name` ("CONV_2D"): all its versions, or one, or a range of them.
 
         registration: an implementation that replaces pylite's, as for add_custom().
         """
         self._add(name, registration, min_version, max_version, shapes)
 
-    def add_custom(self, name, registration=None, min_version=None, max_version=None, *, shapes=None):
+    def add_custom(self, name: str, registration: Any = None, min_version: int | None = None,
+                   max_version: int | None = None, *, shapes: Callable[..., OutputShapes] | None = None) -> None:
         """Add the custom op `name`: version 1, or another one, or a range of them.
 
         registration: a CustomOp class, a function, or the result of from_pointers() or load_custom_ops(); None for the
@@ -51,18 +64,19 @@ class MutableOpResolver(OpResolver):
         """
         self._add(name, registration, min_version, max_version, shapes)
 
-    def add_all(self, other):
+    def add_all(self, other: OpResolver) -> None:
         """Add all ops of another resolver."""
         for name, entries in other._entries.items():
             self._entries.setdefault(name, []).extend(entries)
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         """Remove all versions of `name`; KeyError if there is none."""
         del self._entries[name]
 
-    def _add(self, name, registration, low, high, shapes):
+    def _add(self, name: str, registration: Any, low: int | None, high: int | None,
+             shapes: Callable[..., OutputShapes] | None) -> None:
         if registration is None:
-            op = registered.find_op(name, low or 1) or registry.find(name)
+            op: Any = registered.find_op(name, low or 1) or registry.find(name)
             if op is None:
                 raise ValueError(f"no op {name!r} is registered; pass its implementation as `registration`")
         elif hasattr(registration, "attach"):
@@ -81,7 +95,7 @@ class MutableOpResolver(OpResolver):
 class BuiltinOpResolver(MutableOpResolver):
     """A MutableOpResolver with every op of pylite and every op that `custom_op` has registered so far."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         for name in registry.names():
             self._entries[name] = [registry.find(name)]

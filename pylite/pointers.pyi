@@ -1,6 +1,0 @@
-from typing import Any
-
-def from_pointers(
-    name: str, *, invoke: Any, prepare: Any = None, init: Any = None, free: Any = None, version: int = 1
-) -> Any: ...
-def address(function: Any, what: str = "function") -> int | None: ...

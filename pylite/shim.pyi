@@ -1,9 +1,0 @@
-from collections.abc import Sequence
-from typing import Final
-
-NAMES: Final[tuple[str, ...]]
-DEFAULT: Final[tuple[str, ...]]
-
-def paths(*names: str) -> list[str]: ...
-def install_as(*names: str) -> None: ...
-def main(argv: Sequence[str] | None = None) -> None: ...
