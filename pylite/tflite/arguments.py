@@ -1,13 +1,21 @@
 """The arguments of Interpreter: checked, and converted to the objects that it works with."""
 import operator
 import os
+from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite.ir.registry import default
 from pylite.runtime.model import Model
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
-def thread_count(num_threads):
+    from pylite.plugins.resolver import MutableOpResolver, OpResolver
+    from pylite.runtime.executor import Executor
+
+
+def thread_count(num_threads: "Any") -> int:
     if num_threads is None:
         return 1
     try:
@@ -19,7 +27,7 @@ def thread_count(num_threads):
     return count
 
 
-def resolver_type(given):
+def resolver_type(given: "Any") -> str:
     """The name of a member of OpResolverType.  The default "AUTO" is a string, so that it needs no import."""
     if given == "AUTO":
         return given
@@ -29,7 +37,7 @@ def resolver_type(given):
     return given.name
 
 
-def model_from(path, content, model):
+def model_from(path: "Any", content: "Any", model: "Model | None") -> Model:
     given = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:
@@ -46,7 +54,7 @@ def model_from(path, content, model):
     return Model(os.fsdecode(path) if path else content)
 
 
-def resolver(op_resolver):
+def resolver(op_resolver: "OpResolver | None") -> "Any":
     if op_resolver is None:
         return default
     from pylite.plugins.resolver import OpResolver
@@ -55,7 +63,7 @@ def resolver(op_resolver):
     return op_resolver
 
 
-def checked_index(executor, tensor_index, error="TensorError"):
+def checked_index(executor: "Executor", tensor_index: "Any", error: str = "TensorError") -> int:
     """`tensor_index` as an int that is a tensor of the executor's subgraph."""
     index = operator.index(tensor_index)
     if not 0 <= index < len(executor.subgraph.tensors):
@@ -68,7 +76,7 @@ _IN_A_LIBRARY = ("Pass the names of C++ functions to pylite.load_custom_ops(LIBR
                  "custom_op_registerers takes Python functions that add ops to a pylite.MutableOpResolver")
 
 
-def filled_by(registerers, op_resolver):
+def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":
     """A copy of `op_resolver`, or a BuiltinOpResolver, to which the functions `registerers` have added their ops."""
     from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
     filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()

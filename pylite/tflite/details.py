@@ -1,17 +1,30 @@
 """The dictionaries that describe tensors and operators, in the keys, order and types of tf.lite."""
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pylite.ir.graph import NUMPY_DTYPES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Operator, Subgraph, Tensor
+    from pylite.runtime.model import Model
+    from pylite.schema.sparse import SparseDimension, Sparsity
+    from pylite.tflite.types import DimensionMetadata, OpDetails, SparsityParameters, TensorDetails
+
 # The numpy type that details report for a data type.  A type that numpy lacks is reported as the integer type that
 # stores its bits.
-REPORTED_DTYPES = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
+REPORTED_DTYPES: "dict[str, type[np.generic]]" = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
     "string": np.bytes_, "resource": np.object_}
 
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
 
-def tensor_details(model, tensor, shape, dtype):
+def tensor_details(model: "Model", tensor: "Tensor", shape: "Sequence[int]", dtype: str) -> "TensorDetails":
     """tf.lite's dictionary for a tensor whose current shape and type are `shape` and `dtype`."""
     signature = tensor.shape_signature if -1 in tensor.shape_signature else shape
     scales, zero_points, axis, block_size = _quantization(model, tensor)
@@ -29,7 +42,7 @@ def tensor_details(model, tensor, shape, dtype):
     }
 
 
-def op_details(subgraph, operator):
+def op_details(subgraph: "Subgraph", operator: "Operator") -> "OpDetails":
     """tf.lite's dictionary for a node."""
     tensors = subgraph.tensors
     return {
@@ -42,7 +55,7 @@ def op_details(subgraph, operator):
     }
 
 
-def _quantization(model, tensor):
+def _quantization(model: "Model", tensor: "Tensor") -> "tuple[NDArray[Any], NDArray[Any], int, int]":
     """(scales, zero points, axis, block size); the arrays are copies."""
     q = tensor.quantization
     if q is None:
@@ -53,7 +66,7 @@ def _quantization(model, tensor):
     return q.scale.astype(np.float32), q.zero_point.astype(np.int32), q.axis, 0
 
 
-def _blockwise(model, tensor, index, dtype):
+def _blockwise(model: "Model", tensor: "Tensor", index: int, dtype: "type[np.generic]") -> "NDArray[Any]":
     """Blockwise scales or zero points of `tensor`: the contents of tensor `index` of the same subgraph."""
     if index < 0:
         return np.empty(0, dtype)
@@ -62,15 +75,15 @@ def _blockwise(model, tensor, index, dtype):
     return np.empty(0, dtype) if found is None else found.reshape(-1).copy()
 
 
-def _sparsity(sparsity):
-    details = {"traversal_order": np.array(sparsity.traversal_order, np.int32)}
+def _sparsity(sparsity: "Sparsity") -> "SparsityParameters":
+    details: SparsityParameters = {"traversal_order": np.array(sparsity.traversal_order, np.int32)}
     if sparsity.block_map:
         details["block_map"] = np.array(sparsity.block_map, np.int32)
     details["dim_metadata"] = [_dimension(d) for d in sparsity.dimensions]
     return details
 
 
-def _dimension(dimension):
+def _dimension(dimension: "SparseDimension") -> "DimensionMetadata":
     if dimension.format == "DENSE":
         return {"format": _FORMATS["DENSE"], "dense_size": dimension.size}
     return {"format": _FORMATS["SPARSE_CSR"], "array_segments": np.array(dimension.segments, np.int32),

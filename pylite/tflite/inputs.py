@@ -1,10 +1,21 @@
 """Checks of the values and shapes that callers give to inputs, for all that the FastPath in C does not handle."""
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pylite.errors import ResizeError, TensorError
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def checked_value(tensor, array, value):
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Subgraph, Tensor
+
+    Shape = tuple[int, ...]
+
+
+def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
     """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
     value = np.asarray(value)
     if array.dtype.hasobject:
@@ -25,7 +36,7 @@ def checked_value(tensor, array, value):
     return value
 
 
-def _wrong_type(tensor, value):
+def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
     from pylite.tflite.details import REPORTED_DTYPES
     got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
     wanted = REPORTED_DTYPES[tensor.dtype].__name__
@@ -34,7 +45,7 @@ def _wrong_type(tensor, value):
                        "after scaling it if the model is quantized")
 
 
-def _byte_strings(tensor, value):
+def _byte_strings(tensor: "Tensor", value: "NDArray[Any]") -> "NDArray[Any]":
     array = np.empty(value.shape, object)
     for index, item in np.ndenumerate(value):
         if not isinstance(item, (str, bytes)):
@@ -44,7 +55,7 @@ def _byte_strings(tensor, value):
     return array
 
 
-def checked_shape(tensor, subgraph, current, size, strict):
+def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size: "Any", strict: bool) -> "Shape":
     """`size` as the new shape of the input `tensor`; ResizeError if it is not one.
 
     current: the present shape; strict: see Interpreter.resize_tensor_input().
@@ -64,7 +75,7 @@ def checked_shape(tensor, subgraph, current, size, strict):
     return shape
 
 
-def _check_strict(tensor, current, shape):
+def _check_strict(tensor: "Tensor", current: "Shape", shape: "Shape") -> None:
     if len(shape) != len(current):
         raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(current)} dimensions and cannot take the "
                           f"shape {list(shape)}")

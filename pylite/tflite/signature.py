@@ -1,4 +1,13 @@
 """SignatureRunner: runs a model with its inputs and outputs by name."""
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.tflite.types import InterpreterParts, TensorDetails
 
 
 class SignatureRunner:
@@ -7,7 +16,7 @@ class SignatureRunner:
     From `Interpreter.get_signature_runner()`.  Raises ValueError for a key that the model lacks.
     """
 
-    def __init__(self, interpreter=None, signature_key=None):
+    def __init__(self, interpreter: "InterpreterParts | None" = None, signature_key: "str | None" = None) -> None:
         if not interpreter:
             raise ValueError("None interpreter provided.")
         if not signature_key:
@@ -24,7 +33,7 @@ class SignatureRunner:
         self._outputs = self._signature_def["outputs"].items()
         self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
 
-    def __call__(self, **kwargs):
+    def __call__(self, **kwargs: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
         """Run once.  Each input is a numpy array of its tensor's type; an input of another shape is resized.
 
         Returns {output name: array}, with copies.  ValueError when names, number, types or shapes do not fit.
@@ -46,14 +55,14 @@ class SignatureRunner:
             executor.invoke()
             return {name: interpreter._get(executor, index) for name, index in self._outputs}
 
-    def get_input_details(self):
+    def get_input_details(self) -> "dict[str, TensorDetails]":
         """{input name: details of its tensor}, as in Interpreter.get_input_details()."""
         return self._details(self._inputs.items())
 
-    def get_output_details(self):
+    def get_output_details(self) -> "dict[str, TensorDetails]":
         """{output name: details of its tensor}."""
         return self._details(self._outputs)
 
-    def _details(self, names):
+    def _details(self, names: "Iterable[tuple[str, int]]") -> "dict[str, TensorDetails]":
         interpreter, subgraph = self._interpreter, self._subgraph_index
         return {name: interpreter._get_tensor_details(index, subgraph) for name, index in names}
