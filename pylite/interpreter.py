@@ -2,12 +2,12 @@
 
 Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
 """
-import importlib
 import operator
 import os
 import warnings
 import weakref
 from _thread import RLock  # threading.RLock, without importing threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,17 +18,30 @@ from pylite.errors import TensorError, ViewError
 from pylite.runtime.executor import Executor
 from pylite.tflite import arguments
 
-_HOMES = {"Delegate": "pylite.plugins.delegates", "load_delegate": "pylite.plugins.delegates",
-          "SignatureRunner": "pylite.tflite.signature", "OpResolverType": "pylite.tflite.resolver_type"}
-__all__ = ["Interpreter", "InterpreterWithCustomOps", *_HOMES]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Literal, SupportsIndex
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from pylite.plugins.delegates import Delegate, load_delegate
+    from pylite.plugins.python_delegates import PythonDelegate
+    from pylite.plugins.resolver import MutableOpResolver, OpResolver
+    from pylite.runtime.model import Model
+    from pylite.tflite.resolver_type import OpResolverType
+    from pylite.tflite.signature import SignatureRunner
+    from pylite.tflite.types import OpDetails, SignatureIndices, SignatureList, TensorDetails
+
+__all__ = ["Delegate", "Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate"]
 OBJECTS = np.dtype(object)      # of tensors of strings
-_living = weakref.WeakSet()     # every Interpreter of this process, for _after_fork()
+_living: "weakref.WeakSet[Interpreter]" = weakref.WeakSet()     # every Interpreter of this process, for _after_fork()
 
 
-def __getattr__(name):
-    if name not in _HOMES:
+def __getattr__(name: str) -> "Any":
+    if name not in __all__:
         raise AttributeError(f"module 'pylite.interpreter' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    import pylite
+    found = globals()[name] = getattr(pylite, name)
     return found
 
 
@@ -48,25 +61,32 @@ class Interpreter(FastPath):
     several interpreters on one Model run at the same time.
     """
 
-    def __init__(self, model_path=None, model_content=None, experimental_delegates=None, num_threads=None,
-                 experimental_op_resolver_type="AUTO", experimental_preserve_all_tensors=False,
-                 experimental_disable_delegate_clustering=False, experimental_default_delegate_latest_features=False,
-                 experimental_compress_quantization_zero_points=False, experimental_disable_delegate_node_fusion=False,
-                 experimental_force_delegate_node_profiling=False, *, guard_bands=False, max_memory=None, model=None,
-                 op_resolver=None):
+    def __init__(self, model_path: "str | bytes | os.PathLike[str] | None" = None,
+                 model_content: "bytes | bytearray | memoryview | None" = None,
+                 experimental_delegates: "Sequence[Delegate | PythonDelegate] | None" = None,
+                 num_threads: "SupportsIndex | None" = None,
+                 experimental_op_resolver_type: "OpResolverType | Literal['AUTO']" = "AUTO",
+                 experimental_preserve_all_tensors: bool = False,
+                 experimental_disable_delegate_clustering: bool = False,
+                 experimental_default_delegate_latest_features: bool = False,
+                 experimental_compress_quantization_zero_points: bool = False,
+                 experimental_disable_delegate_node_fusion: bool = False,
+                 experimental_force_delegate_node_profiling: bool = False, *, guard_bands: bool = False,
+                 max_memory: "int | None" = None, model: "Model | None" = None,
+                 op_resolver: "OpResolver | None" = None) -> None:
         self._lock = Lock()
-        self._executors = {}
-        self._finalizer = None
-        self._shared = {"executors": self._executors}
-        self._views = set()     # weak references to the _MemoryView of each array from tensor()
-        self._options = {"num_threads": num_threads, "experimental_delegates": experimental_delegates,
-                         "experimental_op_resolver_type": experimental_op_resolver_type,
-                         "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
-                         "experimental_compress_quantization_zero_points":
-                             experimental_compress_quantization_zero_points,
-                         "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
-                         "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-                         "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
+        self._executors: dict[int, Executor] = {}
+        self._finalizer: Any = None
+        self._shared: dict[str, Any] = {"executors": self._executors}
+        self._views: set[Any] = set()   # weak references to the _MemoryView of each array from tensor()
+        self._options: dict[str, Any] = {
+            "num_threads": num_threads, "experimental_delegates": experimental_delegates,
+            "experimental_op_resolver_type": experimental_op_resolver_type,
+            "experimental_preserve_all_tensors": experimental_preserve_all_tensors,
+            "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
+            "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
+            "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
+            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
@@ -81,8 +101,8 @@ class Interpreter(FastPath):
         self._main = self._executor(0)
         if model_content:
             self._model_content = model_content
-        self._wrapper = None
-        self._custom_op_registerers = []
+        self._wrapper: Any = None
+        self._custom_op_registerers: Sequence[Any] = []
         self._use_fast_path(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
@@ -95,7 +115,7 @@ class Interpreter(FastPath):
         self._metrics = None
         _living.add(self)
 
-    def allocate_tensors(self):
+    def allocate_tensors(self) -> None:
         """Plan and bind memory for the current input shapes.
 
         Must be called before set_tensor() and invoke(), and again after resize_tensor_input().  RuntimeError names the
@@ -105,18 +125,18 @@ class Interpreter(FastPath):
             self._ensure_safe()
             self._main.allocate()
 
-    def invoke(self):
+    def invoke(self) -> None:
         """Run the model once on its inputs.  RuntimeError before allocate_tensors() or when a node fails."""
         with self._lock:
             self._ensure_safe()
             self._main.invoke()
 
-    def set_tensor(self, tensor_index, value):
+    def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:
         """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
         with self._lock:
             self._set(self._main, tensor_index, value)
 
-    def get_tensor(self, tensor_index, subgraph_index=0):
+    def get_tensor(self, tensor_index: "SupportsIndex", subgraph_index: int = 0) -> "NDArray[Any]":
         """A copy of a tensor: an input, an output, a constant, or an intermediate tensor that was not overwritten.
 
         ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
@@ -124,7 +144,7 @@ class Interpreter(FastPath):
         with self._lock:
             return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
 
-    def tensor(self, tensor_index):
+    def tensor(self, tensor_index: "SupportsIndex") -> "Callable[[], NDArray[Any]]":
         """A function that returns the tensor's own memory as an array, to read and write without a copy.
 
         Keep the function, not the array: invoke(), allocate_tensors() and resize_tensor_input() raise RuntimeError
@@ -132,7 +152,8 @@ class Interpreter(FastPath):
         """
         return lambda: self._view(tensor_index)
 
-    def resize_tensor_input(self, input_index, tensor_size, strict=False):
+    def resize_tensor_input(self, input_index: "SupportsIndex", tensor_size: "Sequence[int] | NDArray[Any]",
+                            strict: bool = False) -> None:
         """Give an input another shape; allocate_tensors() must follow.
 
         strict: only dimensions that are -1 in the `shape_signature` may change.
@@ -142,25 +163,25 @@ class Interpreter(FastPath):
             self._ensure_safe()
             self._resize(self._main, input_index, tensor_size, strict)
 
-    def reset_all_variables(self):
+    def reset_all_variables(self) -> None:
         """Set all variable tensors, which keep their contents between calls of invoke(), to zero."""
         with self._lock:
             for executor in self._executors.values():
                 executor.reset_variables()
 
-    def num_subgraphs(self):
+    def num_subgraphs(self) -> int:
         """Number of subgraphs in the model."""
         return len(self._model.graph.subgraphs)
 
-    def get_input_details(self):
+    def get_input_details(self) -> "list[TensorDetails]":
         """One dict for each input: name, index, shape, shape_signature, dtype, quantization, ..."""
         return [self._get_tensor_details(i, 0) for i in self._main.subgraph.inputs]
 
-    def get_output_details(self):
+    def get_output_details(self) -> "list[TensorDetails]":
         """One dict for each output: name, index, shape, shape_signature, dtype, quantization, ..."""
         return [self._get_tensor_details(i, 0) for i in self._main.subgraph.outputs]
 
-    def get_tensor_details(self, subgraph_index=0):
+    def get_tensor_details(self, subgraph_index: int = 0) -> "list[TensorDetails]":
         """One dict for each tensor of a subgraph."""
         if not 0 <= subgraph_index < self.num_subgraphs():
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
@@ -168,12 +189,12 @@ class Interpreter(FastPath):
         tensors = self._model.graph.subgraphs[subgraph_index].tensors
         return [self._get_tensor_details(i, subgraph_index) for i in range(len(tensors))]
 
-    def get_signature_list(self):
+    def get_signature_list(self) -> "SignatureList":
         """{signature key: {"inputs": [name, ...], "outputs": [name, ...]}}"""
         return {key: {"inputs": list(names["inputs"]), "outputs": list(names["outputs"])}
                 for key, names in self._get_full_signature_list().items()}
 
-    def get_signature_runner(self, signature_key=None):
+    def get_signature_runner(self, signature_key: "str | None" = None) -> "SignatureRunner":
         """A SignatureRunner: call it with the inputs by name.  The key is optional when there is one signature."""
         if signature_key is None:
             if len(self._signatures) != 1:
@@ -184,56 +205,56 @@ class Interpreter(FastPath):
         return SignatureRunner(self, signature_key)
 
     @property
-    def experimental_compress_quantization_zero_points(self):
+    def experimental_compress_quantization_zero_points(self) -> bool:
         return self._options["experimental_compress_quantization_zero_points"]
 
     # Private attributes of tf.lite's Interpreter that clients use.
 
     @property
-    def _interpreter(self):
+    def _interpreter(self) -> "Any":
         if self._wrapper is None:
             from pylite.tflite.wrapper import Wrapper
             self._wrapper = Wrapper(weakref.proxy(self))
         return self._wrapper
 
-    def _get_full_signature_list(self):
+    def _get_full_signature_list(self) -> "dict[str, SignatureIndices]":
         return {key: {"inputs": dict(sorted(s.inputs.items())), "outputs": dict(sorted(s.outputs.items()))}
                 for key, s in self._signatures.items()}
 
-    def _get_tensor_details(self, tensor_index, subgraph_index=0):
+    def _get_tensor_details(self, tensor_index: "SupportsIndex", subgraph_index: int = 0) -> "TensorDetails":
         from pylite.tflite.details import tensor_details
         executor = self._executor(subgraph_index)
         index = arguments.checked_index(executor, tensor_index)
         tensor = executor.subgraph.tensors[index]
         return tensor_details(self._model, tensor, executor.shape(index), executor.dtype(index))
 
-    def _get_ops_details(self):
+    def _get_ops_details(self) -> "list[OpDetails]":
         return [self._get_op_details(i) for i in range(len(self._main.operators))]
 
-    def _get_op_details(self, op_index):
+    def _get_op_details(self, op_index: int) -> "OpDetails":
         from pylite.tflite.details import op_details
         operators = self._main.operators
         if not 0 <= op_index < len(operators):
             raise ValueError(f"Invalid node index {op_index}: the graph has {len(operators)} nodes")
         return op_details(self._main.subgraph, operators[op_index])
 
-    def _native_handle(self):
+    def _native_handle(self) -> int:
         raise NotImplementedError("pylite has no tflite::Interpreter in C++ whose address it could give")
 
-    def _safe_to_run(self):
+    def _safe_to_run(self) -> bool:
         """True if no array from tensor() is alive."""
         if self._views:
             import gc
             gc.collect()        # arrays in reference cycles are only freed here
         return not self._views
 
-    def _ensure_safe(self):
+    def _ensure_safe(self) -> None:
         if self._views and not self._safe_to_run():
             raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
                             "array or slice. Be sure to only hold the function returned from tensor() if you are using "
                             "raw data access: call it again where the data is needed, or copy the array")
 
-    def __reduce__(self):
+    def __reduce__(self) -> "tuple[Any, ...]":
         """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents."""
         shapes = {i: list(e.shapes) for i, e in self._executors.items()}
         ready = [i for i, e in self._executors.items() if e.ready]
@@ -241,10 +262,10 @@ class Interpreter(FastPath):
 
     # Internals.  Callers of _executors_of_all, _executor, _set, _get and _resize hold the lock.
 
-    def _executors_of_all(self):
+    def _executors_of_all(self) -> "list[Executor]":
         return [self._executor(subgraph.index) for subgraph in self._model.graph.subgraphs]
 
-    def _executor(self, subgraph_index):
+    def _executor(self, subgraph_index: int) -> Executor:
         found = self._executors.get(subgraph_index)
         if found is None:
             subgraphs = self._model.graph.subgraphs
@@ -260,20 +281,20 @@ class Interpreter(FastPath):
                 self._close_at_exit()
         return found
 
-    def _close_at_exit(self):
+    def _close_at_exit(self) -> None:
         """Close the plug-ins when this interpreter is collected or Python ends."""
         if self._finalizer is None:
             self._finalizer = weakref.finalize(self, _close, self._executors)
 
-    def _allocate(self, subgraph_index):
+    def _allocate(self, subgraph_index: int) -> None:
         with self._lock:
             self._executor(subgraph_index).allocate()
 
-    def _invoke(self, subgraph_index):
+    def _invoke(self, subgraph_index: int) -> None:
         with self._lock:
             self._executor(subgraph_index).invoke()
 
-    def _set(self, executor, tensor_index, value):
+    def _set(self, executor: Executor, tensor_index: "Any", value: "Any") -> None:
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):
@@ -284,13 +305,13 @@ class Interpreter(FastPath):
             value = checked_value(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 
-    def _get(self, executor, tensor_index):
+    def _get(self, executor: Executor, tensor_index: "Any") -> "NDArray[Any]":
         try:
             return executor.readable[tensor_index].array.copy()
         except (KeyError, TypeError):
             return executor.to_read(arguments.checked_index(executor, tensor_index)).copy()
 
-    def _view(self, tensor_index):
+    def _view(self, tensor_index: "SupportsIndex") -> "NDArray[Any]":
         with self._lock:
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
@@ -301,14 +322,14 @@ class Interpreter(FastPath):
             self._views.add(weakref.ref(view, self._views.discard))
             return np.asarray(view)
 
-    def _resize(self, executor, tensor_index, size, strict):
+    def _resize(self, executor: Executor, tensor_index: "SupportsIndex", size: "Any", strict: bool) -> None:
         from pylite.tflite import inputs
         index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
         shape = inputs.checked_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
         executor.resize(subgraph.inputs.index(index), shape)
 
-    def _set_num_threads(self, count):
+    def _set_num_threads(self, count: int) -> None:
         with self._lock:
             self._pool = Pool(max(1, count))
             for executor in self._executors.values():
@@ -326,7 +347,8 @@ class InterpreterWithCustomOps(Interpreter):
     functions and their names, which tf.lite also takes: load_custom_ops() is for these.
     """
 
-    def __init__(self, custom_op_registerers=None, **kwargs):
+    def __init__(self, custom_op_registerers: "Sequence[Callable[[MutableOpResolver], None]] | None" = None,
+                 **kwargs: "Any") -> None:
         registerers = list(custom_op_registerers or ())
         if registerers:
             kwargs["op_resolver"] = arguments.filled_by(registerers, kwargs.get("op_resolver"))
@@ -338,18 +360,19 @@ class _MemoryView:
     """The base object of an array from tensor(), and so alive as long as that array or any slice of it."""
     __slots__ = ("__array_interface__", "__weakref__", "_array")
 
-    def __init__(self, array):
+    def __init__(self, array: "NDArray[Any]") -> None:
         self._array = array
         self.__array_interface__ = array.__array_interface__
 
 
-def _close(executors):
+def _close(executors: "dict[int, Executor]") -> None:
     """Close the plug-ins of all executors of a collected interpreter."""
     for _, executor in sorted(executors.items()):
         executor.close()
 
 
-def _restore(cls, model, options, shapes, ready):
+def _restore(cls: "type[Interpreter]", model: "Model", options: "Mapping[str, Any]",
+             shapes: "Mapping[int, Sequence[tuple[int, ...]]]", ready: "Sequence[int]") -> Interpreter:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interpreter = cls(model=model, **options)
@@ -362,7 +385,7 @@ def _restore(cls, model, options, shapes, ready):
     return interpreter
 
 
-def _after_fork():
+def _after_fork() -> None:
     """Make new locks in a forked child: a thread that held one of them does not exist there."""
     for interpreter in list(_living):
         interpreter._lock.reset()

@@ -4,11 +4,17 @@ In code, before the client is imported:              pylite.install_as("tflite_r
 From the shell, for a client and its subprocesses:   python -m pylite.shim CLIENT.py ARG ...
 By environment alone:                                PYTHONPATH=$(python -m pylite.shim --path) python CLIENT.py
 """
+from __future__ import annotations
+
 import argparse
 import os
 import runpy
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NAMES = ("tflite_runtime", "ai_edge_litert", "tensorflow")
 DEFAULT = NAMES[:2]     # without tensorflow: a program that imports it may need more than tf.lite
@@ -16,7 +22,7 @@ DEFAULT = NAMES[:2]     # without tensorflow: a program that imports it may need
 _HOME = Path(__file__).parent / "shims"
 
 
-def paths(*names):
+def paths(*names: str) -> list[str]:
     """The folders that make pylite stand in for the packages `names` when they are on the module search path."""
     packages = [name.partition(".")[0] for name in names or DEFAULT]
     for name, package in zip(names, packages, strict=False):
@@ -25,7 +31,7 @@ def paths(*names):
     return [str(_HOME / package) for package in dict.fromkeys(packages)]
 
 
-def install_as(*names):
+def install_as(*names: str) -> None:
     """Make `import NAME` and `import NAME.interpreter` give pylite in this process.
 
     names: "tflite_runtime" and "ai_edge_litert" by default; also "tensorflow" or "tensorflow.lite", of which only
@@ -39,7 +45,7 @@ def install_as(*names):
     sys.path[:] = folders + [p for p in sys.path if p not in folders]
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> None:
     """Run an unchanged Python program with pylite as its TensorFlow Lite interpreter."""
     parser = argparse.ArgumentParser(prog="python -m pylite.shim", description=main.__doc__)
     parser.add_argument("--as", dest="names", action="append", choices=NAMES, metavar="NAME", default=[],
