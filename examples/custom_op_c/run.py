@@ -13,7 +13,7 @@ import pylite
 from pylite.schema.builder import ModelBuilder
 
 
-def build(folder):
+def build(folder: str) -> str:
     """Compile the op; return the path of the library."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libatan.so"
@@ -23,7 +23,7 @@ def build(folder):
     return str(library)
 
 
-def model():
+def model() -> bytes:
     m = ModelBuilder()
     x, total, y = (m.tensor(name, (5,)) for name in ("x", "sum", "y"))
     m.operator("ADD", [x, m.constant("offset", np.float32(1))], [total])
@@ -33,7 +33,7 @@ def model():
     return m.build()
 
 
-def main():
+def main() -> None:
     folder = sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()
     pylite.load_custom_ops(build(folder), ["AtanOpRegistration"])
     i = pylite.Interpreter(model_content=model())

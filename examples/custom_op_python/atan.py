@@ -3,11 +3,14 @@
     python atan.py [NUMBER ...]
 """
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pylite
+from pylite.typing import OpNode, Shape
 
 MODEL = Path(__file__).with_name("atan.tflite")
 
@@ -16,17 +19,17 @@ MODEL = Path(__file__).with_name("atan.tflite")
 class Atan(pylite.CustomOp):
     """y = atan(x) of any shape."""
 
-    def prepare(self, node):
+    def prepare(self, node: OpNode) -> Shape:
         x, y = node.inputs[0], node.outputs[0]
         if x.dtype != "float32" or y.dtype != "float32":
             raise node.error("takes float32 only", x)
         return x.shape
 
-    def invoke(self, x, y):
+    def invoke(self, x: NDArray[np.float32], y: NDArray[np.float32]) -> None:
         np.arctan(x, out=y)
 
 
-def atan(numbers):
+def atan(numbers: Sequence[float]) -> NDArray[np.float32]:
     """atan(number + 1) of each number, computed by the model."""
     interpreter = pylite.Interpreter(MODEL)
     x, y = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"]

@@ -6,7 +6,7 @@ import numpy as np
 from pylite.schema.builder import ModelBuilder
 
 
-def build():
+def build() -> bytes:
     m = ModelBuilder("y = atan(x + 1)")
     x = m.tensor("x", (None,))
     offset = m.constant("offset", np.array(1, np.float32))

@@ -8,12 +8,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pylite
 from pylite.schema.builder import ModelBuilder
 
 
-def build(folder):
+def build(folder: str) -> str:
     """Compile the delegate; return the path of the library."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     library = Path(folder) / "libmy_delegate.so"
@@ -23,7 +24,7 @@ def build(folder):
     return str(library)
 
 
-def model():
+def model() -> bytes:
     """CONV_2D, TANH, CONV_2D, MEAN: the delegate takes three of these nodes, in two partitions."""
     rng = np.random.default_rng(1)
     m = ModelBuilder()
@@ -44,7 +45,7 @@ def model():
     return m.build()
 
 
-def run(content, delegates):
+def run(content: bytes, delegates: list[pylite.Delegate]) -> tuple[NDArray[np.float32], list[str]]:
     i = pylite.Interpreter(model_content=content, experimental_delegates=delegates)
     i.allocate_tensors()
     i.set_tensor(0, np.random.default_rng(2).normal(size=(1, 10, 10, 2)).astype(np.float32))
@@ -52,7 +53,7 @@ def run(content, delegates):
     return i.get_tensor(i.get_output_details()[0]["index"]), [op["op_name"] for op in i._get_ops_details()]
 
 
-def main():
+def main() -> None:
     folder = sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp()
     content = model()
     without, _ = run(content, [])

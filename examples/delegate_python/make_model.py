@@ -6,7 +6,7 @@ import numpy as np
 from pylite.schema.builder import ModelBuilder
 
 
-def build():
+def build() -> bytes:
     rng = np.random.default_rng(1)
     m = ModelBuilder("two convolutions and a mean")
     x = m.tensor("picture", (1, 8, 8, 3))
@@ -16,10 +16,10 @@ def build():
                for i, shape in enumerate([(4, 3, 3, 3), (5, 3, 3, 4)])]
     biases = [m.constant(f"bias{i}", rng.normal(size=n).astype(np.float32)) for i, n in enumerate([4, 5])]
     axes = m.constant("axes", np.array([1, 2], np.int32))
-    options = {"padding": "VALID", "stride_w": 1, "stride_h": 1}
-    m.operator("CONV_2D", [x, weights[0], biases[0]], [a], fused_activation_function="RELU", **options)
+    m.operator("CONV_2D", [x, weights[0], biases[0]], [a], fused_activation_function="RELU", padding="VALID",
+               stride_w=1, stride_h=1)
     m.operator("TANH", [a], [b])
-    m.operator("CONV_2D", [b, weights[1], biases[1]], [c], **options)
+    m.operator("CONV_2D", [b, weights[1], biases[1]], [c], padding="VALID", stride_w=1, stride_h=1)
     m.operator("MEAN", [c, axes], [y])
     m.inputs([x])
     m.outputs([y])
