@@ -1,5 +1,8 @@
 """Standing in for other packages: programs that import tflite_runtime and its like run unchanged."""
+import importlib
 import os
+import re
+import rlcompleter
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +35,20 @@ IMPORTS = {
                    ("import tensorflow.lite as tflite", "tflite.Interpreter"),
                    ("from tensorflow import lite as tflite", "tflite.Interpreter"),
                    ("from tensorflow.lite.python.interpreter import Interpreter, load_delegate", "Interpreter")],
+}
+# Modules that users import from, and the names that must stay there.
+PUBLIC = {
+    "interpreter": "Delegate Interpreter InterpreterWithCustomOps OpResolverType SignatureRunner load_delegate",
+    "capi": "get_include load_custom_ops",
+    "custom": "CustomNode CustomOp custom_op unregister",
+    "delegates": "Delegate load_delegate",
+    "delegation": "DelegateFlags DelegateGraph DelegatePart PythonDelegate",
+    "model": "Model",
+    "pointers": "address from_pointers",
+    "resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
+    "signature": "SignatureRunner",
+    "typing": "NodeInfo OpDetails OpNode QuantizationParameters SignatureList SparsityParameters TensorDetails "
+              "TensorInfo",
 }
 CASES = [(name, *case) for name, cases in IMPORTS.items() for case in cases]
 
@@ -125,9 +142,34 @@ def test_public_names_are_imported_when_asked_for():
         "False Interpreter"
     for name in pylite.__all__:
         assert getattr(pylite, name) is not None
-    assert sorted(pylite.__all__) == dir(pylite)
     with pytest.raises(AttributeError, match="nothing"):
         _ = pylite.nothing
+
+
+def test_completion_shows_the_public_names_alone():
+    assert dir(pylite) == sorted(pylite.__all__)
+    shown = rlcompleter.Completer({"pylite": pylite}).attr_matches("pylite.")
+    assert {name.removeprefix("pylite.").rstrip("()") for name in shown} == set(pylite.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize(("module", "names"), PUBLIC.items())
+def test_public_modules_have_their_names(module, names):
+    public = importlib.import_module(f"pylite.{module}")
+    assert set(names.split()) <= set(public.__all__)
+    for name in public.__all__:
+        assert getattr(public, name) is not None
+
+
+def test_names_in_documents_and_examples_exist():
+    root = Path(__file__).parents[1]
+    files = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.py")]
+    named = set(re.findall(r"(?<![\w/-])pylite(?:\.[A-Za-z]\w*)+", "\n".join(file.read_text() for file in files)))
+    assert len(named) > 20
+    for name in named:
+        found, path = pylite, "pylite"
+        for part in name.split(".")[1:]:
+            path += f".{part}"
+            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
 
 
 def test_one_version():
