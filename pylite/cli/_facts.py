@@ -80,15 +80,6 @@ def _missing(operators, reasons):
     return [{"reason": reason, "nodes": indices} for reason, indices in nodes.items()]
 
 
-def _missing(operators, reasons):
-    """The operators that cannot run, by reason."""
-    nodes = {}
-    for operator, reason in zip(operators, reasons, strict=True):
-        if reason:
-            nodes.setdefault(reason, []).append(operator.index)
-    return [{"reason": reason, "nodes": indices} for reason, indices in nodes.items()]
-
-
 def _allocated(executor):
     """(the BoundProgram, None), or (None, why the executor cannot allocate)."""
     try:

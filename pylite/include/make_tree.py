@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 
-def other_names(header):
+def other_names(header: str) -> list[str]:
     """The names of tensorflow/lite/`header` under which a line includes it."""
     prefixes = ["tflite", "third_party/tensorflow/lite"]
     if header.startswith("c/") or header == "builtin_ops.h":
@@ -21,7 +21,7 @@ def other_names(header):
     return [f"{prefix}/{header}" for prefix in prefixes]
 
 
-def make(output, headers):
+def make(output: Path, headers: list[Path]) -> list[Path]:
     """Make the folder; returns the files and folders of TensorFlow Lite's headers, which it depends on."""
     for folder in "tensorflow", "tflite", "third_party", "pylite":
         shutil.rmtree(output / folder, ignore_errors=True)

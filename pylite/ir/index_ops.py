@@ -20,7 +20,7 @@ def registered(source, file="<module>"):
         loops = {}
         if isinstance(statement, ast.For):
             target = statement.target.elts[0] if isinstance(statement.target, ast.Tuple) else statement.target
-            loops[target.id] = _items(statement.iter, constants)
+            loops[target.id] = _items(statement.iter, constants)  # type: ignore[attr-defined]
         for call in ast.walk(statement):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "register":
                 names = _names(call.args[0], loops, constants)
