@@ -21,6 +21,11 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from pylite._core.kernel cimport Kernel
 from pylite._core.simd cimport Pool, pl_pool
 
+
+cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python 3.13, and posix.time takes <sys/time.h>
+    pass
+
+
 from numpy import empty, ndarray
 
 
