@@ -15,7 +15,7 @@ _TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int
 
 # The operands of one gate, Values or None: the weights of the input, of the auxiliary input and of the output of the
 # step before, the peephole, the bias and the coefficients of layer normalization.
-Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None,) * 6)
+Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, None, None, None, None))
 
 
 class Layer:
