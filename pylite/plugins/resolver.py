@@ -1,5 +1,4 @@
 """Op resolvers: the ops of an interpreter, by name and version."""
-import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.ir import registry
 
 
