@@ -63,10 +63,11 @@ def test_the_examples_as_printed(tmp_path):
     for name, kind, code in files:
         apply(source / name, kind, code)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    # -S: an editable install of pylite would come first
+    (tmp_path / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     (tmp_path / "bin" / "python").chmod(0o755)
     environment = {**os.environ, "PATH": os.pathsep.join([str(tmp_path / "bin"), path]), "PYTHONSAFEPATH": "1",
-                   "PYTHONPATH": os.pathsep.join([str(installed), str(source)])}
+                   "PYTHONPATH": os.pathsep.join([str(installed), str(source), sysconfig.get_path("purelib")])}
 
     def run(*command, **options):
         done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False,

@@ -1,5 +1,6 @@
 """A kernel that a user writes in Cython against the published .pxd files, and that the loop runs without the GIL."""
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -46,14 +47,13 @@ cdef void rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept n
 '''
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
+def compiled(folder, source):
+    """The module `scaling` of this source, built in the folder."""
     resources.tool("Cython")
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "scaling.pyx").write_text(SOURCE)
+    (folder / "scaling.pyx").write_text(source)
     folders = Path(pylite.__file__).parents[1], Path(pylite.get_include(), "../_core").resolve()
     subprocess.run([sys.executable, "-m", "cython", *[f"-I{path}" for path in folders], "scaling.pyx"], cwd=folder,
                    check=True)
@@ -64,6 +64,11 @@ def kernels(tmp_path_factory):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("kernels"), SOURCE)
 
 
 def interpreter(op, size=100, dtype="float32", **arguments):
@@ -102,6 +107,17 @@ def test_a_function_that_makes_it(kernels):
     x[7] = 2000
     with pytest.raises(RuntimeError, match="node 0 Scale failed: a number is too large"):
         run(i, x)
+
+
+def test_the_one_in_the_documents(tmp_path):
+    page = Path(__file__).resolve().parents[1] / "docs" / "custom-ops.md"
+    block, = re.findall(r"^```cython\n(.*?)^```", page.read_text(), re.S | re.M)
+    built = compiled(tmp_path, block)
+
+    class Scale(pylite.CustomOp):
+        kernel = built.Scale
+    x = np.arange(10000, dtype=np.float32)
+    np.testing.assert_array_equal(run(interpreter(Scale, len(x), num_threads=2), x), x / 2)
 
 
 def test_what_does_not_fit(kernels):

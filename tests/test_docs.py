@@ -2,17 +2,11 @@
 import importlib.util
 import re
 import shutil
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import pylite
 from pylite.media import models
-from pylite.schema.builder import ModelBuilder
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -97,35 +91,3 @@ def test_code_runs(page, tmp_path, monkeypatch, capsys):
     assert blocks(page, "python")
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), {"__name__": page})
-
-
-def test_the_kernel_in_cython_runs(tmp_path, monkeypatch):
-    """The one of docs/custom-ops.md, in a file of its own."""
-    pytest.importorskip("Cython", reason="Cython is not installed")
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    block, = blocks("docs/custom-ops.md", "cython")
-    (tmp_path / "scaling.pyx").write_text(block)
-    subprocess.run([sys.executable, "-m", "cython", "-I", str(Path(pylite.__file__).parents[1]), "scaling.pyx"],
-                   cwd=tmp_path, check=True)
-    library = tmp_path / f"scaling{sysconfig.get_config_var('EXT_SUFFIX')}"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-w", f"-I{sysconfig.get_path('include')}",
-                    f"-I{pylite.get_include()}/pylite", "scaling.c", "-o", str(library)], cwd=tmp_path, check=True)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    scaling = importlib.import_module("scaling")
-
-    class Scale(pylite.CustomOp):
-        kernel = scaling.Scale
-    m = ModelBuilder()
-    x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
-    m.operator("Scale", [x], [y], custom_options=b"")
-    m.inputs([x])
-    m.outputs([y])
-    ops = pylite.BuiltinOpResolver()
-    ops.add_custom("Scale", Scale)
-    interpreter = pylite.Interpreter(model_content=m.build(), op_resolver=ops)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(x, np.array([2, 4, 6], np.float32))
-    interpreter.invoke()
-    assert interpreter.get_tensor(y).tolist() == [1, 2, 3]

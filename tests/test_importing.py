@@ -168,8 +168,3 @@ def test_the_index_of_ops_is_what_they_register():
                "from pylite.ops._index import MODULES\n"
                "print(sorted(MODULES) == registry.names(),"
                " all(registry.find(n).infer.__module__.startswith('pylite.ops') for n in MODULES))") == "True True"
-
-
-def test_the_ops_are_registered_before_an_interpreter_is_imported():
-    assert run("import pylite; print('ADD' in pylite.BuiltinOpResolver().names())") == "True"
-    assert run("from pylite import cli; cli.main(['ops', 'ADD'])").startswith("ADD  versions 1-")

@@ -60,7 +60,6 @@ class Row:
 
 def rows():
     """{op: Row} for all ops of pylite and LiteRT."""
-    import pylite.ops  # noqa: F401  enters its index in the registry
     from pylite.ir import registry
     table: dict[str, Row] = {}
     for name, versions, signatures in _litert():

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pylite.ops  # noqa: F401  enters its index in the registry
 from pylite.ir import registry
 
 if TYPE_CHECKING:
