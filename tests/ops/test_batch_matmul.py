@@ -19,39 +19,57 @@ def batches(rng):
 
 
 def few(rng, shape, dtype):
-    """Values that repeat, where there are many, to be stored in little."""
+    """Random values; many repeat, so that stored models are small."""
     return np.resize(values(rng, (499,), dtype), shape) if np.prod(shape) > 499 else values(rng, shape, dtype)
 
 
-def product(m, rng, kind, constant, depth=None):
+def types(kind):
+    """Data types of (x, w, y)."""
+    if "hybrid" in kind:
+        return "float32", "int8", "float32"
+    x_type = kind.split()[0]
+    return x_type, "int8" if kind == "int16 int8" else x_type, {"int8 int32": "int32"}.get(kind, x_type)
+
+
+def integer_quantization(rng, kind, k):
+    """Quantization of (x, w, y) for products of `k` integers."""
+    x_type, w_type, y_type = types(kind)
+    x_fields, w_fields, y_fields = mild_quantization(rng, x_type), mild_quantization(rng, w_type), {}
+    if kind == "int16 int8":
+        w_fields["zero_point"] = 0
+    if y_type != "int32":
+        reach = {"int8": 74, "int16": 19000}
+        scale = x_fields["scale"] * w_fields["scale"] * reach[x_type] * reach[w_type] * np.sqrt(k)
+        y_fields = mild_quantization(rng, y_type, scale / {"int8": 60, "int16": 8000}[y_type])
+    return x_fields, w_fields, y_fields
+
+
+def sizes(rng, depth):
+    """(rows of x, columns of w, depth of the products)"""
     rows, columns = (int(rng.choice([1, 2, 5, 8] if depth else [1, 2, 5, 8, 13, 16, 33, 70])) for _ in range(2))
-    k = depth or int(rng.choice([1, 2, 3, 8, 15, 16, 32, 64, 130]))
+    return rows, columns, depth or int(rng.choice([1, 2, 3, 8, 15, 16, 32, 64, 130]))
+
+
+def product(m, rng, kind, constant, depth=None):
+    rows, columns, k = sizes(rng, depth)
     adj_x, adj_y = bool(rng.integers(2)), bool(rng.integers(2))
     before, w_before = batches(rng)
     if rng.random() < 0.04:
         rows = 0
-    x_type = "float32" if "hybrid" in kind else kind.split()[0]
-    w_type = "int8" if "hybrid" in kind or kind == "int16 int8" else x_type
-    y_type = {"int8 int32": "int32"}.get(kind, x_type)
+    x_type, w_type, y_type = types(kind)
     if "hybrid" in kind:
-        before, w_before = before[-1:], w_before[-1:]   # beyond one dimension the peer takes scales of other rows
+        before, w_before = before[-1:], w_before[-1:]   # with more dimensions the peer takes the scales of other rows
     x = few(rng, (*before, k, rows) if adj_x else (*before, rows, k), x_type)
     w = few(rng, (*w_before, columns, k) if adj_y else (*w_before, k, columns), w_type)
     options, fields, w_fields, y_fields = {}, {}, {}, {}
     if "hybrid" in kind:
         w = np.maximum(w, -127)                         # the peer's vector code computes wrongly with -128
-        # one matrix for several of w, with zero points: the peer takes the sums of other columns
+        # With one x for several w, and zero points, the peer takes the sums of other columns.
         options["asymmetric_quantize_inputs"] = bool(rng.integers(2)) and np.prod(before) >= np.prod(w_before)
         several = kind == "hybrid columns"
         w_fields = {"scale": rng.random(columns if several else 1) + 1e-3, "axis": w.ndim - (2 if adj_y else 1)}
     elif x_type != "float32":
-        fields, w_fields = mild_quantization(rng, x_type), mild_quantization(rng, w_type)
-        if kind == "int16 int8":
-            w_fields["zero_point"] = 0
-        if y_type != "int32":
-            reach = {"int8": 74, "int16": 19000}
-            scale = fields["scale"] * w_fields["scale"] * reach[x_type] * reach[w_type] * np.sqrt(k)
-            y_fields = mild_quantization(rng, y_type, scale / {"int8": 60, "int16": 8000}[y_type])
+        fields, w_fields, y_fields = integer_quantization(rng, kind, k)
     a = m.tensor("x", x.shape, x_type, **fields)
     b = m.constant("w", w, **w_fields) if constant else m.tensor("w", w.shape, w_type, **w_fields)
     shape = (*np.broadcast_shapes(before, w_before), rows, columns)

@@ -21,7 +21,7 @@ NARROW = {"int4": (-8, 7), "int2": (-2, 1)}
 
 
 def weights(rng, shape, dtype, hybrid):
-    """The ends of the type now and then; of very many, few that repeat, to be stored in little."""
+    """Random weights, sometimes only the extremes of the type; many repeat, so that stored models are small."""
     if np.prod(shape) > 10000:
         return np.resize(weights(rng, (97,), dtype, hybrid), shape)
     if dtype == "float32":
@@ -35,46 +35,66 @@ def weights(rng, shape, dtype, hybrid):
     return rng.integers(low, high + 1, shape).astype(numpy)
 
 
-def product(m, rng, kind, constant=True, depth=None, rows=None):
-    x_type, w_type, b_type, y_type = KINDS[kind]
+def depths(rng, depth, rows):
+    """(columns of the input, outputs, leading dimensions of the input)"""
     k = depth or int(rng.choice([1, 2, 3, 5, 8, 16, 31, 64, 130, 300]))
     n = int(rng.choice([1, 2, 5, 8, 17, 33, 64, 100, 129]))
-    lead = tuple(int(i) for i in rng.integers(1, 5, int(rng.integers(1, 4)))) if rows is None else (rows,)
+    return k, n, tuple(int(i) for i in rng.integers(1, 5, int(rng.integers(1, 4)))) if rows is None else (rows,)
+
+
+def activations(rng, shape, dtype):
+    """Contents of the input; many repeat."""
+    data = rng.standard_normal(shape).astype(np.float32) if dtype == "float32" else values(rng, shape, dtype)
+    return np.resize(data.reshape(-1)[:1009], shape) if data.size > 10000 else data
+
+
+def weight_quantization(rng, kind, n):
+    """{scale, zero_point, axis} of the weights, per channel or per tensor; {} of floats"""
+    w_type = KINDS[kind][1]
+    channels = "channels" in kind or (kind in ("int4", "int16", "int16 int4") and rng.random() < 0.5)
+    if w_type == "float32":
+        return {}
+    scale = (rng.random(n if channels else 1) * 0.1 + 1e-3).astype(np.float32)
+    shifted = w_type == "uint8" or (kind == "int8" and rng.random() < 0.5)
+    return {"scale": scale, "zero_point": int(values(rng, (), w_type)) if shifted else 0, "axis": 0}
+
+
+def integer_operands(rng, kind, k, n, w_scale):
+    """(quantization of the input, of the output, the bias, its quantization) of integers"""
+    x_type, w_type, b_type, y_type = KINDS[kind]
+    x_scale = np.float32(rng.random() * 0.1 + 1e-3)
+    reach = {"int4": 5, "int2": 1, "int16": 19000}.get(w_type, 74) * {"int16": 19000}.get(x_type, 74) * np.sqrt(k)
+    y_scale = float(x_scale * w_scale.max() * reach / {"int16": 8000}.get(y_type, 60))
+    if rng.random() < 0.1:
+        y_scale *= 0.01
+    x_fields, y_fields = ({"scale": scale, "zero_point": 0 if dtype == "int16" else int(values(rng, (), dtype))}
+                          for scale, dtype in ((x_scale, x_type), (y_scale, y_type)))
+    reach = min(int(reach) + 1, 2**30)      # the peer reads a bias of int64 as int32 where weights are int16
+    return x_fields, y_fields, rng.integers(-reach, reach, n).astype(b_type), {"scale": x_scale * w_scale, "axis": 0}
+
+
+def product(m, rng, kind, constant=True, depth=None, rows=None):
+    x_type, w_type, _, y_type = KINDS[kind]
+    k, n, lead = depths(rng, depth, rows)
     options = {"fused_activation_function": activation(rng), "keep_num_dims": bool(rng.integers(2))}
     y_shape = (*lead, n) if options["keep_num_dims"] else (int(np.prod(lead)), n)
     w_data = weights(rng, (n, k), w_type, "hybrid" in kind)
-    fields, b_fields, y_fields, x_fields = {}, {}, {}, {}
-    shape = (*lead, k)
-    data = rng.standard_normal(shape).astype(np.float32) if x_type == "float32" else values(rng, shape, x_type)
-    if data.size > 10000:
-        data = np.resize(data.reshape(-1)[:1009], shape)
+    data = activations(rng, (*lead, k), x_type)
     bias = rng.standard_normal(n).astype(np.float32)
-    channels = "channels" in kind or (kind in ("int4", "int16", "int16 int4") and rng.random() < 0.5)
-    if w_type != "float32":
-        w_scale = (rng.random(n if channels else 1) * 0.1 + 1e-3).astype(np.float32)
-        w_zero = int(values(rng, (), w_type)) if w_type == "uint8" or (kind == "int8" and rng.random() < 0.5) else 0
-        fields = {"scale": w_scale, "zero_point": w_zero, "axis": 0}
+    w_fields = weight_quantization(rng, kind, n)
+    x_fields, y_fields, b_fields = {}, {}, {}
     if x_type != "float32":
-        x_scale = np.float32(rng.random() * 0.1 + 1e-3)
-        reach = {"int4": 5, "int2": 1, "int16": 19000}.get(w_type, 74) * {"int16": 19000}.get(x_type, 74) * np.sqrt(k)
-        y_scale = float(x_scale * w_scale.max() * reach / {"int16": 8000}.get(y_type, 60))
-        if rng.random() < 0.1:
-            y_scale *= 0.01
-        x_fields = {"scale": x_scale, "zero_point": 0 if x_type == "int16" else int(values(rng, (), x_type))}
-        y_fields = {"scale": y_scale, "zero_point": 0 if y_type == "int16" else int(values(rng, (), y_type))}
-        reach = min(int(reach) + 1, 2**30)      # the peer reads a bias of int64 as int32 where weights are int16
-        bias = rng.integers(-reach, reach, n).astype(b_type)
-        b_fields = {"scale": x_scale * w_scale, "axis": 0}
+        x_fields, y_fields, bias, b_fields = integer_operands(rng, kind, k, n, w_fields["scale"])
         if kind == "int16 int32":
             options["quantized_bias_type"] = "int32"
     elif "hybrid" in kind:
         options["asymmetric_quantize_inputs"] = bool(rng.integers(2))
     x = m.tensor("x", data.shape, x_type, **x_fields)
     if constant:
-        w = m.constant("w", w_data, dtype=w_type, **fields)
+        w = m.constant("w", w_data, dtype=w_type, **w_fields)
     else:
-        w = m.tensor("w", w_data.shape, w_type, **fields)
-    absent = rng.random() < 0.3 and kind != "uint8 int16"       # which takes the peer down
+        w = m.tensor("w", w_data.shape, w_type, **w_fields)
+    absent = rng.random() < 0.3 and kind != "uint8 int16"       # without a bias the peer crashes
     b = -1 if absent else m.constant("b", bias, **b_fields)
     y = m.tensor("y", y_shape, y_type, **y_fields)
     m.operator("FULLY_CONNECTED", [x, w, b], [y], **options)
@@ -96,12 +116,12 @@ def test_late_weights(m, rng, kind):
 
 @differential("float32", "int8", "uint8", "int16", count=3)
 def test_deep(m, rng, kind):
-    """More depth than is gathered at once.  (The peer's hybrid sums go wrong at such depths.)"""
+    """More depth than a block of the product.  (The peer's hybrid sums are wrong at such depths.)"""
     return product(m, rng, kind, depth=int(rng.integers(5000, 70000)), rows=int(rng.integers(1, 3)))
 
 
 def other_kernels(inputs, model):
-    """The reference kernels take scales for blocks and answer zeros; the peer's optimized ones compute."""
+    """The peer's optimized kernels: its reference kernels return zeros for blockwise weights."""
     litert = peer()
     interpreter = litert.Interpreter(
         model_content=model, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)

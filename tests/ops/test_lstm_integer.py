@@ -27,53 +27,78 @@ def test_basic_lstm_of_bytes(m, rng, kind):
             rng.integers(-32768, 32768, (rows, cells)).astype(np.int16)]
 
 
+class Operands:
+    """Adds the operands of an integer LSTM layer to a model."""
+
+    def __init__(self, m, rng):
+        self.m, self.rng, self.count = m, rng, 0
+
+    def add(self, letter, array, scale):
+        self.count += 1
+        return self.m.constant(f"{letter}{self.count - 1}", array, scale)
+
+    def weights(self, *shape):
+        values = repeating(lambda n: self.rng.integers(-127, 128, n), shape).astype(np.int8)
+        return self.add("w", values, float(self.rng.random() * 0.02 + 1e-3))
+
+    def vector(self, n, scale, low=-32768):
+        return self.add("w", self.rng.integers(low, 32768, n).astype(np.int16), scale)
+
+    def bias(self, n, most=3000):
+        return self.add("b", self.rng.integers(-most, most, n).astype(np.int32), 1e-4)
+
+    def quantization(self, width=0.01, least=2e-3):
+        return {"scale": float(self.rng.random() * width + least), "zero_point": int(self.rng.integers(-128, 128))}
+
+
+def gates(add, choice, depth, cells, outputs):
+    """(weights, recurrent weights, peepholes, biases, scales of the normalisation) of all gates: -1 where absent"""
+    w, r = [add.weights(cells, depth) for _ in range(4)], [add.weights(cells, outputs) for _ in range(4)]
+    p = [add.vector(cells, float(add.rng.random() * 1e-4)) if choice["peephole"] else -1 for _ in range(3)]
+    b = [add.bias(cells, 30000 if choice["norm"] else 3000) for _ in range(4)]
+    norm = [add.vector(cells, float(add.rng.random() * 1e-4 + 1e-6), 0) if choice["norm"] else -1 for _ in range(4)]
+    if choice["cifg"]:
+        w[0] = r[0] = p[0] = b[0] = norm[0] = -1
+    return w, r, p, b, norm
+
+
+def projected(add, choice, cells):
+    """The number of outputs of a layer with `cells` cells."""
+    if not choice["projection"]:
+        return cells
+    outputs = int(add.rng.choice([max(1, cells - 3), cells]))
+    return cells + 2 if outputs == cells and not choice["peephole"] else outputs
+
+
+def projection(add, choice, cells, outputs):
+    if not choice["projection"]:
+        return [-1, -1]
+    return [add.weights(outputs, cells), add.bias(outputs) if add.rng.random() < 0.5 else -1]
+
+
 @differential("int8", count=60, runs=2)
 def test_integer_lstm(m, rng, kind):
     """int8 with cells of int16, and 5 intermediate tensors."""
     steps, rows, depth, cells = sizes(rng)
-    choice = choices(rng)
+    choice, add = choices(rng), Operands(m, rng)
     one_step = rng.random() < 0.2
     major = bool(rng.integers(2)) or one_step
-    outputs = int(rng.choice([max(1, cells - 3), cells])) if choice["projection"] else cells
-    if choice["projection"] and outputs == cells and not choice["peephole"]:
-        outputs = cells + 2
+    outputs = projected(add, choice, cells)
     shape = (rows, depth) if one_step else (steps, rows, depth) if major else (rows, steps, depth)
-    names = iter(range(100))
-
-    def weights(*shape):
-        return m.constant(f"w{next(names)}", repeating(lambda n: rng.integers(-127, 128, n), shape).astype(np.int8),
-                          float(rng.random() * 0.02 + 1e-3))
-
-    def words(n, scale, low=-32768):
-        return m.constant(f"w{next(names)}", rng.integers(low, 32768, n).astype(np.int16), scale)
-
-    def bias(n, most=3000):
-        return m.constant(f"b{next(names)}", rng.integers(-most, most, n).astype(np.int32), 1e-4)
-
-    x_q = {"scale": float(rng.random() * 0.03 + 1e-3), "zero_point": int(rng.integers(-128, 128))}
-    h_q = {"scale": float(rng.random() * 0.01 + 2e-3), "zero_point": int(rng.integers(-128, 128))}
-    hidden_q = {"scale": float(rng.random() * 0.01 + 2e-3), "zero_point": int(rng.integers(-128, 128))} \
-        if choice["projection"] else h_q
+    x_q, h_q = add.quantization(0.03, 1e-3), add.quantization()
+    hidden_q = add.quantization() if choice["projection"] else h_q
     x = m.tensor("x", shape, "int8", **x_q)
-    w, r = [weights(cells, depth) for _ in range(4)], [weights(cells, outputs) for _ in range(4)]
-    p = [words(cells, float(rng.random() * 1e-4)) if choice["peephole"] else -1 for _ in range(3)]
-    b = [bias(cells, 30000 if choice["norm"] else 3000) for _ in range(4)]
-    norm = [words(cells, float(rng.random() * 1e-4 + 1e-6), 0) if choice["norm"] else -1 for _ in range(4)]
-    if choice["cifg"]:
-        w[0] = r[0] = p[0] = b[0] = norm[0] = -1
-    projection = [weights(outputs, cells), bias(outputs) if rng.random() < 0.5 else -1] if choice["projection"] \
-        else [-1, -1]
+    w, r, p, b, norm = gates(add, choice, depth, cells, outputs)
+    to_outputs = projection(add, choice, cells, outputs)
     h = m.tensor("h", (rows, outputs), "int8", **h_q, variable=True)
     c = m.tensor("c", (rows, cells), "int16", 2.0 ** -int(rng.integers(9, 16)), variable=True)
     middle = [m.tensor(f"m{i}", (0,), "int16", float(rng.random() * 1e-3 + 1e-4)) for i in range(4)]
     middle.append(m.tensor("hidden", (0,), "int8", **hidden_q))
     y = m.tensor("y", (*shape[:-1], outputs), "int8", **h_q)
-    operands = [x, *w, *r, *p, *b, *projection, h, c, *norm]
-    if one_step:
-        m.operator("LSTM", operands, [y], intermediates=middle, kernel_type="FULL", **clips(rng), **TANH)
-    else:
-        m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], intermediates=middle, time_major=major, **clips(rng),
-                   **TANH)
+    name, options = ("LSTM", {"kernel_type": "FULL"}) if one_step else (
+        "UNIDIRECTIONAL_SEQUENCE_LSTM", {"time_major": major})
+    m.operator(name, [x, *w, *r, *p, *b, *to_outputs, h, c, *norm], [y], intermediates=middle, **options,
+               **clips(rng), **TANH)
     m.inputs([x])
     m.outputs([y])
     return [rng.integers(-128, 128, shape).astype(np.int8)]
