@@ -6,7 +6,8 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, PARAMETERS, finish_columns, padded, set_column
+from pylite._core.kernels.columns cimport PARAMETERS, finish_columns, set_column
+from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
 from pylite._core.simd cimport (
     PL_SLACK,
     parallel_for,

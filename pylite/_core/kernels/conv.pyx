@@ -6,36 +6,21 @@ from libc.stdlib cimport calloc
 from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport (
-    MAX_CHUNK,
+from pylite._core.kernels.columns cimport PARAMETERS, UNFIT, finish_columns, fit_columns, set_column, set_constant
+from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, padded_lines, plan_lines
+from pylite._core.kernels.product8 cimport ROW, Product8, accumulate, one_row, pack_lines, single_row
+from pylite._core.kernels.tasks cimport (
     MAX_MR,
     MAX_NR,
-    PARAMETERS,
-    ROW,
-    UNFIT,
-    LineBuffer,
-    Lines,
     Output,
-    Product8,
     Task,
     Tasks,
-    accumulate,
-    cut,
-    finish_columns,
-    fit_columns,
-    next_line,
-    one_row,
-    pack_lines,
+    get_task,
     padded,
-    padded_lines,
     parallel_pool_q8,
-    plan_lines,
-    set_column,
-    set_constant,
+    plan_tasks,
     set_output,
     share,
-    single_row,
-    take,
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, Window, gather, set_window
 from pylite._core.simd cimport (
@@ -228,7 +213,7 @@ cdef void use_tiles(Conv *s):
 cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = parallel_pool_q8(pool, s.product.slots, 8 * s.output.span * s.product.depth * s.product.columns)
-    cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
+    plan_tasks(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
     # Each part of the columns brings the tiles into the form of their products anew.
     s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.a_panels - 1, s.tasks.a_panels))
     parallel_for(pool, s.tasks.a_panels * s.tasks.splits, 1, run_tiles, s)
@@ -240,7 +225,7 @@ cdef void run_tiles(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef Task task
     cdef ptrdiff_t i
     for i in range(begin, end):
-        take(&s.tasks, &s.output, s.product.columns, i, &task)
+        get_task(&s.tasks, &s.output, s.product.columns, i, &task)
         s.product.slots.winograd_q8(&s.tiles, task.position, task.rows, task.begin, task.end, &s.columns)
 
 
@@ -258,7 +243,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef int r
     line_buffer.row = line_buffer.lines = 0
     while i < end:
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
             rows = pack_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
@@ -286,7 +271,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = parallel_pool_q8(pool, s.product.slots, s.output.span * s.output.lines * s.product.depth * s.product.columns)
-    cdef ptrdiff_t n = cut(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
+    cdef ptrdiff_t n = plan_tasks(&s.tasks, &s.output, &s.product.tile, s.product.columns, s.product.groups, pool)
     parallel_for(pool, n, 1, s.run_tasks, s)
     return 0
 
@@ -303,7 +288,7 @@ cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef ptrdiff_t i, j, length = 0, gathered = -1
     cdef int segments, r
     for i in range(begin, end):
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != gathered:
             gathered = share(i, s.tasks.splits)
             segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
@@ -330,7 +315,7 @@ cdef void run_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexce
     cdef ptrdiff_t i, j
     cdef int n, r, c
     for i in range(begin, end):
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)

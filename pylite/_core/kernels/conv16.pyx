@@ -4,7 +4,8 @@ import numpy as np
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, pl_quantization, set_output, take
+from pylite._core.kernels.rounding cimport pl_quantization
+from pylite._core.kernels.tasks cimport Output, Task, Tasks, get_task, plan_tasks, set_output
 from pylite._core.kernels.window cimport Window, copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
 
@@ -128,7 +129,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef int conv16(Conv16 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
-    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv16_tasks, s)
+    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, conv16_tasks, s)
     return 0
 
 
@@ -140,7 +141,7 @@ cdef void conv16_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
     cdef ptrdiff_t i, j, k, piece, channel
     cdef int n, r
     for i in range(begin, end):
-        take(&s.tasks, &s.output, s.columns, i, &task)
+        get_task(&s.tasks, &s.output, s.columns, i, &task)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>COLUMNS, task.end - j)

@@ -6,22 +6,18 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport (
+from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
+from pylite._core.kernels.tasks cimport (
     MAX_MR,
-    LineBuffer,
-    Lines,
     Output,
     Task,
     Tasks,
-    cut,
-    extend_line_buffer,
-    next_line,
+    get_task,
     padded,
     parallel_pool,
-    plan_lines,
+    plan_tasks,
     set_output,
     share,
-    take,
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, see_line, set_window
 from pylite._core.simd cimport (
@@ -195,7 +191,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     if s.weights != NULL:
         pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
     pool = parallel_pool(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
-    parallel_for(pool, cut(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
+    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
     return 0
 
 
@@ -243,7 +239,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     line_buffer.row = line_buffer.lines = 0
     line_buffer.ready = 1
     while i < end:
-        take(&s.tasks, &s.output, s.columns, i, &task)
+        get_task(&s.tasks, &s.output, s.columns, i, &task)
         if s.direct:
             rows = <const float *>s.window.x + task.position * s.direct
         elif share(i, s.tasks.splits) != seen:
@@ -281,7 +277,7 @@ cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef Task task
     cdef int r
     for i in range(begin, end):
-        take(&s.tasks, &s.output, s.columns, i, &task)
+        get_task(&s.tasks, &s.output, s.columns, i, &task)
         offset = task.group * s.window.length
         k = 0
         while True:

@@ -5,27 +5,21 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport (
-    MAX_CHUNK,
+from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, plan_lines
+from pylite._core.kernels.product8 cimport Product8, accumulate, pack_lines
+from pylite._core.kernels.rounding cimport pl_quantization
+from pylite._core.kernels.tasks cimport (
     MAX_MR,
     MAX_NR,
-    LineBuffer,
-    Lines,
     Output,
-    Product8,
     Task,
     Tasks,
-    accumulate,
-    cut,
-    next_line,
-    pack_lines,
+    get_task,
     padded,
     parallel_pool,
-    pl_quantization,
-    plan_lines,
+    plan_tasks,
     set_output,
     share,
-    take,
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, copy_row, gather, set_window
 from pylite._core.simd cimport (
@@ -155,7 +149,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
             parallel_for(pool, s.parts, 1, quantize_parts, s)
         else:
             parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
-    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1,
+    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1,
                  transpose_hybrid_tasks if s.in_turn != NULL else
                  conv_hybrid_lines if s.lines.chunk else conv_hybrid_tasks, s)
     return 0
@@ -218,7 +212,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     line_buffer.row = line_buffer.lines = 0
     while i < end:
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
             rows = pack_lines(p, &s.lines, s.as_is, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1,
@@ -253,7 +247,7 @@ cdef void conv_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                        and p.window.fh * p.window.fw * p.tile.mr <= POINTERS)
     cdef int n, r, segments
     for i in range(begin, end):
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != seen:
             seen = share(i, s.tasks.splits)
             see_rows(s, &task, p.tile.offset, terms, scales)
@@ -323,7 +317,7 @@ cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
     cdef int r, n, segments = 0
     cdef bint whole = p.depth <= PL_DEPTH and p.window.fh * p.window.fw * p.tile.mr <= POINTERS
     for i in range(begin, end):
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         see_rows(s, &task, 0, zeros, scales)
         if whole:
             segments = gather(&p.window, task.position, task.rows, 0, src, &length)

@@ -8,31 +8,22 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport (
+from pylite._core.kernels.columns cimport PARAMETERS, UNFIT, finish_columns, fit_columns, set_column, set_constant
+from pylite._core.kernels.lines cimport in_place, padded_lines
+from pylite._core.kernels.product8 cimport Product8, accumulate, one_row, single_row
+from pylite._core.kernels.rounding cimport pl_quantize_multiplier
+from pylite._core.kernels.tasks cimport (
     MAX_MR,
     MAX_NR,
-    PARAMETERS,
-    UNFIT,
     Output,
-    Product8,
     Task,
     Tasks,
-    accumulate,
-    cut,
-    finish_columns,
-    fit_columns,
-    in_place,
-    one_row,
+    get_task,
     padded,
-    padded_lines,
     parallel_pool_q8,
-    pl_quantize_multiplier,
-    set_column,
-    set_constant,
+    plan_tasks,
     set_output,
     share,
-    single_row,
-    take,
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, set_window
 from pylite._core.simd cimport (
@@ -175,7 +166,7 @@ cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil
         s.slots.pack_b_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
         starts(s, s.sums, s.w_zero, s.x_zero, self.late)
     pool = parallel_pool_q8(pool, s.slots, s.rows * p.depth * p.columns)
-    parallel_for(pool, cut(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
+    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
     return 0
 
 
@@ -199,7 +190,7 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
     cdef int n, r
     memset(sums, 0, sizeof(sums))
     for i in range(begin, end):
-        take(&s.tasks, &s.output, p.columns, i, &task)
+        get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != packed and not deep:
             packed = share(i, s.tasks.splits)
             for r in range(task.rows):

@@ -192,7 +192,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
     less their zero point, to look for a faster way to them.  Two layouts leave a choice to the ISA level: "points" for
     Winograd's way, and ("pixel packing", stride, most), see packed_pixels().
-    Returns (panels, parameters), see set_column in gemm.pxd, by finish_packing(), and a third one where the choice is
+    Returns (panels, parameters), see columns.pxd, by finish_packing(), and a third one where the choice is
     taken: how many output pixels count as one, 0 for Winograd's tiles.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1

@@ -5,7 +5,7 @@ from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport padded
+from pylite._core.kernels.tasks cimport padded
 from pylite._core.kernels.recurring cimport (
     CLAMP,
     SIGN_BIT,

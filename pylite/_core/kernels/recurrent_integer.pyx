@@ -6,7 +6,22 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
+from pylite._core.kernels.rounding cimport (
+    pl_clamp32,
+    pl_fx_shl,
+    pl_logistic_q12,
+    pl_mbqm32,
+    pl_mbqm64,
+    pl_mul_high,
+    pl_multiplier16,
+    pl_rdbpot,
+    pl_round_away32,
+    pl_sat16,
+    pl_shl32,
+    pl_srdhm16,
+    pl_tanh_scaled,
+)
+from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_slots, pl_tile, slots
 
 cdef enum:
@@ -14,22 +29,6 @@ cdef enum:
     WORK = 1 << 17          # products below which threads cost more than they save
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
-
-
-cdef extern from "rounding.h" nogil:
-    int32_t pl_clamp32(int32_t v, int32_t low, int32_t high)
-    int32_t pl_sat16(int32_t v)
-    int32_t pl_shl32(int32_t x, int left)
-    int32_t pl_mul_high(int32_t x, int32_t m)
-    int32_t pl_mbqm32(int32_t x, int32_t m, int e)
-    int32_t pl_rdbpot(int32_t x, int k)
-    int32_t pl_srdhm16(int32_t a, int32_t b)
-    int32_t pl_fx_shl(int32_t x, int k, int bits)
-    int32_t pl_multiplier16(int32_t m)
-    int32_t pl_mbqm64(int64_t x, int32_t m16, int e)
-    int32_t pl_round_away32(float v)
-    int32_t pl_logistic_q12(int32_t q)
-    int32_t pl_tanh_scaled(int32_t q, float scale)
 
 
 cdef struct Matrix:         # weights (columns, depth) and what is added to their sums

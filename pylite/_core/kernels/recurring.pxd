@@ -3,7 +3,7 @@ from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.kernels.gemm cimport MAX_MR, MAX_NR, padded
+from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
 from pylite._core.simd cimport PL_SLACK, pl_a_layout, pl_packed_layout, pl_slots, pl_tile
 
 cdef extern from "<math.h>" nogil:

@@ -2,13 +2,8 @@
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
-
-
-cdef extern from "rounding.h" nogil:
-    int32_t pl_rdbpot(int32_t x, int k)
-    int32_t pl_mbqm32(int32_t x, int32_t m, int e)
-    int32_t pl_exp_q(int32_t a, int m, int bits)
 
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:

@@ -11,7 +11,7 @@ cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
 cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = parallel_pool(pool, 32 * s.tiles.span * s.depth * s.columns)
-    parallel_for(pool, cut(&s.tasks, &s.tiles, &s.tile, s.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
+    parallel_for(pool, plan_tasks(&s.tasks, &s.tiles, &s.tile, s.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
     return 0
 
 
@@ -71,7 +71,7 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     cdef Task task
     cdef int n
     for i in range(begin, end):
-        take(&s.tasks, &s.tiles, s.columns, i, &task)
+        get_task(&s.tasks, &s.tiles, s.columns, i, &task)
         next = task.rows * s.depth
         if next % 1024 == 0:        # 16 lines that would meet in few places of the cache
             next += 16

@@ -1,4 +1,4 @@
-/* What the 8-bit micro-kernels for AVX-512 with VNNI share: dot products, and the way from sums to bytes. */
+/* Shared by the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and requantization to bytes. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
 #include "rounding.h"
@@ -8,11 +8,11 @@
 
 enum { NR = 64, LANES = 16 };
 
-/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  gcc 12 copies a register for each use
- * of the intrinsic. */
+/* acc += four unsigned bytes of u times four signed bytes of s, in each lane.  With the intrinsic, gcc 12 copies a
+ * register each time. */
 #define DOT(acc, u, s) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(s))
 
-/* Four bytes from any address to each lane. */
+/* The same four bytes, from any address, in each lane. */
 PL_INLINE __m512i spread32(const uint8_t *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
@@ -22,13 +22,13 @@ PL_INLINE __m512i spread32(const uint8_t *from) {
 PL_INLINE __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 PL_INLINE __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
 
-/* What requantize() needs to know of 16 columns: see pl_columns. */
+/* The parameters of requantize() for 16 columns: see pl_columns. */
 typedef struct { __m512 scale, rest, start; } scaling;
 PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){_mm512_loadu_ps(q->scale + j), _mm512_loadu_ps(q->rest + j), _mm512_loadu_ps(q->start + j)};
 }
-/* 16 accumulators to 32-bit results before the zero point, where pl_columns has a scale.  relu: what is below 0 becomes
- * 0 or less, in one step less. */
+/* 16 accumulators to 32-bit results less the zero point, where pl_columns.fit.  relu: negative results may be any
+ * number up to 0, which saves a step. */
 PL_INLINE __m512i requantize(int relu, __m512i acc, const scaling *c) {
   const __m512i sign = _mm512_set1_epi32(INT32_MIN);
   __m512 x = _mm512_cvtepi32_ps(acc), start = c->start;
@@ -37,27 +37,27 @@ PL_INLINE __m512i requantize(int relu, __m512i acc, const scaling *c) {
                                                    _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
 }
 
-/* The zero point above the lowest byte, how many bytes there are above that, and it itself as y has it. */
+/* lift: the zero point less the lowest result; span: the highest result less the lowest; lowest: as a byte of y. */
 typedef struct { __m512i lift, span, lowest; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){_mm512_set1_epi16((short)(q->zero_point - q->low)), _mm512_set1_epi8((char)(q->high - q->low)),
                 _mm512_set1_epi8((char)(q->low ^ q->flip))};
 }
-/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  relu: there is no lift. */
+/* Four vectors of results to 64 bytes; the packs interleave their 128-bit lanes.  relu: lift is 0. */
 PL_INLINE __m512i narrow(int relu, __m512i v0, __m512i v1, __m512i v2, __m512i v3, const ends *e) {
   __m512i a = _mm512_packs_epi32(v0, v1), b = _mm512_packs_epi32(v2, v3);
   if (!relu) a = _mm512_adds_epi16(a, e->lift), b = _mm512_adds_epi16(b, e->lift);
   return _mm512_add_epi8(_mm512_min_epu8(_mm512_packus_epi16(a, b), e->span), e->lowest);
 }
-/* Is all that is below the zero point cut off? */
+/* Are results below the zero point clamped to it? */
 PL_INLINE int has_relu(const pl_columns *q) { return q->low == q->zero_point; }
 
-/* Columns in their order again, which were in that of four vectors. */
+/* Undoes the interleaving of four vectors. */
 PL_INLINE __m512i in_order(__m512i bytes) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
 }
 
-/* The first n of 16 V bytes, V at least n / 16. */
+/* Stores the first n of 16 V bytes; V >= n / 16. */
 PL_INLINE void store(int V, uint8_t *y, __m512i v, int n) {
   if (V >= 3) {
     if (n == 64) _mm512_storeu_si512(y, v);
@@ -70,8 +70,8 @@ PL_INLINE void store(int V, uint8_t *y, __m512i v, int n) {
     else _mm_mask_storeu_epi8(y, (__mmask16)first_bytes(n), _mm512_castsi512_si128(v));
   }
 }
-/* Accumulators of any size, which may be shifted left, to bytes: lines that are `step` apart.  Away from the rest,
- * whose registers it would take.  linear: columns follow one another; else they lie as narrow() wants them. */
+/* Accumulators of any size to bytes, by the rule: lines that are `step` apart.  Not inlined, since it would take
+ * registers from its callers.  linear: columns are consecutive; else in the order that narrow() takes. */
 void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, int linear, const pl_columns *q,
                          ptrdiff_t j, uint8_t *y, ptrdiff_t ldy);
 #endif

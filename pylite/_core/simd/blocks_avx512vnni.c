@@ -2,11 +2,10 @@
 #include "avx512vnni.h"
 
 static void (*plain)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                     const int32_t *terms, const float *row_scales, float *y); /* for weights of 8 bits */
+                     const int32_t *terms, const float *row_scales, float *y); /* the portable one, for 8-bit weights */
 
-/* R rows, of which `rows` count, times V vectors of columns, `width` of which are a panel.  A byte of weights holds
- * two, of steps of four that follow one another; both are used as 16 times what they are, so that they keep their
- * signs. */
+/* R rows, of which `rows` are in use, times V vectors of columns of a panel that is `width` wide.  A byte holds two
+ * weights, of consecutive steps of four.  Both are multiplied as 16 times their value, which keeps their signs. */
 PL_INLINE void tile(int R, int V, int rows, int n, const pl_blocks *b, ptrdiff_t j, ptrdiff_t width, ptrdiff_t column,
                     const uint8_t *x, const int32_t *terms, const float *row_scales, float *y) {
   const __m512i upper = _mm512_set1_epi8((char)0xF0);

@@ -1,4 +1,4 @@
-/* Element-wise micro-kernels that gain little from vectors, compiled once for all ISA levels. */
+/* Element-wise micro-kernels that gain little from vectors: compiled once, for all ISA levels. */
 #include "common.h"
 #include "functions.h"
 #include <math.h>

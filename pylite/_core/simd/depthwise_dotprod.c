@@ -1,13 +1,13 @@
-/* 8-bit depthwise convolutions for dotprod: taps go in groups of four, whose bytes are interleaved so that a lane holds
- * the four of one channel; of a weight zero point, its multiple of the taps' sum is taken off at the end. */
+/* 8-bit depthwise convolutions for dotprod.  The bytes of four taps are interleaved, so that a lane holds those of one
+ * channel.  A weight zero point times the sum of the taps is subtracted at the end. */
 #include "depthwise_neon.h"
 
 PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
-  int8x16_t r; /* the intrinsic would widen its operands first */
+  int8x16_t r; /* with the intrinsic, gcc widens the operands first */
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
-/* Four taps of 8 channels: for channels 0 to 3, and 4 to 7. */
+/* Four taps of channels 0 to 3, and of 4 to 7. */
 typedef struct { int8x16_t low, high; } four_taps;
 PL_INLINE four_taps interleave(int plain, const way *f, const uint8_t *a, const uint8_t *b, const uint8_t *c,
                                const uint8_t *d) {
@@ -23,8 +23,8 @@ PL_INLINE void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
 
-/* N neighbouring output pixels, each of which sees tap t at p[t], step[t] behind where that before it does.  There is
- * one tap more, which does not count.  plain: int8 without a zero point of weights. */
+/* N neighbouring output pixels.  Tap t of the first one is at p[t], that of each further one step[t] behind it.  There
+ * is one more tap, which is not used.  plain: int8, and no zero point of the weights. */
 PL_INLINE void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
                       const int8_t *w, const way *f, uint8_t *y, ptrdiff_t c) {
   sums acc[TOGETHER];
@@ -55,7 +55,7 @@ PL_INLINE void pixels(int N, int plain, int taps, const uint8_t *const *p, const
   else finish(N, acc, f, NULL, y, c);
 }
 
-/* Where taps are seen from an output pixel, in the order of packing, and one tap more. */
+/* The taps in the order of packing, and one more. */
 typedef struct { int taps; int16_t order[4 * PL_MAX_TAPS]; } filter;
 static void filter_of(const pl_dw_window *g, filter *s) {
   const pl_tile shape = {.kr = 4};
@@ -68,7 +68,7 @@ static void see(const pl_dw_window *g, const filter *s, ptrdiff_t pixel, const u
   p[s->taps] = p[0];
 }
 
-/* Pixels of fewer channels than a block has. */
+/* Pixels with fewer channels than a block. */
 static void few_channels(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
                          uint8_t *y) {
   const uint8_t *p[4 * PL_MAX_TAPS + 1];
@@ -97,7 +97,7 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero
   ptrdiff_t step[4 * PL_MAX_TAPS + 1];
   uint8_t none[NR];
   filter s;
-  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  /* Output pixels begin .. end - 1 see no pixel beside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   filter_of(g, &s);
@@ -122,7 +122,7 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero
   }
 }
 
-/* 3x3, stride 1: each column of three pixels is interleaved once, for the three outputs that it touches. */
+/* 3x3, stride 1: each column of three pixels is interleaved once, for the three outputs that read it. */
 PL_INLINE void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
                         uint8_t *y) {
   const int8x16_t ones = vreinterpretq_s8_s32(vdupq_n_s32(0x00010101));
@@ -138,8 +138,8 @@ PL_INLINE void slide3x3(int plain, const pl_dw_window *g, int flip, int w_zero, 
 #pragma GCC unroll 6
     for (int i = 0; i < 6; i++) wv[i] = vld1q_s8(w + b * 12 * NR + 16 * i);
     for (int i = 0; i < 3; i++) row[i] = g->row[i] ? g->row[i] + c : NULL;
-    /* Columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad.  Of three sums, in turn, one is
-     * complete with a column. */
+    /* Columns -pad .. pixels + 1 - pad; output x is complete after column x + 2 - pad.  Three sums are open at a time;
+     * each column completes one. */
     ptrdiff_t x = -2, column = -pad;
 #define COLUMN(one, two, three) \
     { \
@@ -184,7 +184,7 @@ BOTH(any_filter)
 BOTH(slide3x3)
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const pl_columns own = *q; /* y may not be taken to overlap it */
+  const pl_columns own = *q; /* a copy, which y cannot overlap */
   const int plain = !flip && !w_zero;
   if (g->c < NR) {
     few_channels(plain, g, flip, w_zero, w, &own, y);

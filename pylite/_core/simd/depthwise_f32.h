@@ -3,8 +3,8 @@
  * Output pixels that see the same taps inside the image are computed together, one vector of channels after the other,
  * several lines at a time: their taps are looked up once, and the input lines stay in the first-level cache. */
 
-/* The taps that output pixels see: tap i of the first of them is at[i], its weights are w[i].  Taps outside of the image
- * are left out. */
+/* The taps that output pixels see: tap i of the first of them is at[i], its weights are w[i].  Taps outside of the
+ * image are left out. */
 typedef struct {
   int taps;
   const float *at[PL_MAX_TAPS], *w[PL_MAX_TAPS];
@@ -92,8 +92,8 @@ PL_INLINE void four_at_once(int kept, const float *const *at, const VECTOR *w, p
 }
 #endif
 
-/* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose weights
- * stay in registers; 0: any number. */
+/* Channels j .. j + LANES, or `part` if that is less, of all pixels of a field.  kept: the number of taps, whose
+ * weights stay in registers; 0: any number. */
 PL_INLINE void pixels_f32(int kept, ptrdiff_t part, const sight *s, ptrdiff_t j, const field *f, const float *bias,
                           float least, float most, float *y) {
   const limits m = {bias ? load_upto(bias + j, part) : SPLAT(0.0f), SPLAT(least), SPLAT(most)};

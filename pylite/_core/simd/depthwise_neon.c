@@ -1,11 +1,11 @@
 /* 8-bit depthwise convolutions for NEON, 32 and 64 bit.
  *
- * The products of two taps are added up in 16 bits where no weight, less its zero point, is beyond +-127, as all are in
- * models of int8; else 16-bit lanes are multiplied, tap by tap.  Taps outside of the image are left out, and what they
- * would add goes to the bias. */
+ * The products of two taps are added in 16 bits where all weights, less their zero point, are within +-127, as in int8
+ * models; else 16-bit lanes are multiplied, tap by tap.  Taps outside of the image are left out, and their products are
+ * added to the bias. */
 #include "depthwise_neon.h"
 
-/* Bytes, ^ flip, as int8. */
+/* 8 bytes, ^ flip, as int8. */
 PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   const uint8x8_t v = vld1_u8(p);
   return vreinterpret_s8_u8(plain ? v : veor_u8(v, flip));
@@ -27,7 +27,7 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #endif
 }
 
-/* The taps that an output pixel sees: how many, where, and which ones.  Two more do not count. */
+/* The taps that an output pixel sees: their number, addresses and places in the filter.  Two more are not used. */
 typedef struct {
   int taps;
   const uint8_t *p[PL_MAX_TAPS + 2];
@@ -43,7 +43,7 @@ static void see(const pl_dw_window *g, ptrdiff_t pixel, sight *s) {
   s->p[n] = s->p[n + 1] = n ? s->p[0] : g->zero;
 }
 
-/* What a block of channels multiplies these taps by: as bytes where they are small enough. */
+/* The weights of these taps for a block of channels: bytes where they are small enough. */
 typedef struct {
   int small;
   int32_t bias[NR];
@@ -74,8 +74,8 @@ static void choose(int taps, const sight *s, const int16_t *w, const uint8_t *ze
   vst1q_s32(to->bias + 4, bias.high);
 }
 
-/* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  Bytes of the next
- * tap are read beside the products of this one, for cores that wait where they stand. */
+/* Output pixels `from` to from + N, whose inputs are `step` apart, by pairs of taps or tap by tap.  The next tap is
+ * loaded beside the products of this one, for in-order cores. */
 PL_INLINE void pixels(int N, int plain, const sight *s, ptrdiff_t c, ptrdiff_t from, ptrdiff_t step, const factors *w,
                       const way *f, uint8_t *y, ptrdiff_t to) {
   const uint8x8_t flip = vdup_n_u8((uint8_t)f->flip);
@@ -124,7 +124,7 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, const int1
                           uint8_t *y) {
   const int taps = g->fh * g->fw;
   const ptrdiff_t channels = g->c, step = g->stride * channels;
-  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  /* Output pixels begin .. end - 1 see no pixel beside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   sight s;
@@ -145,7 +145,7 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, const int1
   }
 }
 
-/* Pixels of fewer channels than a block has. */
+/* Pixels with fewer channels than a block. */
 static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int flip, const int16_t *w,
                                                    const pl_columns *q, uint8_t *y) {
   const way f = way_of(flip, 0, q, 0);
@@ -173,8 +173,8 @@ static __attribute__((noinline)) void any_filter_int8(ARGUMENTS) { any_filter(1,
 static __attribute__((noinline)) void any_filter_uint8(ARGUMENTS) { any_filter(0, g, flip, w, q, y); }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const pl_columns own = *q; /* y may not be taken to overlap it */
-  (void)w_zero; /* already taken off the weights */
+  const pl_columns own = *q; /* a copy, which y cannot overlap */
+  (void)w_zero; /* already subtracted from the weights */
   (g->c < NR ? few_channels : flip ? any_filter_uint8 : any_filter_int8)(g, flip, w, &own, y);
 }
 

@@ -1,5 +1,4 @@
-/* What depthwise convolutions of bytes for NEON and for dotprod share: blocks of 8 channels, several pixels at a
- * time. */
+/* Shared by the 8-bit depthwise convolutions for NEON and dotprod: blocks of 8 channels, several pixels at a time. */
 #include "neon.h"
 
 enum { NR = 8, TOGETHER = 4 };
@@ -7,13 +6,13 @@ enum { NR = 8, TOGETHER = 4 };
 typedef struct { int32x4_t low, high; } sums;
 PL_INLINE sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
 
-/* How input bytes are read, and what a block of channels needs in the end. */
+/* How input bytes are read, and the parameters that finish a block of channels. */
 typedef struct { int flip, w_zero; scaling scaling[2]; const int32_t *bias, *left; ends ends; } way;
 PL_INLINE way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
   return (way){flip, w_zero, {scaling_of(q, j), scaling_of(q, j + 4)}, q->bias + j, q->left ? q->left + j : NULL,
                ends_of(q)};
 }
-/* N pixels, `step` apart. */
+/* N pixels to bytes, `step` apart. */
 PL_INLINE void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
   int32x4_t acc[TOGETHER][4];
   uint8x8_t bytes[TOGETHER];

@@ -11,7 +11,7 @@
   PL_COMMON_UNARY_SLOTS(X) \
   PL_COMMON_BINARY_SLOTS(X)
 
-/* y[i] = f(x[i]), portable_unary.h; p: the parameters, as lowering packs them.  y may be x. */
+/* y[i] = f(x[i]) (portable_unary.h).  p: the parameters, as lowering packs them; y may be x. */
 #define PL_UNARY (size_t n, const void *x, void *y, const void *p)
 #define PL_UNARY_SLOTS(X) \
   X(clamp_f32, PL_UNARY) X(leaky_relu_f32, PL_UNARY) X(logistic_f32, PL_UNARY) X(tanh_f32, PL_UNARY) \
@@ -35,7 +35,7 @@
   X(wide_unary, PL_UNARY) X(finish_product_q8, PL_UNARY) X(finish_product_q16, PL_UNARY) X(fake_quant, PL_UNARY) \
   X(bucketize_f32, PL_UNARY) X(bucketize_f64, PL_UNARY) X(bucketize_i32, PL_UNARY) X(bucketize_i64, PL_UNARY)
 
-/* y[i] = f(a[i * a_step], b[i * b_step]), portable_binary.h; steps are 0 or 1, not both 0.  y may be a or b. */
+/* y[i] = f(a[i * a_step], b[i * b_step]) (portable_binary.h).  Steps are 0 or 1, not both 0; y may be a or b. */
 #define PL_BINARY (size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p)
 #define PL_BINARY_SLOTS(X) \
   X(add_f32, PL_BINARY) X(sub_f32, PL_BINARY) X(mul_f32, PL_BINARY) X(div_f32, PL_BINARY) \
@@ -61,6 +61,6 @@
 typedef struct { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
   int32_t a_m, a_e, b_m, b_e, y_m, y_e;
-  float a_ratio, b_ratio, sure, rule; /* 8 bits only, see sum_block and sums_avx512vnni.c */
+  float a_ratio, b_ratio, sure, rule; /* 8 bits only: see sum_q8 in portable_binary.h */
 } sum_q_p;
 #endif

@@ -1,5 +1,5 @@
-/* 16-bit fixed point in 16-bit lanes: what pl_logistic_q and pl_tanh_q of rounding.h give for `bits` 16, twice as many
- * at a time.  Loops are written out: compilers vectorise around none. */
+/* 16-bit fixed point in 16-bit lanes: the results of pl_logistic_q and pl_tanh_q (rounding.h) for `bits` 16, twice as
+ * many at a time.  Loops are written out, since compilers do not vectorise around them. */
 #ifndef PYLITE_FIXED16_H
 #define PYLITE_FIXED16_H
 #include "rounding.h"
@@ -10,7 +10,7 @@ PL_INLINE int16_t fx16_shl(int16_t x, int k) {
   int16_t r = x > limit ? 32767 : shifted;
   return x < -limit ? -32768 : r;
 }
-/* What depends on the m of Qm: a quarter, 2^m, the bits of 1/4 to 16 (0: not below 2^m), and where exp becomes 0. */
+/* Constants of a format Qm: a quarter, 2^m, the bits of 1/4 to 16 (0: not below 2^m), and where exp becomes 0. */
 typedef struct { int16_t quarter, scale, b0, b1, b2, b3, b4, b5, b6, least; } fx16_q;
 PL_INLINE int16_t fx16_bit(int m, int k) { return (int16_t)(m > k ? 1 << (15 - m + k) : 0); }
 PL_INLINE fx16_q fx16_format(int m) {
@@ -54,7 +54,7 @@ PL_INLINE int16_t fx16_logistic(int16_t a, fx16_q q) {
   const int16_t r = a > 0 ? p : (int16_t)(32767 - p);
   return a == 0 ? 16384 : r;
 }
-/* q: the format of one integer bit more than a's */
+/* q: the format with one integer bit more than that of a */
 PL_INLINE int16_t fx16_tanh(int16_t a, fx16_q q) {
   const int16_t n = a < 0 ? a : (int16_t)-a;
   const int16_t t = fx16_shl((int16_t)(fx16_newton(fx16_exp(n, q)) - 8192), 2);

@@ -1,6 +1,7 @@
 /* Elementary float functions that a compiler can vectorise: relative error below 1e-6, the same bits in every lane.
  *
- * Infinities and NaN come out as from the C library; results below the normal range may differ in their last bits. */
+ * Infinities and NaN give the results of the C library.  Results below the normal range may differ in their last
+ * bits. */
 #ifndef PYLITE_FUNCTIONS_H
 #define PYLITE_FUNCTIONS_H
 #include "rounding.h"
@@ -31,7 +32,7 @@ PL_INLINE float pl_clampf(float v, float low, float high) {
   return high < v ? high : v;
 }
 
-/* exp(r) - 1 for |r| <= log(2) / 2, and x = r + n log(2) before it; |x| < 150 */
+/* exp(r) - 1, where x = r + n log(2) and |r| <= log(2) / 2; |x| < 150 */
 PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   float t = PL_FMA(x, 1.44269504f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the nearest integer */
   float f = t - 12582912.0f;
@@ -63,7 +64,7 @@ PL_INLINE float pl_expm1(float x) {
   float power = pl_float_of((uint32_t)(n + 127) << 23);
   return PL_FMA(power, p, power - 1.0f);
 }
-/* x P(x^2) / Q(x^2), fitted on [-8.44, 8.44]: what rounding leaves above 1 is cut off */
+/* x P(x^2) / Q(x^2), fitted on [-8.44, 8.44]; rounding may leave more than 1, which is clamped */
 PL_INLINE float pl_tanh(float x) {
   x = pl_clampf(x, -8.44f, 8.44f);
   float z = x * x, p = 1.43838488e-8f, q = 8.19068987e-7f;
@@ -75,13 +76,13 @@ PL_INLINE float pl_tanh(float x) {
   q = PL_FMA(q, z, 0.467504442f);
   return pl_clampf(x * PL_FMA(p, z, 1.0f) / PL_FMA(q, z, 1.0f), -1.0f, 1.0f);
 }
-/* Below -9 the reference takes exp(x) for 1 / (1 + exp(-x)): off by up to 1.2e-4 of the result. */
+/* Below -9 the reference computes exp(x) for 1 / (1 + exp(-x)), which is off by up to 1.2e-4 of the result. */
 PL_INLINE float pl_logistic(float x) {
   float e = pl_exp_low(pl_float_of(pl_bits_of(x) | 0x80000000u));
   return (x < 0.0f ? e : 1.0f) / (x < -9.0f ? 1.0f : 1.0f + e);
 }
-/* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|; Phi(b) exp(b^2 / 2) is a quotient, fitted on [-14.6, 0], beyond which
- * exp gives 0.  -infinity times that is NaN, as in the reference. */
+/* x Phi(x) = max(x, 0) + b Phi(b) with b = -|x|.  Phi(b) exp(b^2 / 2) is a quotient of polynomials, fitted on
+ * [-14.6, 0]; below that exp gives 0.  -infinity times 0 is NaN, as in the reference. */
 PL_INLINE float pl_gelu(float x) {
   float below = pl_float_of(pl_bits_of(x) | 0x80000000u), b = below < -14.6f ? -14.6f : below;
   float p = -0.0171928573f, q = 0.0431007743f;
@@ -118,7 +119,7 @@ PL_INLINE float pl_log(float x) {
 }
 /* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
-/* pi / 2 in three parts, whose products with whole numbers are not rounded before they are taken away */
+/* pi / 2 is the sum of three numbers, whose products with the quadrant are subtracted without rounding. */
 #define PL_TURNS_MAX 1e4f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
   float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */

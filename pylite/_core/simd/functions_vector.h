@@ -1,6 +1,6 @@
-/* The functions of functions.h that are met most, by hand: gcc makes two comparisons and a choice of each minimum, and
- * has no word for multiplying by a power of two, nor for a quotient on Arm that is not rounded exactly.  The same error
- * bounds; included by portable_unary.h alone. */
+/* The most frequent functions of functions.h with intrinsics, within the same error bounds; included by
+ * portable_unary.h alone.  gcc makes two comparisons and a choice of each minimum, and cannot express multiplying by a
+ * power of two, nor for an inexact quotient on Arm. */
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
 #else
@@ -24,7 +24,7 @@ typedef float32x4_t vf;
 PL_INLINE vf v_or_ps(vf a, vf b) {
   return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
 }
-/* by two steps of Newton's method from 8 bits, since a division takes as long as thirty products */
+/* Two steps of Newton's method from 8 bits: a division takes as long as thirty products. */
 PL_INLINE vf v_div_ps(vf a, vf b) {
   vf r = vrecpeq_f32(b);
   r = vmulq_f32(r, vrecpsq_f32(b, r));
@@ -37,7 +37,7 @@ PL_INLINE vf v_scaled(vf p, vf n) { /* in two steps: 2^n alone may be out of ran
   const int32x4_t whole = vcvtq_s32_f32(n), half = vshrq_n_s32(whole, 1);
   return vmulq_f32(vmulq_f32(p, v_power(half)), v_power(vsubq_s32(whole, half)));
 }
-/* the same way; where it gives NaN, as for 0 and infinity, the estimate is right */
+/* The same; where Newton's method gives NaN, as for 0 and infinity, the estimate is exact. */
 PL_INLINE vf v_rsqrt(vf x) {
   const vf y = vrsqrteq_f32(x);
   vf r = vmulq_f32(y, vrsqrtsq_f32(vmulq_f32(x, y), y));
@@ -78,7 +78,7 @@ static const float v_powers[32] = {
     1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f, 1.41421354f,
     1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f, 1.61049032f, 1.64575553f, 1.68179286f,
     1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f, 1.87416768f, 1.91520655f, 1.95714414f};
-/* x = (n + i / 32) log(2) + r, and i is looked up: 2^(i / 32); scalef takes n's whole part */
+/* x = (n + i / 32) log(2) + r; 2^(i / 32) is looked up, and scalef multiplies by 2^n. */
 PL_INLINE vf v_split(vf x, vf *n, vf *r) {
   const vf magic = V_ALL(393216.0f); /* 1.5 2^18: the sum's low bits are the nearest thirty-second */
   vf t = V_FMA(x, V_ALL(1.44269504f), magic);
@@ -92,7 +92,7 @@ PL_INLINE vf v_exp_low(vf x) {
   r = V(mul_ps)(r, V_FMA1(V_ALL(0.500001132f), r, 1.00001526f));
   return _mm512_scalef_ps(V_FMA(power, r, power), n);
 }
-/* exp(x) - 1 below 0 */
+/* exp(x) - 1 below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   vf n, r, power = v_split(V_MAX(V_MIN(x, 0.0f), -20.0f), &n, &r);
   r = V(mul_ps)(r, V_FMA1(V_FMA1(V_ALL(0.166666667f), r, 0.5f), r, 1.0f));
@@ -121,11 +121,11 @@ PL_INLINE vf v_log(vf x) {
   vf p = V_FMA1(V_FMA1(V_ALL(-0.2439529f), r, 0.333365917f), r, -0.500001252f);
   p = V_FMA(p, V(mul_ps)(r, r), r);
   p = V(add_ps)(p, _mm512_permutex2var_ps(V(loadu_ps)(v_logs), i, V(loadu_ps)(v_logs + 16)));
-  /* NaN stays; 0 gives -infinity, negative numbers NaN, infinity itself */
+  /* NaN stays NaN; 0 gives -infinity, a negative number NaN, infinity itself. */
   return _mm512_fixupimm_ps(V_FMA(n, V_ALL(0.693147181f), p), x, _mm512_set1_epi32(0x03530422), 0);
 }
 
-/* one step by Newton's method from 14 bits; where that gives NaN, as for 0 and infinity, those are right */
+/* One step of Newton's method from 14 bits; where it gives NaN, as for 0 and infinity, the estimate is exact. */
 PL_INLINE vf v_rsqrt(vf x) {
   vf y = _mm512_rsqrt14_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);

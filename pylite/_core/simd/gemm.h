@@ -131,7 +131,8 @@ static inline void pl_taps(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t bytes,
 }
 
 /* A product whose weights have a scale for each block of the depth.  Panels, sums and scales are stored panel by panel,
- * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_at(b, width, i, j). */
+ * and within a panel block by block: block i of the panel from column j on, `width` wide, is at pl_at(b, width, i, j).
+ */
 typedef struct pl_blocks {
   const uint8_t *panels; /* of pack_b_q8, block by block; nibbles: see pl_tile */
   const int32_t *sums;

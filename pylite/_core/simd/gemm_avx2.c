@@ -1,5 +1,5 @@
-/* 8-bit matrix products and depthwise convolutions for AVX2: pairs of 16-bit products; and products for AVX-VNNI: fours
- * of bytes. */
+/* 8-bit matrix products and depthwise convolutions for AVX2, which multiplies pairs of 16-bit numbers; and matrix
+ * products for AVX-VNNI, which multiplies four bytes by four. */
 #include "rounding.h"
 #include "simd.h"
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 enum { MR = 6, NR = 16, LANES = 8 };
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-/* Four bytes from any address to each lane. */
+/* The same four bytes, from any address, in each lane. */
 PL_INLINE __m256i spread(const void *from) {
   int32_t four;
   memcpy(&four, from, sizeof four);
@@ -16,7 +16,7 @@ PL_INLINE __m256i spread(const void *from) {
 }
 
 #if defined(__AVXVNNI__)
-/* Strips hold x + 128, unsigned. */
+/* A panels hold x + 128, unsigned. */
 typedef uint8_t element;
 enum { KR = 4 };
 #define DOT(acc, u, s) __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(u), "x"(s))
@@ -63,7 +63,7 @@ static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const
   }
 }
 #else
-/* Strips are int16. */
+/* A panels are int16. */
 typedef int16_t element;
 enum { KR = 2 };
 #define DOT(acc, x, w) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(x, w))
@@ -89,7 +89,7 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
 }
 #endif
 
-/* MBQM32 of 8 accumulators, with the second rounding as (v + half - (v < 0)) >> right; or in float32 (fit). */
+/* 8 accumulators to results: by MBQM32, whose second rounding is (v + half - (v < 0)) >> right, or in float32 (fit). */
 PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
   if (fit) {
     const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
@@ -116,7 +116,7 @@ PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
   return _mm256_xor_si256(y, _mm256_set1_epi8((char)q->flip));
 }
 
-/* The first n bytes, less than 16, as two words that overlap. */
+/* Stores the first n bytes, less than 16, as two words that overlap. */
 static __attribute__((noinline)) void store_part(uint8_t *y, __m128i v, ptrdiff_t n) {
   const uint64_t low = (uint64_t)_mm_cvtsi128_si64(v), high = (uint64_t)_mm_extract_epi64(v, 1);
   if (n >= 8) {
@@ -135,13 +135,13 @@ PL_INLINE void store(uint8_t *y, __m128i v, ptrdiff_t n) {
   if (n >= 16) _mm_storeu_si128((__m128i *)y, v);
   else store_part(y, v, n);
 }
-/* N lines of n bytes, at most two. */
+/* Stores N lines of n bytes; N is 1 or 2. */
 PL_INLINE void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t n) {
   store(y, _mm256_castsi256_si128(v), n);
   if (N > 1) store(y + next, _mm256_extracti128_si256(v, 1), n);
 }
 
-/* R rows of an A panel times V vectors of columns, on top of `start`, to lines of NR sums. */
+/* R rows of an A panel times V vectors of columns, plus `start`, to lines of NR sums. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *a, const int8_t *w,
                         const int32_t *start, int32_t *lines) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -154,7 +154,7 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
   for (int line = layout->lines; line > 0; line--, a += pitch) {
     const element *upper = a + 3 * step;
     ptrdiff_t k = 0;
-    for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* do not wait for one another */
+    for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* two independent chains */
 #pragma GCC unroll 2
       for (int i = 0; i < 2; i++) {
         const __m256i x = spread(a + k + i * KR);
@@ -188,7 +188,7 @@ PART(3, 1)
 PART(3, 2)
 PART(6, 1)
 PART(6, 2)
-/* Sums of up to MR rows, n columns; how many rows. */
+/* Sums of up to MR rows, n columns; returns the number of rows. */
 static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                 int32_t *lines) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
@@ -208,7 +208,7 @@ PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t
     if (terms)
       for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
     v[i][0] = requantize(fit, v[i][0], q, j);
-    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* or parameters end here */
+    v[i][1] = n > LANES ? requantize(fit, v[i][1], q, j + LANES) : v[i][0]; /* the parameters may end before */
     v[i][0] = _mm256_packs_epi32(v[i][0], v[i][1]);
   }
   const __m256i bytes = narrow(v[0][0], v[N - 1][0], q);
@@ -224,7 +224,7 @@ PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *lines, const 
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
   int32_t lines[MR * NR] = {0};
-  const pl_columns own = *q; /* y may not be taken to overlap it */
+  const pl_columns own = *q; /* a copy, which y cannot overlap */
   for (int r = 0, m; r < rows; r += m) {
     m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, lines);
     const int32_t *terms = row ? row + r : NULL;
@@ -255,10 +255,10 @@ PL_FILL(gemm_avx2, s) {
 #else
 /* ---- depthwise: blocks of 16 channels, taps in pairs, weights of 16 bits (less their zero point) ---- */
 
-/* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
+/* The channel in each place of a block: unpacking changes the order, the packs of narrow() restore it. */
 static const uint8_t order[NR] = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
 
-/* The first n bytes, as store_part. */
+/* Loads the first n bytes, as store_part stores them. */
 static __attribute__((noinline)) __m128i load_part(const uint8_t *p, ptrdiff_t n) {
   uint64_t low = 0, high = 0;
   if (n >= 8) {
@@ -282,14 +282,15 @@ PL_INLINE __m256i tap(const uint8_t *p, __m128i mask, ptrdiff_t n) {
   return _mm256_cvtepi8_epi16(_mm_xor_si128(v, mask));
 }
 
-/* What output pixels see: taps by twos, as bytes ^ mask. */
+/* The taps that output pixels see, in pairs, as bytes ^ mask. */
 typedef struct {
   int pairs;
   const uint8_t **p;
   __m128i mask;
 } sight;
 
-/* N output pixels, `to` apart, which see taps c bytes behind where s says, and `step` more each: n channels from j. */
+/* N output pixels, `to` apart: n channels from j on.  The taps of the first are c bytes behind those of s, and `step`
+ * further for each one. */
 PL_INLINE void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
                       const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
@@ -313,7 +314,7 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, 
   store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), n);
 }
 
-/* Weights and parameters of so few channels that neighbouring pixels fill a block: for all of them. */
+/* Few channels: weights and parameters are repeated so that several neighbouring pixels fill a block. */
 enum { MOST_WIDE = 32 }; /* taps */
 typedef struct { int32_t w[MOST_WIDE / 2 * NR], rows[9][NR]; } widened;
 static void widen(ptrdiff_t c, int pairs, const int32_t *w, pl_columns *q, widened *s) {
@@ -335,13 +336,13 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const uint8_t *p[PL_MAX_TAPS + 1];
   const int32_t *w = w0;
   const int taps = g->fh * g->fw, pairs = (taps + 1) / 2;
-  /* From the first output pixel that sees no pixels beside the image to the first behind it that does. */
+  /* Output pixels begin .. end - 1 see no pixel beside the image. */
   const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
   const ptrdiff_t c = g->c, together = c < NR && NR % c == 0 && g->stride == 1 && taps <= MOST_WIDE ? NR / c : 1;
   pl_columns own = *q;
   widened wide;
-  int inside = 1; /* all lines */
+  int inside = 1; /* are all lines in the image? */
   const sight s = {pairs, p, _mm_set1_epi8((char)flip)};
   (void)w_zero;
   if (together > 1) {
@@ -353,7 +354,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
     ptrdiff_t size = c;
     n = inside && at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
     pl_taps(g, at, 1, p);
-    p[taps] = p[0]; /* its weights are zero */
+    p[taps] = p[0]; /* the weights of the odd tap are zero */
     if (n >= together) size *= together, n -= n % together;
     for (ptrdiff_t b = 0; b * NR < c; b++) {
       const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride, count = n * c / size;

@@ -3,7 +3,7 @@
 
 enum { MR = 12 };
 
-/* Strips hold x + 128, unsigned.  Whole vectors are stored: what comes next overwrites what is too much. */
+/* A panels hold x + 128, unsigned.  Full vectors are stored; the next row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
   const __m512i mask = _mm512_set1_epi8((char)(flip ^ 0x80));
@@ -33,7 +33,7 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
     __m512i v[4];
     for (int i = 0; i < 4; i++) {
       const ptrdiff_t at = j + i * LANES;
-      if (i * LANES >= n && linear) { /* parameters may end here */
+      if (i * LANES >= n && linear) { /* the parameters may end here */
         v[i] = nudge;
         continue;
       }
@@ -88,7 +88,7 @@ PL_INLINE __m512i spread64(const uint8_t *from) {
   return _mm512_set1_epi64(eight);
 }
 
-/* acc += row, for each of `rows`, unless it is NULL */
+/* acc[r] += row[r] for the first `rows`; row may be NULL */
 PL_INLINE void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc[12][4]) {
   if (row)
 #pragma GCC unroll 12
@@ -99,7 +99,7 @@ PL_INLINE void add_terms(int R, int V, const int32_t *row, int rows, __m512i acc
     }
 }
 
-/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns */
+/* acc[r][v] = start[v] + row[r] + R rows of the A panel times V vectors of columns. */
 PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w,
                         const __m512i start[4], const int32_t *row, int rows, __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -124,8 +124,8 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const uint8_t *
   }
 }
 
-/* The same for one vector of columns, eight steps at a time, since a value that is loaded for a single product takes
- * longer to load than to multiply: pairs of lanes sum up even and odd groups of four. */
+/* The same for one vector of columns, eight steps at a time: a value for a single product takes longer to load than to
+ * multiply.  Pairs of lanes hold the sums of even and odd groups of four. */
 PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, __m512i start,
                               __m512i acc[12][4]) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
@@ -154,7 +154,7 @@ PL_INLINE void multiply_pairs(int R, const pl_a_layout *layout, const uint8_t *a
   }
 }
 
-/* The same for a single row, whose products would wait for one another: even and odd steps have their own sums. */
+/* The same for a single row.  Even and odd steps have sums of their own, which do not wait for one another. */
 PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, const int8_t *w, const __m512i start[4],
                             __m512i acc[4]) {
   __m512i other[4];
@@ -166,7 +166,7 @@ PL_INLINE void multiply_row(int V, const pl_a_layout *layout, const uint8_t *a, 
       const __m512i x0 = spread32(a + k), x1 = spread32(a + k + 4);
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) {
-        if (V == 4) { /* panels may come from the second-level cache */
+        if (V == 4) { /* the panel may be in the second-level cache */
           _mm_prefetch((const char *)w + 2048 + 128 * v, _MM_HINT_T0);
           _mm_prefetch((const char *)w + 2112 + 128 * v, _MM_HINT_T0);
         }
@@ -242,7 +242,7 @@ PL_INLINE void tile_q8(int R, int V, int rows, int n, const pl_a_layout *layout,
   else finish(0, R, V, rows, n, acc, q, j, y, ldy);
 }
 
-/* Lines of NR sums, added to y, or finished as floats: away from the rest, which is compiled for each size. */
+/* Lines of NR sums, added to y, or finished as floats.  Not inlined: its callers are compiled for each tile size. */
 static __attribute__((noinline, noclone)) void finish_lines(int rows, int n, const int32_t *acc, const int32_t *terms,
                                                    const float *row_scales, const pl_hybrid *h, ptrdiff_t j, float *y,
                                                    ptrdiff_t ldy) {
@@ -287,7 +287,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
   finish_lines(R < rows ? R : rows, n, lines, terms, row_scales, h, j, y, ldy);
 }
 
-/* The rows in parts of 12, 8 (narrow panels), 6 (wide ones), 4 or 1: what the registers hold, and little in vain. */
+/* The rows in tiles of 12, 8 (narrow panels), 6 (wide ones), 4 or 1, which the registers hold. */
 #define PARTS(TILE, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
@@ -304,7 +304,7 @@ PL_INLINE void tile_sums(int R, int V, int rows, int n, const pl_a_layout *layou
   tile_sums(R, V, left, n, layout, part, panel, h ? terms + r : NULL, h ? row_scales + r : NULL, h, j, y + r * ldy, \
             ldy)
 
-/* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
+/* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define Q8_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy

@@ -1,4 +1,4 @@
-/* 8-bit matrix products for dotprod: four products in each lane of four columns. */
+/* 8-bit matrix products for dotprod: an instruction multiplies four bytes in each lane, of four columns. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"

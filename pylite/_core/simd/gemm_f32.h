@@ -1,14 +1,14 @@
-/* The float matrix product, written once over an ISA level's vectors.
+/* The float matrix product, written once for any vector type.
  *
- * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD,
- * STORE, SPLAT, MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which give the value where it is not a
- * number; and BY_LANES where something does several steps of k at once.
- * Every tile sums in the order of k, so results do not depend on its shape; only a product's single row has four sums,
- * which do not wait for one another. */
+ * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD, STORE, SPLAT,
+ * MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which return the value where it is NaN; BY_LANES where
+ * several steps of k can be done at once; FOUR_SUMS for in-order cores, which need independent sums.
+ * Every tile sums in the order of k, so that results do not depend on its shape.  Only a product with a single row has
+ * four sums, which do not wait for one another. */
 #include "rounding.h"
 #include "simd.h"
 
-/* The first n elements of a vector, which may be all or none. */
+/* The first n elements of a vector, possibly all or none. */
 #ifndef LOAD_FIRST
 static __attribute__((noinline)) VECTOR LOAD_FIRST(const float *p, ptrdiff_t n) {
   float line[LANES] = {0};
@@ -29,7 +29,7 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
   else STORE_FIRST(p, v, n);
 }
 
-/* Which lanes of a vector a part of n elements has.  Where vectors have masks, whole ones need no code of their own. */
+/* The mask of the first n lanes.  With masks, full vectors need no code of their own. */
 #ifndef MASK
 #define MASK ptrdiff_t
 #define FIRST(n) (n)
@@ -74,7 +74,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
       }
     }
   }
-  __asm__("" : "+m"(low), "+m"(high)); /* in memory until here: the loop needs the registers */
+  __asm__("" : "+m"(low), "+m"(high)); /* loaded here: the loop needs the registers */
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++)
     shift[v] = !bias ? SPLAT(0.0f) : whole ? LOAD(bias + v * LANES) : LOAD_MASKED(bias + v * LANES, part[v]);
@@ -129,10 +129,11 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
   else row_f32(NV, n, layout, a, w, first, last, bias, low, high, y);
 }
 
-/* How many of so many rows are next: sums of fewer than four wait for one another, so that 25 are 12, 8 and 5. */
+/* The rows of the next tile for so many remaining rows.  Fewer than four sums would wait for one another, so that 25
+ * rows are 12, 8 and 5. */
 static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8};
 
-/* A function for each width: gcc keeps the accumulators of smaller ones in registers. */
+/* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
   tile_f32(R, V, whole, n, layout, a + r * layout->step, panel, first, last, bias, low, high, y + r * ldy, ldy), r += R
 #define ROWS_F32(name, V, whole) \

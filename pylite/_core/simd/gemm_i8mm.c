@@ -1,9 +1,9 @@
-/* 8-bit matrix products for i8mm: two rows by two columns, eight deep, at once. */
+/* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns with a depth of eight. */
 #define NR 16
 enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
-/* A single row has nothing to be paired with: lanes of a vector are halves of two columns' sums. */
+/* A single row: the lanes of a vector are halves of the sums of two columns. */
 PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, const int8_t *w, int32x4_t acc[4]) {
   int32x4_t half[8];
 #pragma GCC unroll 8

@@ -1,15 +1,15 @@
 /* 8-bit and float matrix products and float depthwise convolutions for NEON, 32 and 64 bit.
  *
- * Products of bytes: those of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.
- * Cores with one multiplier for vectors (Cortex-A72) do the additions beside the products, and get twice as much done
- * as with products of 16-bit lanes; the others (Cortex-A53) as much.  Two products are summed in 16 bits only where no
- * weight is -128 (pl_columns says so): else both can be 2^14. */
+ * The products of a column are eight 16-bit lanes, which are added pairwise to the column's own four lanes.  Cores with
+ * one vector multiplier (Cortex-A72) do the additions beside the products, and so twice as much as with products of
+ * 16-bit lanes; others (Cortex-A53) do as much.  Two products are summed in 16 bits only where no weight is -128
+ * (pl_columns.fit): else both can be 2^14. */
 #define NR 8
 enum { WIDE = 2, NARROW = 2 };
 #include "neon.h"
 
-/* ---- A panels of bytes, for dotprod and i8mm as well ---- */
-/* Whole vectors are stored: what comes next overwrites what is too much. */
+/* ---- A panels, which are bytes for dotprod and i8mm, too ---- */
+/* Full vectors are stored; the next row overwrites the excess. */
 static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *const *src, int flip, void *a_panel,
                       ptrdiff_t depth) {
   const uint8x16_t mask = vdupq_n_u8((uint8_t)flip);
@@ -58,11 +58,11 @@ PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d
 #endif
 }
 
-/* Columns c0 .. c0 + C.  In the order in which cores without renaming do it best: sums of a pair of
- * columns are made beside the products of the next pair, those of the last beside the loads of what follows. */
+/* Columns c0 .. c0 + C, in the order that suits in-order cores: the sums of a pair of columns are interleaved with the
+ * products of the next pair, those of the last pair with the loads of the next step. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                        int32x4_t acc[NARROW][4]) {
-  int32x4_t lanes[NARROW][8]; /* each column's own, yet to be added */
+  int32x4_t lanes[NARROW][8]; /* of each column, not yet added up */
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
 #pragma GCC unroll 4
@@ -102,7 +102,7 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
     for (int c = 0; c < C; c += 4)
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
-/* The same without a weight of -128: sixteen deep at once, G columns at a time. */
+/* The same where no weight is -128: a depth of sixteen at once, G columns at a time. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
                              const int8_t *w, int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8];
@@ -165,7 +165,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 }
 #include "gemm_neon.h"
 
-/* Where no weight is -128. */
+/* *unfit = 0 where no weight is -128. */
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                    const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
                    float *scale, float *rest, float *start, int *unfit) {
@@ -178,7 +178,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
 #if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
-#else /* half as many registers; and only what rounds twice takes a lane */
+#else /* half as many registers; only the instruction that rounds twice takes a lane */
 enum { LANES = 4, MR = 4, NV = 2 };
 #define ADD_BY_LANE(acc, w, x, i) vmlaq_lane_f32(acc, w, (i) < 2 ? vget_low_f32(x) : vget_high_f32(x), (i) % 2)
 #endif
@@ -190,7 +190,7 @@ enum { LANES = 4, MR = 4, NV = 2 };
 #define SUBTRACT vsubq_f32
 #define MIN vminq_f32
 #define MAX vmaxq_f32
-/* A vector of each row at a time, whose lanes are taken one after the other. */
+/* Multiplies by the lanes of a vector of each row, one after the other. */
 #define LANE(i) \
   { \
     const VECTOR w0 = LOAD(w + (i) * V * LANES), w1 = V == 2 ? LOAD(w + ((i) * V + 1) * LANES) : w0; \

@@ -1,9 +1,8 @@
-/* The slots of 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
+/* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8) and
- *   products(small, R, V, rows, layout, a, w, acc): acc[r][v] = R rows (those from `rows` on are never looked at) times
- *   vector v of V columns; small: no weight is -128. */
+ * 16 columns and with 8) and products(small, R, V, rows, layout, a, w, acc), which sets acc[r][v] to R rows times V
+ * vectors of columns.  Rows from `rows` on are not used; small: no weight is -128. */
 PL_INLINE void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                        const int8_t *w, const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y,
                        ptrdiff_t ldy) {
@@ -79,7 +78,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define S32_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, ptrdiff_t lda
-#if NR == 16 /* a function for each width: gcc keeps the accumulators in registers */
+#if NR == 16 /* a function for each width: gcc then keeps the accumulators in registers */
 static __attribute__((noinline)) void q8_wide(Q8_ARGUMENTS) { PARTS(Q8, WIDE, 4, 0) }
 static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
 #define IF_WIDE(call) \
@@ -87,7 +86,7 @@ static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE,
     call; \
     return; \
   }
-#else /* one of small weights, too */
+#else /* and one for small weights */
 static __attribute__((noinline)) void q8_small(Q8_ARGUMENTS) { PARTS(Q8, NARROW, 2, 1) }
 #define IF_WIDE(call)
 #endif

@@ -1,4 +1,4 @@
-/* Inner loops of indexing.pyx: elements of any size are moved as they are. */
+/* The inner loop of SELECT in indexing.pyx, for elements of any size. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct { uint64_t half[2]; } pl_wide;
 #if defined(__GNUC__) && !defined(__clang__)
 __attribute__((optimize("O2", "tree-vectorize"))) /* the rest of the module is compiled for size */
 #endif
-/* out[i] = c[i] ? x[i] : y[i]; steps in bytes, 0 where an operand repeats */
+/* out[i] = c[i] ? x[i] : y[i].  cs, xs, ys: steps in bytes, 0 where the operand repeats */
 static void pl_choose(size_t item, size_t n, const uint8_t *restrict c, size_t cs, const uint8_t *x, size_t xs,
                       const uint8_t *y, size_t ys, uint8_t *out) {
   switch (item) {

@@ -1,18 +1,17 @@
-/* The sum or maximum of a run of floats, in an order that depends on its length alone.
- * Included by portable_*.h alone. */
+/* The sum or the extreme of n floats, in an order that depends on n alone; included by portable_*.h alone. */
 #ifndef PYLITE_JOINING_H
 #define PYLITE_JOINING_H
 #include "rounding.h"
 #include <stddef.h>
 
 #define JOIN_ADD(a, b) ((a) + (b))
-#define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a)) /* passes over NaN */
+#define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a)) /* ignores NaN */
 #define JOIN_MIN(a, b) ((b) < (a) ? (b) : (a))
 
 #define JOIN_HALF(JOIN, half) \
   for (int k = 0; k < half; k++) part[k] = JOIN(part[k], part[k + half]);
-/* all f(x[i]) joined: in 64 interleaved parts while there are as many, then in 8, both then joined pairwise, and the
- * rest one by one; f may use `sign` */
+/* All f(x[i]) joined: in 64 interleaved partial results, then in 8, each joined pairwise, then one by one.  f may use
+ * `sign`. */
 #define JOIN_RUN(name, JOIN, START, f) \
   PL_INLINE float name(size_t n, float sign, const float *x) { \
     float total = START; \

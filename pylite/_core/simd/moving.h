@@ -1,17 +1,17 @@
-/* The slots that move elements, whatever their type, and those that find the largest. */
+/* The slots that move elements of any type, and those that find the largest element. */
 #ifndef PYLITE_MOVING_H
 #define PYLITE_MOVING_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* x: the elements, with their bits XORed by `flip`; see portable_argmax.h */
-#define PL_ARG_MAX_ARGS                                                                                    \
+/* x: the elements, ^ flip; see portable_argmax.h */
+#define PL_ARG_MAX_ARGS \
   (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *at)
 
 #define PL_SLOTS_MOVING(X) \
-  /* rows of consecutive bytes from one stride to another */ \
+  /* rows of consecutive bytes; xrow, yrow: from one row to the next */ \
   X(copy_runs, (size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y, ptrdiff_t yrow)) \
-  /* elements of `item` bytes, any strides (in bytes); 0 repeats */ \
+  /* elements of `item` bytes at any strides, in bytes; stride 0 repeats an element */ \
   X(copy_strided, (size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xrow, ptrdiff_t xcol, \
                    uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol)) \
   /* the same where y's columns and x's rows are consecutive */ \

@@ -1,6 +1,6 @@
-/* What the 8-bit micro-kernels for NEON, dotprod and i8mm share: A panels of bytes, and the way from sums to bytes.
+/* Shared by the 8-bit micro-kernels for NEON, dotprod and i8mm: requantization to bytes.
  *
- * Before including gemm_neon.h, which makes the slots, a file defines products(). */
+ * gemm_neon.h has the matrix products, from products() that the including file defines. */
 #ifndef PYLITE_NEON_H
 #define PYLITE_NEON_H
 #include "rounding.h"
@@ -9,14 +9,14 @@
 #include <string.h>
 
 
-/* What requantize() needs to know of 4 columns. */
+/* The parameters of requantize() for 4 columns. */
 typedef struct { int32x4_t mult, shift; } scaling;
 PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
-/* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negatives are lowered by one
- * before.  Without `left` that cannot overflow, and there is always a shift.  A step for all of them at a time: there
- * are cores that wait where they stand. */
+/* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negative numbers are lowered
+ * by one before.  Without `left` that cannot overflow, and there is always a shift.  Each step is done for all vectors
+ * before the next one, for in-order cores. */
 PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
@@ -35,7 +35,7 @@ PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
                 vdupq_n_u8((uint8_t)q->flip)};
 }
-/* R rows by V vectors of results to eights of bytes, two of which are made at once. */
+/* R rows by V vectors of results to vectors of 8 bytes, two at a time. */
 PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[]) {
   int16x8_t half[8];
   int8x16_t both[4];
@@ -52,7 +52,7 @@ PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t
 #undef EACH
 }
 
-/* The first n <= 8 bytes. */
+/* Stores the first n <= 8 bytes. */
 PL_INLINE void store(uint8_t *y, uint8x8_t v, ptrdiff_t n) {
   if (__builtin_expect(n >= 8, 1)) {
     vst1_u8(y, v);

@@ -1,5 +1,5 @@
-/* Work put off while a model is prepared: one more thread does it while the caller goes on in Python, and in the end
- * both do what is left. */
+/* Deferred packing: while a model is prepared, one worker thread packs weights beside the caller, which goes on in
+ * Python.  At the end the caller runs the tasks that are left, too. */
 #define _GNU_SOURCE
 #include "simd.h"
 #include "threads.h"
@@ -11,26 +11,27 @@
 #include <unistd.h>
 
 enum {
-  MIN_BYTES = 1024 * 1024, /* of work that pays for starting or waking a thread */
-  PROMPT = 300000       /* nanoseconds: one that takes longer to begin has no core for itself */
+  MIN_BYTES = 1024 * 1024, /* of waiting work that pays for starting or waking the worker */
+  PROMPT_NS = 300000       /* a worker that takes longer to begin shares its core with other threads */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t more = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INITIALIZER;
-static pl_packing_task *waiting, **end = &waiting;   /* in order */
-static pl_packing_task *running, *finished;          /* in no order */
-static ptrdiff_t bytes;                     /* of what waits */
-static int open_threads, worker, idle;      /* is there a worker, and does it sleep? */
-static int crowded;                         /* the others do without a worker until nobody is open */
-static int64_t called;                      /* when the worker was last wanted */
-static _Thread_local int depth;          /* how often the calling thread has opened */
+static pthread_cond_t wanted = PTHREAD_COND_INITIALIZER, ended = PTHREAD_COND_INITIALIZER;
+static pl_packing_task *waiting, **end = &waiting; /* a queue */
+static pl_packing_task *running, *finished;        /* in no order */
+static ptrdiff_t bytes;                            /* of the waiting tasks */
+static int preparing;                              /* threads between begin and finish */
+static int worker, idle;                           /* is there a worker, and does it sleep? */
+static int crowded;                                /* there is no core for a worker, until nobody prepares a model */
+static int64_t called;                             /* when the worker was last started or woken */
+static _Thread_local int depth;                    /* how often the calling thread has begun */
 
-/* A fork leaves the child one thread, and the others' work where it was: it can be done again. */
+/* A forked child has one thread.  It runs the tasks again that other threads were running. */
 static void forked(void) {
   pthread_mutex_init(&lock, NULL);
-  pthread_cond_init(&more, NULL);
+  pthread_cond_init(&wanted, NULL);
   pthread_cond_init(&ended, NULL);
-  open_threads = depth > 0;
+  preparing = depth > 0;
   worker = idle = 0;
   while (running) {
     pl_packing_task *task = running;
@@ -44,9 +45,9 @@ static void forked(void) {
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
-static void watch_forks(void) { pthread_atfork(before_fork, after_fork, forked); }
+static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork, forked); }
 
-/* Do the task that has waited longest; with the lock held, which is free meanwhile. */
+/* Runs the first waiting task.  The caller holds the lock, which is released meanwhile. */
 static void run_first(void) {
   pl_packing_task *task = waiting, **at = &running;
   waiting = task->next;
@@ -64,8 +65,8 @@ static void run_first(void) {
   if (!running) pthread_cond_broadcast(&ended);
 }
 
-/* Has the machine a core that does nothing?  One that OpenBLAS's threads look out on, for example, after numpy has been
- * imported, is given away in pieces of milliseconds, and starting a thread for it is in vain. */
+/* Does the machine have an idle core?  A core on which OpenBLAS's threads spin, after numpy was imported, is scheduled
+ * in slices of milliseconds: a thread that is started for it comes too late. */
 static int core_to_spare(void) {
   char text[64];
   const char *slash = NULL;
@@ -76,12 +77,12 @@ static int core_to_spare(void) {
     close(descriptor);
   }
   text[size > 0 ? size : 0] = 0;
-  slash = strchr(text, '/');      /* behind how many threads run now, this one among them */
+  slash = strchr(text, '/'); /* it follows the number of running threads, this one included */
   while (slash && slash > text && slash[-1] != ' ') slash--;
   return sysconf(_SC_NPROCESSORS_ONLN) > (slash ? atoi(slash) : 1);
 }
 
-/* A new thread begins on its maker's core, whose work it would wait for, even while another core does nothing. */
+/* A new thread begins on its creator's core and would wait for it, even while another core is idle. */
 static void send_elsewhere(pthread_t id) {
   cpu_set_t others;
   int here = sched_getcpu();
@@ -96,15 +97,16 @@ static int64_t now(void) {
   return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* A thread that shares its core with others would be taken off it in the middle of a task, which all would wait for. */
+/* The worker ends where it shares its core with other threads: it would be preempted in the middle of a task, which all
+ * would wait for. */
 static void *work(void *arg) {
   (void)arg;
   pthread_mutex_lock(&lock);
-  while (open_threads && !(crowded = now() - called > PROMPT)) {
+  while (preparing && !(crowded = now() - called > PROMPT_NS)) {
     while (waiting) run_first();
-    if (!open_threads) break;
+    if (!preparing) break;
     idle = 1;
-    pthread_cond_wait(&more, &lock);
+    pthread_cond_wait(&wanted, &lock);
     idle = 0;
   }
   worker = 0;
@@ -114,11 +116,11 @@ static void *work(void *arg) {
 
 void pl_packing_begin(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, watch_forks);
+  pthread_once(&once, register_fork_handlers);
   pthread_mutex_lock(&lock);
   if (!depth++) {
-    if (!open_threads) crowded = 0;
-    open_threads++;
+    if (!preparing) crowded = 0;
+    preparing++;
   }
   pthread_mutex_unlock(&lock);
 }
@@ -136,7 +138,7 @@ int pl_packing_defer(pl_packing_task *task) {
   bytes += task->bytes;
   if (bytes >= MIN_BYTES && !crowded && (idle || !worker)) {
     called = now();
-    if (idle) pthread_cond_signal(&more);
+    if (idle) pthread_cond_signal(&wanted);
     else if (!(crowded = !core_to_spare()) && !pl_start_thread(&id, work, NULL)) {
       worker = 1;
       send_elsewhere(id);
@@ -149,10 +151,10 @@ int pl_packing_defer(pl_packing_task *task) {
 
 pl_packing_task *pl_packing_finish(void) {
   pthread_mutex_lock(&lock);
-  if (depth && !--depth) open_threads--;
+  if (depth && !--depth) preparing--;
   while (waiting) run_first();
   while (running) pthread_cond_wait(&ended, &lock);
-  if (idle && !open_threads) pthread_cond_signal(&more);
+  if (idle && !preparing) pthread_cond_signal(&wanted);
   pl_packing_task *done = finished;
   finished = NULL;
   pthread_mutex_unlock(&lock);

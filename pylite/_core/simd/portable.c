@@ -1,4 +1,4 @@
-/* The plain C micro-kernels, compiled once per ISA level with that ISA level's flags (PL_ISA_LEVEL names it). */
+/* The portable micro-kernels: plain C for every slot, compiled for several ISA levels with the flags of each. */
 #include "simd.h"
 #include "common.h"
 
@@ -9,12 +9,12 @@
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Unrolls the next loop, which is over an array that shall stay in registers. */
+/* Unrolls the next loop, over an array that is to stay in registers. */
 #define PL_UNROLL _Pragma("GCC unroll 64")
 
-/* Rows between these two are vectorised on 32-bit Arm, too, whose vectors take denormal numbers for 0: gcc has to be
- * told that it may.  It then brackets sums of products anew and multiplies by reciprocals, so results that must be
- * exact stay outside. */
+/* The vectors of 32-bit Arm take denormal numbers for 0, so that gcc does not vectorise floats unless it is allowed to.
+ * Functions between these two are.  gcc may then reorder sums of products and multiply by reciprocals there, so
+ * functions whose results must be exact stay outside. */
 #if defined(__arm__) && defined(__ARM_NEON) && defined(__GNUC__) && !defined(__clang__)
 #define PL_LOOSE_BEGIN \
   _Pragma("GCC push_options") \

@@ -1,8 +1,8 @@
-/* The micro-kernels that find the largest element, in plain C; included by portable.c alone, after portable_movement.h.
+/* ARG_MAX and ARG_MIN; included by portable.c alone, after portable_movement.h.
  *
- * All of them: at[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart,
- * columns `next`; one of the two is 1, and there are at most 16 columns.  The XOR of an element's bits with `flip`
- * turns the order round or gives a byte a sign.  A float NaN is less than anything else. */
+ * at[j] = the first of n rows in which column j of x is largest.  Rows lie `stride` elements apart, columns `next`; one
+ * of the two is 1, and there are at most 16 columns.  An element's bits ^ flip have the reverse order, or make a byte
+ * signed.  A float NaN is less than anything else. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -24,79 +24,79 @@ static inline int8_t pl_load_s8(const int8_t *p, uint32_t flip) { return (int8_t
 #define PL_VECTOR 16
 #endif
 
-/* T: the element; R: an integer of as many bits, which counts up to MOST rows; BYTES: of a vector of either.
- * name_16 takes 16 neighbouring columns at once, and leaves -1 where no element exceeds LEAST: name_one, which takes
- * one column element by element, then knows better. */
-#define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST)                                                       \
-  static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) {                           \
-    T best = LOAD(x, flip);                                                                                    \
-    int32_t at = 0;                                                                                            \
-    for (size_t i = 1; i < n; i++) {                                                                           \
-      T v = LOAD(x + (ptrdiff_t)i * stride, flip);                                                             \
-      if (v > best || (best != best && v == v)) best = v, at = (int32_t)i;                                     \
-    }                                                                                                          \
-    return at;                                                                                                 \
-  }                                                                                                            \
-  typedef T name##_t __attribute__((vector_size(BYTES)));                                                      \
-  typedef R name##_r __attribute__((vector_size(BYTES)));                                                      \
-  static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *at) {         \
-    enum { LANES = BYTES / sizeof(T), PARTS = 16 / LANES };                                                    \
-    name##_t b[PARTS];                                                                                         \
-    name##_r row[PARTS], i;                                                                                    \
-    for (int j = 0; j < 16; j++) best[j] = LEAST, at[j] = -1;                                                  \
-    memcpy(b, best, sizeof b);                                                                                 \
-    for (size_t top = 0; top < n; top += MOST) {                                                               \
-      size_t end = n - top < MOST ? n : top + MOST;                                                            \
-      memset(row, -1, sizeof row);                                                                             \
-      i = row[0] + 1;                                                                                          \
-      for (size_t r = top; r < end; r++, x += stride, i += 1)                                                  \
-        PL_UNROLL for (int p = 0; p < PARTS; p++) {                                                            \
-          name##_r bits, better;                                                                               \
-          memcpy(&bits, x + p * LANES, BYTES);                                                                 \
-          bits ^= (R)flip;                                                                                     \
-          better = (name##_t)bits > b[p];                                                                      \
-          row[p] = (better & i) | (~better & row[p]);                                                          \
-          b[p] = (name##_t)((better & bits) | (~better & (name##_r)b[p]));                                     \
-        }                                                                                                      \
-      for (int j = 0; j < 16; j++)                                                                             \
-        if (row[j / LANES][j % LANES] >= 0) at[j] = (int32_t)top + row[j / LANES][j % LANES];                  \
-    }                                                                                                          \
-    memcpy(best, b, sizeof b);                                                                                 \
-  }                                                                                                            \
+/* T: the element; R: an integer of the same size, which counts up to MOST rows; BYTES: of a vector of either.
+ * name_16 takes 16 neighbouring columns at once and leaves -1 where no element exceeds LEAST; then name_one takes the
+ * column element by element. */
+#define PL_ARG_MAX(name, T, R, BYTES, MOST, LOAD, LEAST) \
+  static int32_t name##_one(size_t n, ptrdiff_t stride, const T *x, uint32_t flip) { \
+    T best = LOAD(x, flip); \
+    int32_t at = 0; \
+    for (size_t i = 1; i < n; i++) { \
+      T v = LOAD(x + (ptrdiff_t)i * stride, flip); \
+      if (v > best || (best != best && v == v)) best = v, at = (int32_t)i; \
+    } \
+    return at; \
+  } \
+  typedef T name##_t __attribute__((vector_size(BYTES))); \
+  typedef R name##_r __attribute__((vector_size(BYTES))); \
+  static void name##_16(size_t n, ptrdiff_t stride, const T *x, uint32_t flip, T *best, int32_t *at) { \
+    enum { LANES = BYTES / sizeof(T), PARTS = 16 / LANES }; \
+    name##_t b[PARTS]; \
+    name##_r row[PARTS], i; \
+    for (int j = 0; j < 16; j++) best[j] = LEAST, at[j] = -1; \
+    memcpy(b, best, sizeof b); \
+    for (size_t top = 0; top < n; top += MOST) { \
+      size_t end = n - top < MOST ? n : top + MOST; \
+      memset(row, -1, sizeof row); \
+      i = row[0] + 1; \
+      for (size_t r = top; r < end; r++, x += stride, i += 1) \
+        PL_UNROLL for (int p = 0; p < PARTS; p++) { \
+          name##_r bits, better; \
+          memcpy(&bits, x + p * LANES, BYTES); \
+          bits ^= (R)flip; \
+          better = (name##_t)bits > b[p]; \
+          row[p] = (better & i) | (~better & row[p]); \
+          b[p] = (name##_t)((better & bits) | (~better & (name##_r)b[p])); \
+        } \
+      for (int j = 0; j < 16; j++) \
+        if (row[j / LANES][j % LANES] >= 0) at[j] = (int32_t)top + row[j / LANES][j % LANES]; \
+    } \
+    memcpy(best, b, sizeof b); \
+  } \
   static int32_t name##_long(size_t n, const T *x, uint32_t flip) { /* 16 lanes of one column, then the rest */ \
-    T best[16];                                                                                                \
-    int32_t at[16], first = -1;                                                                                \
-    T top = LEAST;                                                                                             \
-    name##_16(n / 16, 16, x, flip, best, at);                                                                  \
-    for (int j = 0; j < 16; j++) {                                                                             \
-      int32_t i = at[j] * 16 + j;                                                                              \
-      if (at[j] >= 0 && (best[j] > top || (best[j] == top && i < first))) top = best[j], first = i;            \
-    }                                                                                                          \
-    for (size_t i = n - n % 16; i < n; i++) {                                                                  \
-      T v = LOAD(x + i, flip);                                                                                 \
-      if (v > top) top = v, first = (int32_t)i;                                                                \
-    }                                                                                                          \
-    return first < 0 ? name##_one(n, 1, x, flip) : first;                                                      \
-  }                                                                                                            \
-  static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip,   \
-                   int32_t *at) {                                                                              \
-    const T *x = data;                                                                                         \
-    T best[16], block[128 * 16];                                                                               \
-    int32_t found[16];                                                                                         \
-    if (next == 1 && cols == 16) {                                                                             \
-      name##_16(n, stride, x, flip, best, found);                                                              \
-    } else if (stride == 1 && cols > 1 && n <= 128) {                                                          \
-      if (cols < 16) memset(block, 0, n * 16 * sizeof(T));                                                     \
+    T best[16]; \
+    int32_t at[16], first = -1; \
+    T top = LEAST; \
+    name##_16(n / 16, 16, x, flip, best, at); \
+    for (int j = 0; j < 16; j++) { \
+      int32_t i = at[j] * 16 + j; \
+      if (at[j] >= 0 && (best[j] > top || (best[j] == top && i < first))) top = best[j], first = i; \
+    } \
+    for (size_t i = n - n % 16; i < n; i++) { \
+      T v = LOAD(x + i, flip); \
+      if (v > top) top = v, first = (int32_t)i; \
+    } \
+    return first < 0 ? name##_one(n, 1, x, flip) : first; \
+  } \
+  static void name(size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *data, uint32_t flip, \
+                   int32_t *at) { \
+    const T *x = data; \
+    T best[16], block[128 * 16]; \
+    int32_t found[16]; \
+    if (next == 1 && cols == 16) { \
+      name##_16(n, stride, x, flip, best, found); \
+    } else if (stride == 1 && cols > 1 && n <= 128) { \
+      if (cols < 16) memset(block, 0, n * 16 * sizeof(T)); \
       copy_transposed(sizeof(T), n, cols, data, next * (ptrdiff_t)sizeof(T), (uint8_t *)block, 16 * sizeof(T)); \
-      name##_16(n, 16, block, flip, best, found);                                                              \
-    } else {                                                                                                   \
-      for (size_t j = 0; j < cols; j++)                                                                        \
-        at[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip)                         \
-                                       : name##_one(n, stride, x + (ptrdiff_t)j * next, flip);                 \
-      return;                                                                                                  \
-    }                                                                                                          \
-    for (size_t j = 0; j < cols; j++)                                                                          \
-      at[j] = found[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : found[j];                  \
+      name##_16(n, 16, block, flip, best, found); \
+    } else { \
+      for (size_t j = 0; j < cols; j++) \
+        at[j] = stride == 1 && n >= 64 ? name##_long(n, x + (ptrdiff_t)j * next, flip) \
+                                       : name##_one(n, stride, x + (ptrdiff_t)j * next, flip); \
+      return; \
+    } \
+    for (size_t j = 0; j < cols; j++) \
+      at[j] = found[j] < 0 ? name##_one(n, stride, x + (ptrdiff_t)j * next, flip) : found[j]; \
   }
 PL_ARG_MAX(arg_max_f32, float, int32_t, PL_VECTOR, INT_MAX, pl_load_f32, -INFINITY)
 PL_ARG_MAX(arg_max_s32, int32_t, int32_t, PL_VECTOR, INT_MAX, pl_load_s32, INT32_MIN)

@@ -1,4 +1,5 @@
-/* Two-operand rows: y[i] = f(a[i], b[i]), where one operand may be a single element; included by portable.c alone. */
+/* Micro-kernels of two operands, y[i] = f(a[i], b[i]), one of which may be a single element; included by portable.c
+ * alone. */
 #define BINARY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const A_TYPE *pa = va; \
@@ -45,7 +46,7 @@ ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
 ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
 
 /* ---- float16, computed in float32, a block at a time ---- */
-#define BINARY_HALF(name, row) \
+#define BINARY_HALF(name, of_float) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
     const uint16_t *a = va, *b = vb; \
     uint16_t *y = vy; \
@@ -54,7 +55,7 @@ ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
       m = n < HALF_BLOCK ? n : HALF_BLOCK; \
       half_to_float(a_step ? m : 1, a, fa, p); \
       half_to_float(b_step ? m : 1, b, fb, p); \
-      row(m, fa, a_step, fb, b_step, a_step ? fa : fb, p); \
+      of_float(m, fa, a_step, fb, b_step, a_step ? fa : fb, p); \
       float_to_half(m, a_step ? fa : fb, y, p); \
     } \
   }
@@ -78,11 +79,11 @@ INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
 ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
-/* b is not 0 (checked beforehand); -2^31 / -1 wraps */
+/* b is not 0, which the kernel has checked; -2^31 / -1 wraps. */
 ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
 
-/* The same rounded downwards, and its remainder, by way of float64, whose quotient is never rounded up to a whole
- * number */
+/* The quotient rounded downwards, and its remainder, by way of float64: its quotient is never rounded up to a whole
+ * number. */
 PL_INLINE int32_t whole_part(int32_t a, int32_t b) {
   return b == -1 ? (int32_t)(0 - (uint32_t)a) : (int32_t)((double)a / (double)b);
 }
@@ -106,7 +107,7 @@ EXTREMES(i16, int16_t)
 EXTREMES(i32, int32_t)
 EXTREMES(i64, int64_t)
 
-/* ---- quantized (section 5); flip: 0x80 takes uint8 for int8 with its zero points less 128 ---- */
+/* ---- quantized (section 5); flip: 0x80 makes uint8 int8, with zero points less 128 ---- */
 #define BYTE(v) (int8_t)((v) ^ p.flip)
 
 /* Like BINARY_KERNEL, in a third of the code: a scalar operand is expanded first, which costs little next to the
@@ -114,18 +115,18 @@ EXTREMES(i64, int64_t)
 enum { EXPANDED = 256 };
 #define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
-    const A_TYPE *a_row = va; \
-    const B_TYPE *b_row = vb; \
+    const A_TYPE *all_a = va; \
+    const B_TYPE *all_b = vb; \
     A_TYPE a_expanded[EXPANDED]; \
     B_TYPE b_expanded[EXPANDED]; \
     P_TYPE p; \
     memcpy(&p, vp, sizeof p); \
     size_t m = a_step && b_step ? n : n < EXPANDED ? n : EXPANDED; \
-    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *a_row; \
-    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *b_row; \
+    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *all_a; \
+    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *all_b; \
     for (size_t done = 0; done < n; done += m) { \
-      const A_TYPE *pa = a_step ? a_row + done : a_expanded; \
-      const B_TYPE *pb = b_step ? b_row + done : b_expanded; \
+      const A_TYPE *pa = a_step ? all_a + done : a_expanded; \
+      const B_TYPE *pb = b_step ? all_b + done : b_expanded; \
       Y_TYPE *py = (Y_TYPE *)vy + done; \
       m = m < n - done ? m : n - done; \
       PL_INDEPENDENT \
@@ -145,15 +146,15 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
 
-/* The same sum in float32, in a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs
- * from the exact rule only where it lies almost halfway between two integers; lowering bounds how near (`sure`: the
- * farthest from an integer that is certain), and a block that has such an element is computed again by the rule. */
+/* The sum in float32 takes a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
+ * the exact rule only where it lies almost halfway between two integers.  `sure`, a bound from lowering, is the largest
+ * distance from an integer that is certain; a block with a less certain element is computed again by the rule. */
 enum { SUM_BLOCK = 64 };
 static void sum_by_rule(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y, sum_q_p p) {
   PL_INDEPENDENT
   for (size_t i = 0; i < n; i++) y[i] = (uint8_t)(sum_one(BYTE(a[i]), BYTE(b[i]), p) ^ p.flip);
 }
-#if defined(__AVX512VNNI__) /* blocks of which float32 is sure are for sums_avx512vnni.c */
+#if defined(__AVX512VNNI__) /* sums_avx512vnni.c computes the certain blocks */
 #define sum_block(n, a, a_step, b, b_step, y, p) 1
 #else
 PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *pb, int b_step, uint8_t *y, sum_q_p p) {
@@ -171,7 +172,7 @@ PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *
 #endif
 static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
-  uint8_t *y = vy, block[SUM_BLOCK], one[SUM_BLOCK]; /* y may be a or b, which the rule may still need */
+  uint8_t *y = vy, block[SUM_BLOCK], one[SUM_BLOCK]; /* y may be a or b, which sum_by_rule reads */
   sum_q_p p;
   memcpy(&p, vp, sizeof p);
   for (size_t i = 0; i < n; i += SUM_BLOCK) {
@@ -209,7 +210,7 @@ COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
 COSTLY_KERNEL(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
               pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
 
-/* b differs from its zero point (checked beforehand) */
+/* b differs from its zero point, which the kernel has checked. */
 PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
   return pl_clamp32(pl_div_q(a - p.a_zero, b - p.b_zero, p.m, p.e) + p.y_zero, p.low, p.high);
 }

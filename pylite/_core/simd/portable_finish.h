@@ -1,7 +1,7 @@
-/* Products of int16, and what becomes of sums other than requantized bytes; included by portable.c alone. */
+/* Products of int16, results that are not bytes, and hybrid operators; included by portable.c alone. */
 #include "rounding.h"
 
-/* COLUMNS neighbouring columns of a row: their sums grow side by side. */
+/* COLUMNS neighbouring columns of a row, whose sums are independent. */
 #define PRODUCT_S64(COLUMNS) \
   for (; j + COLUMNS <= n; j += COLUMNS) \
     for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) { \
@@ -49,7 +49,7 @@ static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap,
                        int low, int high, int16_t *y) {
   for (int j = 0; j < n; j++) {
     int64_t sum = acc[j] + (bias ? bias[j] : 0);
-    __asm__("" : "+r"(sum)); /* eight kilobytes of vectors would be no faster for the few that there are */
+    __asm__("" : "+r"(sum)); /* not vectorised: eight kilobytes of code would be no faster for a few columns */
     int64_t v = (int64_t)pl_scale_f64(wrap ? (int32_t)sum : sum, scale[j]) + zero_point;
     y[j] = (int16_t)(v < low ? low : v > high ? high : v);
   }
@@ -65,7 +65,7 @@ static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32
 }
 
 PL_LOOSE_BEGIN
-/* NaN is passed over */
+/* NaN is ignored. */
 static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
   float least[16] = {0}, most[16] = {0};
   ptrdiff_t i = 0;
@@ -107,7 +107,7 @@ static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, f
 }
 
 PL_LOOSE_END
-/* Where vectors are long, the divisions of 16 rows are done at once. */
+/* On AVX-512 the divisions of 16 rows are vectorised. */
 static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
                           uint8_t *y, float *scales, int32_t *zeros) {
 #if defined(__AVX512F__)
@@ -132,7 +132,7 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 PL_LOOSE_BEGIN
 static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t *sums, const float *scale, float row,
                           int column_first, const float *bias, float low, float high, float *y) {
-  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* what is 1 changes nothing */
+  const float first = column_first ? 1 : row, then = column_first ? row : 1; /* a factor of 1 changes nothing */
   PL_INDEPENDENT /* y may be the bias */
   for (int j = 0; j < n; j++) {
     float v = (float)(int32_t)((uint32_t)acc[j] - (uint32_t)term * (uint32_t)sums[j]) * (first * scale[j]) * then;
@@ -142,7 +142,7 @@ static void finish_hybrid(int n, const int32_t *acc, int32_t term, const int32_t
   }
 }
 
-/* Sums on the stack, then row by row: for ISA levels that have nothing better. */
+/* Sums on the stack, then finished row by row. */
 static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
@@ -191,8 +191,8 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     }
 }
 
-/* The elements of x that differ from zero, and where they are: how many. */
-static inline int unlike(int n, const uint8_t *x, int zero, float *a, int32_t *at) {
+/* Collects the elements of x that differ from `zero` in a, and their places in at; returns their number. */
+static inline int nonzero(int n, const uint8_t *x, int zero, float *a, int32_t *at) {
   int count = 0, k = 0;
 #if defined(__AVX512F__)
   const __m512i z = _mm512_set1_epi32(zero);
@@ -221,7 +221,7 @@ typedef struct { /* of scaled_sums */
   ptrdiff_t wide;
 } scaled_row;
 
-/* N columns, a constant, whose sums stay in registers; the first n of them are in use. */
+/* N columns, whose sums stay in registers; N is a constant, and the first n of them are in use. */
 PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
                                                                  const float *scale, const float *bias, float *y) {
   const float row = c->row, low = c->low, high = c->high;
@@ -241,14 +241,14 @@ PL_INLINE void scaled_columns(int N, int n, const scaled_row *c, const float *w,
   else memcpy(y, sum, n * sizeof *y);
 }
 
-/* Products with 0 would change nothing, and are half of all behind a RELU. */
+/* Products with 0 are left out: behind a RELU they are half of all. */
 static void scaled_sums(int n, int depth, const uint8_t *x, int zero, const float *w, ptrdiff_t wide,
                         const float *scale, float row, int first, int last, const float *bias, float low, float high,
                         float *y) {
   enum { N = PL_SCALED };
   float a[PL_DEPTH + 16];
   int32_t at[PL_DEPTH + 16];
-  const scaled_row c = {unlike(depth, x, zero, a, at), first, last, a, at, row, low, high, wide};
+  const scaled_row c = {nonzero(depth, x, zero, a, at), first, last, a, at, row, low, high, wide};
   int j = 0;
   for (; n - j > N; j += 2 * N)
     scaled_columns(2 * N, n - j < 2 * N ? n - j : 2 * N, &c, w + j, scale + j, bias + j, y + j);

@@ -1,4 +1,4 @@
-/* Matrix products and depthwise convolutions in plain C; included by portable.c alone. */
+/* Packing, matrix products and depthwise convolutions; included by portable.c alone. */
 #include "rounding.h"
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void requantize_q8(int n, const int32_t *acc, const pl_columns *q, ptrdif
   for (int i = 0; i < n; i++) y[i] = requantize((int32_t)((uint32_t)acc[i] + (uint32_t)q->bias[j + i]), q, j + i);
 }
 
-/* ---- packing, for any tile ---- */
+/* ---- packing of B panels, for any tile ---- */
 static void pack_b_q8(const pl_tile *t, ptrdiff_t columns, ptrdiff_t depth, const uint8_t *w, int flip, uint8_t *panels,
                       int32_t *sums) {
   const ptrdiff_t kr = t->kr, deep = (depth + t->ka - 1) / t->ka * t->ka, whole = depth / kr;
@@ -48,7 +48,7 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
   }
 }
 
-/* to[i] = x[i] ^ mask for n bytes, in steps of m, the last of which may overlap: m <= n */
+/* to[i] = x[i] ^ mask for n >= m bytes, m at a time; the last m may overlap those before. */
 PL_INLINE void flip_steps(const ptrdiff_t m, ptrdiff_t n, const uint8_t *x, uint8_t mask, uint8_t *to) {
   for (ptrdiff_t i = 0; i < n; i += m) {
     const ptrdiff_t at = i + m <= n ? i : n - m;
@@ -151,7 +151,7 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw, nr = g->c < DW_NR ? (int)g->c : DW_NR;
   const ptrdiff_t blocks = (g->c + DW_NR - 1) / DW_NR;
-  (void)w_zero; /* already taken off the weights, which have 16 bits here */
+  (void)w_zero; /* already subtracted from the weights, which have 16 bits here */
   for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
     pl_taps(g, at, 1, p);
     for (ptrdiff_t b = 0; b < blocks; b++) {
@@ -216,7 +216,7 @@ static const pl_tile tile_f32 = {F32_MR, F32_NR, F32_NR, 1, 1, 4, 0, NULL, 0, 0}
 static const pl_tile tile_dw8 = {1, DW_NR, DW_NR, 1, 1, 2, 0, NULL, 0, 0};
 
 PL_LOOSE_BEGIN
-/* Sums of 64 neighbours side by side, joined at the end, so that lines are read at their full speed. */
+/* 64 partial sums, joined at the end: a single sum would be slower than memory. */
 static void dots_f32(ptrdiff_t n, ptrdiff_t depth, const float *a, const float *w, ptrdiff_t pitch, float *y) {
   for (ptrdiff_t j = 0; j < n; j++, w += pitch) {
     float part[64] = {0}, total = 0;

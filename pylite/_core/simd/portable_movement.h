@@ -1,10 +1,11 @@
-/* Micro-kernels that move elements, in plain C; included by portable.c alone.
- * All strides are in bytes; nothing is assumed of alignment, so every access is a memcpy of a fixed size. */
+/* Copies and transposes; included by portable.c alone.
+ *
+ * All strides are in bytes.  Elements lie at any address, so every access is a memcpy of a fixed size. */
 #include <string.h>
 
 typedef struct { uint64_t half[2]; } pl_u128;
 
-/* rows of `bytes` consecutive bytes.  Short rows are copied as two words that overlap. */
+/* Rows of `bytes` consecutive bytes.  A short row is copied as two words that overlap. */
 #define PL_COPY_SHORT(T)                                                                                       \
   for (size_t r = 0; r < rows; r++, x += xrow, y += yrow) {                                                    \
     T head, tail;                                                                                              \
@@ -54,8 +55,8 @@ static void copy_strided(size_t item, size_t rows, size_t cols, const uint8_t *x
   }
 }
 
-/* A square tile of 16-byte rows: log2(n) rounds of interleaving rows i and i + n/2 transpose it.
- * Only the first `cols` columns of x are read, and only the first `rows` rows of y written, each with all 16 bytes. */
+/* A square tile of 16-byte rows is transposed by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first
+ * `cols` columns of x and writes the first `rows` rows of y, each with all 16 bytes. */
 typedef uint8_t pl_v8 __attribute__((vector_size(16)));
 typedef uint16_t pl_v16 __attribute__((vector_size(16)));
 typedef uint32_t pl_v32 __attribute__((vector_size(16)));
@@ -85,7 +86,7 @@ typedef uint32_t pl_v32 __attribute__((vector_size(16)));
 PL_TILE(transpose_tile_8, pl_v8, PL_ZIP8, 16, 4)
 PL_TILE(transpose_tile_16, pl_v16, PL_ZIP16, 8, 3)
 
-/* 4-byte elements: without arrays, which gcc keeps in memory where vectors are longer than a row */
+/* 4-byte elements: without arrays, which gcc would keep in memory where vectors are longer than a row. */
 static inline void transpose_tile_32(const uint8_t *x, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, size_t rows,
                                      size_t cols) {
   pl_v32 a, b, c, d, even, odd;
@@ -143,13 +144,13 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
     for (size_t c = 0; c < cols; c++) memcpy(y + (ptrdiff_t)r * yrow + c * 8, x + (ptrdiff_t)c * xcol + r * 8, 8);
 }
 
-/* Tiles of n x n, in squares that fill cache lines of both sides; lines of the side where they lie farther apart are
- * done with one after the other.  The last tiles overlap those before.  Where there are fewer rows (as in RGB pixels to
- * planes) tiles read on into the next pixel, but not beyond x; where there are fewer columns (planes to pixels) they
- * write on into the next pixel, which is yet to be written, but not beyond y. */
+/* Tiles of n x n elements, in squares that fill cache lines of x and y; the outer loop runs along the side whose lines
+ * lie farther apart.  The last tiles overlap those before.  With fewer rows (RGB pixels to planes) tiles read into the
+ * next pixel, but not beyond x; with fewer columns (planes to pixels) they write into the next pixel, which is written
+ * later, but not beyond y. */
 #define PL_TRANSPOSE_ALL(tile, n)                                                                              \
   if (rows >= n && cols >= n) {                                                                                \
-    const size_t line = yrow >= 16384 ? n : 64 / item; /* far apart, lines push each other out of the cache */  \
+    const size_t line = yrow >= 16384 ? n : 64 / item; /* lines that far apart evict each other from the cache */  \
     const int down = yrow >= xcol;                                                                             \
     for (size_t top = 0; top < rows; top += line)                                                              \
       for (size_t left = 0; left < cols; left += line) {                                                       \
@@ -176,7 +177,7 @@ static inline void transpose_tile_64(const uint8_t *x, ptrdiff_t xcol, uint8_t *
       tile(x + r * item, xcol, y + r * yrow, yrow, n, cols);                                                   \
     x += r * item, y += r * yrow, rows -= r;                                                                   \
   }
-/* y's columns and x's rows are consecutive elements: a transpose, in tiles that fit the registers. */
+/* A transpose, in tiles that fit the registers: the columns of y and the rows of x are consecutive elements. */
 static void copy_transposed(size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, uint8_t *y,
                             ptrdiff_t yrow) {
   switch (item) {

@@ -1,22 +1,22 @@
-/* Pooling micro-kernels in plain C; included by portable.c alone.
+/* Pooling; included by portable.c alone.
  *
- * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With
- * few channels, or windows that overlap at every step, a stretch of the output row is made at once: the rows of the
- * window are joined into a line of the input's width, shifted copies of the line are joined for the columns, and
- * every stride-th pixel is taken.  Which way is taken depends on the shape alone, so floats do too; maxima, which are
- * the same either way, and integers may have pixels that lie apart. */
+ * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
+ * channels, or windows that overlap at every step, a stretch of the output row is computed at once: the rows of the
+ * windows are joined into a line of the input's width, shifted copies of this line are joined for the columns, and
+ * every stride-th pixel is taken.  The choice depends on the shape alone, and so do the bits of floats.  Pixels may be
+ * strided for maxima and integers, whose results are the same either way. */
 #include "rounding.h"
 #include <float.h>
 #include <string.h>
 
-enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; how many of them stay unused */
+enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line; unused elements at its end */
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* Columns of the window at `at` that lie inside the image. */
 PL_INLINE ptrdiff_t pool_taps(const pl_window *w, ptrdiff_t at) {
   return pl_min(at + w->cols, w->width) - (at < 0 ? 0 : at);
 }
-/* n pixels of `bytes` bytes, `step` apart in x, side by side in y; writes up to 15 bytes more. */
+/* n pixels of `bytes` bytes, `step` apart in x, consecutive in y; writes up to 15 bytes more. */
 static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void *y0) {
   const char *x = x0;
   char *y = y0;
@@ -29,8 +29,8 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
 #define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
 #define POOL_MAX(a, v) ((a) < (v) ? (v) : (a))
 
-/* n elements of y from accumulators over `taps` taps: (acc +- taps/2) div taps in integers, where the float32 quotient
- * truncates exactly while both numbers stay below 2^24. */
+/* n elements of y from accumulators over `taps` taps: (acc +- taps/2) div taps in integers.  The truncated quotient of
+ * float32 is exact as long as both numbers are below 2^24. */
 #define FINISH_AVERAGE_INT(name, T, exact_taps) \
   PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
     const int32_t half = taps / 2; \
@@ -62,7 +62,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
   }
 
-/* first: joins in the taps; again: joins accumulators; none: what an accumulator starts from. */
+/* first: joins a tap with an accumulator; again: joins accumulators; none: the start of an accumulator. */
 #define POOL(name, T, A, none, first, again) \
   PL_INLINE void name##_block(const pl_window *w, const T *x, size_t m, T *y) { \
     A acc[64]; \
@@ -114,7 +114,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
       pool_take((size_t)m, (size_t)c * sizeof(A), (size_t)(w->stride * c) * sizeof(A), from, spare); \
       from = spare; \
     } \
-    /* neighbours with the same number of taps together */ \
+    /* neighbours with the same number of taps at once */ \
     for (ptrdiff_t j = 0; j < m;) { \
       const ptrdiff_t taps = pool_taps(w, at + j * w->stride); \
       for (k = j + 1; k < m && pool_taps(w, at + k * w->stride) == taps;) k++; \
@@ -169,7 +169,7 @@ PL_LOOSE_BEGIN
 POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
-/* The most frequent of all: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
+/* The most frequent case: windows of 2 x 2 (or 1 x 2) inside the image, of at least 16 channels. */
 #define MAX_OF_FOUR(name, T, none) \
   PL_INLINE void name##_blocks(const pl_window *w, const T *x, ptrdiff_t n, const ptrdiff_t m, T *y) { \
     const ptrdiff_t c = w->channels, next = w->x_pixel, step = w->stride * next; \

@@ -57,12 +57,13 @@ static void hidden_s8(int n, const int16_t *o, const int16_t *t, int32_t m, int 
 }
 
 static void filter_s16(int n, int steps, const int16_t *x, const int16_t *time, int16_t *memory, int32_t *sum) {
-  memmove(memory, memory + 1, ((size_t)n * steps - 1) * sizeof *memory); /* every filter's at once */
-  for (int i = 0; i < n; i++) memory[(i + 1) * (ptrdiff_t)steps - 1] = x[i]; /* loads would wait for a store just made */
+  memmove(memory, memory + 1, ((size_t)n * steps - 1) * sizeof *memory); /* of all filters at once */
+  /* A loop of its own: the loads of the sums would wait for the stores. */
+  for (int i = 0; i < n; i++) memory[(i + 1) * (ptrdiff_t)steps - 1] = x[i];
   for (int i = 0; i < n; i++, time += steps, memory += steps) {
     uint32_t total = 0;
     int k = 0;
-    if (steps < 16) /* shorter than a vector of most ISA levels */
+    if (steps < 16) /* shorter than most vectors */
       for (; k + 4 <= steps; k += 4)
         total += (uint32_t)(memory[k] * time[k]) + (uint32_t)(memory[k + 1] * time[k + 1]) +
                  (uint32_t)(memory[k + 2] * time[k + 2]) + (uint32_t)(memory[k + 3] * time[k + 3]);

@@ -1,9 +1,9 @@
-/* Reduction micro-kernels in plain C: up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
+/* Reductions to up to REDUCE_MOST neighbouring outputs; included by portable.c alone.
  *
- * When the outputs are neighbours in memory too, they are accumulated as one line, four rows at a time; few of them,
- * if what is reduced innermost lies between them, several times side by side in one longer line, folded at the end.
- * Otherwise each output reduces its own runs of consecutive elements.  Float additions come in an order that depends
- * on nothing but the shape.  A minimum is the maximum of the flipped elements. */
+ * Where the elements of neighbouring outputs are neighbours, too, the outputs are accumulated as one line, four rows at
+ * a time.  A short line is accumulated several times side by side ("partials") and folded at the end.  Otherwise each
+ * output reduces its own runs of consecutive elements.  The order of float additions depends on the shape alone.  A
+ * minimum is the maximum of the flipped elements. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>
@@ -13,12 +13,12 @@
 
 enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
 
-/* How an element is read, and joined with an accumulator. */
+/* The element that is joined with an accumulator. */
 #define LOAD_F32(v) (sign * (v))
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-/* Four elements at once; those of 8 bits are added in 16. */
+/* Four elements at once; four of 8 bits are added in 16. */
 #define FOUR_F32(J, a, p, q, r, s) J(J(J(J(a, p), q), r), s)
 #define FOUR_INT(J, a, p, q, r, s) J(a, J(J(p, q), J(r, s)))
 #define FOUR_S8(J, a, p, q, r, s) ((a) + (int16_t)((p) + (q) + (r) + (s)))
@@ -75,12 +75,12 @@ REDUCE_ROWS(max_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_MA
 REDUCE_ROWS(max_8, uint8_t, uint8_t, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX, FOUR_INT)
 REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX, FOUR_INT)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, 0)
-/* 8 bits as a sum of absolute differences from zeros, for which there are instructions */
+/* Sums of 8 bits as sums of absolute differences from zeros, for which there are instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
   static const uint8_t zeros[REDUCE_STEPS];
   const uint8_t *row = x, flip = (uint8_t)(g->flip ^ 0x80), *zero = zeros;
   int32_t *acc = acc0;
-  __asm__("" : "+r"(zero)); /* or gcc leaves the difference out, and with it the instructions */
+  __asm__("" : "+r"(zero)); /* gcc would leave out the difference, and not use the instructions */
   for (size_t k = 0; k < c; k++, row += step) {
     int32_t total = 0;
     for (ptrdiff_t j = 0; j < n; j += REDUCE_STEPS) {
@@ -99,7 +99,7 @@ PL_LOOSE_END
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {
   const float *acc = acc0;
   float *y = y0;
-  const float by = g->sign * g->divisor; /* divided, so that the mean of equal numbers is that number */
+  const float by = g->sign * g->divisor; /* a division, so that the mean of equal numbers is that number */
   for (size_t i = 0; i < c; i++) y[i] = acc[i] / by;
 }
 PL_INLINE int32_t reduce_requantized(const pl_reduction *g, int32_t sum) {
@@ -148,7 +148,7 @@ static __attribute__((noinline)) void reduce(const reducer *r, const pl_reductio
     more = size - i < i ? size - i : i;
     memcpy(a + i, a, more);
   }
-  if (g->whole) { /* the maximum of a whole tensor starts from its first element, even if it is NaN or infinite */
+  if (g->whole) { /* the extreme of a full tensor starts from its first element, even NaN or infinity */
     const float first = g->sign * *(const float *)x0;
     for (ptrdiff_t i = 0; i < partials; i++) memcpy(a + 4 * i, &first, 4);
   }

@@ -1,8 +1,8 @@
-/* Resizing micro-kernels in plain C: one output row; included by portable.c alone. */
+/* Resizing of one output row; included by portable.c alone. */
 #include "rounding.h"
 #include <string.h>
 
-/* y[j] = x[at[j]], pixels of `bytes`: whole words, the last of which may overlap the one before */
+/* y[j] = x[at[j]], pixels of `bytes` bytes: words, the last of which may overlap the one before. */
 #define GATHER(word) \
   for (size_t j = 0; j < n; j++) { \
     const uint8_t *p = x + bytes * (size_t)at[j]; \
@@ -26,8 +26,8 @@ static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8
     GATHER(16)
 }
 
-/* The four corners (a, b: of the lower column, p, q: of the higher one; b, q: of the lower row), blended.  Pixels of
- * few channels are gathered first, so that the blending runs over many; they have a fraction for each element. */
+/* Blends the four corners: a, b of the lower column, p, q of the higher one; b, q are of the lower row.  Pixels of few
+ * channels are gathered first, so that one loop blends many of them; they have a fraction for each element. */
 enum { BLEND_LINE = 512 };
 #define BILINEAR(name, type, weight, one, blend, lines) \
   PL_INLINE void name##_blend(size_t n, const type *restrict a, const type *restrict b, const type *restrict p, \
@@ -64,8 +64,9 @@ enum { BLEND_LINE = 512 };
     } \
   }
 
-/* Images that become wider: rows are blended first, into one line or two, since each of their pixels is seen more than
- * once; then blocks of channels, the last of which overlaps the one before.  Returns how many columns are done. */
+/* Where images become wider, each pixel is read more than once: so rows are blended first, into one line or two, and
+ * then columns, by blocks of channels, the last of which overlaps the one before.  Returns the number of columns that
+ * are done. */
 #if defined(__AVX512F__)
 enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
 #elif defined(__AVX2__)
@@ -120,11 +121,11 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32)) /* else it only costs */
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32)) /* else slower */
 BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8))
 
-/* Integers with one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly; so rows may as well be
- * blended before columns. */
+/* Integers need one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly.  So rows may be blended
+ * before columns. */
 #define BLEND(v, w, d) ((v) * 1024 + ((w) - (v)) * (d))
 #define BLEND_INT(name, wide) \
   PL_INLINE wide name(int32_t a, int32_t b, int32_t p, int32_t q, int32_t dy, int32_t dx) { \

@@ -1,7 +1,7 @@
-/* Micro-kernels of one row for softmax, its logarithm and L2 normalization; included by portable.c alone.
+/* Softmax, its logarithm and L2 normalization (docs/numerics.md section 7); included by portable.c alone.
  *
- * Docs/numerics.md section 7.  A difference d to the row's maximum has 256 values in 8 bits, so everything that
- * depends on d and the node alone comes as a table.  y may lie over x. */
+ * In 8 bits the difference d to the maximum of a row has 256 values, so everything that depends on d and the node alone
+ * is a table.  y may be x. */
 #include "functions.h"
 #include "joining.h"
 #include "rounding.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* y may be x itself: then no iteration meets another's element, which ivdep tells the compiler. */
+/* y may be x: iterations are independent even so, which ivdep tells the compiler. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
 PL_LOOSE_BEGIN
@@ -20,7 +20,7 @@ JOIN_RUN(row_min_f32, JOIN_MIN, FLT_MAX, ROW_SAME)
 JOIN_RUN(row_sum_f32, JOIN_ADD, 0, ROW_SAME)
 JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 
-/* Short rows go through the exponential together. */
+/* Elements of short rows that go through the exponential at once. */
 enum { SOFTMAX_TOGETHER = 1024 };
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
   const size_t most = n < SOFTMAX_TOGETHER ? SOFTMAX_TOGETHER / n : 1;
@@ -55,7 +55,7 @@ static void l2_normalize_f32(size_t n, const float *x, float *y) {
 }
 
 PL_LOOSE_END
-/* The largest of the bytes, taken as unsigned after the flip. */
+/* The largest byte, ^ flip, as unsigned. */
 static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   uint8_t top = 0;
   for (size_t i = 0; i < n; i++) {
@@ -64,8 +64,8 @@ static uint8_t row_max_8(size_t n, const uint8_t *x, uint8_t flip) {
   }
   return top;
 }
-/* The table's index for byte v.  The empty asm keeps gcc from vectorising the loop around the look-up, which it does by
- * taking vectors apart, in many kilobytes of slow code. */
+/* The table's index for byte v.  The empty asm keeps gcc from vectorising loops with look-ups: it would take vectors
+ * apart again, in many kilobytes of slow code. */
 PL_INLINE size_t below(uint8_t v, uint8_t flip, uint8_t top) {
   size_t d = (size_t)(top - (v ^ flip));
   __asm__("" : "+r"(d));
@@ -85,7 +85,7 @@ static int32_t row_sum_8(size_t n, const uint8_t *x, uint8_t flip, uint8_t top, 
   return (int32_t)(a + b + c + d);
 }
 
-/* So many short rows go together: what lies side by side in memory does so in vectors. */
+/* Short rows of up to SHORT_8 elements are computed TOGETHER_8 at a time, as one long row of vectors. */
 enum { TOGETHER_8 = 32, SHORT_8 = 64 };
 /* SRDHM of factors that cannot saturate. */
 PL_INLINE void products_8(const int32_t *a, const int32_t *b, int32_t *y) {
@@ -123,18 +123,17 @@ static void reciprocals_8(const int32_t *sum, int32_t *r, int32_t *over) {
   }
   for (int i = 0; i < TOGETHER_8; i++) r[i] = pl_fx_shl(x[i], 1, 32);
 }
-/* e[i] = exp(d) of TOGETHER_8 rows one behind the other, and for each element its row's r and shift; bits: of a
- * result. */
+/* e[i] = exp(d) of TOGETHER_8 consecutive rows, and for each element r and shift of its row; bits: of a result. */
 static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bits, int32_t *e, int32_t *r,
                         int32_t *shift) {
   enum { MOST = TOGETHER_8 * SHORT_8 };
   const size_t m = TOGETHER_8 * n;
-  const uint8_t flip = s->flip ^ 0xff; /* the other way round, the largest is the smallest */
+  const uint8_t flip = s->flip ^ 0xff; /* reversed: the maximum becomes the minimum */
   uint8_t v[MOST], least[MOST + SHORT_8];
   int32_t sum[TOGETHER_8], share[TOGETHER_8], by[TOGETHER_8];
   for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ flip;
   for (size_t i = m; i < m + n; i++) least[i] = 0;
-  for (size_t have = 1, step; have < n; have += step) { /* the least of so many, from each element on */
+  for (size_t have = 1, step; have < n; have += step) { /* the minimum of the next `have` elements */
     step = have < n - have ? have : n - have;
     for (size_t i = 0; i < m; i++) least[i] = least[i] < least[i + step] ? least[i] : least[i + step];
   }
@@ -145,24 +144,24 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
       size_t at = v[i];
       __asm__("" : "+r"(at)); /* as in below() */
       e[i] = value[at];
-      total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as `scaled` has it */
+      total += ((uint32_t)e[i] + (1 << 11)) >> 12; /* as in `scaled` */
     }
     sum[row] = (int32_t)total;
   }
   reciprocals_8(sum, share, by);
   for (int row = 0; row < TOGETHER_8; row++) {
     by[row] += 31 - bits;
-    share[row] = by[row] > 31 ? 0 : share[row]; /* nothing is left of any element */
+    share[row] = by[row] > 31 ? 0 : share[row]; /* all elements become 0 */
     by[row] = by[row] > 31 ? 31 : by[row];
   }
   for (size_t row = 0; row < TOGETHER_8; row++, r += n, shift += n)
-    for (size_t i = 0; i < n; i += 16) { /* what is too much, the next row writes over */
+    for (size_t i = 0; i < n; i += 16) { /* the next row overwrites the excess */
       for (size_t k = 0; k < 16; k++) r[i + k] = share[row];
       for (size_t k = 0; k < 16; k++) shift[i + k] = by[row];
     }
 }
 
-/* What a row makes of e = exp(d), clamped: RDBPOT(SRDHM(r, e), shift). */
+/* The result for e = exp(d): RDBPOT(SRDHM(r, e), shift), clamped. */
 #define SOFTMAX_8(name, type, bits, outflip) \
   PL_INLINE type name##_share(int32_t e, int32_t r, int shift, uint8_t flip) { \
     (void)flip; \
@@ -211,7 +210,7 @@ static void log_softmax_8(size_t n, const pl_softmax8 *s, const uint8_t *x, void
   const int32_t log_sum = pl_log_q(row_sum_8(n, x, flip, top, s->scaled));
   int32_t least = pl_mbqm32((int32_t)((uint32_t)log_sum + 0x80000000u), s->multiplier, s->exponent);
   if (least < s->least) least = s->least;
-  /* the entries of the table up to the last one that a difference above `least` takes */
+  /* the entries of the table for differences above `least` */
   const int32_t last = least < -256 ? 255 : -least - 1;
   uint8_t table[256];
   for (int32_t d = 0; d < 256; d++) table[d] = flip;
@@ -246,7 +245,7 @@ static void softmax_s16(size_t n, const pl_softmax16 *s, const int16_t *x, int16
   }
 }
 
-/* (m, e) of 1 / sqrt(sum of squares), then each element by it: section 8. */
+/* Each element times (m, e) of 1 / sqrt(sum of squares): section 8. */
 static void l2_normalize_8(size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y) {
   uint32_t sum = 0;
   int e;

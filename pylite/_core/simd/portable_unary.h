@@ -1,4 +1,4 @@
-/* One-operand rows: y[i] = f(x[i]); included by portable.c alone. */
+/* Micro-kernels of one operand, y[i] = f(x[i]); included by portable.c alone. */
 #include "functions.h"
 #if defined(__AVX512BW__)
 #include <immintrin.h>
@@ -6,7 +6,7 @@
 #include <arm_neon.h>
 #endif
 
-/* `p` points at the row's parameters, as lowering packed them; each row says their layout. */
+/* vp points at the parameters, as lowering packed them; P_TYPE is their layout. */
 #define UNARY_KERNEL(name, X_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const X_TYPE *px = vx; \
@@ -36,7 +36,7 @@ UNARY_FLOAT(logistic_f32, pl_logistic(x))
 UNARY_FLOAT(tanh_f32, pl_tanh(x))
 UNARY_FLOAT(exp_f32, pl_exp(x))
 UNARY_FLOAT(gelu_f32, pl_gelu(x))
-/* x / 2 (1 + tanh(u)) is x logistic(2 u), which keeps its relative error where the result is small */
+/* x / 2 (1 + tanh(u)) is x logistic(2 u), whose relative error is small for small results, too. */
 UNARY_FLOAT(gelu_tanh_f32, x * pl_logistic(1.595769122f * (x + 0.044715f * x * x * x)))
 UNARY_FLOAT(hard_swish_f32, x * (pl_clampf(x + 3.0f, 0.0f, 6.0f) * (1.0f / 6.0f)))
 #endif
@@ -57,7 +57,7 @@ UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
 UNARY_FLOAT(sign_f32, (float)((x > 0.0f) - (x < 0.0f)))
 PL_LOOSE_END
 /* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX;
- * beyond that, by the C library */
+ * the C library computes the others. */
 typedef struct { int32_t quarter; } turn_p;
 static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
@@ -76,7 +76,8 @@ static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
   }
 }
 
-/* ---- float16, computed in float32, a block at a time; inlined, the conversions would be there twenty times ---- */
+/* ---- float16, computed in float32, a block at a time ----
+ * The conversions are not inlined: there would be twenty copies of them. */
 static void half_to_float(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 static void float_to_half(size_t n, const void *vx, void *vy, const void *vp) __attribute__((noinline));
 UNARY_KERNEL(half_to_float, uint16_t, float, none_p, pl_from_half(x))
@@ -130,7 +131,7 @@ __attribute__((target("avx512vbmi"))) static void lut8_vbmi(size_t n, const void
   }
 }
 #elif defined(__aarch64__)
-/* 64 entries at a time; an index outside those leaves the byte as it is. */
+/* 64 entries at a time; an index outside of them leaves the byte unchanged. */
 static void lut8_neon(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;
@@ -222,13 +223,13 @@ PL_INLINE int32_t square_root_one(int32_t v, square_root_p p) {
 }
 UNARY_KERNEL(sqrt_i16, int16_t, int16_t, square_root_p, square_root_one(x - p.x_zero, p))
 
-/* ---- QUANTIZE and DEQUANTIZE (section 9); a byte stands for int8 and uint8 alike ---- */
+/* ---- QUANTIZE and DEQUANTIZE (section 9); a byte is int8 or uint8 ---- */
 typedef struct { float scale; int32_t zero, low, high; } quantize_p;
 #define QUANTIZE pl_clamp32(pl_round_away32(x / p.scale) + p.zero, p.low, p.high)
 UNARY_KERNEL(quantize_f32_i8, float, uint8_t, quantize_p, QUANTIZE)
 UNARY_KERNEL(quantize_f32_i16, float, int16_t, quantize_p, QUANTIZE)
 
-/* s (q - z) in float32: the product of two exact float32 numbers, so rounded once as in float64 */
+/* s (q - z) in float32: both factors are exact, so the product is rounded once, as from float64. */
 typedef struct { float scale; int32_t zero; } dequantize_p;
 PL_LOOSE_BEGIN
 UNARY_KERNEL(dequantize_i8, int8_t, float, dequantize_p, p.scale * (float)(x - p.zero))
@@ -236,7 +237,7 @@ UNARY_KERNEL(dequantize_u8, uint8_t, float, dequantize_p, p.scale * (float)(x - 
 UNARY_KERNEL(dequantize_i16, int16_t, float, dequantize_p, p.scale * (float)(x - p.zero))
 PL_LOOSE_END
 
-/* ---- the casts that are met most; all others are in casts.h ---- */
+/* ---- the most frequent casts; wide.c has all others ---- */
 UNARY_KERNEL(cast_f32_u8, float, uint8_t, none_p, (int32_t)pl_clampf(x != x ? 255.0f : x, 0.0f, 255.0f))
 UNARY_KERNEL(cast_f32_i8, float, int8_t, none_p, (int32_t)pl_clampf(x != x ? 127.0f : x, -128.0f, 127.0f))
 UNARY_KERNEL(cast_f32_i32, float, int32_t, none_p,

@@ -1,4 +1,4 @@
-/* The slots of recurrent layers of integers: docs/numerics.md section 10. */
+/* The slots of recurrent layers of integers (docs/numerics.md section 10). */
 #ifndef PYLITE_RECURRING_H
 #define PYLITE_RECURRING_H
 
@@ -7,7 +7,7 @@
   X(gate_s16, (int n, const int32_t *acc, const int32_t *bias, int32_t m, int e, int16_t *g)) \
   /* g = sat16(MBQM32(a b) + g) */ \
   X(peephole_s16, (int n, const int16_t *a, const int16_t *b, int32_t m, int e, int16_t *g)) \
-  /* layer normalization of a row, in place; guard: what stands for a variance below 1 */ \
+  /* layer normalization of a row, in place; guard: replaces a variance below 1 */ \
   X(norm_s16, (int n, const int16_t *scale, const int32_t *bias, int32_t m, int e, int32_t guard, int16_t *g)) \
   /* the fixed-point functions, of Q3 and of Qm with m <= 6, to Q0; y may be x */ \
   X(logistic_q3, (int n, const int16_t *x, int16_t *y)) \
@@ -16,6 +16,6 @@
   X(cell_s16, (int n, const int16_t *i, const int16_t *f, const int16_t *g, int shift, int16_t *c)) \
   /* y = clamp(MBQM32(o t) + zero) */ \
   X(hidden_s8, (int n, const int16_t *o, const int16_t *t, int32_t m, int e, int32_t zero, int8_t *y)) \
-  /* the filter of a row: memory is shifted by one, x becomes the newest; sum += memory . time */ \
+  /* the filters of SVDF: each one's memory is shifted by one, x becomes its newest element; sum = memory . time */ \
   X(filter_s16, (int n, int steps, const int16_t *x, const int16_t *time, int16_t *memory, int32_t *sum))
 #endif

@@ -1,33 +1,34 @@
-/* The slots of pooling, reductions, softmax, normalization and resizing, and what they take. */
+/* The slots of pooling, reductions, softmax, normalization and resizing, and their parameters. */
 #ifndef PYLITE_REDUCING_H
 #define PYLITE_REDUCING_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* The windows of one output row: `rows` of theirs lie inside the image, `row_stride` elements apart; `cols` may not
- * all; they start `stride` pixels apart.  The image is `width` pixels wide, each x_pixel elements behind the one before,
- * and those of the output y_pixel.  Results are clamped to [low, high]. */
+/* The windows of one output row.  Their `rows` lie inside the image, row_stride elements apart; some of their `cols`
+ * may lie outside.  Windows start `stride` pixels apart.  The image is `width` pixels wide; its pixels are x_pixel
+ * elements apart, those of the output y_pixel.  Results are clamped to [low, high]. */
 typedef struct pl_window {
   ptrdiff_t channels, width, rows, row_stride, cols, stride, x_pixel, y_pixel;
   int32_t low, high;
   float low_f, high_f;
 } pl_window;
 
-/* What one output reduces: up to three loops of n[k] steps of stride[k] elements, and inside, where run > 0, that
- * many consecutive elements.  Neighbouring outputs start `step` elements apart; run = 0 requires step = 1. */
+/* The elements that one output reduces: up to three loops of n[k] steps of stride[k] elements, and inside them, where
+ * run > 0, so many consecutive elements.  The elements of neighbouring outputs start `step` apart; run = 0 requires
+ * step = 1. */
 typedef struct pl_reduction {
   ptrdiff_t n[3], stride[3], run, step;
   float divisor, sign; /* float32: a mean's number of elements, else 1; -1 for a minimum */
-  int whole;           /* float32: it is the extreme of a whole tensor */
-  int32_t flip;        /* integers: makes 8 bits signed for a sum, unsigned for a maximum; turns the order round for a
-                        * minimum */
+  int whole;           /* float32: the extreme of a full tensor */
+  int32_t flip;        /* integers: ^ flip makes bytes signed for a sum and unsigned for a maximum, and reverses the
+                        * order for a minimum */
   int32_t x_zero_sum, multiplier, exponent, y_zero, low, high; /* of an integer sum */
 } pl_reduction;
 
-/* 8-bit softmax; index d of a table is how far an element lies below its row's maximum.
- * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm; scaled: exp(-d) in Q12, 0 where it is left out;
- * flip: turns bytes into unsigned ones.
- * multiplier, exponent, least: the reverse scaling of the logarithm and the smallest difference it keeps. */
+/* 8-bit softmax.  Tables are indexed by d, the difference between the maximum of a row and an element.
+ * value: exp(-d) in Q0 for softmax, -d in Q5 for its logarithm; scaled: exp(-d) in Q12, 0 where it is left out; flip:
+ * bytes ^ flip are unsigned.  multiplier, exponent: the reverse scaling of the logarithm; least: the smallest
+ * difference that it keeps. */
 typedef struct pl_softmax8 {
   int32_t value[256], scaled[256];
   int32_t multiplier, exponent, least;
@@ -39,7 +40,7 @@ typedef struct pl_softmax16 {
   int32_t multiplier, exponent;
 } pl_softmax16;
 
-/* n output pixels; x: the row that the windows begin in; the first window begins `left` pixels before it */
+/* n output pixels; x: the first row of the windows; the first window begins `left` pixels before it */
 #define PL_POOLING (const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)
 #define PL_POOLING_SLOTS(X) \
   X(pool_average_f32, PL_POOLING) X(pool_average_i8, PL_POOLING) X(pool_average_u8, PL_POOLING) \
@@ -52,17 +53,17 @@ typedef struct pl_softmax16 {
   X(reduce_sum_f32, PL_REDUCTION) X(reduce_sum_8, PL_REDUCTION) X(reduce_sum_16, PL_REDUCTION) \
   X(reduce_max_f32, PL_REDUCTION) X(reduce_max_8, PL_REDUCTION) X(reduce_max_16, PL_REDUCTION)
 
-/* acc, an int64 (of float32 a float), joined with n elements `stride` apart */
+/* acc = acc joined with n elements `stride` apart; acc: int64, for float32 elements a float */
 #define PL_JOIN (size_t n, ptrdiff_t stride, const void *x, void *acc)
 #define PL_JOIN_SLOTS(X) \
   X(join_sum_i32, PL_JOIN) X(join_max_i32, PL_JOIN) X(join_min_i32, PL_JOIN) X(join_product_i32, PL_JOIN) \
   X(join_sum_i64, PL_JOIN) X(join_max_i64, PL_JOIN) X(join_min_i64, PL_JOIN) X(join_product_i64, PL_JOIN) \
   X(join_product_f32, PL_JOIN)
 
-/* n output pixels of c channels between two input rows; low and high index pixels.  gather: c is small (at most 512),
- * and there is a fraction for each element of the output row instead of one for each pixel.  Fractions are float32 for
- * float32 and uint8, int32 for int8 and int16; dy points to the rows'; step: elements from one pixel of y to the next,
- * c where gather */
+/* n output pixels of c channels between the input rows top and bottom.
+ * low, high: the two columns of each pixel; fraction: the weight of the higher one, float32 for float32 and uint8,
+ * int32 for int8 and int16; dy: points to the weight of `bottom`; step: elements from one pixel of y to the next.
+ * gather: c <= 512, step is c, and there is a fraction for each element instead of each pixel. */
 #define PL_BILINEAR \
   (size_t n, size_t c, int gather, const void *top, const void *bottom, const int32_t *low, const int32_t *high, \
    const void *fraction, const void *dy, void *y, size_t step)
@@ -82,8 +83,8 @@ typedef struct pl_softmax16 {
   X(log_softmax_f32, (size_t n, const float *x, float *y)) \
   X(log_softmax_8, (size_t n, const pl_softmax8 *s, const uint8_t *x, void *y)) \
   X(l2_normalize_f32, (size_t n, const float *x, float *y)) \
-  /* zero: x's zero point among the flipped bytes */ \
+  /* zero: the zero point of x ^ flip */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
-  /* y[j] = x[at[j]], n pixels of `bytes`, those of y `step` bytes apart */ \
+  /* y[j] = x[at[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y, size_t step))
 #endif

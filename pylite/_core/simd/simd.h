@@ -1,4 +1,4 @@
-/* The table of micro-kernels: every slot is listed here once. */
+/* The dispatch table: every micro-kernel has a slot in it, which is listed once. */
 #ifndef PYLITE_SIMD_H
 #define PYLITE_SIMD_H
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include "recurring.h"
 #include "reducing.h"
 
-/* X(name, (arguments)): a void function; portable.c defines each in plain C, compiled once per ISA level,
- * and an ISA level's hand-written files replace some of them.
- * Shared headers hold only `static inline` code: the linker may keep any ISA level's copy of another body. */
+/* X(name, (arguments)): a void function.  portable.c defines all of them in plain C and is compiled for several ISA
+ * levels; hand-written files of a level replace some.  Functions in shared headers are `static inline`: of others the
+ * linker would keep one copy, compiled for any level. */
 #define PL_SLOTS(X) \
   PL_SLOTS_MOVING(X) \
   PL_SLOTS_ELEMENTWISE(X) \
@@ -23,11 +23,11 @@ typedef struct pl_slots {
 #define X(name, args) void (*name) args;
   PL_SLOTS(X)
 #undef X
-  pl_tile q8, f32, dw8; /* the shapes that pack_a_q8 and gemm_q8, gemm_f32, depthwise_q8 work in */
-  /* Columns begin..end of tiles first..first + tiles (of all images), and weights (columns, 3, 3, c), bytes ^ flip less
-   * w_zero, to its panels; sums: as of pack_b_q8.  NULL where an ISA level has no such kernel. */
+  pl_tile q8, f32, dw8; /* the tiles of pack_a_q8 and gemm_q8, of gemm_f32, of depthwise_q8 */
+  /* Columns begin..end of tiles first..first + tiles, counted over all images.  NULL: the ISA level has none. */
   void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                       const pl_columns *columns);
+  /* Weights (columns, 3, 3, c), bytes ^ flip less w_zero, to the panels of winograd_q8; sums: as of pack_b_q8. */
   void (*winograd_pack)(ptrdiff_t columns, ptrdiff_t c, const uint8_t *w, int flip, int w_zero, int16_t *panels,
                         int32_t *sums);
 } pl_slots;
@@ -45,12 +45,12 @@ pl_pooling_fn pl_pooling_kernel(const pl_slots *s, const char *name);
 pl_reduction_fn pl_reduction_kernel(const pl_slots *s, const char *name);
 pl_join_fn pl_join_kernel(const pl_slots *s, const char *name);
 pl_bilinear_fn pl_bilinear_kernel(const pl_slots *s, const char *name);
-/* The parameters of wide_unary (1 operand) or wide_binary (2) from words, "op x_type y_type"; 0 where it has no such op
- * or type.  p: 3 numbers. */
+/* p = the 3 parameters of wide_unary (1 operand) or wide_binary (2) from the words "op x_type y_type".  Returns 0 where
+ * there is no such op or type. */
 int pl_wide_parameters(int operands, const char *words, int32_t *p);
 
-/* The head of the function by which a source file writes its micro-kernels into a dispatch table: PL_FILL(file, s) {...}.
- * It is named after the file and the ISA level that the file is compiled for, PL_ISA_LEVEL; select.c calls it. */
+/* PL_FILL(file, s) {...} defines the function by which a source file writes its micro-kernels into a dispatch table.
+ * It is named after the file and PL_ISA_LEVEL, the level that the file is compiled for.  select.c calls it. */
 #define PL_FILL(file, s) PL_FILL_OF(file, PL_ISA_LEVEL, s)
 #define PL_FILL_OF(file, level, s) PL_FILL_NAMED(pl_fill_##file, level, s)
 #define PL_FILL_NAMED(name, level, s) \
@@ -58,19 +58,19 @@ int pl_wide_parameters(int operands, const char *words, int32_t *p);
   void name##_##level(pl_slots *s)
 
 typedef struct pl_isa_level {
-  const char *name;                  /* as in PYLITE_ISA */
-  int (*usable)(void);               /* does this CPU have it? */
+  const char *name;                  /* in PYLITE_ISA */
+  int (*usable)(void);               /* does this CPU have the level? */
   void (*portable)(pl_slots *s);     /* fills every slot with plain C, compiled with the level's flags */
-  void (*hand_written)(pl_slots *s); /* replaces the slots that are written by hand for the level */
+  void (*hand_written)(pl_slots *s); /* replaces the slots with hand-written micro-kernels */
 } pl_isa_level;
 
 #define PL_MAX_ISA_LEVELS 8
 extern const pl_isa_level pl_isa_levels[]; /* weakest first; ends with name == NULL */
 int pl_has_avx512vbmi(void);
 
-/* Worker threads.  A pool of n threads has n - 1 workers: the caller does its share.
- * fn(ctx, begin, end, thread) is called for disjoint ranges that cover [0, n), at most one at a time
- * for each thread index; a NULL pool runs everything on the caller. */
+/* A pool of n threads has n - 1 workers; the calling thread is the last one.
+ * pl_for calls fn(ctx, begin, end, thread) for disjoint ranges that cover [0, n), multiples of `grain` but for the
+ * last, one at a time for each thread index.  With a NULL pool the caller runs everything. */
 typedef struct pl_pool pl_pool;
 typedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread);
 pl_pool *pl_pool_create(int threads);
@@ -78,16 +78,16 @@ void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
-/* Work that its caller can do without for a while; the first member of what `run` works on. */
+/* Packing that may be deferred; it is the first member of the struct that `run` works on. */
 typedef struct pl_packing_task pl_packing_task;
 struct pl_packing_task {
   pl_packing_task *next;
-  void (*run)(pl_packing_task *task);      /* may be run twice, after a fork */
-  void *held;                    /* whatever must live until then */
-  ptrdiff_t bytes;               /* how much work it is */
-  const pl_slots *slots;         /* of the ISA level that it is for */
+  void (*run)(pl_packing_task *task); /* may run twice, after a fork */
+  void *held;                         /* the owner of the task's memory */
+  ptrdiff_t bytes;                    /* the amount of work */
+  const pl_slots *slots;              /* of the ISA level that it packs for */
 };
-void pl_packing_begin(void);         /* what the calling thread puts off may wait from now on, */
-int pl_packing_defer(pl_packing_task *task);      /* 0: it did not, and is done */
-pl_packing_task *pl_packing_finish(void);     /* until it is all done; returns those done since, of all threads */
+void pl_packing_begin(void);                   /* from now on, tasks of the calling thread may be deferred; nests */
+int pl_packing_defer(pl_packing_task *task);   /* 0: the task was not deferred, but has run */
+pl_packing_task *pl_packing_finish(void);      /* waits for all tasks of all threads; returns the finished ones */
 #endif

@@ -1,9 +1,9 @@
-/* Sums of 8-bit tensors for AVX-512 (see sum_block in portable_binary.h), and softmax of short rows. */
+/* Sums of 8-bit tensors for AVX-512 (see sum_q8 in portable_binary.h), and softmax of short rows. */
 #include "avx512vnni.h"
 #include <float.h>
 #include <string.h>
 
-static void (*plain) PL_BINARY; /* where float32 is not sure, and for few elements */
+static void (*plain) PL_BINARY; /* the portable one, for uncertain elements and short arrays */
 
 /* Ratios below 8 with 27 fraction bits: 12 of them in `high`, the rest in `low`. */
 enum { FRACTION = 20 };
@@ -21,8 +21,8 @@ PL_INLINE __m512i load(int n, const uint8_t *from, __m512i others) {
   return n == 64 ? _mm512_loadu_si512(from) : _mm512_mask_loadu_epi8(others, first_bytes(n), from);
 }
 
-/* a a_ratio + b b_ratio with 20 fraction bits, rounded; but by the rule where that is not sure.  The ratios are wrong
- * by 2^-24 of themselves, for differences of up to 255, and what is cut off here by 8 of the last bit. */
+/* a a_ratio + b b_ratio with 20 fraction bits, rounded; by the rule where that is not certain.  The relative error of
+ * the ratios is 2^-24, for differences of up to 255; truncation adds 8 units of the last bit. */
 static void sum_q8 PL_BINARY {
   const uint8_t *pa = a, *pb = b;
   uint8_t *to = y, line[64];
@@ -45,14 +45,14 @@ static void sum_q8 PL_BINARY {
     const __m512i most = _mm512_set1_epi32(2 * reach);
     const __m512i one_a = _mm512_set1_epi8((char)*pa), one_b = _mm512_set1_epi8((char)*pb);
     for (; i < n; i += 64) {
-      const int few = n - i < 64 ? (int)(n - i) : 64; /* the others of a block are taken for the first two */
+      const int few = n - i < 64 ? (int)(n - i) : 64; /* the missing ones are replaced by the first two */
       const __m512i va = _mm512_xor_si512(load(a_step ? few : 0, pa + i, one_a), flip);
       const __m512i vb = _mm512_xor_si512(load(b_step ? few : 0, pb + i, one_b), flip);
       const __m512i a0 = _mm512_unpacklo_epi8(zero, va), a1 = _mm512_unpackhi_epi8(zero, va); /* times 256 */
       const __m512i b0 = _mm512_unpacklo_epi8(zero, vb), b1 = _mm512_unpackhi_epi8(zero, vb);
       const __m512i x[4] = {_mm512_unpacklo_epi16(a0, b0), _mm512_unpackhi_epi16(a0, b0), _mm512_unpacklo_epi16(a1, b1),
                             _mm512_unpackhi_epi16(a1, b1)};
-      __m512i v[4], off[4]; /* how far above what is halfway, or a little less */
+      __m512i v[4], off[4]; /* the distance above the halfway point, or a little less */
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) {
         __m512i sum = zero;
@@ -68,7 +68,7 @@ static void sum_q8 PL_BINARY {
         _mm512_storeu_si512(line, bytes);
         for (int k = 0; k < 4; k++) _mm512_storeu_si512(near + 16 * k, off[k]);
         for (int k = 0; k < 64; k++) {
-          const size_t at = (size_t)(k % 16 / 4 * 16 + k / 16 * 4 + k % 4); /* as unpacking leaves them */
+          const size_t at = (size_t)(k % 16 / 4 * 16 + k / 16 * 4 + k % 4); /* unpacking changes the order */
           if (near[k] <= (uint32_t)(2 * reach) && at < (size_t)few)
             plain(1, pa + (a_step ? i + at : 0), 1, pb + (b_step ? i + at : 0), 1, line + at, p);
         }
@@ -84,7 +84,7 @@ static void sum_q8 PL_BINARY {
 static void (*longer)(size_t rows, size_t n, float beta, const float *x, float *y);
 static void (*exponential) PL_UNARY;
 
-/* Every lane joined with all others, of which the first n count. */
+/* Joins each of the first n lanes with all others. */
 #define TREE(join, v, n) \
   v = join(v, _mm512_permute_ps(v, 0xB1)); \
   v = join(v, _mm512_permute_ps(v, 0x4E)); \
@@ -106,7 +106,7 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
       const __m512 v = _mm512_mask_loadu_ps(lowest, lanes, x + k);
       __m512 top = v;
       TREE(_mm512_max_ps, top, n)
-      _mm512_storeu_ps(block + k, _mm512_mul_ps(_mm512_sub_ps(v, top), factor)); /* the next row comes over the rest */
+      _mm512_storeu_ps(block + k, _mm512_mul_ps(_mm512_sub_ps(v, top), factor)); /* excess: overwritten next */
     }
     exponential(m * n, block, block, x);
     for (size_t k = 0; k < m * n; k += n) {
@@ -114,7 +114,7 @@ static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float
       __m512 sum = v;
       TREE(_mm512_add_ps, sum, n)
       const __m512 share = _mm512_mul_ps(v, _mm512_div_ps(one, sum));
-      if (k + LANES <= m * n) _mm512_storeu_ps(y + k, share); /* masks would make the next one wait */
+      if (k + LANES <= m * n) _mm512_storeu_ps(y + k, share); /* the next load would wait for a masked store */
       else _mm512_mask_storeu_ps(y + k, lanes, share);
     }
   }

@@ -1,10 +1,10 @@
-/* The worker pool: threads that sleep until there is a loop to share, and after it look out for the next one for a few
- * dozen microseconds: waking a thread takes as long as many a loop.
+/* The worker pool.  Workers sleep until there is a loop; after it they spin for a few dozen microseconds, since waking
+ * a thread takes as long as many loops.
  *
- * What a core has written takes another one a hundred nanoseconds or more to see, so a loop costs as few such exchanges
- * as may be: the caller writes one line of its cache to announce it, a worker one to say what it has done, and each
- * thread takes pieces of a part of its own, which begins where it did in the loop before: there it finds what it wrote
- * in its cache.  Who is done with that helps the others with theirs. */
+ * A cache line that one core has written takes another core a hundred nanoseconds or more to read.  So a loop writes
+ * few of them: the caller writes one to announce it, and each worker one to report.  The pieces of a loop are divided
+ * into shares, one for each thread, the same in every loop, so that a thread finds what it wrote before in its cache.
+ * A thread that has finished its share takes pieces of the others. */
 #define _GNU_SOURCE
 #include "simd.h"
 #include "threads.h"
@@ -17,19 +17,15 @@
 /* Kernels keep up to 96 KiB of scratch on the stack; musl's default stack is 128 KiB. */
 enum { STACK = 512 * 1024 };
 
-/* A thread takes that part of what is left of a part, and at last single pieces: so that one that was late or slow
- * does not hold up the rest. */
-enum { SHARE = 2 };
+/* How long a worker spins for the next loop, and the caller for the end of this one, before they sleep. */
+enum { SPIN_NS = 50000 };
 
-/* How long a worker looks out for the next loop, and the caller for the end of this one, before they sleep. */
-enum { WATCH_NS = 50000 };
-
-/* What different threads write lies apart by two lines of cache, which some CPUs fetch together. */
+/* Variables of different threads are two cache lines apart, which some CPUs fetch together. */
 enum { APART = 128 };
 
-/* A count of pieces is kept with the number of the loop that it belongs to, so that it needs no resetting, and so that
- * a worker that was held up since an earlier loop takes nothing of this one: number * NUMBER + count.  A number has the
- * bit WRITING while the caller describes the next loop. */
+/* A count of pieces carries the number of its loop: number * NUMBER + count.  So it needs no reset, and a worker that
+ * was delayed since an earlier loop takes nothing of this one.  A number has the bit WRITING while the caller describes
+ * the next loop. */
 #define COUNT_BITS 23
 #define WRITING ((uint64_t)1 << COUNT_BITS)
 #define NUMBER (WRITING << 1)
@@ -37,8 +33,8 @@ enum { APART = 128 };
 typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
-  _Alignas(APART) atomic_tagged taken; /* pieces of this thread's part that somebody has begun */
-  _Alignas(APART) atomic_tagged done;  /* pieces of any part that this thread is done with; not the caller's */
+  _Alignas(APART) atomic_tagged taken; /* pieces of this thread's share that any thread has begun */
+  _Alignas(APART) atomic_tagged done;  /* pieces of any share that this thread has finished; not of the caller */
 } thread_state;
 
 struct pl_pool {
@@ -46,62 +42,63 @@ struct pl_pool {
   _Atomic(pl_range_fn) fn;
   _Atomic(void *) ctx;
   atomic_ptrdiff_t n, grain;
-  atomic_int pieces;             /* each of `grain` items, the last one perhaps of fewer */
-  /* All threads read these, and they seldom change. */
-  _Alignas(APART) int threads, workers; /* wanted, counting the caller; running */
-  int watch;                     /* are there CPUs enough to look out? */
-  atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until all is done */
-  unsigned forks;                /* how often the process had forked when the workers were started */
+  atomic_int pieces;             /* of `grain` items each, the last one of as many or fewer */
+  /* Read by all threads, and rarely written. */
+  _Alignas(APART) int threads, workers; /* wanted, the caller included; running */
+  int spins;                     /* are there enough CPUs to spin? */
+  atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
+  unsigned forks;                /* of the process, when the workers were started */
   pthread_t *ids;
-  void *memory;                  /* that all this lies in */
-  _Alignas(APART) atomic_int busy; /* a loop is being shared */
-  pthread_mutex_t lock;          /* for those who sleep */
+  void *memory;                  /* the allocation of the pool */
+  _Alignas(APART) atomic_int busy; /* a loop is running */
+  pthread_mutex_t lock;          /* of sleeping threads */
   pthread_cond_t wake, ended;
   thread_state state[];          /* of each thread */
 };
 
-/* What a thread knows of the loop that goes on. */
+/* A thread's copy of the current loop. */
 typedef struct {
   uint64_t number;
   pl_range_fn fn;
   void *ctx;
   ptrdiff_t n, grain;
-  int pieces, parts;
-  int others;                    /* pieces that the caller left to the workers; it alone knows */
+  int pieces, shares;
+  int others;                    /* pieces that the workers took; known to the caller alone */
 } loop;
 
-static atomic_uint forks;        /* a fork leaves the child without workers, and its locks in any state */
+static atomic_uint forks;        /* a forked child has no workers, and locks in any state */
 static void forked(void) { atomic_fetch_add(&forks, 1); }
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
+static void register_fork_handler(void) { pthread_atfork(NULL, NULL, forked); }
 
-static int parts_of(const pl_pool *pool, const loop *l) {
+static int shares_of(const pl_pool *pool, const loop *l) {
   return l->pieces < pool->threads ? l->pieces : pool->threads;
 }
 
-/* The first piece of a part. */
-static int start_of(const loop *l, int part) {
-  const int more = l->pieces % l->parts;
-  return l->pieces / l->parts * part + (part < more ? part : more);
+/* The first piece of a share. */
+static int start_of(const loop *l, int share) {
+  const int more = l->pieces % l->shares;
+  return l->pieces / l->shares * share + (share < more ? share : more);
 }
 
-/* How many of the `left` pieces of a part to take at a time. */
-static int some_of(int left) { return left > SHARE ? left / SHARE : 1; }
+/* How many of the remaining pieces of a share to take at a time: half of them, and at the end single ones, so that a
+ * late or slow thread does not delay the others. */
+static int batch_of(int left) { return left > 2 ? left / 2 : 1; }
 
 static void run(const loop *l, int begin, int pieces, int thread) {
   const ptrdiff_t from = begin * l->grain, to = from + pieces * l->grain;
   l->fn(l->ctx, from, to < l->n ? to : l->n, thread);
 }
 
-/* Do what nobody has begun of a part; returns how many pieces that were. */
-static int take_part(pl_pool *pool, const loop *l, int part, int thread) {
-  const int start = start_of(l, part), size = start_of(l, part + 1) - start;
-  atomic_tagged *at = &pool->state[part].taken;
+/* Runs the pieces of a share that no thread has begun; returns their number. */
+static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
+  const int start = start_of(l, share), size = start_of(l, share + 1) - start;
+  atomic_tagged *at = &pool->state[share].taken;
   uint64_t taken = atomic_load(at);
   int done = 0;
   for (;;) {
-    const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* than this loop; less than 0: of a later one */
-    const int begin = older ? 0 : (int)(taken & MOST), step = some_of(size - begin);
-    if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the last there is */
+    const int64_t older = (int64_t)(l->number - (taken & ~MOST)); /* than this loop; negative: of a later one */
+    const int begin = older ? 0 : (int)(taken & MOST), step = batch_of(size - begin);
+    if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the latest */
     if (!atomic_compare_exchange_weak(at, &taken, l->number + (uint64_t)(begin + step))) continue;
     run(l, start + begin, step, thread);
     done += step;
@@ -117,11 +114,11 @@ static void relax(void) {
 #endif
 }
 
-/* Look out for up to WATCH_NS until ready(pool, l); returns whether it came to that. */
-static int watched(const pl_pool *pool, int (*ready)(const pl_pool *, const loop *), const loop *l) {
+/* Spins for up to SPIN_NS until ready(pool, l); returns whether it is. */
+static int spin_until(const pl_pool *pool, int (*ready)(const pl_pool *, const loop *), const loop *l) {
   struct timespec start, now;
   if (ready(pool, l)) return 1;
-  if (!pool->watch) return 0;
+  if (!pool->spins) return 0;
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (;;) {
     for (int i = 0; i < 32; i++) {
@@ -129,17 +126,17 @@ static int watched(const pl_pool *pool, int (*ready)(const pl_pool *, const loop
       if (ready(pool, l)) return 1;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((int64_t)(now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec > WATCH_NS) return 0;
+    if ((int64_t)(now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec > SPIN_NS) return 0;
   }
 }
 
-/* Is there another loop than that one, or an end to it all? */
-static int called(const pl_pool *pool, const loop *l) {
+/* Is there a loop other than l, or does the pool stop? */
+static int announced(const pl_pool *pool, const loop *l) {
   const uint64_t number = atomic_load_explicit(&pool->number, memory_order_acquire);
   return (number != l->number && !(number & WRITING)) || atomic_load(&pool->stop);
 }
 
-/* The number of pieces that workers are done with. */
+/* The number of pieces that workers have finished. */
 static int done_by_workers(const pl_pool *pool, const loop *l) {
   int count = 0;
   for (int i = 1; i <= pool->workers; i++) {
@@ -151,20 +148,20 @@ static int done_by_workers(const pl_pool *pool, const loop *l) {
 
 static int finished(const pl_pool *pool, const loop *l) { return done_by_workers(pool, l) == l->others; }
 
-/* Read what the caller has written; returns 0 if it was writing at the time. */
-static int look_up(const pl_pool *pool, loop *l) {
+/* Reads the loop that the caller has announced; returns 0 if the caller was writing. */
+static int read_loop(const pl_pool *pool, loop *l) {
   l->number = atomic_load_explicit(&pool->number, memory_order_acquire);
   l->fn = atomic_load_explicit(&pool->fn, memory_order_relaxed);
   l->ctx = atomic_load_explicit(&pool->ctx, memory_order_relaxed);
   l->n = atomic_load_explicit(&pool->n, memory_order_relaxed);
   l->grain = atomic_load_explicit(&pool->grain, memory_order_relaxed);
   l->pieces = atomic_load_explicit(&pool->pieces, memory_order_relaxed);
-  l->parts = parts_of(pool, l);
+  l->shares = shares_of(pool, l);
   atomic_thread_fence(memory_order_acquire);
   return !(l->number & WRITING) && atomic_load_explicit(&pool->number, memory_order_relaxed) == l->number;
 }
 
-/* Let the caller know what this thread is done with. */
+/* Reports the pieces that this thread has finished. */
 static void report(pl_pool *pool, int thread, uint64_t done) {
   atomic_store(&pool->state[thread].done, done);
   if (!atomic_load(&pool->awaited)) return;
@@ -181,24 +178,24 @@ static void *work(void *arg) {
   loop l = {0};
   free(arg);
   for (;;) {
-    if (!watched(pool, called, &l)) {
+    if (!spin_until(pool, announced, &l)) {
       pthread_mutex_lock(&pool->lock);
       atomic_fetch_add(&pool->sleeping, 1);
-      while (!called(pool, &l)) pthread_cond_wait(&pool->wake, &pool->lock);
+      while (!announced(pool, &l)) pthread_cond_wait(&pool->wake, &pool->lock);
       atomic_fetch_sub(&pool->sleeping, 1);
       pthread_mutex_unlock(&pool->lock);
     }
     if (atomic_load(&pool->stop)) return NULL;
-    if (!look_up(pool, &l)) continue;
+    if (!read_loop(pool, &l)) continue;
     int done = 0;
-    for (int k = 0; k < l.parts; k++) {
-      const int taken = take_part(pool, &l, (thread + k) % l.parts, thread);
+    for (int k = 0; k < l.shares; k++) {
+      const int taken = take_share(pool, &l, (thread + k) % l.shares, thread);
       if (taken) report(pool, thread, l.number + (uint64_t)(done += taken));
     }
   }
 }
 
-/* What a new pool needs, whose counts are 0. */
+/* Sets up a pool whose counts are 0. */
 static void prepare(pl_pool *pool) {
   pool->forks = atomic_load(&forks);
   pool->workers = -1;            /* not started yet */
@@ -207,8 +204,8 @@ static void prepare(pl_pool *pool) {
   pthread_cond_init(&pool->ended, NULL);
 }
 
-/* After a fork: the workers are gone, and what they were at. */
-static void renew(pl_pool *pool) {
+/* After a fork: the workers and their loop are gone. */
+static void reset(pl_pool *pool) {
   atomic_store(&pool->number, 0);
   for (int i = 0; i < pool->threads; i++) {
     atomic_store(&pool->state[i].taken, 0);
@@ -227,8 +224,8 @@ static void wake(pl_pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-/* A worker that goes to sleep at this moment may miss it, and the others do its part: looking again would cost each
- * loop as much as telling the workers does. */
+/* Announces a loop.  A worker that falls asleep at this moment may miss it, and others take its share: checking again
+ * would cost each loop as much as the announcement. */
 static void announce(pl_pool *pool, const loop *l) {
   atomic_store_explicit(&pool->number, l->number | WRITING, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
@@ -246,7 +243,7 @@ int pl_start_thread(pthread_t *id, void *(*run)(void *), void *arg) {
   sigset_t all, before;
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, STACK);
-  sigfillset(&all);              /* signals are for the threads of the program */
+  sigfillset(&all);              /* signals go to the threads of the program */
   pthread_sigmask(SIG_BLOCK, &all, &before);
   int failed = pthread_create(id, &attr, run, arg);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -254,7 +251,7 @@ int pl_start_thread(pthread_t *id, void *(*run)(void *), void *arg) {
   return failed;
 }
 
-/* Start the workers; with fewer than wanted the rest of the work is the caller's. */
+/* Starts the workers.  If there are fewer than wanted, the caller does their work. */
 static void start(pl_pool *pool) {
   pool->workers = 0;
   while (pool->workers < pool->threads - 1) {
@@ -271,8 +268,8 @@ static void start(pl_pool *pool) {
 
 pl_pool *pl_pool_create(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, watch_forks);
-  /* In whole states, and one more to align them; of many threads only those are touched that run. */
+  pthread_once(&once, register_fork_handler);
+  /* Counted in states, and one more for alignment.  States of threads that never run are never touched. */
   const size_t states = (size_t)threads + sizeof(pl_pool) / sizeof(thread_state) + 1;
   void *memory = calloc(states, sizeof(thread_state)), *ids = calloc((size_t)threads, sizeof(pthread_t));
   if (!memory || !ids) {
@@ -284,7 +281,7 @@ pl_pool *pl_pool_create(int threads) {
   pool->memory = memory;
   pool->ids = ids;
   pool->threads = threads;
-  pool->watch = sysconf(_SC_NPROCESSORS_ONLN) >= threads;
+  pool->spins = sysconf(_SC_NPROCESSORS_ONLN) >= threads;
   prepare(pool);
   return pool;
 }
@@ -309,22 +306,22 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
     fn(ctx, 0, n, 0);
     return;
   }
-  if (pool->forks != atomic_load(&forks)) renew(pool);
-  if (atomic_exchange(&pool->busy, 1)) { /* shared by another thread's loop, or inside one */
+  if (pool->forks != atomic_load(&forks)) reset(pool);
+  if (atomic_exchange(&pool->busy, 1)) { /* another thread's loop is running, or this is a loop inside one */
     fn(ctx, 0, n, 0);
     return;
   }
   if (pool->workers < 0) start(pool);
   if (n / grain >= (ptrdiff_t)MOST) grain = n / (ptrdiff_t)MOST + 1;
   loop l = {atomic_load(&pool->number) + NUMBER, fn, ctx, n, grain, (int)(n / grain + (n % grain != 0)), 0, 0};
-  l.parts = parts_of(pool, &l);
-  const int first = some_of(start_of(&l, 1));
+  l.shares = shares_of(pool, &l);
+  const int first = batch_of(start_of(&l, 1));
   atomic_store_explicit(&pool->state[0].taken, l.number + (uint64_t)first, memory_order_relaxed);
   announce(pool, &l);
   run(&l, 0, first, 0);
   l.others = l.pieces - first;
-  for (int part = 0; part < l.parts; part++) l.others -= take_part(pool, &l, part, 0);
-  if (!watched(pool, finished, &l)) {
+  for (int share = 0; share < l.shares; share++) l.others -= take_share(pool, &l, share, 0);
+  if (!spin_until(pool, finished, &l)) {
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->awaited, 1);
     while (!finished(pool, &l)) pthread_cond_wait(&pool->ended, &pool->lock);

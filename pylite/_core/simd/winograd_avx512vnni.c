@@ -10,7 +10,7 @@
  *          0  2 -1 -2  1  0          1 -2  4
  *          0  4  0 -5  0  1          0  0  6
  *
- * All of it wraps at 2^32, and is exact nevertheless: what comes out is y times 9 and a power of two up to 64, modulo
+ * The arithmetic wraps at 2^32 and is exact nevertheless: the result is y times 9 times a power of two up to 64, modulo
  * 2^32; 9 has an inverse, and the power is shifted away as long as |y| < 2^25. */
 #include "avx512vnni.h"
 
@@ -45,8 +45,8 @@ PL_INLINE void from_points(const __m512i m[6], __m512i r[4]) {
   r[3] = _mm512_add_epi32(_mm512_add_epi32(d1, m[5]), _mm512_add_epi32(d2, d2));
 }
 
-/* 6 x 6 pixels of c channels, at least 32, column by column, to the points, which are `next` apart.  Bytes as int8; the
- * A panels of other kernels hold 128 more, which only the point (1, 1) sees: as 36 times as much. */
+/* Transforms 6 x 6 pixels of c >= 32 channels, column by column, to the points, which are `next` apart.  Bytes are read
+ * as int8; the A panels of other micro-kernels hold 128 more, which adds 36 times 128 to the point (1, 1) alone. */
 static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], ptrdiff_t c, int flip, int16_t *v,
                                               ptrdiff_t next) {
   const __m256i mask = _mm256_set1_epi8((char)flip);
@@ -75,7 +75,7 @@ static __attribute__((noinline)) void tile_in(const uint8_t *const x[POINTS], pt
   }
 }
 
-/* n columns of a tile's products, at most 16, to its pixels in use. */
+/* Transforms n <= 16 columns of a tile's products to those of its pixels that are in the image. */
 static __attribute__((noinline)) void tile_out(const int32_t *m, ptrdiff_t next, int n, const pl_columns *q,
                                                ptrdiff_t j, const ends *e, uint8_t *y, ptrdiff_t down,
                                                ptrdiff_t right, ptrdiff_t rows, ptrdiff_t pixels) {

@@ -1,10 +1,9 @@
-/* Winograd's convolution F(2x2, 3x3) before and behind its products, written once over an ISA level's vectors: see
- * gemm_f32.h.
+/* The transforms of Winograd's convolution F(2x2, 3x3), written once for any vector type (see gemm_f32.h).
  *
- * Tiles of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, d to B^T d B; element (y, x) of all
+ * Tiles d of 4 x 4 pixels, which overlap by two, become 16 numbers for each channel, B^T d B.  Element (y, x) of all
  * tiles is the left operand of product 4 x + y.  The 16 products m give 2 x 2 output pixels, A^T m A. */
 
-/* gcc is not to compute a sum of its own for each of the 16 addresses. */
+/* Keeps gcc from computing each of the 16 addresses on its own. */
 #define IN_REGISTER(n) __asm__("" : "+r"(n))
 
 #define COLUMN(p, d) \
@@ -63,7 +62,7 @@ static void winograd_out(ptrdiff_t tiles, ptrdiff_t n, const float *m, ptrdiff_t
         r[i][0] = ADD(s[0][i], ADD(s[1][i], s[2][i]));
         r[i][1] = SUBTRACT(SUBTRACT(s[1][i], s[2][i]), s[3][i]);
       }
-      /* From the last pixel to the first: one that is not there has the address of one that is. */
+      /* From the last pixel to the first: a pixel outside has the address of one inside, which overwrites it. */
 #pragma GCC unroll 2
       for (int i = 1; i >= 0; i--)
 #pragma GCC unroll 2

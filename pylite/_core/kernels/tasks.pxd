@@ -1,0 +1,95 @@
+# How matrix products are divided into tasks for the worker pool.
+from pylite._core.simd cimport pl_pool, pl_slots, pl_tile, pool_threads
+
+cdef extern from *:
+    """
+    /* a / b without a division where it is 0 or a, which it mostly is. */
+    static inline __attribute__((always_inline)) ptrdiff_t pl_share(ptrdiff_t a, ptrdiff_t b) {
+      return a < b ? 0 : b == 1 ? a : a / b;
+    }
+    """
+    ptrdiff_t share "pl_share"(ptrdiff_t a, ptrdiff_t b) noexcept nogil
+
+
+cdef enum:
+    MAX_MR = 16             # limits of pl_tile
+    MAX_NR = 64
+    PARALLEL_THRESHOLD = 1 << 17    # products; fewer are done before another thread has begun
+
+
+cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:
+    return (n + to - 1) // to * to
+
+
+cdef inline pl_pool *parallel_pool(pl_pool *pool, ptrdiff_t products) noexcept nogil:
+    """The pool, or NULL where so many products are below the parallel threshold."""
+    return pool if products >= PARALLEL_THRESHOLD else NULL
+
+
+cdef inline pl_pool *parallel_pool_q8(pl_pool *pool, const pl_slots *slots, ptrdiff_t products) noexcept nogil:
+    """The same for products of bytes: vectors with 16 columns do twice as many in that time."""
+    return parallel_pool(pool, products * 4 // slots.q8.nv)
+
+
+cdef struct Output:
+    char *y                 # (n, oh, ow, columns), strided; strides in bytes
+    ptrdiff_t sn, sh, sw
+    ptrdiff_t oh
+    ptrdiff_t span, lines   # runs of output pixels with equal steps, and their number
+
+
+cdef inline void set_output(Output *o, char *y, ptrdiff_t n, ptrdiff_t oh, ptrdiff_t ow, ptrdiff_t sn, ptrdiff_t sh,
+                            ptrdiff_t sw):
+    o.y, o.sn, o.sh, o.sw, o.oh = y, sn, sh, sw, oh
+    if (sh == ow * sw or oh == 1) and (sn == oh * ow * sw or n == 1):
+        o.span, o.lines = n * oh * ow, 1
+    else:
+        o.span, o.lines = ow, n * oh
+
+
+# A task is an A panel times some of the panels of one group.
+cdef struct Tasks:
+    ptrdiff_t mr, a_panels  # rows of an A panel; A panels of a run of output pixels
+    ptrdiff_t panels, nr    # of a group; columns of a panel
+    ptrdiff_t splits, groups        # tasks of an A panel; groups
+
+
+cdef struct Task:
+    ptrdiff_t group, position       # position: the first output pixel
+    int rows
+    ptrdiff_t begin, end    # columns of the group
+    char *y                 # first pixel, first column of y
+
+
+cdef inline ptrdiff_t plan_tasks(Tasks *t, const Output *o, const pl_tile *tile, ptrdiff_t columns, ptrdiff_t groups,
+                                 pl_pool *pool) noexcept nogil:
+    """Fill t; returns the number of tasks.
+
+    A task has all panels unless there are too few A panels for the threads.  Then panels are divided among tasks, and
+    where that does not suffice, A panels become smaller.
+    """
+    cdef ptrdiff_t wanted = 8 * pool_threads(pool) if pool_threads(pool) > 1 else 1
+    t.mr, t.nr, t.groups = tile.mr, tile.nr, groups
+    t.panels = 1 if columns <= t.nr else (columns + t.nr - 1) // t.nr
+    cdef ptrdiff_t count = o.lines * groups, least = share(wanted, 4 * max(count, <ptrdiff_t>1) * t.panels)
+    if least > 1 and t.mr > MAX_MR:
+        t.mr = min(t.mr, max(<ptrdiff_t>MAX_MR, padded((o.span + least - 1) // least, 4)))
+    t.a_panels = 1 if o.span == 1 else (o.span + t.mr - 1) // t.mr
+    count *= t.a_panels
+    t.splits = 0 if count == 0 else min(t.panels, share(wanted + count - 1, count))
+    return count * t.splits
+
+
+cdef inline void get_task(const Tasks *t, const Output *o, ptrdiff_t columns, ptrdiff_t i, Task *task) noexcept nogil:
+    """Task number i; `columns` of a group."""
+    cdef ptrdiff_t a_panel = share(i, t.splits)
+    cdef ptrdiff_t split = i - a_panel * t.splits
+    cdef ptrdiff_t line = share(a_panel, t.a_panels), at = (a_panel - line * t.a_panels) * t.mr, image
+    task.group = share(line, o.lines)
+    line -= task.group * o.lines
+    image = share(line, o.oh)
+    task.position = line * o.span + at
+    task.rows = <int>min(t.mr, o.span - at)
+    task.begin = share(split * t.panels, t.splits) * t.nr
+    task.end = min(columns, share((split + 1) * t.panels, t.splits) * t.nr)
+    task.y = o.y + image * o.sn + (line - image * o.oh) * o.sh + at * o.sw
