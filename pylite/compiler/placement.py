@@ -1,4 +1,4 @@
-"""Lifetimes to arena offsets: which values share memory, and where each lies."""
+"""Lifetimes to arena offsets: which values share memory, and where each is placed."""
 import math
 from operator import attrgetter
 
@@ -14,22 +14,22 @@ class Plan:
     """The arena of one lowered subgraph.
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
-    of sizes alive at once, which no plan can undercut; blocks: list of (owner, offset, nbytes, first, last); replaced:
-    the values that another one was written over in place.
+    of sizes alive at one step, below which no plan can be; blocks: list of (root or Scratch, offset, nbytes, first,
+    last); unreadable: the values that were written over in place, or are no single run of bytes.
     """
-    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "replaced")
+    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "unreadable")
 
-    def __init__(self, offsets, scratch, total, bound, blocks, replaced):
+    def __init__(self, offsets, scratch, total, bound, blocks, unreadable):
         self.offsets = offsets
         self.scratch = scratch
         self.total = total
         self.bound = bound
         self.blocks = blocks
-        self.replaced = replaced
+        self.unreadable = unreadable
 
     def overwritten(self, value):
-        """Is the memory of `value` written again after its last use, so that it cannot be read after a run?"""
-        if value in self.replaced:
+        """Is the memory of `value` written after its last use, so that the caller cannot read it after a run?"""
+        if value in self.unreadable:
             return True
         root = value.root
         mine = next((b for b in self.blocks if b[0] is root), None)
@@ -40,7 +40,7 @@ class Plan:
                    for _, offset, nbytes, first, _ in self.blocks)
 
     def peak(self):
-        """(step, live bytes) of the first step that needs most."""
+        """(step, live bytes) of the high-water mark, the first step with the most live bytes."""
         change = {}
         for _, _, nbytes, first, last in self.blocks:
             change[first] = change.get(first, 0) + nbytes
@@ -54,31 +54,47 @@ class Plan:
 
 
 class Lifetimes:
-    """Who needs memory, and in which steps.
+    """The live ranges of all that needs arena memory.
 
-    first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {either: bytes}; banded: roots that want a band;
-    replaced as in Plan; rewritten: {root: the last step that wrote over what it held before}; copies: steps that only
-    copy.
+    first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need a
+    guard band behind them; unreadable: as in Plan; rewritten: {root: the last step that wrote over its contents};
+    copies: the steps that only copy.
     """
-    __slots__ = ("first", "last", "scratch", "sizes", "banded", "replaced", "rewritten", "copies")
+    __slots__ = ("first", "last", "scratch", "sizes", "banded", "unreadable", "rewritten", "copies")
     first: "dict[Value, int]"
     last: "dict[Value, int]"
     scratch: "list[tuple[Scratch, int]]"
     sizes: "dict[Value | Scratch, int]"
     banded: "set[Value]"
-    replaced: "set[Value]"
+    unreadable: "set[Value]"
     rewritten: "dict[Value, int]"
     copies: "list[int]"
 
 
 def lifetimes(lowered, preserve=False):
-    """The Lifetimes of `lowered`; lets outputs take over the memory of inputs."""
-    calls, values, subgraph = lowered.calls, lowered.values, lowered.subgraph
-    first, scratch, banded, copies = dict.fromkeys(lowered.evaluated, 0), [], set(), []
-    last = first.copy()
+    """The Lifetimes of `lowered`; lets outputs take over the memory of inputs, unless all tensors are preserved."""
+    found = Lifetimes()
+    found.first, found.last = dict.fromkeys(lowered.evaluated, 0), dict.fromkeys(lowered.evaluated, 0)
+    found.scratch, found.banded, found.copies = [], set(), []
+    _scan_calls(lowered.calls, found)
+    _extend_to_caller(lowered, found)
+    if preserve:
+        _extend_throughout(lowered, found)
+        found.unreadable, found.rewritten = set(), {}
+    else:
+        found.unreadable, found.rewritten = _share_in_place(lowered, found.first, found.last)
+    found.sizes = {root: root.nbytes for root in found.first}
+    for scratch, _ in found.scratch:
+        found.sizes[scratch] = math.prod(scratch.shape) * NUMPY_DTYPES[scratch.dtype].itemsize
+    return found
+
+
+def _scan_calls(calls, found):
+    """Note what the calls see, and in which steps."""
+    first, last, scratch = found.first, found.last, found.scratch
     for step, call in enumerate(calls):
         if call.kernel == "movement.Copy":
-            copies.append(step)
+            found.copies.append(step)
         for a in call.args:
             kind = type(a)
             if kind is Value:
@@ -87,7 +103,7 @@ def lifetimes(lowered, preserve=False):
                 root = a.value.root
             elif kind is Banded:
                 root = a.value
-                banded.add(root)
+                found.banded.add(root)
             elif kind is Scratch:
                 scratch.append((a, step))
                 continue
@@ -97,79 +113,88 @@ def lifetimes(lowered, preserve=False):
                 last[root] = step
             elif root.planned:
                 first[root] = last[root] = step
-    end = len(calls)        # the caller reads and writes its tensors after the last step
-    for index in subgraph.inputs:
+
+
+def _extend_to_caller(lowered, found):
+    """The caller writes inputs at any time and reads outputs after the last step."""
+    values, end = lowered.values, len(lowered.calls)
+    for index in lowered.subgraph.inputs:
         root = values[index].root
         if root.kind == "input":
-            first[root], last[root] = 0, end
-    for index in subgraph.outputs:
+            found.first[root], found.last[root] = 0, end
+    for index in lowered.subgraph.outputs:
         root = values[index].root
         if root.planned:
-            first.setdefault(root, 0)
-            last[root] = end
-    if preserve:
-        for value in values:
-            root = value.root
-            if root.planned and value.index not in lowered.later:
-                first[root], last[root] = 0, end
-        replaced, rewritten = set(), {}
-    else:
-        replaced, rewritten = _share_in_place(lowered, first, last)
-    lives = Lifetimes()
-    lives.first, lives.last, lives.scratch, lives.banded = first, last, scratch, banded
-    lives.replaced, lives.rewritten, lives.copies = replaced, rewritten, copies
-    lives.sizes = {root: root.nbytes for root in first}
-    for s, _ in scratch:
-        lives.sizes[s] = math.prod(s.shape) * NUMPY_DTYPES[s.dtype].itemsize
-    return lives
+            found.first.setdefault(root, 0)
+            found.last[root] = end
 
 
-def place(lives, guard=False):
-    """The Plan that gives each its place."""
-    first, last, scratch, banded = lives.first, lives.last, lives.scratch, lives.banded
+def _extend_throughout(lowered, found):
+    """Every tensor keeps its contents to the end."""
+    for value in lowered.values:
+        root = value.root
+        if root.planned and value.index not in lowered.later:
+            found.first[root], found.last[root] = 0, len(lowered.calls)
+
+
+def place(lifetimes, guard=False):
+    """The Plan with an offset for each root and Scratch.  guard: leave a guard band behind each block."""
+    first, last, scratch, banded = lifetimes.first, lifetimes.last, lifetimes.scratch, lifetimes.banded
     owners = sorted(first, key=_index)
     count = len(owners)
     firsts = [first[owner] for owner in owners] + [step for _, step in scratch]
     lasts = [last[owner] for owner in owners] + [step for _, step in scratch]
     owners += [s for s, _ in scratch]
-    sizes = [lives.sizes[owner] for owner in owners]
-    capacities = [n + GUARD for n in sizes] if guard else sizes
+    sizes = [lifetimes.sizes[owner] for owner in owners]
+    padded = [n + GUARD for n in sizes] if guard else sizes
     if banded:
-        capacities = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
-    offset, total, bound = arena.plan(capacities, firsts, lasts)
+        padded = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
+    offset, total, bound = arena.plan(padded, firsts, lasts)
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}
-    return Plan(offsets, dict(zip(owners[count:], offset[count:], strict=True)), total, bound, blocks, lives.replaced)
+    scratch_offsets = dict(zip(owners[count:], offset[count:], strict=True))
+    return Plan(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable)
 
 
 def _share_in_place(lowered, first, last):
     """Let an output take over the memory of an input that dies in the same call.
 
-    Returns (the values lost by it, {root whose memory was taken over: the last step that did}).
+    Returns (the values whose contents are written over by it, {root: the last step that wrote over its contents}).
     """
-    members = {}        # root -> the values that its memory holds at present, if that is not the root alone
-    replaced, rewritten = set(), {}
-    for value in lowered.values:
-        root = value.root
-        if root is not value:
-            members.setdefault(root, [root]).append(value)
-    kept = {lowered.values[index].root for index in lowered.subgraph.outputs}
+    members = _members(lowered.values)
+    clobbered, rewritten = set(), {}
+    outputs = {lowered.values[index].root for index in lowered.subgraph.outputs}
     for step, call in enumerate(lowered.calls):
         if call.inplace is None:
             continue
         y, x = call.inplace
         old, new = x.root, y.root
-        if (new is y and old is not new and old.data is None and old.kind == "temporary" and old not in kept
-                and last.get(old) == step and first.get(new) == step and old.nbytes == new.nbytes):
+        if (new is y and old not in outputs and _fits_in_place(old, new)
+                and last.get(old) == step and first.get(new) == step):
             last[old] = last.pop(new)
             del first[new]
-            if new in kept:
-                kept.add(old)
+            if new in outputs:
+                outputs.add(old)
             moved = members.get(new) or [new]
             for value in moved:
                 value.root = old
-            if old.tensor is not None:              # a Temporary is no tensor's value
-                replaced.update(members.get(old) or [old])
+            if old.tensor is not None:      # a Temporary belongs to no tensor
+                clobbered.update(members.get(old) or [old])
             members[old] = moved
             rewritten[old] = step
-    return replaced, rewritten
+    return clobbered, rewritten
+
+
+def _members(values):
+    """{root: the values in its memory}, where these are not the root alone."""
+    members = {}
+    for value in values:
+        root = value.root
+        if root is not value:
+            members.setdefault(root, [root]).append(value)
+    return members
+
+
+def _fits_in_place(old, new):
+    """Can `new` take over the memory of `old`?  Only that of another temporary of its size."""
+    return old is not new and old.data is None and old.kind == "temporary" and old.nbytes == new.nbytes

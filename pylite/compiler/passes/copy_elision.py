@@ -1,336 +1,246 @@
-"""Copies that need not be made: tensors that are parts of another one lie in its memory."""
-from itertools import accumulate
-from math import prod
+"""Concat/split aliasing: a slice is placed in the memory of the full tensor, and the copy between them is not run.
 
+The inputs of a concat are computed where its output has them; the outputs of a split are read where its input has them.
+"""
+from itertools import groupby
+from operator import attrgetter
+
+from pylite._core.arena import ALIGNMENT
 from pylite.compiler import placement
-from pylite.ir import registry
-from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.shapes import contiguous_strides
+from pylite.compiler.live_ranges import LiveRanges, UndoLog
+from pylite.compiler.slice_copies import slice_copy
 from pylite.ir.values import Banded, Value, View
 
-ALIGNMENT = 64          # of the planner's blocks
+MANY_COPIES = 8         # aliasing is tried where more than one call of so many is such a copy,
+MANY_BYTES = 1 << 16    # or where they copy more than this
 
 
-def plan(lowered, lives):
-    """The Plan in which parts lie in the memory of the whole that they are copied to or from, where none needs more.
+def run(lowered, lifetimes):
+    """The Plan of `lowered`, without the copies that aliasing replaces where that takes no larger an arena.
 
-    lives: the Lifetimes with all copies made.
+    lifetimes: with all copies.
     """
-    found = []
-    if not (lives.banded or lowered.boundary or lowered.later or lowered.evaluated):
-        for step in lives.copies:
-            copy = _recognised(lowered.calls[step], step)
-            if copy is not None:
-                found.append(copy)
-    # It is for once, and the less to be had the fewer copies there are.
-    worth = len(found) * 8 > len(lowered.calls) or sum(copy.part.nbytes for copy in found) > 1 << 16
-    whole = None
-    while worth and found:
-        parts = Parts(lowered, lives, found)
-        if not parts.elided:
-            break
-        plan = placement.place(parts.lives(lives))
-        if plan.total > parts.most - ALIGNMENT:     # blocks that fit together best may yet lie badly
-            whole = whole or placement.place(lives)
-        if whole is None or plan.total <= whole.total:
-            parts.leave_out(lowered)
-            return plan
-        parts.undo()
-        joined = [copy for copy in found if copy.joins]
-        found = [copy for copy in found if not copy.joins] if joined else []
-    return whole or placement.place(lives)
+    copies = _slice_copies(lowered, lifetimes)
+    plain = None
+    if _is_worthwhile(copies, lowered.calls):
+        splits = [copy for copy in copies if not copy.is_concat]
+        for trial in [copies, splits] if 0 < len(splits) < len(copies) else [copies]:
+            elision = Elision(lowered, lifetimes, trial)
+            if not elision.notes:
+                break
+            plan = placement.place(elision.lifetimes())
+            if plan.total > elision.peak - ALIGNMENT:       # as much alive, but blocks may fit together worse
+                plain = plain or placement.place(lifetimes)
+            if plain is None or plan.total <= plain.total:
+                elision.apply(lowered)
+                return plan
+            elision.log.undo()
+    return plain or placement.place(lifetimes)
 
 
-class PartCopy:
-    """A copy of a part to where it lies in the whole (joins), or from there.
-
-    part, whole: Values; offset: of the part's first byte in the whole; rows: None where the part is one run of bytes
-    there, else the bytes of each of its runs and from one to the next.
-    """
-    __slots__ = ("step", "node", "part", "whole", "offset", "joins", "rows")
-
-    def __init__(self, step, node, part, whole, offset, joins, rows):
-        self.step = step
-        self.node = node
-        self.part = part
-        self.whole = whole
-        self.offset = offset
-        self.joins = joins
-        self.rows = rows
+def _slice_copies(lowered, lifetimes):
+    """The SliceCopies that might be left out.  None where other segments, or plug-ins in C, see the tensors."""
+    if lifetimes.banded or lowered.boundary or lowered.later or lowered.evaluated:
+        return []
+    return [copy for step in lifetimes.copies if (copy := slice_copy(lowered.calls[step], step)) is not None]
 
 
-def _recognised(call, step):
-    """`call` as a PartCopy that might not be needed, or None."""
-    parts = getattr(registry.find(call.node.name), "aliasing", None)
-    if parts is None:
-        return None
-    joins = parts == "concat"
-    inner, outer = call.args if joins else reversed(call.args)
-    inner = _run(inner)
-    if inner is None:
-        return None
-    part, _, size = inner
-    outer = _run(outer) or _rows(outer)
-    if outer is None:
-        return None
-    whole, offset, _, *rows = outer
-    old, new = part.root, whole.root
-    if (size != part.nbytes or size >= whole.nbytes or old is new or old.kind != "temporary" or old.data is not None
-            or old.nbytes != size or new.data is not None or new.kind == "variable"
-            or (joins and new.kind != "temporary")):
-        return None
-    return PartCopy(step, call.node, part, whole, offset, joins, rows or None)
+def _is_worthwhile(copies, calls):
+    """Aliasing takes time once, and saves little where there are few copies."""
+    return len(copies) * MANY_COPIES > len(calls) or sum(copy.slice.nbytes for copy in copies) > MANY_BYTES
 
 
-class Parts:
-    """The parts of tensors that can lie in the memory of the whole.
+class Elision:
+    """Aliases the slices of as many copies as the rules allow; the copies of a node together, or else one by one.
 
-    elided: {step of a copy that is not to be made: why}; most: bytes alive at once if all are made.
+    notes: {step of a copy that is left out: why}; peak: bytes alive at the peak before; log: undoes everything.
     """
 
-    def __init__(self, lowered, lives, copies):
+    def __init__(self, lowered, lifetimes, copies):
         self.calls = lowered.calls
         self.outputs = lowered.subgraph.outputs
-        self.first, self.last, self.rewritten = lives.first.copy(), lives.last.copy(), lives.rewritten.copy()
-        self.read = lives.last          # where no part's readers count
-        self.sizes = {owner: -(-size // ALIGNMENT) * ALIGNMENT for owner, size in lives.sizes.items()}
-        self.shared = {}                # wholes whose parts are written over later: the node whose copies they were
-        self.owner = {}                 # wholes that parts were cut from: the node that did, False where several
-        self.lost = []                  # values that cannot be read after a run because of that
-        self.apart = {}                 # those that cannot since they are not one run of bytes any more
-        self.uses = {}                  # value: (step, argument) of all calls that see it, where some may lie apart
-        self.views = {}                 # (step, argument): what the call sees then
-        self.moved = []
-        self.elided = {}
-        self.members = {copy.part.root: [] for copy in copies}
-        self.members.update((copy.whole.root, []) for copy in copies)
+        self.before = lifetimes
+        self.log = UndoLog()
+        self.ranges = LiveRanges(lifetimes, len(self.calls), self.log)
+        self.peak = self.ranges.peak()
+        self.rewritten = lifetimes.rewritten.copy()
+        self.members = self._members(lowered, copies)   # {root of a slice or full tensor: the values in its memory}
+        self.uses = self._uses() if any(copy.runs for copy in copies) else {}   # {value: its (step, argument)s}
+        self.source_node = {}   # {root that was split: the node that did, False where several did}
+        self.rewriter = {}      # {root that was split: the node whose slices are written over later}
+        self.clobbered = {}     # values whose contents are written over before the end of a run
+        self.strided = {}       # values that are no single run of bytes any more
+        self.views = {}         # {(step, argument): the View that the call gets instead}
+        self.notes = {}
+        for _, group in groupby(copies, attrgetter("node")):
+            self._elide(tuple(group))
+
+    def _members(self, lowered, copies):
+        members = {value.root: () for copy in copies for value in (copy.slice, copy.full)}
         temporaries = [call.inplace[0] for call in self.calls if call.inplace and call.inplace[0].tensor is None]
         for value in (*lowered.values, *temporaries):
-            if value.root in self.members:
-                self.members[value.root].append(value)
-        if any(copy.rows for copy in copies):
-            for step, call in enumerate(self.calls):
-                for i, a in enumerate(call.args):
-                    value = a.value if type(a) in (View, Banded) else a
-                    if isinstance(value, Value) and value.root in self.members:
-                        self.uses[value] = (*self.uses.get(value, ()), (step, i))
-        change = [0] * (len(self.calls) + 2)
-        for owner, first in (*self.first.items(), *lives.scratch):
-            size = self.sizes[owner]
-            change[first] += size
-            change[self.last.get(owner, first) + 1] -= size
-        self.level = list(accumulate(change))
-        self.most = max(self.level)
-        at = 0
-        while at < len(copies):         # the copies of one node
-            end = at + 1
-            while end < len(copies) and copies[end].node is copies[at].node:
-                end += 1
-            self._elide(copies[at:end])
-            at = end
+            if value.root in members:
+                members[value.root] += value,
+        return members
+
+    def _uses(self):
+        uses = {}
+        for step, call in enumerate(self.calls):
+            for i, argument in enumerate(call.args):
+                value = argument.value if type(argument) in (View, Banded) else argument
+                if isinstance(value, Value) and value.root in self.members:
+                    uses[value] = (*uses.get(value, ()), (step, i))
+        return uses
 
     def _elide(self, copies):
-        """Leave out what can be of the copies of one node: all or else some, so that no more are alive at once."""
-        level, count, done = self.level.copy(), len(self.moved), []
-        found = {copy.step: note for copy in copies if (note := self._place(copy, done))}
-        if not found or max(self.level) <= self.most:
-            self.elided.update(found)
+        """Alias the slices of `copies`, all of one node: each alone where together they raise the peak."""
+        mark, notes = self.ranges.mark(), {}
+        for copy in copies:
+            views = self._views(copy) if self._rules_allow(copy) else None
+            if views is not None:
+                self._alias(copy, views)
+                notes[copy.step] = (f"computed in place, in tensor {copy.full.index}" if copy.is_concat
+                                    else f"part of tensor {copy.full.index}")
+        if not notes or self.ranges.peak() <= self.peak:
+            self.notes.update(notes)
             return
-        self.level = level
-        for kept, owner, before in reversed(done):
-            if before is None:
-                kept.pop(owner, None)
-            else:
-                kept[owner] = before
-        self.undo(count)
+        self.ranges.undo(mark)
         if len(copies) > 1:
             for copy in copies:
                 self._elide((copy,))
 
-    def undo(self, count=0):
-        """Put all but the first `count` values that were moved back to where they were."""
-        for value, root, at in reversed(self.moved[count:]):
-            self.members[value.root].remove(value)
-            value.root, value.byte_offset = root, at
-            self.members.setdefault(root, []).append(value)
-        del self.moved[count:]
+    # ---- rules -----------------------------------------------------------------------------------------------
+    def _rules_allow(self, copy):
+        return (self._can_move(copy) and self._is_hidden(copy)
+                and (self._dies_in_concat(copy) if copy.is_concat else self._survives_split(copy)))
 
-    def _place(self, copy, done):
-        """Put the part into the memory of the other side, if that may be: a note.  done: what to undo is added."""
-        step, node, part, whole = copy.step, copy.node, copy.part, copy.whole
-        old, new = part.root, whole.root
-        offset = copy.offset + whole.byte_offset
-        if (old is new or old not in self.members or old.nbytes != part.nbytes or part in self.apart
-                or whole in self.apart or (copy.joins and self.last[old] > step)):
-            return None
-        # The caller of the graph must not see or change one tensor through another.
-        if any(value.index in self.outputs for value in self.members[old]) and (
-                copy.rows or new.kind != "temporary" or any(v.index in self.outputs for v in self.members[new])):
-            return None
-        if copy.rows is None:
-            if any((offset + value.byte_offset) % value.itemsize for value in self.members[old]):
-                return None
-        elif (views := self._apart(copy)) is None:
-            return None
-        rewritten = self.rewritten.get(old)
-        if copy.joins:
-            note = f"computed in place, in tensor {whole.index}"
-            if rewritten is not None:
-                self._set(self.rewritten, new, max(rewritten, self.rewritten.get(new, -1)), done)
-            if new in self.rewritten:
-                self.lost += self.members[old]
-        else:
-            if self.rewritten.get(new, -1) >= step or self.shared.get(new, node) is not node:
-                return None
-            owner = self.owner.get(new, node)
-            if rewritten is not None:
-                if owner is not node or not self._alone(node, new):
-                    return None
-                self._set(self.shared, new, node, done)
-                self.lost += [value for value in self.members[new]
-                              if value.byte_offset < offset + part.nbytes and value.byte_offset + value.nbytes > offset]
-            done.append((self.owner, new, self.owner.get(new)))
-            self.owner[new] = owner if owner is node else False
-            note = f"part of tensor {whole.index}"
-        if copy.rows:
-            for use, view in views.items():
-                self._set(self.views, use, view, done)
-            self._set(self.uses, whole, self.uses[whole] + tuple(views), done)
-        for value in self.members[old]:
-            self.moved.append((value, value.root, value.byte_offset))
-            value.root = new
-            if copy.rows:
-                value.byte_offset = whole.byte_offset
-                self._set(self.apart, value, True, done)
-            else:
-                value.byte_offset += offset
-        self.members[new] += self.members.pop(old)
-        first, last, level = self.first[old], self.last[old], self.level
-        self._set(self.first, old, None, done)
-        self._set(self.last, old, None, done)
-        size = self.sizes[old]
-        for at in range(first, last + 1):
-            level[at] -= size
-        if new in self.first:
-            begin, end, size = self.first[new], self.last[new], self.sizes[new]
-            for at in (*range(first, begin), *range(end + 1, last + 1)):
-                level[at] += size
-            self._set(self.first, new, min(first, begin), done)
-            self._set(self.last, new, max(last, end), done)
-        return note
+    def _can_move(self, copy):
+        """A slice moves once, with all that its root holds, and a strided one cannot hold or be a slice."""
+        root = copy.slice.root
+        return (root in self.members and root.nbytes == copy.slice.nbytes
+                and copy.slice not in self.strided and copy.full not in self.strided)
 
-    def _apart(self, copy):
-        """{(step, argument): what it sees} of all that see the part, or None where some cannot see it in the whole."""
+    def _is_hidden(self, copy):
+        """The caller of the graph must not see or change one of its tensors through another."""
+        full = copy.full.root
+        return not self._has_output(copy.slice.root) or (
+            copy.runs is None and full.kind == "temporary" and not self._has_output(full))
+
+    def _has_output(self, root):
+        return any(value.index in self.outputs for value in self.members[root])
+
+    def _dies_in_concat(self, copy):
+        """Nothing reads the slice after the concat, so that the full tensor may be written over."""
+        return self.ranges.last[copy.slice.root] <= copy.step
+
+    def _survives_split(self, copy):
+        """Nothing writes over the full tensor after the split.
+
+        Its slices may be written over where all are of one node, and nothing else reads the full tensor later.
+        """
+        node, slice_root, root = copy.node, copy.slice.root, copy.full.root
+        if self.rewritten.get(root, -1) >= copy.step or self.rewriter.get(root, node) is not node:
+            return False
+        return slice_root not in self.rewritten or (
+            self.source_node.get(root, node) is node and self._is_last_reader(node, root))
+
+    def _is_last_reader(self, node, root):
+        """Before aliasing, is `node` the last one that reads the temporary `root`?"""
+        last = self.before.last.get(root, len(self.calls))
+        return root.kind == "temporary" and last < len(self.calls) and self.calls[last].node is node
+
+    def _views(self, copy):
+        """{(step, argument): the View that the call gets} for the calls that need one.
+
+        None where a value would not be aligned, or a kernel does not take its argument strided.
+        """
+        members = self.members[copy.slice.root]
+        if copy.runs is None:
+            offset = copy.byte_offset + copy.full.byte_offset
+            return None if any((offset + value.byte_offset) % value.itemsize for value in members) else {}
         views = {}
-        for value in self.members[copy.part.root]:
+        for value in members:
             for use in self.uses.get(value, ()):
-                step, i = use
-                if step == copy.step or step in self.elided:
-                    continue
-                call = self.calls[step]
-                view = i in call.strided and _spread(self.views.get(use, call.args[i]), copy)
-                if not view or (view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != "movement.Copy"):
-                    return None     # runs of a single element are for copies alone
-                views[use] = view
+                if use[0] != copy.step and use[0] not in self.notes:
+                    view = self._strided_view(copy, *use)
+                    if view is None:
+                        return None
+                    views[use] = view
         return views
 
-    def leave_out(self, lowered):
-        """Make it so: the copies that are elided are no more, and what sees their parts sees them in the wholes."""
-        for step, note in self.elided.items():
+    def _strided_view(self, copy, step, i):
+        call = self.calls[step]
+        view = copy.view_in_full(self.views.get((step, i), call.args[i])) if i in call.strided else None
+        if view is not None and view.strides[-1] != 1 and view.shape[-1] > 1 and call.kernel != "movement.Copy":
+            return None         # only copies take a last axis that is not contiguous
+        return view
+
+    # ---- changes ---------------------------------------------------------------------------------------------
+    def _alias(self, copy, views):
+        """Place all that the slice's root holds in the memory of the full tensor."""
+        log, inner, outer = self.log, copy.slice.root, copy.full.root
+        if copy.is_concat:
+            self._record_concat(inner, outer)
+        else:
+            self._record_split(copy, inner, outer)
+        for use, view in views.items():
+            log.set(self.views, use, view)
+        if views:
+            log.set(self.uses, copy.full, self.uses[copy.full] + tuple(views))
+        for value in self.members[inner]:
+            if copy.runs is None:
+                log.move(value, outer, value.byte_offset + copy.byte_offset + copy.full.byte_offset)
+            else:
+                log.move(value, outer, copy.full.byte_offset)
+                log.set(self.strided, value, True)
+        log.set(self.members, outer, self.members[outer] + self.members[inner])
+        log.set(self.members, inner, None)
+        self.ranges.merge(inner, outer)
+
+    def _record_concat(self, inner, outer):
+        """What writes over the slice, or over the full tensor, writes over both."""
+        if inner in self.rewritten:
+            self.log.set(self.rewritten, outer, max(self.rewritten[inner], self.rewritten.get(outer, -1)))
+        if outer in self.rewritten:
+            self._clobber(self.members[inner])
+
+    def _record_split(self, copy, inner, outer):
+        """What writes over the slice writes over that part of the full tensor."""
+        if inner in self.rewritten:
+            begin = copy.byte_offset + copy.full.byte_offset
+            end = begin + copy.slice.nbytes
+            self.log.set(self.rewriter, outer, copy.node)
+            self._clobber([value for value in self.members[outer]
+                           if value.byte_offset < end and value.byte_offset + value.nbytes > begin])
+        same = self.source_node.get(outer, copy.node) is copy.node
+        self.log.set(self.source_node, outer, copy.node if same else False)
+
+    def _clobber(self, values):
+        for value in values:
+            self.log.set(self.clobbered, value, True)
+
+    # ---- results ---------------------------------------------------------------------------------------------
+    def lifetimes(self):
+        """The Lifetimes without the copies that are left out; steps count the calls that stay."""
+        step_of, count = [], 0          # the new number of each step, or of the next one that stays
+        for step in range(len(self.calls)):
+            step_of.append(count)
+            count += step not in self.notes
+        step_of += count, count
+        result = placement.Lifetimes()
+        result.first = {root: step_of[step] for root, step in self.ranges.first.items()}
+        result.last = {root: max(step_of[step + 1] - (step < len(self.calls)), result.first[root])
+                       for root, step in self.ranges.last.items()}
+        result.scratch = [(scratch, step_of[step]) for scratch, step in self.before.scratch]
+        result.banded, result.sizes = self.before.banded, self.before.sizes
+        result.unreadable = self.before.unreadable.union(self.clobbered, self.strided)
+        return result
+
+    def apply(self, lowered):
+        """Take the copies that are left out from `lowered`, and let calls see slices in the full tensors."""
+        for step, note in self.notes.items():
             lowered.notes[self.calls[step].node.index] = note
         for (step, i), view in self.views.items():
             call = self.calls[step]
             call.args = (*call.args[:i], view, *call.args[i + 1:])
-        lowered.calls = [call for step, call in enumerate(self.calls) if step not in self.elided]
-
-    @staticmethod
-    def _set(kept, owner, now, done):
-        done.append((kept, owner, kept.get(owner)))
-        if now is None:
-            del kept[owner]
-        else:
-            kept[owner] = now
-
-    def _alone(self, node, whole):
-        """Does nothing but this node's copies read the whole from there on, so that parts may be written over?"""
-        last = self.read.get(whole, len(self.calls))
-        return whole.kind == "temporary" and last < len(self.calls) and self.calls[last].node is node
-
-    def lives(self, before):
-        """The Lifetimes without the copies, whose steps are not counted any more."""
-        lives = placement.Lifetimes()
-        at, count = [], 0               # the steps left before each one
-        for step in range(len(self.calls)):
-            at.append(count)
-            count += step not in self.elided
-        at += count, count
-        lives.first = {root: at[step] for root, step in self.first.items()}
-        lives.last = {root: max(at[step + 1] - (step < len(self.calls)), lives.first[root])
-                      for root, step in self.last.items()}
-        lives.scratch = [(scratch, at[step]) for scratch, step in before.scratch]
-        lives.banded, lives.sizes = before.banded, before.sizes
-        lives.replaced = before.replaced.union(self.lost, self.apart)
-        return lives
-
-
-def _run(argument):
-    """(value, first byte, bytes) of an argument that is one run of bytes of a value, else None."""
-    kind = type(argument)
-    if kind is Value:
-        return argument, 0, argument.nbytes
-    if kind is not View:
-        return None
-    item = NUMPY_DTYPES[argument.dtype].itemsize
-    if argument.strides is not None:
-        step = 1
-        for n, stride in zip(reversed(argument.shape), reversed(argument.strides), strict=True):
-            if n != 1 and stride != step:
-                return None
-            step *= n
-    return argument.value, argument.offset * item, prod(argument.shape) * item
-
-
-def _rows(argument):
-    """(value, first byte, bytes, bytes of a run, from one run to the next) of a View of equal runs of bytes, else None.
-    """
-    if type(argument) is not View or argument.strides is None:
-        return None
-    run, pitch, count = 1, None, 1
-    for n, stride in zip(reversed(argument.shape), reversed(argument.strides), strict=True):
-        if n == 1:
-            continue
-        if pitch is None and stride == run:
-            run *= n
-        elif pitch is None and stride > run:
-            pitch, count = stride, n
-        elif pitch is not None and stride == pitch * count:
-            count *= n
-        else:
-            return None
-    if pitch is None:
-        return None
-    item = NUMPY_DTYPES[argument.dtype].itemsize
-    return argument.value, argument.offset * item, run * count * item, run * item, pitch * item
-
-
-def _spread(argument, copy):
-    """The View of the whole that sees what `argument`, a Value or View, sees of the part of `copy`, or None."""
-    view = argument if type(argument) is View else argument.view()
-    item = NUMPY_DTYPES[view.dtype].itemsize
-    run, pitch = copy.rows
-    first = view.value.byte_offset + view.offset * item
-    if run % item or pitch % item or (first + copy.offset + copy.whole.byte_offset) % item:
-        return None
-    strides, width = [], item       # width: bytes of a run that are seen
-    for n, stride in zip(view.shape, view.strides or contiguous_strides(view.shape), strict=True):
-        if stride * item % run == 0 and (n > 1 or stride != 1):
-            strides.append(stride * item // run * pitch // item)
-        elif stride < 0:
-            return None
-        else:
-            strides.append(stride)
-            width += (n - 1) * stride * item
-    row, column = divmod(first, run)
-    if column + width > run:
-        return None
-    return View(copy.whole, view.shape, tuple(strides), (row * pitch + column + copy.offset) // item, view.dtype)
+        lowered.calls = [call for step, call in enumerate(self.calls) if step not in self.notes]

@@ -1,0 +1,102 @@
+"""Copies between a tensor and its slices, as CONCATENATION, PAD, SPLIT, SLICE and their kin are lowered to."""
+from math import prod
+
+from pylite.ir import registry
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.shapes import collapse, contiguous_strides, is_contiguous
+from pylite.ir.values import Value, View
+
+
+class SliceCopy:
+    """A copy of a slice into the full tensor (concat), or from the full tensor into the slice (split).
+
+    slice, full: Values; byte_offset: of the slice's first byte in the full tensor; runs: None where the slice is one
+    run of bytes there, else (bytes of a run, bytes from the begin of one run to the next); step: of the Call.
+    """
+    __slots__ = ("step", "node", "slice", "full", "byte_offset", "is_concat", "runs")
+
+    def __init__(self, step, node, inner, full, byte_offset, is_concat, runs):
+        self.step = step
+        self.node = node
+        self.slice = inner
+        self.full = full
+        self.byte_offset = byte_offset
+        self.is_concat = is_concat
+        self.runs = runs
+
+    def view_in_full(self, argument):
+        """The View of the full tensor with the elements that `argument`, a Value or View, has of the slice.
+
+        The slice has several runs.  None where no strides describe such a View.
+        """
+        view = argument if type(argument) is View else argument.view()
+        item = NUMPY_DTYPES[view.dtype].itemsize
+        run, pitch = self.runs
+        first = view.value.byte_offset + view.offset * item
+        if run % item or pitch % item or (first + self.byte_offset + self.full.byte_offset) % item:
+            return None
+        strides, width = [], item       # width: bytes of one run that the view has
+        for n, stride in zip(view.shape, view.strides or contiguous_strides(view.shape), strict=True):
+            if stride * item % run == 0 and (n > 1 or stride != 1):
+                strides.append(stride * item // run * pitch // item)
+            elif stride < 0:
+                return None
+            else:
+                strides.append(stride)
+                width += (n - 1) * stride * item
+        row, column = divmod(first, run)
+        if column + width > run:
+            return None
+        return View(self.full, view.shape, tuple(strides), (row * pitch + column + self.byte_offset) // item,
+                    view.dtype)
+
+
+def slice_copy(call, step):
+    """The SliceCopy that `call`, a movement.Copy, makes; None where it is another copy, or must be made."""
+    aliasing = getattr(registry.find(call.node.name), "aliasing", None)
+    if aliasing is None:
+        return None
+    is_concat = aliasing == "concat"
+    inner, outer = call.args if is_concat else reversed(call.args)
+    inner, outer = _one_run(inner), _one_run(outer) or _equal_runs(outer)
+    if inner is None or outer is None:
+        return None
+    (value, _, nbytes), (full, byte_offset, _, *runs) = inner, outer
+    if not (nbytes == value.nbytes < full.nbytes and _can_move(value.root, nbytes) and _can_hold(full.root, is_concat)):
+        return None
+    return SliceCopy(step, call.node, value, full, byte_offset, is_concat, runs or None)
+
+
+def _can_move(root, nbytes):
+    """Can `root`, which holds a slice of `nbytes`, be placed elsewhere?  Only a temporary without other bytes."""
+    return root.kind == "temporary" and root.data is None and root.nbytes == nbytes
+
+
+def _can_hold(root, is_concat):
+    """Can slices be placed in the memory of `root`?  Those of a concat are written early, so only in temporaries."""
+    return root.data is None and root.kind != "variable" and (root.kind == "temporary" or not is_concat)
+
+
+def _one_run(argument):
+    """(value, byte offset, bytes) of an argument that is one run of bytes of a value, else None."""
+    kind = type(argument)
+    if kind is Value:
+        return argument, 0, argument.nbytes
+    if kind is not View or (argument.strides is not None and not is_contiguous(argument.shape, argument.strides)):
+        return None
+    item = NUMPY_DTYPES[argument.dtype].itemsize
+    return argument.value, argument.offset * item, prod(argument.shape) * item
+
+
+def _equal_runs(argument):
+    """(value, byte offset, bytes, bytes of a run, bytes from run to run) of a View of equal runs, else None."""
+    if type(argument) is not View or argument.strides is None:
+        return None
+    shape, strides = collapse(argument.shape, argument.strides)
+    run = 1
+    if strides and strides[-1] == 1:
+        (*shape, run), strides = shape, strides[:-1]
+    if len(shape) != 1 or strides[0] <= run:
+        return None
+    item = NUMPY_DTYPES[argument.dtype].itemsize
+    return argument.value, argument.offset * item, run * shape[0] * item, run * item, strides[0] * item
