@@ -1,4 +1,4 @@
-"""Activations of floats are folded into the operators before them, where nobody else wants what these give."""
+"""Activations of floats are fused into the operators before them, unless the results of these have other readers."""
 import numpy as np
 import pytest
 
@@ -77,7 +77,7 @@ def separate(content):
     return run(content, experimental_preserve_all_tensors=True, experimental_op_resolver_type=resolver)[1]
 
 
-def test_every_such_op_is_tried():
+def test_every_op_that_fuses_is_tested():
     assert set(CASES) == {name for name in registry.names() if registry.find(name).fuses_activation}
 
 
@@ -90,7 +90,7 @@ def test_results_stay_the_same(name, activation):
     np.testing.assert_array_equal(found, separate(content))
 
 
-def test_what_is_not_computed_cannot_be_read():
+def test_a_tensor_that_is_not_computed_cannot_be_read():
     i, _ = run(model("CONV_2D"))
     message = "'between'.* since the operator that reads it is folded into node 0. Create the interpreter with"
     with pytest.raises(ValueError, match=message):
@@ -106,7 +106,7 @@ def output(m, t):
 
 
 @pytest.mark.parametrize("more", [second_reader, output])
-def test_what_somebody_else_wants_stays(more):
+def test_a_result_with_another_reader_stays(more):
     content = model("CONV_2D", more=more)
     i, found = run(content)
     assert 1 not in notes(i)
@@ -154,7 +154,7 @@ def test_an_activation_of_the_users_own_stays():
     assert not np.array_equal(found, expected, equal_nan=True)
 
 
-def test_after_a_pause():
+def test_after_a_boundary():
     m = ModelBuilder()
     x, n = m.tensor("x", (4,)), m.tensor("n", (1,), "int32")
     grown, between, y = m.tensor("grown", (None,)), m.tensor("between", (None,)), m.tensor("y", (None,))
@@ -174,7 +174,7 @@ def test_after_a_pause():
 
 
 def test_variables_stay():
-    """The converter's delay line and a state that an activation writes: what is read was written in the run before."""
+    """The converter's delay line, and a state that an activation writes: a run reads what the run before wrote."""
     m = ModelBuilder()
     x, v, y, h, t, z = (m.tensor(name, (4,), variable=name in "vh") for name in "xvyhtz")
     one = m.constant("one", np.ones(4, np.float32))

@@ -1,4 +1,4 @@
-"""Writing one element of an array, as the converter puts it, is found where it is that and nothing else."""
+"""Writes of one element of a TensorArray, as the converter spells them, are recognised, and nothing else is."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ from tests.resources import peer
 
 
 def writer(rank, step=1, width=2, whole=True, swap=False, flag="NONE", keep=False):
-    """(x, i, item) -> x[:i], item, x[i + step:] joined, called by the main graph."""
+    """(x, i, item) -> the concatenation of x[:i], item and x[i + step:], called by the main graph."""
     m = ModelBuilder()
     shape, row = (5, width, 3)[:rank], (1, width, 3)[:rank]
 
@@ -22,7 +22,7 @@ def writer(rank, step=1, width=2, whole=True, swap=False, flag="NONE", keep=Fals
     def ints(*values):
         return m.constant("c", np.array(values, np.int32))
 
-    def led(i, rest):
+    def indices(i, rest):
         vector = m.tensor("vector", (1,), "int32")
         m.operator("RESHAPE", [i, ints(1)], [vector], new_shape=[1])
         if rank == 1:
@@ -40,8 +40,8 @@ def writer(rank, step=1, width=2, whole=True, swap=False, flag="NONE", keep=Fals
     head, tail = m.tensor("head", (None, *shape[1:])), m.tensor("tail", (None, *shape[1:]))
     m.operator("ADD", [i, m.constant("step", np.array(step, np.int32))][::-1 if swap else 1], [after])
     rest = shape[1:] if whole else [-1] * (rank - 1)
-    m.operator("SLICE", [x, ints(*[0] * rank), led(i, rest)], [head])
-    m.operator("SLICE", [x, led(after, [0] * (rank - 1)), ints(*[-1] * rank)], [tail])
+    m.operator("SLICE", [x, ints(*[0] * rank), indices(i, rest)], [head])
+    m.operator("SLICE", [x, indices(after, [0] * (rank - 1)), ints(*[-1] * rank)], [tail])
     m.operator("CONCATENATION", [head, item, tail], [y], axis=0, fused_activation_function=flag)
     m.outputs([y, head] if keep else [y])
     return m.build()
@@ -75,9 +75,9 @@ def test_writes(rank, options):
 
 
 @pytest.mark.parametrize("options", [{"step": 2}, {"flag": "RELU"}])
-def test_what_is_something_else(options):
+def test_other_concatenations_stay(options):
     assert "DYNAMIC_UPDATE_SLICE" not in names(writer(2, **options))
 
 
-def test_parts_that_are_used_otherwise_stay():
+def test_slices_with_other_readers_stay():
     assert names(writer(2, keep=True)).count("SLICE") == 1

@@ -1,4 +1,4 @@
-"""Parts that lie in the memory of the whole: the same results to the last bit, no larger arenas."""
+"""Concat/split aliasing: the same results to the last bit, no larger arenas."""
 import numpy as np
 import pytest
 
@@ -12,13 +12,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensor
 
 
 class Rows:
-    """A random graph of matrices of COLUMNS columns whose operators cut, join, pad, slice, reshape and compute."""
+    """A random graph of matrices of COLUMNS columns: splits, concats, pads, slices, reshapes and functions."""
 
     def __init__(self, rng):
         self.rng, self.m, self.rows, self.shapes = rng, ModelBuilder(), {}, {}
         self.inputs = [self.tensor(int(rng.integers(1, 6))) for _ in range(rng.integers(1, 3))]
         for _ in range(rng.integers(3, 25)):
-            getattr(self, rng.choice(["cut", "join", "pad", "slice", "compute", "compute", "add", "reshape"]))()
+            getattr(self, rng.choice(["split", "concat", "pad", "slice", "compute", "compute", "add", "reshape"]))()
         made = [t for t in self.rows if t not in self.inputs]
         count = min(len(made), int(rng.integers(1, 4)))
         outputs = list(rng.choice(made, count, replace=False)) if made else self.inputs
@@ -37,15 +37,15 @@ class Rows:
         found = [t for t, n in self.rows.items() if n >= least]
         return int(self.rng.choice(found)) if found else None
 
-    def cut(self):
+    def split(self):
         x = self.any(2)
         if x is None:
             return
-        parts = next(n for n in (4, 3, 2, self.rows[x]) if self.rows[x] % n == 0)
+        count = next(n for n in (4, 3, 2, self.rows[x]) if self.rows[x] % n == 0)
         self.m.operator("SPLIT", [self.m.constant(f"a{x}", np.array(0, np.int32)), x],
-                        [self.tensor(self.rows[x] // parts) for _ in range(parts)], num_splits=parts)
+                        [self.tensor(self.rows[x] // count) for _ in range(count)], num_splits=count)
 
-    def join(self):
+    def concat(self):
         xs = [self.any() for _ in range(self.rng.integers(1, 4))]
         self.m.operator("CONCATENATION", xs, [self.tensor(sum(self.rows[x] for x in xs))], axis=0,
                         fused_activation_function="NONE")
@@ -77,7 +77,7 @@ class Rows:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_parts_in_the_memory_of_the_whole_change_nothing(seed):
+def test_same_results_of_slices_along_the_outer_axis(seed):
     rng = np.random.default_rng(seed)
     graph = Rows(rng)
     model = graph.m.build()
@@ -91,22 +91,21 @@ def test_parts_in_the_memory_of_the_whole_change_nothing(seed):
         except NotAllocatedError:
             continue
         np.testing.assert_array_equal(seen, kept.get_tensor(index), err_msg=f"tensor {index}")
-    apart = lowered(model)
-    assert memory_planner.plan(lowered(model)).total <= placement.place(placement.lifetimes(apart)).total
+    assert memory_planner.plan(lowered(model)).total <= placement.place(placement.lifetimes(lowered(model))).total
 
 
-def streams():
-    """A frame behind the frames before, cut in four of which each is computed with: (model, frames)."""
+def streaming():
+    """A model: a frame is appended to those before, and each quarter of them goes through a function."""
     m = ModelBuilder()
     x, last = m.tensor("x", (1, 2, 8)), m.tensor("last", (1, 6, 8))
     frames, y = m.tensor("frames", (1, 8, 8)), m.tensor("y", (1, 2, 8))
     fresh = m.tensor("fresh", (1, 2, 8))
     m.operator("NEG", [x], [fresh])
     m.operator("CONCATENATION", [last, fresh], [frames], axis=1, fused_activation_function="NONE")
-    parts = [m.tensor(f"part{i}", (1, 2, 8)) for i in range(4)]
-    m.operator("SPLIT", [m.constant("axis", np.array(1, np.int32)), frames], parts, num_splits=4)
+    slices = [m.tensor(f"slice{i}", (1, 2, 8)) for i in range(4)]
+    m.operator("SPLIT", [m.constant("axis", np.array(1, np.int32)), frames], slices, num_splits=4)
     ends = [m.tensor(f"end{i}", (1, 2, 8)) for i in range(4)]
-    for part, end in zip(parts, ends, strict=True):
+    for part, end in zip(slices, ends, strict=True):
         m.operator("TANH", [part], [end])
     sums = [m.tensor(f"sum{i}", (1, 2, 8)) for i in range(2)]
     m.operator("ADD", ends[:2], [sums[0]], fused_activation_function="NONE")
@@ -117,14 +116,14 @@ def streams():
     return m.build()
 
 
-def test_copies_of_parts_disappear():
-    found = lowered(streams())
+def test_copies_of_slices_disappear():
+    found = lowered(streaming())
     memory_planner.plan(found)
     assert [c.node.name for c in found.calls].count("SPLIT") == 0
-    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of what the caller sets
+    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of the tensor that the caller sets
     assert found.notes[2] == "part of tensor 2"
     assert found.notes[1] == "computed in place, in tensor 2"
-    model, rng = streams(), np.random.default_rng(0)
+    model, rng = streaming(), np.random.default_rng(0)
     frames = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 8), (1, 6, 8))]
     _, want = run(model, frames, experimental_preserve_all_tensors=True)
     _, got = run(model, frames)
@@ -132,7 +131,7 @@ def test_copies_of_parts_disappear():
 
 
 class Images:
-    """A random graph of images of one size and 1 to 3 batches that are convolved, pooled, resized, joined and cut."""
+    """A random graph of images of one size in 1 to 3 batches: convolutions, pools, resizes, concats and splits."""
 
     def __init__(self, rng, dtype):
         self.rng, self.dtype, self.m, self.channels = rng, dtype, ModelBuilder(), {}
@@ -142,8 +141,8 @@ class Images:
         self.scale = {} if self.kind == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
         self.input = self.image(int(rng.integers(1, 5)))
         self.conv(self.input)
-        kinds = ["conv", "conv", "conv", "join", "join", "join", "cut", "pool", "resize", "resize", "enlarge", "pad",
-                 "relu", "slice", "skip", "stack"]
+        kinds = ["conv", "conv", "conv", "concat", "concat", "concat", "split", "pool", "resize", "resize", "enlarge",
+                 "pad", "relu", "slice", "skip", "stack"]
         for _ in range(rng.integers(6, 20)):
             getattr(self, rng.choice(kinds))(int(rng.choice(list(self.channels))))
         self.conv(max(self.channels))
@@ -167,7 +166,7 @@ class Images:
                         dilation_h_factor=1, dilation_w_factor=1, fused_activation_function="NONE")
 
     def filters(self, x):
-        """(weights, how many)"""
+        """(weights, number of filters)"""
         taps = int(self.rng.choice([1, 1, 3]))
         k = int(self.rng.choice([1, 3, 4, 8, 16, 20] + [48] * (12 if self.dtype == "int16" else 1)))
         shape = k, taps, taps, self.channels[x]
@@ -182,12 +181,12 @@ class Images:
         wanted = self.constant(np.array([self.batch, *self.size, k], np.int32))
         self.m.operator("TRANSPOSE_CONV", [wanted, w, small], [self.image(k)], padding="SAME", stride_h=2, stride_w=2)
 
-    def join(self, x):
+    def concat(self, x):
         xs = [x] + [int(self.rng.choice(list(self.channels))) for _ in range(self.rng.integers(1, 3))]
         self.m.operator("CONCATENATION", xs, [self.image(sum(self.channels[x] for x in xs))], axis=3,
                         fused_activation_function="NONE")
 
-    def cut(self, x):
+    def split(self, x):
         c = self.channels[x]
         sizes = [c // 3, c - c // 3]
         if sizes[0]:
@@ -208,7 +207,7 @@ class Images:
         self.m.operator("STRIDED_SLICE", [x, begin, end, step], [self.image(-(-c // 2))])
 
     def stack(self, x):
-        """Channels in turn with those of another image."""
+        """Channels interleaved with those of another image."""
         c = self.channels[x]
         other = int(self.rng.choice([t for t, n in self.channels.items() if n == c]))
         name = f"t{len(self.m._current.tensors)}"
@@ -249,8 +248,8 @@ CONVOLUTIONS = {"float32": {("conv_float.ConvF32", 0), ("conv_float.ConvF32", 1)
 
 
 @pytest.mark.parametrize("dtype", list(CONVOLUTIONS))
-def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
-    apart = set()
+def test_same_results_of_slices_of_channels(dtype):
+    strided = set()
     for case in range(60):
         rng = np.random.default_rng(case)
         graph = Images(rng, dtype)
@@ -259,7 +258,7 @@ def test_channels_in_the_memory_of_the_whole_change_nothing(dtype):
         found, plain = lowered(model), lowered(model)
         before = [(call, call.args) for call in found.calls]
         assert memory_planner.plan(found).total <= placement.place(placement.lifetimes(plain)).total
-        apart.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
+        strided.update((call.kernel, i) for call, args in before for i, a in enumerate(args) if a is not call.args[i])
         check_every_isa_level(model, [x], graph.channels, 1 + case % 2, case)
-    assert apart >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),
+    assert strided >= CONVOLUTIONS[dtype] | {("pooling.Pool", 0), ("pooling.Pool", 1), ("resize.Bilinear", 1),
                                            ("resize.Nearest", 1), ("movement.Copy", 0), ("movement.Copy", 1)}

@@ -1,4 +1,4 @@
-"""Element-wise functions one after the other go block by block, and give what they give one by one."""
+"""Chains of element-wise functions run block by block: the same results as one function after the other."""
 from itertools import pairwise
 
 import numpy as np
@@ -8,14 +8,14 @@ from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import check_every_isa_level, lowered, run
 
-COUNT = 21000           # elements: more than a block of every type, and no whole number of blocks
+COUNT = 21000           # elements: more than a block of every type, and not a multiple of one
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
 UNARY = {"float32": ["ABS", "NEG", "TANH", "LOGISTIC", "SQUARE", "RELU", "EXP"], "int8": ["TANH", "LOGISTIC", "RELU"]}
 BINARY = ["ADD", "SUB", "MUL", "MAXIMUM"]
 
 
 class Functions:
-    """A random graph of functions of one or two operands, of which most take what the one before gave."""
+    """A random graph of functions of one or two operands; most read the result of the one before."""
 
     def __init__(self, rng, dtype):
         self.rng, self.dtype, self.m, self.made = rng, dtype, ModelBuilder(), []
@@ -39,7 +39,7 @@ class Functions:
         return index
 
     def unary(self, x):
-        if self.dtype == "int8" and self.rng.random() < 0.3:        # by way of floats, which are larger
+        if self.dtype == "int8" and self.rng.random() < 0.3:        # through floats, which are larger
             wide, more = self.tensor("float32"), self.tensor("float32")
             self.m.operator("DEQUANTIZE", [x], [wide])
             self.m.operator(str(self.rng.choice(UNARY["float32"])), [wide], [more])
@@ -86,7 +86,7 @@ def two(count):
     return m.build()
 
 
-def test_what_is_said():
+def test_notes():
     found = lowered(two(COUNT))
     assert [call.kernel for call in found.calls] == ["elementwise.Chain"]
     assert found.notes == {0: "folded into node 1"}
@@ -96,11 +96,11 @@ def test_what_is_said():
         i.get_tensor(1)
 
 
-def test_few_elements_go_one_by_one():
+def test_few_elements_are_not_fused():
     assert [call.kernel for call in lowered(two(100)).calls] == ["elementwise.Unary"] * 2
 
 
-def test_long_chains_are_cut():
+def test_long_chains_are_split():
     m = ModelBuilder()
     tensors = [m.tensor(f"t{i}", (COUNT,)) for i in range(41)]
     for x, y in pairwise(tensors):
@@ -113,7 +113,7 @@ def test_long_chains_are_cut():
 
 
 def test_beside_an_operator_without_elements():
-    """Operators that keep a state are there for a batch of none, too."""
+    """An operator with a state runs for a batch of none, too."""
     m, q = ModelBuilder(), {"scale": 0.1, "zero_point": 0}
     x, state, y = m.tensor("x", (0, 4), "int8", **q), m.tensor("state", (0, 8), "int8", variable=True, **q), \
         m.tensor("y", (0, 4), "int8", **q)

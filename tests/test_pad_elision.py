@@ -1,19 +1,17 @@
-"""What lowering leaves out: the same results to the last bit, no larger arenas, everything readable when asked for."""
+"""Padding done by its readers: the same results to the last bit."""
 import numpy as np
 import pytest
 
 from pylite._core import simd
 from pylite.errors import NotAllocatedError
-from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import lowered, run
 
-COLUMNS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
 
 
 def padded(rng, dtype, depthwise):
-    """PAD and a convolution behind it: (model, x, are its borders what the convolution sees outside anyway?)"""
+    """A PAD and a convolution that reads it: (model, x); None where the filter is larger than the image."""
     m = ModelBuilder()
     h, w, c, k = (int(n) for n in rng.integers(1, 9, 4))
     fh, fw, stride, dilation = (int(n) for n in (rng.integers(1, 6), rng.integers(1, 6), *rng.integers(1, 3, 2)))
@@ -50,7 +48,7 @@ def padded(rng, dtype, depthwise):
 
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "hybrid", "int8", "int16"])
-def test_borders_folded_into_convolutions_change_nothing(dtype, depthwise):
+def test_same_results_of_convolutions(dtype, depthwise):
     chosen, folded = simd.current, 0
     try:
         for case in range(70):
@@ -70,7 +68,7 @@ def test_borders_folded_into_convolutions_change_nothing(dtype, depthwise):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16"])
-def test_borders_of_the_least_number_folded_into_maxima_change_nothing(dtype):
+def test_same_results_of_maxima(dtype):
     folded = 0
     for case in range(40):
         rng, m = np.random.default_rng(case), ModelBuilder()
@@ -99,7 +97,7 @@ def test_borders_of_the_least_number_folded_into_maxima_change_nothing(dtype):
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
-def test_borders_around_nothing(depthwise):
+def test_padding_of_an_image_without_pixels(depthwise):
     m = ModelBuilder()
     x, p, y = m.tensor("x", (1, 0, 4, 2)), m.tensor("p", (1, 2, 4, 2)), m.tensor("y", (1, 1, 3, 2))
     weights = m.constant("w", np.ones((1, 2, 2, 2) if depthwise else (2, 2, 2, 2), np.float32))
@@ -113,7 +111,7 @@ def test_borders_around_nothing(depthwise):
     np.testing.assert_array_equal(got[0], np.broadcast_to(np.float32([3, 4]), (1, 1, 3, 2)))
 
 
-def test_folded_tensors_name_the_remedy():
+def test_a_folded_tensor_names_the_remedy():
     model, x = next(found for seed in range(99) if (found := padded(np.random.default_rng(seed), "float32", False))
                     and lowered(found[0]).notes)
     interpreter, _ = run(model, [x])
@@ -121,60 +119,3 @@ def test_folded_tensors_name_the_remedy():
         interpreter.get_tensor(1)
     kept, _ = run(model, [x], experimental_preserve_all_tensors=True)
     kept.get_tensor(1)
-
-
-def streaming(rng):
-    """A random graph that reads and assigns three variables in any order, and joins and cuts what they give."""
-    m = ModelBuilder()
-    x = m.tensor("x", (4, COLUMNS))
-    axis = m.constant("axis", np.array(0, np.int32))
-    m.operator("CALL_ONCE", [], [], init_subgraph_index=1)
-    handles = [m.tensor(f"h{i}", (), "resource") for i in range(3)]
-    for i, h in enumerate(handles):
-        m.operator("VAR_HANDLE", [], [h], shared_name=str(i), container="")
-    known = [x]
-    for at in range(rng.integers(4, 16)):
-        kind, h = rng.choice(["read", "read", "assign", "add", "join"]), handles[rng.integers(3)]
-        a, b = (int(known[i]) for i in rng.integers(len(known), size=2))
-        y = m.tensor(f"y{at}", (4, COLUMNS))
-        if kind == "assign":
-            m.operator("ASSIGN_VARIABLE", [h, a], [])
-            continue
-        if kind == "read":
-            m.operator("READ_VARIABLE", [h], [y])
-        elif kind == "add":
-            m.operator("ADD", [a, b], [y])
-        else:
-            both, rest = m.tensor(f"both{at}", (8, COLUMNS)), m.tensor(f"rest{at}", (4, COLUMNS))
-            m.operator("CONCATENATION", [a, b], [both], axis=0)
-            m.operator("SPLIT", [axis, both], [rest, y], num_splits=2)
-        known.append(y)
-    m.operator("ADD", [known[-1], x], [out := m.tensor("out", (4, COLUMNS))])
-    m.inputs([x])
-    m.outputs([out])
-    m.subgraph("start")
-    for i in range(3):
-        h = m.tensor(f"h{i}", (), "resource")
-        m.operator("VAR_HANDLE", [], [h], shared_name=str(i), container="")
-        start = m.constant(f"start{i}", np.full((4, COLUMNS), i, np.float32))
-        m.operator("ASSIGN_VARIABLE", [h, start], [])
-    m.inputs([])
-    m.outputs([])
-    return m.build()
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_variables_are_read_late_but_not_too_late(seed):
-    rng = np.random.default_rng(seed)
-    model = streaming(rng)
-    ours, plain = (Interpreter(model_content=model, experimental_preserve_all_tensors=p) for p in (False, True))
-    for i in (ours, plain):
-        i.allocate_tensors()
-    x = ours.get_input_details()[0]["index"]
-    y = ours.get_output_details()[0]["index"]
-    for _ in range(3):
-        value = rng.standard_normal((4, COLUMNS)).astype(np.float32)
-        for i in (ours, plain):
-            i.set_tensor(x, value)
-            i.invoke()
-        np.testing.assert_array_equal(ours.get_tensor(y), plain.get_tensor(y))

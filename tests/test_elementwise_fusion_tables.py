@@ -1,4 +1,4 @@
-"""Functions of bytes one after the other become one table, and give what they give one by one."""
+"""Chains of functions of bytes become one lookup table: the same results as one function after the other."""
 import numpy as np
 import pytest
 
@@ -7,7 +7,7 @@ from tests.graphs import run
 
 
 def model(names, watched=None, dtype="int8"):
-    """x -> DEQUANTIZE -> each of `names` -> QUANTIZE -> y; watched: a tensor in between that is an output, too."""
+    """x -> DEQUANTIZE -> each of `names` -> QUANTIZE -> y; watched: an intermediate tensor that is an output, too."""
     builder = ModelBuilder()
     last = builder.tensor("x", (3, 70), dtype, scale=0.05, zero_point=3)
     builder.inputs([last])
@@ -28,12 +28,12 @@ def model(names, watched=None, dtype="int8"):
 def test_same_results(names, watched):
     content = model(names, watched)
     x = (np.arange(210) % 256).astype(np.uint8).view(np.int8).reshape(3, 70)
-    joined, got = run(content, [x])
-    apart, want = run(content, [x], experimental_preserve_all_tensors=True)
+    fused, got = run(content, [x])
+    separate, want = run(content, [x], experimental_preserve_all_tensors=True)
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert apart._main.current.program.size == len(names) + 2
-    assert joined._main.current.program.size == (1 if watched is None else len(names) + 2)
+    assert separate._main.current.program.size == len(names) + 2
+    assert fused._main.current.program.size == (1 if watched is None else len(names) + 2)
 
 
 @pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
