@@ -8,49 +8,54 @@ from pylite.ir.values import Alias, Call, Constant
 
 
 def evaluate(op, node):
-    """Compute the outputs of a node whose inputs are known, now."""
+    """Compute the outputs of a node whose inputs are known, and their shapes, by the op's `evaluate`."""
     results = op.evaluate(node, *[None if value is None else value.data for value in node.inputs])
     for value, result in zip(node.outputs, results, strict=True):
-        if value is not None:       # numpy's own positions have 32 bits on some machines, say
+        if value is not None:       # numpy's own indices have 32 bits on some machines, for example
             data = np.ascontiguousarray(result, NUMPY_DTYPES[value.dtype])
             value.data, value.shape = data.reshape(result.shape), result.shape
 
 
 def fold(model, subgraph, node, emitted):
-    """Run a node whose inputs are all known, now; results from the file alone are kept with the model."""
+    """Compute the outputs of a node whose inputs are known, by what it was lowered to.
+
+    emitted: list of Call, Alias, Constant.  Results that depend on the file alone are kept with the model.
+    """
+    outputs = [value for value in node.outputs if value is not None]
     fixed = all(value is None or value.fixed for value in node.inputs)
-    for value in node.outputs:
-        if value is None:
-            continue
-        known = model.folded.get((subgraph.index, value.index)) if fixed else None
-        if known is not None:
-            value.data, value.fixed = known, True
-    if all(value is None or value.data is not None for value in node.outputs):
+    if fixed:
+        for value in outputs:
+            known = model.folded.get((subgraph.index, value.index))
+            if known is not None:
+                value.data, value.fixed = known, True
+    if all(value.data is not None for value in outputs):
         return
-    calls = []
-    fresh = {}
-    for item in emitted:
-        if type(item) is Call:
-            calls.append(item)
-        elif type(item) is Constant:
-            item.y.data = np.asarray(item.data, order="C")
-        elif type(item) is Alias:
-            bits = np.ascontiguousarray(item.x.data).reshape(-1).view(NUMPY_DTYPES[item.y.dtype])
-            item.y.data = bits.reshape(item.y.shape)
-    for value in node.outputs:
-        if value is not None and value.data is None:
-            fresh[value.index] = np.zeros(value.shape, NUMPY_DTYPES[value.dtype])
-    kernels = binding.bind(calls, binding.Storage(fresh), model)
-    for kernel in kernels:
-        status = kernel.run()
-        if status:
-            raise OpError(f"{node}: {kernel.ERRORS.get(status, f'status {status}')}")
-    for value in node.outputs:
-        if value is None:
-            continue
-        if value.index in fresh:
-            value.data = fresh[value.index]
+    _assign_known(emitted)
+    _run(model, node, [item for item in emitted if type(item) is Call], outputs)
+    for value in outputs:
         value.data.flags.writeable = False
         if fixed:
             value.fixed = True
             model.folded[subgraph.index, value.index] = value.data
+
+
+def _assign_known(emitted):
+    """The contents of constants and aliases."""
+    for item in emitted:
+        if type(item) is Constant:
+            item.y.data = np.asarray(item.data, order="C")
+        elif type(item) is Alias:
+            data = np.ascontiguousarray(item.x.data).reshape(-1).view(NUMPY_DTYPES[item.y.dtype])
+            item.y.data = data.reshape(item.y.shape)
+
+
+def _run(model, node, calls, outputs):
+    """Run the calls; the outputs that are not known yet get their contents."""
+    computed = [value for value in outputs if value.data is None]
+    arrays = {value.index: np.zeros(value.shape, NUMPY_DTYPES[value.dtype]) for value in computed}
+    for kernel in binding.bind(calls, binding.Storage(arrays), model):
+        status = kernel.run()
+        if status:
+            raise OpError(f"{node}: {kernel.ERRORS.get(status, f'status {status}')}")
+    for value in computed:
+        value.data = arrays[value.index]
