@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from pylite import Interpreter
 from pylite._core import arena
-from pylite._core.memory import most
+from pylite._core.memory import memory_limit
 from pylite.compiler import binding
 from pylite.ir import registry
 from pylite.ir.values import Call
@@ -135,7 +135,7 @@ def test_max_memory_names_the_node_at_the_peak(chain):
 
 def test_an_arena_that_the_machine_does_not_hold():
     """Nothing is allocated, whether one tensor is too large or all of them together."""
-    shape = (4096, int(most() // 4096 // 4 * 0.9))
+    shape = (4096, int(memory_limit() // 4096 // 4 * 0.9))
     m = ModelBuilder()
     tensors = [m.tensor(f"t{i}", shape, "uint8") for i in range(5)]
     y = m.tensor("y", (5, *shape), "uint8")

@@ -33,7 +33,7 @@ ALIGNMENT = CACHE_LINE
 HUGE = HUGE_BYTES
 
 _lock = allocate_lock()
-_most = None
+_limit = None
 
 
 cdef class Pages:
@@ -68,17 +68,17 @@ cdef class Pages:
         PyBuffer_FillInfo(view, self, self.at, self.size, self.read_only, flags)
 
 
-def most():
-    """Bytes of memory that this machine has, or this process may have at most."""
-    global _most
-    if _most is None:
-        _most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def memory_limit():
+    """Bytes of memory that this machine has, or that this process may take."""
+    global _limit
+    if _limit is None:
+        _limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         try:
             with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
-                _most = min(_most, int(file.read()))
+                _limit = min(_limit, int(file.read()))
         except (OSError, ValueError):       # ValueError: "max"
             pass
-    return _most
+    return _limit
 
 
 def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):

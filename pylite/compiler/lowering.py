@@ -1,10 +1,10 @@
-"""Graph to calls: infer every shape, choose every kernel, fold what is constant."""
+"""Graph to calls: infer every shape, choose every kernel, fold constants."""
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.memory import most
+from pylite._core.memory import memory_limit
 from pylite.compiler import pipeline
 from pylite.errors import DataDependentError
 from pylite.ir.graph import replace
@@ -15,7 +15,7 @@ from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 if TYPE_CHECKING:
     from pylite.ir.host import Host
 
-_MANY = 2**26           # elements from which a result's bytes are compared with what the machine has
+_MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
 
 
 @np.errstate(all="ignore")
@@ -23,13 +23,13 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
     """Lower `subgraph` for the input `shapes` (one tuple per graph input).
 
     model: the runtime's Model, which keeps folded constants and packed weights; preserve: give every tensor its own
-    memory; find(operator): its Op; dynamic: stop before a shape that depends on data instead of raising;
-    host: the Executor, for ops that call other subgraphs or keep a state.
+    memory; find(operator): its Op; dynamic: stop at a boundary where a shape depends on data, instead of raising;
+    host: the host.Host, for ops that call other subgraphs or keep a state.
     Raises OpError (a RuntimeError) naming the node and tensor that cannot be prepared.
     """
-    folded = ()
+    fused = ()
     if not preserve:
-        subgraph, folded = pipeline.rewrite_graph(subgraph, find)
+        subgraph, fused = pipeline.rewrite_graph(subgraph, find)
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     if host is not None:
         for position, data in host.given.items():
@@ -39,12 +39,12 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         if values[index].data is None and values[index].kind != "variable":
             values[index].kind = "input"
     lowered = lower_values(model, subgraph, values, preserve, find, dynamic, host)
-    lowered.record(folded)
+    lowered.record(fused)
     return lowered
 
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
-    """The rest of lower(): the Lowered of `subgraph` whose `values` hold what is known beforehand."""
+    """The rest of lower(): the Lowered of `subgraph`, whose `values` have the contents that are known beforehand."""
     lowering = _Lowering(model, subgraph, values, preserve)
     lowered = lowering.lowered
     for position, operator in enumerate(subgraph.operators):
@@ -60,24 +60,24 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
 
 
 def _stop(lowered, position, boundary):
-    """End `lowered` before operator `position`, which waits for `boundary`; a Node is evaluated and needs no more."""
+    """End `lowered` before operator `position`, which waits for `boundary`; a Node there is evaluated, not lowered."""
     subgraph = lowered.subgraph
     evaluated = type(boundary) is Node
     head, tail = subgraph.operators[:position], subgraph.operators[position + evaluated:]
     later = frozenset(i for operator in tail for i in operator.outputs)
-    kept = {i for operator in tail for i in operator.inputs if i >= 0} | set(subgraph.outputs)
+    needed = {i for operator in tail for i in operator.inputs if i >= 0} | set(subgraph.outputs)
     if evaluated:
         later = later.union(boundary.operator.outputs)
-        kept.update(value.index for value in boundary.inputs if value is not None)
+        needed.update(value.index for value in boundary.inputs if value is not None)
     else:
-        kept.add(boundary.index)
-    lowered.subgraph = replace(subgraph, operators=head, outputs=tuple(sorted(kept - later)))
+        needed.add(boundary.index)
+    lowered.subgraph = replace(subgraph, operators=head, outputs=tuple(sorted(needed - later)))
     lowered.boundary, lowered.later = boundary, later
     lowered.tail = replace(subgraph, operators=tail, inputs=())
 
 
 class _Lowering:
-    """Lowers one node after the other into `lowered`."""
+    """Lowers one node after the other into a Lowered."""
 
     def __init__(self, model, subgraph, values, preserve):
         self.lowered = Lowered(subgraph, values, model)
@@ -88,12 +88,7 @@ class _Lowering:
     def add(self, node, op):
         """Lower `node`, which `op` runs."""
         lowered = self.lowered
-        foldable = not op.stateful
-        if foldable:
-            for value in node.inputs:
-                if value is not None and value.data is None:
-                    foldable = False
-                    break
+        foldable = not op.stateful and _are_known(node.inputs)
         emitted = _prepared(op, node, foldable)
         lowered.nodes.append(node)
         if emitted is None:
@@ -109,7 +104,12 @@ class _Lowering:
             from pylite.compiler import constant_folding
             constant_folding.fold(lowered.model, lowered.subgraph, node, emitted)
             lowered.notes[node.index] = "computed once, from constants"
-            return
+        else:
+            self._emit(node, emitted)
+
+    def _emit(self, node, emitted):
+        """Enter what `node` was lowered to."""
+        lowered = self.lowered
         for item in emitted:
             kind = type(item)
             if kind is Call:
@@ -129,10 +129,10 @@ class _Lowering:
         self.lowered.calls.append(call)
         for argument in call.args:
             if type(argument) is Packed:
-                self.lowered.model.pack(argument)       # now: another thread packs while lowering goes on
+                self.lowered.model.pack(argument)       # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):
-        """Let y lie in the memory of x, or copy it where the caller could see or change one through the other."""
+        """Let y share the memory of x, or copy it where the caller could see or change one through the other."""
         if self.preserve or not _may_share(y, x, self.outputs):
             self._call(node, Call("movement.Copy", x.view((x.nbytes,), dtype="uint8"),
                                   y.view((y.nbytes,), dtype="uint8")))
@@ -141,8 +141,15 @@ class _Lowering:
             self.lowered.notes[node.index] = f"alias of tensor {x.index}"
 
 
+def _are_known(inputs):
+    for value in inputs:        # noqa: SIM110  a generator takes three times as long, for every node
+        if value is not None and value.data is None:
+            return False
+    return True
+
+
 def _prepared(op, node, foldable):
-    """Infer the outputs' shapes; what computes the outputs, None where there is nothing to compute."""
+    """Infer the outputs' shapes; returns what the op lowers `node` to, None where there is nothing to compute."""
     shapes = op.infer(node)
     if shapes is None:
         if not foldable:
@@ -157,19 +164,19 @@ def _prepared(op, node, foldable):
             value.shape = shape
             if 0 not in shape:
                 empty = False
-                if prod(shape) > _MANY and value.nbytes > most():
+                if prod(shape) > _MANY and value.nbytes > memory_limit():
                     raise node.error(f"its shape would be {list(shape)}, which takes {value.nbytes} bytes; this "
-                                     f"machine has {most()}. Make the inputs smaller", value)
+                                     f"machine has {memory_limit()}. Make the inputs smaller", value)
     if empty and node.outputs and not op.stateful:
         return None
     try:
         return op.lower(node)
-    except (ValueError, ArithmeticError) as problem:     # scales that no multiplier can express, above all
+    except (ValueError, ArithmeticError) as problem:     # above all, scales that no multiplier can express
         raise node.error(str(problem)) from problem
 
 
 def _may_share(y, x, outputs):
-    """May y live in x's memory?  Not when the caller could see or change one through the other."""
+    """May y share x's memory?  Not where the caller could see or change one through the other."""
     root = x.root
     if root.data is not None or root.kind == "variable":
         return False

@@ -1,6 +1,7 @@
-"""The passes, in order.  Each names what it gains and tells whether a graph has anything for it.
+"""The passes, in their order.  Each is a module of `passes` with the function `run`, imported when it first applies.
 
-A pass is a module of `passes` with the function `run`, imported when the first graph wants it.
+The tables give for each pass its module, its purpose, and whether it applies to a graph.  Elision of copies is not
+here: it compares plans, so that the memory planner runs it.
 """
 import importlib
 from itertools import pairwise
@@ -14,16 +15,20 @@ def _has_activations(subgraph):
     return not ACTIVATIONS.isdisjoint([operator.name for operator in subgraph.operators])
 
 
+def _has_concats_of_slices(subgraph):
+    return {"CONCATENATION", "SLICE"}.issubset([operator.name for operator in subgraph.operators])
+
+
 def _has_folded_pads(lowered):
     return any(pad.folded for _, pad in lowered.pads)
 
 
 def _has_elementwise_pairs(lowered):
-    return any(b.kernel in (UNARY, BINARY) and _feeds(a, b) for a, b in pairwise(lowered.calls))
+    return any(b.kernel in (UNARY, BINARY) and _may_fuse(a, b) for a, b in pairwise(lowered.calls))
 
 
-def _feeds(a, b):
-    """May `b` be fused with `a`, the call before it?  Tables always, others where results leave the cache."""
+def _may_fuse(a, b):
+    """May `b` be fused with `a`, the call before it?  As tables always, in blocks where results leave the cache."""
     if a.kernel == UNARY:
         return b.kernel == UNARY or a.args[3].shape[0] >= STREAMED
     return a.kernel == BINARY and a.args[6].shape[0] >= STREAMED
@@ -33,14 +38,18 @@ def _has_reads(lowered):
     return READ in [call.kernel for call in lowered.calls]
 
 
-# Subgraph -> (Subgraph, [FoldedActivation]), before lowering: (module, what for, wanted).
+# Subgraph -> (Subgraph, [FusedActivation]), before lowering.
 GRAPH_PASSES = (
     ("activation_fusion", "operators apply the activations of floats that follow them", _has_activations),
 )
-# Lowered -> Lowered: (module, what for, wanted).
+# Subgraph -> Subgraph, before lowering, for those that operators call.
+CALLEE_PASSES = (
+    ("tensor_array_writes", "a write of one element of a TensorArray has known shapes", _has_concats_of_slices),
+)
+# Lowered -> Lowered.
 CALL_PASSES = (
     ("pad_elision", "a PAD is not run where its readers add the same border", _has_folded_pads),
-    ("elementwise_fusion", "functions in a row become one table, or go block by block", _has_elementwise_pairs),
+    ("elementwise_fusion", "chains of functions become one table, or run block by block", _has_elementwise_pairs),
     ("late_reads", "variables are read where their values are needed first", _has_reads),
 )
 
@@ -50,18 +59,26 @@ def _pass(name):
 
 
 def rewrite_graph(subgraph, find):
-    """(the Subgraph with fewer operators, what was folded).  find(operator): its Op."""
-    folded = []
-    for name, _, wanted in GRAPH_PASSES:
-        if wanted(subgraph):
+    """(the Subgraph with fewer operators, the FusedActivations).  find(operator): its Op."""
+    fused = []
+    for name, _, applies in GRAPH_PASSES:
+        if applies(subgraph):
             subgraph, found = _pass(name)(subgraph, find)
-            folded += found
-    return subgraph, folded
+            fused += found
+    return subgraph, fused
+
+
+def rewrite_callee(subgraph):
+    """The Subgraph, which operators call, with fewer shapes that depend on data."""
+    for name, _, applies in CALLEE_PASSES:
+        if applies(subgraph):
+            subgraph = _pass(name)(subgraph)
+    return subgraph
 
 
 def rewrite_calls(lowered):
-    """The Lowered with fewer or cheaper calls; results are the same."""
-    for name, _, wanted in CALL_PASSES:
-        if wanted(lowered):
+    """The Lowered with fewer or cheaper calls, whose results are the same."""
+    for name, _, applies in CALL_PASSES:
+        if applies(lowered):
             lowered = _pass(name)(lowered)
     return lowered

@@ -49,7 +49,7 @@ def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find
                 values[old.index].data = found.reshape(old.shape)
     lowered = lowering.lower_values(model, before.tail, values, preserve, find, True, host)
     lowered.evaluated = evaluated
-    lowered.record(before.folded)
+    lowered.record(before.fused)
     return lowered
 
 

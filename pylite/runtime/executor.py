@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.memory import aligned, most
+from pylite._core.memory import aligned, memory_limit
 from pylite._core.program import ExecutorBase, Program
 from pylite._core.simd import begin_packing, finish_packing
 from pylite.compiler import binding, lowering, memory_planner
@@ -287,9 +287,10 @@ class Executor(TensorAccess, ExecutorBase):
             raise MemoryLimitError(
                 f"the arena needs {plan.total + beside} bytes and max_memory is {self.max_memory}; the peak is at "
                 f"{node} with {live} bytes alive. Make the inputs smaller or raise max_memory")
-        if plan.total > LARGE_ARENA and plan.total + beside > most():
+        if plan.total > LARGE_ARENA and plan.total + beside > memory_limit():
             raise MemoryLimitError(
-                f"the arena needs {plan.total + beside} bytes and this machine has {most()}. Make the inputs smaller")
+                f"the arena needs {plan.total + beside} bytes and this machine has {memory_limit()}. Make the inputs "
+                "smaller")
 
     def _arena(self, nbytes: int, depth: int) -> "Array":
         """The arena of `depth`, of at least `nbytes` bytes; a larger one replaces what was there."""

@@ -1,7 +1,7 @@
 """Subgraphs that call one another: what an Executor does for the operators that call, and when it is called."""
 from typing import TYPE_CHECKING
 
-from pylite.compiler.passes import tensor_array_writes
+from pylite.compiler import pipeline
 from pylite.ir.kernels import raw
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def _expect_calls(executor: "Executor") -> None:
     """Be ready for inputs whose shapes change from call to call."""
     executor.cached_shapes = CACHED_CALLS
     if not (executor.preserve or executor.plugins or executor.delegation):
-        fused = tensor_array_writes.run(executor.subgraph)
-        if all(executor.find(operator) for operator in fused.operators):
-            executor.substitute(fused)
+        rewritten = pipeline.rewrite_callee(executor.subgraph)
+        if all(executor.find(operator) for operator in rewritten.operators):
+            executor.substitute(rewritten)
 
 
 def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",

@@ -1,7 +1,7 @@
-"""Writes of one element of a TensorArray in a loop body are one operator whose shapes are known.
+"""A write of one element of a TensorArray in a loop body becomes one operator whose shapes are known.
 
-TensorFlow's converter writes element i as x[:i], the element and x[i + 1:] joined, whose sizes depend on data in each
-iteration.  It is one DYNAMIC_UPDATE_SLICE, whose shapes are known.
+TensorFlow's converter writes element i as the concatenation of x[:i], the element and x[i + 1:], whose shapes depend on
+data in each iteration.  DYNAMIC_UPDATE_SLICE does the same, and its shapes are known.
 """
 import numpy as np
 
@@ -12,77 +12,111 @@ WRITE_CODE = 151
 
 
 def run(subgraph):
-    """The Subgraph with a DYNAMIC_UPDATE_SLICE for each such join, and without what was only needed for it."""
-    makers = {i: operator for operator in subgraph.operators for i in operator.outputs}
+    """The Subgraph with a DYNAMIC_UPDATE_SLICE for each write, without the operators that only the writes needed."""
+    producers = {i: operator for operator in subgraph.operators for i in operator.outputs}
     writes = {}
     for operator in subgraph.operators:
-        found = operator.name == "CONCATENATION" and len(operator.inputs) == 3 and _write(subgraph, operator, makers)
-        if found:
-            writes[operator.index] = found
+        if operator.name == "CONCATENATION" and len(operator.inputs) == 3:
+            write = _write(subgraph.tensors, operator, producers)
+            if write is not None:
+                writes[operator.index] = write
     if not writes:
         return subgraph
     operators = [writes.get(operator.index, operator) for operator in subgraph.operators]
-    pruned = {i for write in writes.values() for i in subgraph.operators[write.index].inputs}
+    unused = {i for index in writes for i in subgraph.operators[index].inputs}
+    return replace(subgraph, operators=tuple(_without_dead(operators, subgraph.outputs, unused)))
+
+
+# ---- dead operators ------------------------------------------------------------------------------------------
+def _without_dead(operators, outputs, unused):
+    """The operators without those that compute nothing but `unused` tensors, and what only those read."""
     while True:
-        used = {i for operator in operators for i in operator.inputs}.union(subgraph.outputs)
-        kept = [o for o in operators if not o.outputs or used.intersection(o.outputs) or not _only(o, pruned)]
-        if len(kept) == len(operators):
-            return replace(subgraph, operators=tuple(kept))
+        used = {i for operator in operators for i in operator.inputs}.union(outputs)
+        live = [operator for operator in operators if not _is_dead(operator, used, unused)]
+        if len(live) == len(operators):
+            return live
         for operator in operators:
-            if operator not in kept:
-                pruned.update(operator.inputs)
-        operators = kept
+            if operator not in live:
+                unused.update(operator.inputs)
+        operators = live
 
 
-def _only(operator, pruned):
-    """Was it there for what has been pruned?"""
-    return operator.name in ("SLICE", "CONCATENATION", "RESHAPE") and pruned.issuperset(operator.outputs)
+def _is_dead(operator, used, unused):
+    return (operator.name in ("SLICE", "CONCATENATION", "RESHAPE") and bool(operator.outputs)
+            and unused.issuperset(operator.outputs) and used.isdisjoint(operator.outputs))
 
 
-def _write(subgraph, join, makers):
-    """The Operator that does what `join` does, or None."""
-    tensors = subgraph.tensors
-    before, item, after = join.inputs
-    head, tail = makers.get(before), makers.get(after)
+# ---- the pattern ---------------------------------------------------------------------------------------------
+def _write(tensors, concat, producers):
+    """The Operator that does what `concat` does, or None where it is no write."""
+    before, item, after = concat.inputs
+    head, tail = producers.get(before), producers.get(after)
     if not head or not tail or head.name != "SLICE" or tail.name != "SLICE" or head.inputs[0] != tail.inputs[0]:
         return None
-    x, y = tensors[head.inputs[0]], tensors[join.outputs[0]]
-    rank, row = len(x.shape), tensors[item]
-    if (not rank or join.options.axis not in (0, -rank) or join.options.fused_activation_function != "NONE"
-            or -1 in (*x.shape_signature[1:], *row.shape_signature) or row.shape != (1, *x.shape[1:])
-            or y.shape[1:] != x.shape[1:] or not _alike(x.quantization, row.quantization)
-            or not _alike(x.quantization, y.quantization)):
-        return None
-    rest = [_constant(tensors[i]) for i in (head.inputs[1], tail.inputs[2])]
-    if rest != [[0] * rank, [-1] * rank] and rest != [[0] * rank, [-1, *x.shape[1:]]]:
-        return None
-    size, begin = (_led(tensors, operand, makers) for operand in (head.inputs[2], tail.inputs[1]))
-    if size is None or begin is None or begin[1] != [0] * (rank - 1) or size[1] not in (
-            [-1] * (rank - 1), list(x.shape[1:])):
-        return None
-    step = makers.get(begin[0])
-    if step is None or step.name != "ADD" or step.options.fused_activation_function != "NONE":
-        return None
-    a, b = (_source(i, makers) for i in step.inputs)
-    if (size[0], [1]) not in ((a, _constant(tensors[b])), (b, _constant(tensors[a]))):
-        return None
-    return Operator(join.index, WRITE, WRITE_CODE, False, 1, (x.index, item, head.inputs[2]), join.outputs, None)
+    x, y = tensors[head.inputs[0]], tensors[concat.outputs[0]]
+    if (_is_along_outer_axis(concat, len(x.shape)) and _is_element(tensors[item], x) and _is_alike(y, x)
+            and _are_rest(tensors, x, head, tail, producers)):
+        operands = x.index, item, head.inputs[2]
+        return Operator(concat.index, WRITE, WRITE_CODE, False, 1, operands, concat.outputs, None)
+    return None
 
 
-def _led(tensors, index, makers):
-    """(tensor, constants) where tensor `index` is one element of the tensor and the constants after it, else None."""
-    index = _source(index, makers)
-    maker = makers.get(index)
-    if maker is None or maker.name != "CONCATENATION":
+def _is_along_outer_axis(concat, rank):
+    return rank > 0 and concat.options.axis in (0, -rank) and concat.options.fused_activation_function == "NONE"
+
+
+def _is_element(item, x):
+    """Is `item` one element of the array x, all of known shapes?"""
+    return (-1 not in (*x.shape_signature[1:], *item.shape_signature) and item.shape == (1, *x.shape[1:])
+            and _have_same_scales(x.quantization, item.quantization))
+
+
+def _is_alike(y, x):
+    """Is y an array of such elements as x has?"""
+    return y.shape[1:] == x.shape[1:] and _have_same_scales(x.quantization, y.quantization)
+
+
+def _have_same_scales(a, b):
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
+
+
+def _are_rest(tensors, x, head, tail, producers):
+    """Is `head` x[:i], and `tail` x[i + 1:]?"""
+    rank, inner = len(x.shape), list(x.shape[1:])
+    if _constant(tensors[head.inputs[1]]) != [0] * rank or _constant(tensors[tail.inputs[2]]) not in (
+            [-1] * rank, [-1, *inner]):
+        return False
+    size, begin = (_vector(tensors, operand, producers) for operand in (head.inputs[2], tail.inputs[1]))
+    if size is None or begin is None or begin[1] != [0] * (rank - 1) or size[1] not in ([-1] * (rank - 1), inner):
+        return False
+    return _is_next(tensors, begin[0], size[0], producers)
+
+
+def _is_next(tensors, after, index, producers):
+    """Is tensor `after` tensor `index` + 1?"""
+    add = producers.get(after)
+    if add is None or add.name != "ADD" or add.options.fused_activation_function != "NONE":
+        return False
+    a, b = (_source(i, producers) for i in add.inputs)
+    return (index, [1]) in ((a, _constant(tensors[b])), (b, _constant(tensors[a])))
+
+
+def _vector(tensors, index, producers):
+    """(tensor, constants) where tensor `index` has the tensor's one element and then the constants, else None."""
+    index = _source(index, producers)
+    producer = producers.get(index)
+    if producer is None or producer.name != "CONCATENATION":
         return index, []
-    rest = _constant(tensors[maker.inputs[1]]) if len(maker.inputs) == 2 else None
-    return None if rest is None else (_source(maker.inputs[0], makers), rest)
+    rest = _constant(tensors[producer.inputs[1]]) if len(producer.inputs) == 2 else None
+    return None if rest is None else (_source(producer.inputs[0], producers), rest)
 
 
-def _source(index, makers):
-    """The tensor that tensor `index` has its elements from."""
-    while (maker := makers.get(index)) is not None and maker.name == "RESHAPE":
-        index = maker.inputs[0]
+def _source(index, producers):
+    """The tensor that tensor `index` is a reshape of."""
+    while (producer := producers.get(index)) is not None and producer.name == "RESHAPE":
+        index = producer.inputs[0]
     return index
 
 
@@ -91,9 +125,3 @@ def _constant(tensor):
     if tensor.data is None or tensor.dtype not in ("int32", "int64"):
         return None
     return np.frombuffer(tensor.data, tensor.dtype).tolist()
-
-
-def _alike(a, b):
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
