@@ -1,4 +1,4 @@
-"""From a file to its graph: what the tables say, checked for sense and put into frozen records."""
+"""From a file to its graph: the decoded tables, checked for consistency, become frozen records."""
 import math
 import os
 import stat
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.decoder import all_finite, first_beyond
 from pylite._core.memory import Pages
 from pylite.errors import ModelError
 from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
+from pylite.schema.quantization import fetch_scales, quantization_of
 from pylite.schema.reader import read
 from pylite.schema.tables import NO_OPTIONS, default_options, enum
 
@@ -23,15 +23,9 @@ if TYPE_CHECKING:
 VERSION = 3
 _MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
 _CUSTOM = 32
-_ZERO = np.zeros(1, np.int64)
-_ZERO.flags.writeable = False
 _WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUMPY_DTYPES.items()}
-_NO_SCALES = np.empty(0, np.float32)
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
-_ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**15, 2**15 - 1), "uint16": (0, 2**16 - 1),
-                "int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1)}
-_ANY_ZERO_POINT = -2**31, 2**31 - 1
 
 
 def load(source: "Source") -> graph.Model:
@@ -64,6 +58,8 @@ def _contents(source: "Source") -> "Any":
 
 
 class _Loader:
+    """Turns the Record of a Model table into a graph.Model; `where` is a place in the file, for errors."""
+
     def __init__(self, record, contents):
         self.record = record
         self.contents = memoryview(contents)
@@ -119,7 +115,7 @@ class _Loader:
         operators = tuple([self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ())])
         tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
         _fill_empty(tensors, inputs, operators)
-        _fetch_scales(tensors)
+        fetch_scales(tensors)
         _check_order(where, tensors, inputs, operators)
         return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
@@ -129,14 +125,10 @@ class _Loader:
             known = self.known_codes[op.opcode_index] = self.code(f"{where}, operator {i}", op.opcode_index)
         name, code, custom, version, table, default = known
         inputs, outputs, intermediates = op.inputs or (), op.outputs or (), op.intermediates or ()
-        for indices in (inputs, outputs, intermediates):
-            if indices and (min(indices) < -1 or max(indices) >= count):
-                raise _invalid(f"{where}, operator {i} {name}", f"operands {list(indices)[:20]} name tensors that "
-                               f"the subgraph lacks (it has {count})")
-        if not custom:
-            for tensor in outputs:
-                if tensor >= 0 and tensor in inputs:
-                    raise _invalid(f"{where}, operator {i} {name}", f"tensor {tensor} is both input and output")
+        try:
+            _check_operands(inputs, outputs, intermediates, custom, count)
+        except ValueError as error:
+            raise _invalid(f"{where}, operator {i} {name}", error) from None
         options = op.builtin_options
         if options is None or options.TABLE is not table:
             options = op.builtin_options2
@@ -165,115 +157,97 @@ class _Loader:
         return name, number, False, record.version, options.TABLE, options
 
     def tensor(self, where, i, record, count):
+        try:
+            return self._tensor(i, record, count)
+        except ValueError as error:
+            raise _invalid(f"{where}, tensor {i} {_text(record.name)!r}", error) from None
+
+    def _tensor(self, i, record, count):
+        """The graph.Tensor; this and what it calls raise ValueError that says what is wrong with it."""
         dtype, shape = record.type, record.shape or ()
         if dtype not in DTYPE_BITS:
-            raise _invalid_tensor(where, i, record, f"unknown data type {dtype}")
+            raise ValueError(f"unknown data type {dtype}")
         size = packed_size(dtype, shape) or 0
         if shape and (min(shape) < 0 or size > _MOST_BYTES):
-            raise _invalid_tensor(where, i, record, f"impossible shape {list(shape)}")
+            raise ValueError(f"impossible shape {list(shape)}")
         signature = record.shape_signature
         if not signature:
             signature = shape
         elif len(signature) != len(shape):
-            raise _invalid_tensor(where, i, record, f"shape {list(shape)}, shape signature {list(signature)}")
-        sparsity = record.sparsity and self.sparsity(where, i, record)
+            raise ValueError(f"shape {list(shape)}, shape signature {list(signature)}")
+        sparsity = record.sparsity and _sparsity(record.sparsity, len(shape))
         quantization = record.quantization
         if quantization is not None:
-            quantization = self.quantization(where, i, record, shape, count)
+            quantization = quantization_of(quantization, dtype, shape, count)
         return graph.Tensor.of((
-            i, _text(record.name), dtype, shape, signature, self.data(where, i, record, size), quantization,
-            record.is_variable, sparsity, record.has_rank,
+            i, _text(record.name), dtype, shape, signature, self.data(record, size), quantization, record.is_variable,
+            sparsity, record.has_rank,
             tuple((v.type, v.shape or ()) for v in record.variant_tensors) if record.variant_tensors else (),
-            record.buffer, self.external_buffer(where, i, record) if record.external_buffer else None))
+            record.buffer, self.external_buffer(record.external_buffer) if record.external_buffer else None))
 
-    def data(self, where, i, record, size):
+    def data(self, record, size):
         """The constant's bytes, checked against its shape and aligned for its type, or None."""
-        number, dtype = record.buffer, record.type
+        number = record.buffer
         if not number:
             return None
         if number >= len(self.buffers):
-            raise _invalid_tensor(where, i, record, f"buffer {number} of {len(self.buffers)}")
+            raise ValueError(f"buffer {number} of {len(self.buffers)}")
         data = self.buffers[number].data
         if data is None or not len(data):
             return None
-        if dtype == "string":
-            from pylite.schema.encodings import string_positions  # seldom wanted
-            try:
-                string_positions(data, math.prod(record.shape or ()))
-            except ValueError as error:
-                raise _invalid_tensor(where, i, record, str(error)) from None
-        elif len(data) != size and record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
-            raise _invalid_tensor(where, i, record, f"its buffer {number} has {len(data)} bytes; shape "
-                                  f"{list(record.shape or ())} of {dtype} takes {size}")
-        width = _WIDTHS[dtype]
-        if width > 1:
-            whole = data if len(data) % width == 0 else data[:len(data) // width * width]
-            if not whole.view(NUMPY_DTYPES[dtype]).flags.aligned:
-                data = data.copy()
-                data.flags.writeable = False
-        return data
+        _check_size(data, record, size)
+        return _aligned(data, record.type)
 
-    def external_buffer(self, where, i, record):
-        known = self.external.get(record.external_buffer)
+    def external_buffer(self, number):
+        known = self.external.get(number)
         groups = self.record.external_buffer_groups or ()
         if known is None or known.group >= len(groups):
-            raise _invalid_tensor(where, i, record, f"unknown external buffer {record.external_buffer}")
+            raise ValueError(f"unknown external buffer {number}")
         return graph.ExternalBuffer(_text(groups[known.group].name), known.offset, known.length, _text(known.packing))
 
-    def quantization(self, where, i, record, shape, count):
-        q = record.quantization
-        scale, zero_point, axis, details = q.scale, q.zero_point, q.quantized_dimension, q.details
-        scales = 0 if scale is None else len(scale)
-        zero_points = 0 if zero_point is None else len(zero_point)
-        if details is None:
-            if not scales:
-                return None
-            if scales == 1:
-                if not math.isfinite(scale[0]):
-                    raise _invalid_tensor(where, i, record, f"its scale is {scale[0]}")
-            elif not 0 <= axis < len(shape) or shape[axis] != scales:
-                raise _invalid_tensor(where, i, record, f"{scales} scales along axis {axis} of shape {list(shape)}")
-            elif not all_finite(scale):
-                raise _invalid_tensor(where, i, record, "a scale is not finite")
-            if not zero_points:
-                zero_point = _ZERO if scales == 1 else np.zeros(scales, np.int64)
-            else:
-                low, high = _ZERO_POINTS.get(record.type, _ANY_ZERO_POINT)
-                beyond = first_beyond(zero_point, low, high)
-                if beyond is not None:
-                    raise _invalid_tensor(where, i, record, f"its zero point {beyond} lies outside {low} to {high}")
-                if zero_points != scales:
-                    if zero_points != 1:
-                        raise _invalid_tensor(where, i, record, f"{scales} scales, {zero_points} zero points")
-                    zero_point = np.repeat(zero_point, scales)
-            return graph.Quantization.of((scale, zero_point, axis, 0, (), (), -1, -1, q.min, q.max, b""))
-        kind = details.TABLE.name
-        known = {"min": q.min, "max": q.max}
-        if kind == "CustomQuantization":
-            known["custom"] = b"" if details.custom is None else details.custom.tobytes()
-        else:
-            known |= {"block_size": details.block_size, "scale_tensor": details.scales,
-                      "zero_point_tensor": details.zero_points}
-            if not (0 <= details.scales < count and -1 <= details.zero_points < count and details.block_size >= 0):
-                raise _invalid_tensor(where, i, record, f"scales in tensor {details.scales}, zero points in tensor "
-                                      f"{details.zero_points}, blocks of {details.block_size}")
-            if kind == "BlockwiseQuantization":
-                known["block_shape"] = details.block_shape or ()
-            else:
-                known["axes"] = details.quantized_dimensions or ()
-        return graph.Quantization(_NO_SCALES if scale is None else scale,
-                                  _ZERO[:0] if zero_point is None else zero_point, axis, **known)
 
-    def sparsity(self, where, i, record):
-        from pylite.schema.sparse import sparsity_of  # seldom wanted
-        try:
-            return sparsity_of(record.sparsity, len(record.shape or ()))
-        except ValueError as error:
-            raise _invalid_tensor(where, i, record, str(error)) from None
+# ---- one operator or tensor: ValueError says what is wrong -----------------------------------------------------
+def _check_operands(inputs, outputs, intermediates, custom, count):
+    """Operands are tensors of the subgraph, and no output of a builtin operator is its input."""
+    for indices in (inputs, outputs, intermediates):
+        if indices and (min(indices) < -1 or max(indices) >= count):
+            raise ValueError(f"operands {list(indices)[:20]} name tensors that the subgraph lacks (it has {count})")
+    if not custom:
+        for tensor in outputs:
+            if tensor >= 0 and tensor in inputs:
+                raise ValueError(f"tensor {tensor} is both input and output")
 
 
+def _sparsity(record, rank):
+    from pylite.schema.sparse import sparsity_of  # imported on demand: few models have sparse constants
+    return sparsity_of(record, rank)
+
+
+def _check_size(data, record, size):
+    """A constant's data fits its type and shape, whose elements take `size` bytes; strings are checked one by one."""
+    dtype = record.type
+    if dtype == "string":
+        from pylite.schema.encodings import string_positions  # imported on demand: few models have strings
+        string_positions(data, math.prod(record.shape or ()))
+    elif len(data) != size and record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
+        raise ValueError(f"its buffer {record.buffer} has {len(data)} bytes; shape {list(record.shape or ())} of "
+                         f"{dtype} takes {size}")
+
+
+def _aligned(data, dtype):
+    """The bytes, copied where the elements would not be aligned in memory."""
+    width = _WIDTHS[dtype]
+    if width > 1:
+        elements = data if len(data) % width == 0 else data[:len(data) // width * width]
+        if not elements.view(NUMPY_DTYPES[dtype]).flags.aligned:
+            data = data.copy()
+            data.flags.writeable = False
+    return data
+
+
+# ---- a whole subgraph or model ---------------------------------------------------------------------------------
 def _fill_empty(tensors, inputs, operators):
-    """Give tensors without elements, that nothing computes, their (empty) constant: files store no bytes for them."""
+    """Tensors without elements that nothing computes are empty constants: files store no bytes for them."""
     empty = [t for t in tensors if 0 in t.shape and t.data is None and t.buffer and not t.is_variable]
     if empty:
         computed = set(inputs).union(*(op.outputs for op in operators))
@@ -284,38 +258,21 @@ def _fill_empty(tensors, inputs, operators):
 
 def _check_order(where, tensors, inputs, operators):
     """Each tensor must have one source (the caller, the file or one operator), and have it before it is read."""
-    ready = {t.index for t in tensors if t.data is not None or t.external is not None}
-    ready.update(inputs)
     variables = {t.index for t in tensors if t.is_variable}
+    written = {t.index for t in tensors if t.data is not None or t.external is not None}.union(inputs) - variables
+    readable = {-1, *written, *variables, *[t.index for t in tensors if 0 in t.shape]}
     for op in operators:
         for index in op.inputs:
-            if index >= 0 and index not in ready and index not in variables and 0 not in tensors[index].shape:
+            if index not in readable:
                 raise _invalid(f"{where}, operator {op.index} {op.name}", f"it reads tensor {index} "
                                f"{tensors[index].name!r}, which nothing has computed")
         for index in op.outputs:
-            if index >= 0 and index in ready and index not in variables:
+            if index in written:
                 raise _invalid(f"{where}, operator {op.index} {op.name}", f"it writes tensor {index} "
                                f"{tensors[index].name!r}, which is an input, a constant or another operator's output")
-            ready.add(index)
-
-
-def _fetch_scales(tensors):
-    """Copy scales and zero points that lie in tensors of their own to the tensors that they are for."""
-    for t in tensors:
-        q = t.quantization
-        if q is not None and q.scale_tensor >= 0:
-            scale = _numbers(tensors[q.scale_tensor], ("float16", "float32"), q.scale)
-            zero_point = q.zero_point
-            if q.zero_point_tensor >= 0:
-                zero_point = _numbers(tensors[q.zero_point_tensor], ("int8", "int16", "int32", "int64"), zero_point)
-            tensors[t.index] = replace(t, quantization=replace(q, scale=scale, zero_point=zero_point))
-
-
-def _numbers(tensor, dtypes, default):
-    """A constant's elements in `default`'s dtype, or `default` when they are not known or of no fitting type."""
-    if tensor.data is None or tensor.dtype not in dtypes:
-        return default
-    return tensor.data.view(tensor.dtype).astype(default.dtype)
+            if index >= 0 and index not in variables:
+                written.add(index)
+        readable.update(op.outputs)
 
 
 def _check_calls(subgraphs):
@@ -353,7 +310,3 @@ def _text(name):
 
 def _invalid(where, text):
     return ModelError(f"The model is not valid: {where}: {text}")
-
-
-def _invalid_tensor(where, i, record, text):
-    return _invalid(f"{where}, tensor {i} {_text(record.name)!r}", text)
