@@ -20,7 +20,7 @@ cdef extern from "Python.h":
     int PyObject_GenericSetDict(object record, object values, void *context) except -1
 
 cdef enum:
-    MOST_FIELDS = 32            # of a table
+    MAX_FIELDS = 32            # of a table
 cdef enum How:                  # a field is decoded
     NUMBER, ENUM, STRING, TABLE, TABLES, ARRAY, TUPLE, ENUMS, UNION
 cdef dict HOW = {"number": NUMBER, "enum": ENUM, "string": STRING, "table": TABLE, "tables": TABLES, "array": ARRAY,
@@ -70,8 +70,8 @@ cdef class Layout:
     """Where the tables with one vtable have their fields."""
     cdef Py_ssize_t size
     cdef list fields
-    cdef uint16_t at[MOST_FIELDS]
-    cdef uint16_t kind[MOST_FIELDS]     # of unions: where the number of the table's type is
+    cdef uint16_t at[MAX_FIELDS]
+    cdef uint16_t kind[MAX_FIELDS]     # of unions: where the number of the table's type is
 
 
 cdef class Table:
@@ -188,8 +188,8 @@ cdef class Decoder:
             elif field.how in (TABLE, TABLES):
                 field.table = self.table(declared.type)
             fields.append(field)
-        if len(fields) > MOST_FIELDS:
-            raise ValueError(f"{table.name} has {len(fields)} fields; {MOST_FIELDS} are the most")
+        if len(fields) > MAX_FIELDS:
+            raise ValueError(f"{table.name} has {len(fields)} fields; {MAX_FIELDS} are the most")
         table.fields = fields
         return fields
 

@@ -1,7 +1,7 @@
 """The graph of a .tflite model: frozen records without behaviour.
 
-Records are tuples whose elements have names, made in one step, and equal only to themselves.  They need no generated
-code: dataclasses took half of the time to import, and setting slots one by one a third of the time to load.
+Records are tuples whose elements have names, made in one step, and equal only to themselves.  Dataclasses, which
+generate code, would take half of the time to import; setting slots one by one a third of the time to load.
 
 A data type is its name in lower case ("float32", "int8", ...); so is every enumeration of the file its name as the
 schema spells it ("SAME", "RELU6").  An index of -1 stands for an absent operand.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     _tuplegetter: Callable[..., Any]
 else:
     try:
-        from _collections import _tuplegetter  # what makes the attributes of a namedtuple, in a third of the time
+        from _collections import _tuplegetter  # the attributes of namedtuples, in a third of the time
     except ImportError:
         from operator import itemgetter
 
@@ -39,7 +39,7 @@ DTYPE_BITS: "dict[str, Any]" = {
 }
 DTYPES = tuple(DTYPE_BITS)
 
-# What numpy keeps an element in, unpacked.  Types that numpy lacks are kept as the integers of their bits.
+# The numpy type of an element, unpacked.  Types that numpy lacks are stored as the integers of their bits.
 _STORAGE: "dict[str, Any]" = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8",
                               "uint4": "uint8", "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
 NUMPY_DTYPES: "dict[str, np.dtype[Any]]" = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
@@ -59,7 +59,7 @@ class Frozen(tuple):  # type: ignore[type-arg]
     """The base of a record: its annotated names are what its constructor takes, in their order.
 
     Values given in the class body are defaults, shared by all instances.  It needs `__slots__ = ()`.  Annotations are
-    quoted since nobody asks for their values; `replace` makes a changed copy.
+    quoted, so that they are not evaluated; `replace` makes a changed copy.
     """
     __slots__ = ()
     _FIELDS: "ClassVar[tuple[tuple[str, Any], ...]]" = ()        # (name, default)
@@ -70,7 +70,7 @@ class Frozen(tuple):  # type: ignore[type-arg]
         for i, name in enumerate(names):
             setattr(cls, name, _tuplegetter(i, None))
 
-    # A record of a tuple of all its values, in half the time.
+    # A record from a tuple of all its values, in half the time.
     of: "ClassVar[Callable[[Sequence[Any]], Self]]" = classmethod(tuple.__new__)  # type: ignore[assignment]
 
     def __new__(cls, *values: "Any", **named: "Any") -> "Self":
@@ -111,9 +111,9 @@ def replace(frozen: "_Record", **changes: "Any") -> "_Record":
 class Quantization(Frozen):
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
-    scale: float32 (n,); zero_point: int64 (n,), zeros when the file gives none.  In blockwise quantisation
-    `block_size` elements share a scale: the scales lie in a tensor of their own, whose elements `scale` has in order
-    (empty when they are computed at run time), and `zero_point` is empty when no tensor gives any.
+    scale: float32 (n,); zero_point: int64 (n,), zeros where the file gives none.  In blockwise quantisation
+    `block_size` elements share a scale: the scales are another tensor, whose elements `scale` has in order (empty
+    where they are computed at run time), and `zero_point` is empty where no tensor gives any.
     """
     __slots__ = ()
     scale: "NDArray[Any]"
@@ -124,13 +124,13 @@ class Quantization(Frozen):
     axes: "tuple[int, ...]" = ()            # multi-axis quantisation: the axes that the scales run along
     scale_tensor: int = -1                  # index of the tensor that holds the scales
     zero_point_tensor: int = -1
-    min: "NDArray[Any] | None" = None         # float32: what the converter saw; tells nothing of the arithmetic
+    min: "NDArray[Any] | None" = None       # float32: the range that the converter saw; kernels do not use it
     max: "NDArray[Any] | None" = None
     custom: bytes = b""
 
 
 class ExternalBuffer(Frozen):
-    """Where a constant lies outside the model: bytes [offset, offset + size) of the file `group`."""
+    """The place of a constant outside the model: bytes [offset, offset + size) of the file `group`."""
     __slots__ = ()
     group: str
     offset: int
@@ -155,7 +155,7 @@ class Tensor(Frozen):
     is_variable: bool = False
     sparsity: "Any" = None              # a pylite.schema.sparse.Sparsity, or None
     has_rank: bool = False              # set: an empty shape is a scalar's; clear: it may mean an unknown rank
-    variants: "tuple[tuple[str, tuple[int, ...]], ...]" = ()   # what a "variant" holds: (dtype, shape) each
+    variants: "tuple[tuple[str, tuple[int, ...]], ...]" = ()   # elements of a "variant": (dtype, shape)
     buffer: int = 0                     # number of the file's buffer, which several tensors may share
     external: "ExternalBuffer | None" = None
 
@@ -180,7 +180,7 @@ class Operator(Frozen):
 
 
 class Subgraph(Frozen):
-    """Operators in the order they run, and the tensors that they read and write."""
+    """Operators in the order of execution, and the tensors that they read and write."""
     __slots__ = ()
     index: int  # type: ignore[assignment]      # tuple.index()
     name: str

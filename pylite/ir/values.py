@@ -1,4 +1,4 @@
-"""What ops see of a graph while it is lowered: values, nodes, and the calls that they are lowered to."""
+"""Values, nodes, and the calls that nodes are lowered to: the graph as ops see it."""
 import math
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,14 @@ _EMPTY_I64 = np.empty(0, np.int64)
 
 
 class Value:
-    """A tensor while its graph is lowered: what the file says of it, and what is known of it so far.
+    """A tensor while its graph is lowered: as the file declares it, and as far as it is known.
 
-    shape: tuple of int, current after infer; data: typed read-only array when the contents are known, else None;
-    fixed: the contents come from the file alone and so are the same whatever the input shapes; pad: the FoldablePad
-    that computes it, for readers that add the border by themselves; root, byte_offset: the value whose memory this one
-    shares, and where in it; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
+    shape: tuple of int, current after infer; data: typed read-only array where the contents are known, else None;
+    fixed: the contents depend on the file alone, not on the input shapes; pad: the FoldablePad that computes it, for
+    readers that add the border themselves; root, byte_offset: the value whose memory this one shares, and where in it
+    it begins; kind: "temporary", "input", "variable" or "carried" (computed by an earlier segment).
     quantization: the file's, or None; quantized: has it scales?  scale, zero_point: the (first) scale as np.float32, 0
-    when there is none, and the (first) zero point as int.
+    where there is none, and the (first) zero point as int.
     """
     __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "byte_offset", "pad", "kind",
                  "quantization", "quantized", "scale", "zero_point")
@@ -47,7 +47,7 @@ class Value:
 
     def __init__(self, tensor: "Tensor", data: "NDArray[Any] | None" = None) -> None:
         self.tensor = tensor
-        self.index, self.name, self.dtype, self.shape = tensor[:4]      # in a fifth of the time
+        self.index, self.name, self.dtype, self.shape = tensor[:4]      # a fifth of the time of four look-ups
         self.data = data
         self.fixed = data is not None
         self.root: Value = self
@@ -64,7 +64,7 @@ class Value:
 
     @property
     def planned(self) -> bool:
-        """Does the planner place it?  Not constants, variables, and what an earlier segment computed."""
+        """Does the memory planner place it?  Not constants, variables, and the results of earlier segments."""
         return self.data is None and self.kind not in ("variable", "carried")
 
     def __repr__(self) -> str:
@@ -109,22 +109,22 @@ class Value:
 
     def view(self, shape: "Shape | None" = None, strides: "Shape | None" = None, offset: int = 0,
              dtype: "str | None" = None) -> "View":
-        """A window on this value: shape, strides and offset in elements of `dtype`; contiguous by default."""
+        """A View of this value: shape, strides and offset in elements of `dtype`; contiguous by default."""
         return View(self, self.shape if shape is None else shape, strides, offset, dtype or self.dtype)
 
     @property
     def flat(self) -> "View":
-        """This value as one row, shape (size,)."""
+        """A View of this value with one dimension, shape (size,)."""
         return View(self, (math.prod(self.shape),), None, 0, self.dtype)
 
     @property
     def bytes(self) -> "View":
-        """This value as one row of its bytes, for kernels of several types."""
+        """A View of the bytes of this value, shape (nbytes,), for kernels of any type."""
         return View(self, (self.nbytes,), None, 0, "uint8")
 
 
 class View:
-    """A strided window on a Value; strides and offset count elements."""
+    """Elements of a Value, strided; strides and offset count elements."""
     __slots__ = ("value", "shape", "strides", "offset", "dtype")
 
     def __init__(self, value: Value, shape: "Shape", strides: "Shape | None", offset: int, dtype: str) -> None:
@@ -135,11 +135,11 @@ class View:
         self.dtype = dtype
 
 
-BAND = 64           # bytes behind a Banded value
+BAND = 64           # bytes of a guard band
 
 
 class Banded:
-    """A value's bytes and BAND more behind them that nothing else uses: for kernels that are not trusted."""
+    """A value's bytes and a guard band behind them, for kernels that are not trusted."""
     __slots__ = ("value",)
 
     def __init__(self, value: Value) -> None:
@@ -158,7 +158,7 @@ class Scratch:
 class Packed:
     """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared.
 
-    made: the result, once Model.pack() has been asked for it.
+    made: the result, after the first Model.pack().
     """
     __slots__ = ("function", "value", "args", "made")
 
@@ -172,8 +172,9 @@ class Packed:
 class Call:
     """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
 
-    inplace: (y, x) when the kernel may write y over x, should x be needed no more; note: why this one, in a few words;
-    strided: which of the args may be a View of any strides whose last axis is contiguous (or not, for movement.Copy).
+    inplace: (y, x) where the kernel may write y over x, if this is the last use of x; note: why this kernel, in a few
+    words; strided: positions of the args that may be a View of any strides whose last axis is contiguous (or not, for
+    movement.Copy).
     """
     __slots__ = ("kernel", "args", "inplace", "node", "note", "strided")
 
@@ -188,12 +189,12 @@ class Call:
 
 
 def roots(call: Call) -> "list[Value]":
-    """The values whose memory `call` sees, one for each argument."""
+    """The roots whose memory `call` reads or writes, one for each such argument."""
     return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View, Banded)]
 
 
 class Alias:
-    """y is x's bytes under another shape: nothing to run."""
+    """y has x's bytes and another shape: nothing runs."""
     __slots__ = ("y", "x")
 
     def __init__(self, y: Value, x: Value) -> None:
@@ -211,7 +212,7 @@ class Constant:
 
 
 class FoldablePad:
-    """y, which the calls before compute, is x with borders of `fill`: a reader of y may read x and add the borders.
+    """y, which the calls before compute, is x with a border of `fill`: a reader of y may read x and add the border.
 
     pairs: (before, after) of each axis; fill: a number; folded: the nodes that read x instead.
     """
@@ -226,14 +227,14 @@ class FoldablePad:
 
 
 class Temporary(Value):
-    """Arena memory that several calls of one node share; number: which of the node's."""
+    """Arena memory that several calls of one node share.  number: of this one among the node's, up to 7."""
     __slots__ = ()
 
     def __init__(self, node: "Node", shape: "Sequence[int]", dtype: str, number: int = 0) -> None:
         self.tensor = None  # type: ignore[assignment]
         self.data, self.fixed, self.quantization, self.quantized = None, False, None, False
         self.scale, self.zero_point = _NO_SCALE, 0
-        self.index = -1 - 8 * node.index - number       # no tensor's
+        self.index = -1 - 8 * node.index - number       # that of no tensor
         self.name, self.kind = "temporary", "temporary"
         self.shape, self.dtype, self.root, self.byte_offset, self.pad = tuple(shape), dtype, self, 0, None
 
@@ -241,10 +242,10 @@ class Temporary(Value):
 class Node:
     """One operator while it is lowered.
 
-    host: what it is lowered for, a host.Host, through which ops reach other subgraphs and what outlives a run; or None.
-    kept: what `evaluate` wants to find again, in the next run on the same arrays; None before the first.
+    host: the host.Host, through which ops reach other subgraphs and state that outlives a run, or None; memo: what
+    `evaluate` keeps for the next run on the same arrays, None before the first.
     """
-    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host", "kept")
+    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host", "memo")
 
     def __init__(self, index: int, operator: "Operator", values: "Sequence[Any]", host: "Host | None" = None) -> None:
         self.operator = operator
@@ -254,7 +255,7 @@ class Node:
         self.options = operator.options
         self.values = values
         self.host = host
-        self.kept: Any = None
+        self.memo: Any = None
         # Typed without None, which most ops never meet; input() says that an operand may be absent.
         self.inputs: list[Value] = [values[i] if i >= 0 else None for i in operator.inputs]  # type: ignore[misc]
         self.outputs: list[Value] = [values[i] if i >= 0 else None for i in operator.outputs]  # type: ignore[misc]
@@ -262,8 +263,8 @@ class Node:
     def __repr__(self) -> str:
         return f"node {self.index} {self.name}"
 
-    def over(self, inputs: "list[Value]", outputs: "list[Value]") -> "Node":
-        """This node over other values: for an op that is lowered to several."""
+    def with_operands(self, inputs: "list[Value]", outputs: "list[Value]") -> "Node":
+        """This node with other operands, for an op that is lowered to several."""
         other = Node(self.index, self.operator, self.values, self.host)
         other.inputs, other.outputs = inputs, outputs
         return other
@@ -273,16 +274,16 @@ class Node:
         return [self.values[i] if i >= 0 else None for i in self.operator.intermediates]
 
     def error(self, text: str, value: object = None) -> OpError:
-        """The exception to raise when this node cannot be prepared: names the op and, when given, the tensor."""
+        """The exception for a node that cannot be prepared: names the op and, where given, the tensor."""
         return OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
 
     def failure(self, why: str) -> ExecutionError:
-        """The exception to raise when this node could not run: names its tensors."""
+        """The exception for a node that could not run: names its tensors."""
         return ExecutionError(f"{self} failed: {why}; its tensors: "
                               f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
     def input(self, i: int) -> "Value | None":
-        """Input i, or None when it is absent or left out."""
+        """Input i, or None where it is absent or left out."""
         return self.inputs[i] if i < len(self.inputs) else None
 
     def constant(self, i: int, what: str = "input") -> "NDArray[Any]":

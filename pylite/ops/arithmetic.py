@@ -134,11 +134,11 @@ def mixed(lower):
         from pylite.ops.quantize import lower_dequantize, lower_quantize  # imported for the models that need it
         a, b, y = [value if value.dtype == "float32" else Temporary(node, value.shape, "float32", i)
                    for i, value in enumerate(operands)]
-        calls = [lower_dequantize(node.over([value], [real]))
+        calls = [lower_dequantize(node.with_operands([value], [real]))
                  for value, real in zip(operands, (a, b), strict=False) if real is not value]
-        calls.append(lower(node.over([a, b], [y])))
+        calls.append(lower(node.with_operands([a, b], [y])))
         if y is not operands[2]:
-            calls.append(lower_quantize(node.over([y], [operands[2]])))
+            calls.append(lower_quantize(node.with_operands([y], [operands[2]])))
         return calls
     return through_floats
 

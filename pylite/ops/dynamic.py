@@ -33,15 +33,15 @@ def infer_unique(node):
 
 def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
-    if node.kept is None:
+    if node.memo is None:
         slots = 1 << len(x).bit_length() + 1
         places, index = np.empty(len(x), np.int32), np.empty(len(x), node.outputs[1].dtype)
         found, count = np.empty_like(x), np.empty(1, np.int64)
         numbers = len(x), slots, x.dtype.name, x.itemsize, index.itemsize
         run = kernel_class("scanning.Task")("unique", 1, 0, numbers, (), *map(
             raw, (x, np.empty(slots, np.int32), places, index, count, found))).run
-        node.kept = run, found, index, count
-    run, found, index, count = node.kept
+        node.memo = run, found, index, count
+    run, found, index, count = node.memo
     run()
     return [found[:count.item()], index]
 

@@ -15,5 +15,5 @@ __all__ = ["load", "read", "write"]
 def __getattr__(name: str) -> "Any":
     if name != "write":
         raise AttributeError(f"module 'pylite.schema' has no attribute {name!r}")
-    from pylite.schema.writer import write  # nothing that runs models needs it
+    from pylite.schema.writer import write  # imported on demand: running models does not write files
     return write

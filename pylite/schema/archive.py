@@ -3,7 +3,7 @@ import struct
 
 _END = struct.Struct("<4s4H2LH")            # end of the central directory
 _ENTRY = struct.Struct("<4s6H3L5H2L")       # one entry of it
-_MOST_NAMES = 10_000
+_MAX_NAMES = 10_000
 
 
 def archive_names(contents: memoryview) -> "tuple[str, ...]":
@@ -16,7 +16,7 @@ def archive_names(contents: memoryview) -> "tuple[str, ...]":
     count, size = _END.unpack_from(tail, found)[4:6]
     position = end - size
     names: list[str] = []
-    while position >= 0 and position + _ENTRY.size <= end and len(names) < min(count, _MOST_NAMES):
+    while position >= 0 and position + _ENTRY.size <= end and len(names) < min(count, _MAX_NAMES):
         signature, *fields = _ENTRY.unpack_from(contents, position)
         if signature != b"PK\1\2":
             break

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pylite.schema.tables import Record
 
 _FIRST_VERSIONS = {"BROADCAST_TO": 2}      # where an operator's first version is not 1
-_MOST_OLD_CODE = 127                       # larger builtin codes have a field of their own
+_MAX_OLD_CODE = 127                        # larger builtin codes have another field
 
 
 class ModelBuilder:
@@ -43,7 +43,7 @@ class ModelBuilder:
         self.subgraph("main")
 
     def subgraph(self, name: str) -> int:
-        """Start another subgraph, unless the current one is still empty; the index of the one that is now current."""
+        """Start another subgraph, unless the current one is still empty; returns the index of the current one."""
         if self._current is None or self._current.tensors or self._current.operators:
             self._current = table("SubGraph")(tensors=[], operators=[], inputs=(), outputs=())
             self._model.subgraphs.append(self._current)
@@ -148,11 +148,11 @@ class ModelBuilder:
 
     @property
     def record(self) -> Record:
-        """The Model table as built so far, for what the methods do not cover."""
+        """The Model table as built so far, for fields that the methods do not cover."""
         return self._model
 
     def build(self, outside: bool = False) -> bytes:
-        """The file, as bytes; outside: with the constants after the flatbuffer."""
+        """The file, as bytes.  outside: write the constants after the flatbuffer."""
         for subgraph in self._model.subgraphs:
             for record in subgraph.tensors:
                 data = self._model.buffers[record.buffer].data
@@ -172,7 +172,7 @@ class ModelBuilder:
                 code.builtin_code = "CUSTOM"
             else:
                 code.builtin_code = name
-            code.deprecated_builtin_code = min(enum_numbers("BuiltinOperator")[code.builtin_code], _MOST_OLD_CODE)
+            code.deprecated_builtin_code = min(enum_numbers("BuiltinOperator")[code.builtin_code], _MAX_OLD_CODE)
             self._model.operator_codes.append(code)
         return self._codes[key]
 

@@ -1,4 +1,4 @@
-"""How the file packs constants, above all what numpy cannot view: 4- and 2-bit integers, and strings."""
+"""How the file packs constants that numpy cannot view: 4- and 2-bit integers, and strings."""
 import math
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ def pack_strings(strings):
 
 
 def string_positions(data, count):
-    """The positions of a string tensor's `count` texts in `data`, checked: int64 array with one more, the last end.
+    """The positions of a string tensor's `count` texts in `data`, checked: int64 (count + 1,), with the last end.
 
     Raises ValueError saying what is wrong.
     """

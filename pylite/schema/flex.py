@@ -1,9 +1,9 @@
-"""Custom options in the FlexBuffers format -> plain Python values, whatever the bytes."""
+"""Custom options in the FlexBuffers format -> plain Python values; damaged bytes are an error."""
 from pylite.errors import ModelError
 
-_MOST_BYTES = 1 << 20
-_MOST_VALUES = 10_000
-_DEEPEST = 16
+_MAX_BYTES = 1 << 20
+_MAX_VALUES = 10_000
+_MAX_DEPTH = 16
 
 
 def decode(data, name):
@@ -13,11 +13,11 @@ def decode(data, name):
     """
     if not data:
         return {}
-    from flatbuffers import flexbuffers  # costs 3 ms that most models need not pay
+    from flatbuffers import flexbuffers  # imported on demand: it takes 3 ms, and few models need it
     try:
-        if len(data) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES} bytes")
-        return _value(flexbuffers.GetRoot(bytes(data)), _Budget(len(data)), _DEEPEST)
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"more than {_MAX_BYTES} bytes")
+        return _value(flexbuffers.GetRoot(bytes(data)), _Budget(len(data)), _MAX_DEPTH)
     except Exception as error:
         # flexbuffers checks nothing: any exception, from IndexError to AssertionError, means damaged bytes.
         raise ModelError(f"operator {name!r}: its custom options ({len(data)} bytes) are not a valid FlexBuffer: "
@@ -25,10 +25,10 @@ def decode(data, name):
 
 
 class _Budget:
-    """What may still be decoded: parts of a FlexBuffer may be shared, and may even contain themselves."""
+    """How much may still be decoded: nodes of a FlexBuffer may be shared, and may even contain themselves."""
 
     def __init__(self, size):
-        self.values = min(size, _MOST_VALUES)
+        self.values = min(size, _MAX_VALUES)
         self.text = size
 
     def elements(self, vector):

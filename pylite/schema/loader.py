@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 VERSION = 3
-_MOST_BYTES = 1 << 47         # of one tensor: no machine addresses more
+_MAX_BYTES = 1 << 47         # of one tensor: no machine has more addresses
 _CUSTOM = 32
 _WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUMPY_DTYPES.items()}
 _NO_DATA = np.empty(0, np.uint8)
@@ -168,7 +168,7 @@ class _Loader:
         if dtype not in DTYPE_BITS:
             raise ValueError(f"unknown data type {dtype}")
         size = packed_size(dtype, shape) or 0
-        if shape and (min(shape) < 0 or size > _MOST_BYTES):
+        if shape and (min(shape) < 0 or size > _MAX_BYTES):
             raise ValueError(f"impossible shape {list(shape)}")
         signature = record.shape_signature
         if not signature:

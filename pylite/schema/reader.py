@@ -10,9 +10,9 @@ from pylite.schema import tables
 
 INVALID = "The model is not a valid Flatbuffer buffer"
 IDENTIFIER = b"TFL3"
-_MOST_TABLES = 1 << 19       # far more than any graph has; a hostile file then costs some 200 MB
-_MOST_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
-_MOST_VTABLES = 10_000
+_MAX_TABLES = 1 << 19       # far more than any graph has; a hostile file costs 200 MB at most
+_MAX_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
+_MAX_VTABLES = 10_000
 _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with `git lfs pull`"),
                 (b"PK\3\4", "a zip archive, such as a .keras or .mar file"), (b"\x89HDF", "an HDF5 file"),
                 (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
@@ -21,9 +21,8 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
 def read(source):
     """The Record of the Model table in `source`, a bytes-like object; its arrays are views of `source`.
 
-    Data that lies beyond the flatbuffer (a buffer's or a custom operator's offset and size) is put in its place, so
-    `Buffer.data` and `Operator.custom_options` are always the data.  Raises ModelError (a ValueError) that says what
-    is wrong and where.
+    `Buffer.data` and `Operator.custom_options` are the data even where the file has it outside the flatbuffer, by
+    offset and size.  Raises ModelError (a ValueError) that says what is wrong and where.
     """
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
@@ -31,8 +30,8 @@ def read(source):
         raise ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
-    decoder = Decoder(contents, tables, min(size // 8 + 1024, _MOST_TABLES), min(2 * size + 65536, _MOST_BYTES),
-                      _MOST_VTABLES)
+    decoder = Decoder(contents, tables, min(size // 8 + 1024, _MAX_TABLES), min(2 * size + 65536, _MAX_BYTES),
+                      _MAX_VTABLES)
     try:
         model = decoder.root("Model")
         _fetch_outside(model, contents)
@@ -69,7 +68,7 @@ def _fetch_outside(model, contents):
 
 
 def _outside(contents, offset, size, name):
-    """Data in the file outside the flatbuffer; offsets 0 and 1 mean that there is none."""
+    """Data of the file outside the flatbuffer; None for the offsets 0 and 1, which mean that there is none."""
     if offset <= 1 or size == 0:
         return None
     if offset + size > len(contents):

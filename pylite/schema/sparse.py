@@ -1,4 +1,4 @@
-"""Sparse constants: the values that a file stores, spread over a dense array."""
+"""Sparse constants: the values that a file stores, scattered into a dense array."""
 import numpy as np
 
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, Frozen
@@ -14,7 +14,7 @@ class SparseDimension(Frozen):
 
 
 class Sparsity(Frozen):
-    """How a sparse constant is laid out: dimensions (and blocks) in the order they are traversed."""
+    """The layout of a sparse constant: its dimensions and blocks in the order of traversal."""
     __slots__ = ()
     traversal_order: "tuple[int, ...]"
     block_map: "tuple[int, ...]"
@@ -50,19 +50,19 @@ def densify(data, dtype, shape, sparsity):
     bits = DTYPE_BITS[dtype]
     if bits is None or bits < 8:
         raise ValueError(f"{dtype} cannot be stored sparse")
-    at = _walk(shape, sparsity)
+    at = _indices(shape, sparsity)
     if len(data) != len(at) * (bits // 8):
-        raise ValueError(f"{len(data)} bytes are stored where its sparse layout has room for {len(at)} elements")
+        raise ValueError(f"{len(data)} bytes are stored where its sparse layout has {len(at)} elements")
     values = data.view(NUMPY_DTYPES[dtype])
     dense = np.zeros(int(np.prod(shape)), values.dtype)
     dense[at] = values
     return dense.reshape(shape)
 
 
-def _walk(shape, sparsity):
-    """The place in the dense array of each value: dimension after dimension, as they are traversed.
+def _indices(shape, sparsity):
+    """The index in the flat dense array of each stored value, found dimension by dimension in the order of traversal.
 
-    The original dimensions are numbered first, then the blocks', each of which divides one of them.
+    The original dimensions are numbered first, then those of the blocks, each of which divides one of them.
     """
     rank, total = len(shape), int(np.prod(shape))
     strides = np.cumprod([1, *shape[:0:-1]])[::-1].tolist() if rank else []
@@ -91,6 +91,7 @@ def _walk(shape, sparsity):
 
 
 def _compressed(at, size, step, dimension, total):
+    """The indices after a compressed dimension, of those before it."""
     segments, indices = (np.asarray(a, np.int64) for a in (dimension.segments, dimension.indices))
     if len(segments) != len(at) + 1 or segments[0] != 0 or segments[-1] != len(indices):
         raise ValueError(f"{len(segments)} segments for {len(at)} rows and {len(indices)} indices of a sparse "

@@ -13,8 +13,8 @@ NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u
 class Field:
     """A field of a table.
 
-    kind: "number", "enum", "string", "table", "tables", "array", "tuple", "enums" or "union"; number: the number type
-    of what is stored (of one element, in vectors); type: the table, enumeration or union.
+    kind: "number", "enum", "string", "table", "tables", "array", "tuple", "enums" or "union"; number: the type
+    of the stored number, or of one element of a vector; type: the table, enumeration or union.
     """
     __slots__ = ("name", "slot", "kind", "number", "type", "default")
 
@@ -28,7 +28,7 @@ class Field:
 
 
 class Table:
-    """One kind of table: its name, its Fields, and what they are in files that leave them out; calling makes a Record.
+    """One kind of table: its name, its Fields, and their defaults where files leave them out; a call makes a Record.
 
     Vectors, strings and tables that are left out are None.
     """
@@ -106,16 +106,16 @@ def options_table(operator):
     """The name of the options table of a builtin operator, or None when it has none."""
     known = _options().get(operator)
     if known is None:
-        wanted = (operator.replace("_", "") + "options").lower()
+        name = (operator.replace("_", "") + "options").lower()
         for text, start in ((declarations.TABLES, "\n"), (_empty_tables(), " ")):
-            at = _lower(text).find(f"{start}{wanted} ") + 1
+            at = _lower(text).find(f"{start}{name} ") + 1
             if at:
-                return text[at:at + len(wanted)]
+                return text[at:at + len(name)]
     return known
 
 
 def default_options(operator):
-    """Options of a builtin operator as they are when a file gives none."""
+    """The options of a builtin operator that a file gives none for."""
     name = options_table(operator)
     return table(name)() if name else NO_OPTIONS
 
@@ -185,7 +185,7 @@ def _empty_tables():
 
 @cache
 def _enums():
-    """Of each enumeration the number type and its values' names, as text."""
+    """{enumeration: (its number type, the names of its values as text)}"""
     return {name.partition(":")[0]: (name.partition(":")[2], values) for name, values in _entries(declarations.ENUMS)}
 
 

@@ -19,8 +19,9 @@ _FLAGS = {"bool": number_types.BoolFlags, "i8": number_types.Int8Flags, "u8": nu
 def write(model, outside=False):
     """The file of `model`, the Record of a Model table as `read` gives it, as bytes.
 
-    outside: put constants after the flatbuffer, as files beyond 2 GB need, where buffers name their offset and size.
-    Enumerations may be given by name or number.  Raises ValueError or TypeError for what the format cannot hold.
+    outside: write constants after the flatbuffer, as files beyond 2 GB need; buffers give their offset and size.
+    Enumerations may be given by name or number.  Raises ValueError or TypeError for data that
+    the format cannot hold.
     """
     if not outside:
         return _flatbuffer(model)
@@ -42,7 +43,7 @@ def write(model, outside=False):
 
 
 def _moved(buffer):
-    """The buffer with its data elsewhere; an offset of 2 is the least that means so."""
+    """The buffer with its data outside; an offset of 2 is the least that means so."""
     if buffer.data is None or not len(buffer.data):
         return buffer
     return buffer.TABLE(offset=2, size=len(buffer.data))
@@ -56,23 +57,23 @@ def _flatbuffer(model):
 
 
 def _table(builder, record):
-    """Write the record after everything that it points to; its position."""
-    pointed = {}
+    """Write the record after all that it points to; returns its position."""
+    positions = {}
     fields = record.TABLE.fields
     for field in fields:
         if field.kind not in ("number", "enum"):
             value = getattr(record, field.name)
             if value is not None:
-                pointed[field.name] = _pointed(builder, field, value, record.TABLE.name)
+                positions[field.name] = _target(builder, field, value, record.TABLE.name)
     builder.StartObject(fields[-1].slot + 1 + (fields[-1].kind == "union") if fields else 0)
     for field in fields:
-        if field.name in pointed:
+        if field.name in positions:
             slot = field.slot
             if field.kind == "union":
                 number = union(field.type).index(getattr(record, field.name).TABLE.name)
                 builder.PrependUint8Slot(slot, number, 0)
                 slot += 1
-            builder.PrependUOffsetTRelativeSlot(slot, pointed[field.name], 0)
+            builder.PrependUOffsetTRelativeSlot(slot, positions[field.name], 0)
         elif field.kind in ("number", "enum"):
             value = _number(field, getattr(record, field.name))
             builder.PrependSlot(_FLAGS[field.number], field.slot, value, _number(field, field.default))
@@ -88,7 +89,8 @@ def _number(field, value):
     return value
 
 
-def _pointed(builder, field, value, owner):
+def _target(builder, field, value, owner):
+    """Write the string, vector or table that a field of the table `owner` points to; returns its position."""
     if field.kind == "string":
         return builder.CreateString(value.encode("utf-8", "surrogateescape"))
     if field.kind in ("table", "union"):
