@@ -1,4 +1,4 @@
-"""Calls to kernels: every value, view and scratch becomes a numpy array on its memory."""
+"""Calls to kernels: every Value, View and Scratch becomes a numpy array of its memory."""
 import numpy as np
 
 from pylite._core.simd import begin_packing, finish_packing
@@ -9,10 +9,10 @@ from pylite.ir.values import BAND, Banded, Packed, Scratch, Value, View
 
 
 class Storage:
-    """Where values live: the arrays made so far, and the memory of the others.
+    """The memory of values: the arrays made so far, and the arena for the others.
 
     arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
-    {Scratch: byte offset}.  Without an arena, as when constants are folded, what is missing gets memory of its own.
+    {Scratch: byte offset}.  Without an arena, as for constant folding, each value gets an array of its own.
     """
     __slots__ = ("arrays", "arena", "offsets", "scratch")
 
@@ -26,25 +26,22 @@ class Storage:
         """The array of `value`, of its shape and dtype."""
         found = self.arrays.get(value.index)
         if found is None:
-            if value.data is not None:
-                found = value.data
-            else:
-                root = value.root
-                if root is not value and root.index in self.arrays:
-                    dtype, base = NUMPY_DTYPES[value.dtype], self.arrays[root.index].reshape(-1)
-                    if root.nbytes != value.nbytes:
-                        base = base.view(np.uint8)[value.byte_offset:value.byte_offset + value.nbytes]
-                    found = base.view(dtype).reshape(value.shape)
-                elif self.offsets is None:
-                    found = np.empty(value.shape, NUMPY_DTYPES[value.dtype])
-                else:
-                    found = np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], self.arena,
-                                       self.offsets[root.index] + value.byte_offset)
-            self.arrays[value.index] = found
+            found = self.arrays[value.index] = value.data if value.data is not None else self._made(value)
         return found
 
+    def _made(self, value):
+        root, dtype = value.root, NUMPY_DTYPES[value.dtype]
+        if root is not value and root.index in self.arrays:
+            base = self.arrays[root.index].reshape(-1)
+            if root.nbytes != value.nbytes:
+                base = base.view(np.uint8)[value.byte_offset:value.byte_offset + value.nbytes]
+            return base.view(dtype).reshape(value.shape)
+        if self.offsets is None:
+            return np.empty(value.shape, dtype)
+        return np.ndarray(value.shape, dtype, self.arena, self.offsets[root.index] + value.byte_offset)
+
     def banded(self, value):
-        """The bytes of a value that is its own root, and its band."""
+        """The bytes of a value that is its own root, and its guard band."""
         return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
 
     def temporary(self, scratch):
@@ -55,6 +52,7 @@ class Storage:
         return np.ndarray(scratch.shape, dtype, self.arena, self.scratch[scratch])
 
     def view(self, view):
+        """The array of a View."""
         dtype = NUMPY_DTYPES[view.dtype]
         size = dtype.itemsize
         base = self.array(view.value)
@@ -65,7 +63,7 @@ class Storage:
 
 
 def bind(calls, storage, model):
-    """The kernels of `calls`, in order, bound to the memory in `storage`."""
+    """The kernels of `calls`, in order, bound to the memory in `storage`.  model: packs weights."""
     kernels = []
     array, view = storage.array, storage.view
     begin_packing()
@@ -93,7 +91,7 @@ def bind(calls, storage, model):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:
             kernels.append(make(*args))
-        except ValueError as problem:       # arrays that do not fit, which no check before has found
+        except ValueError as problem:       # arrays that do not fit, which lowering did not check
             if call.node is None or isinstance(problem, PyliteError):
                 raise
             raise call.node.error(str(problem)) from problem

@@ -1,4 +1,4 @@
-"""Which operators of a graph cannot run: all of them named at once, before anything is lowered."""
+"""The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite.errors import UnsupportedOpError
 from pylite.ir.registry import default
 
@@ -9,8 +9,8 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     """Raise UnsupportedOpError naming every operator of `subgraphs` that cannot run; True if all can.
 
     find(operator): its Op, or None.
-    unresolved_only: stay silent unless a builtin operator or its version is unknown, which tf.lite reports when a
-    model is opened; custom ops and types it reports when tensors are allocated.
+    unresolved_only: raise only where a builtin operator or its version is unknown, which tf.lite reports when a model
+    is opened; it reports custom ops and types when tensors are allocated.
     """
     missing = {}
     for subgraph in subgraphs:

@@ -1,11 +1,11 @@
-"""Nodes that read or write strings: Python runs them, as no kernel handles objects."""
+"""Nodes that read or write strings: Python runs them by the op's reference, as no kernel handles objects."""
 import numpy as np
 
 from pylite.ir.values import Call, Constant
 
 
 def by_reference(op, node, emitted):
-    """What computes a node: `emitted`, or where it has strings, the meaning of its op."""
+    """What computes a node: `emitted`, or where it has strings, the reference of its op."""
     if not _strings(node) or getattr(op, "reference", None) is None or _in_python(emitted[0]):
         return emitted
     return [_by_numpy(op, node)]
@@ -20,25 +20,25 @@ def _in_python(emitted):
 
 
 def _by_numpy(op, node):
-    """Strings are objects, which no kernel handles: numpy does, by what the op means.
+    """A Call that runs the op's reference.
 
-    Where an op only moves the elements of one tensor, where each comes from is found out once, on their numbers.
+    Where an op only moves the elements of one tensor, the reference runs once, on their indices.
     """
     count, (y, *others) = len(node.inputs), node.outputs
     moved = [value for value in node.inputs if value is not None and value.data is None]
     if len(moved) == 1 and moved[0].dtype == y.dtype == "string" and not others:
         x = moved[0]
-        places = op.reference(*[np.arange(x.size).reshape(x.shape) if value is x else value.data
+        source = op.reference(*[np.arange(x.size).reshape(x.shape) if value is x else value.data
                                 for value in node.inputs if value is not None], node.options)
-        if places.dtype == np.int64:
-            places = np.ascontiguousarray(places).reshape(y.shape)
+        if source.dtype == np.int64:
+            source = np.ascontiguousarray(source).reshape(y.shape)
 
             def copy(x, y):
                 y[...] = x
 
             def take(x, y):
-                x.take(places, None, y, "clip")
-            if x.shape == y.shape and (places.reshape(-1) == np.arange(x.size)).all():
+                x.take(source, None, y, "clip")
+            if x.shape == y.shape and (source.reshape(-1) == np.arange(x.size)).all():
                 take = copy
             return Call("python_op.PythonOp", take, 1, 1, x, y)
 

@@ -1,1 +1,1 @@
-"""What makes a graph or a lowered graph cheaper to run, one rewrite a module; `pipeline` runs them in order."""
+"""Rewrites that make a graph or a lowered graph cheaper to run, one a module; `pipeline` runs them in order."""

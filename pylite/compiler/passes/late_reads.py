@@ -1,6 +1,6 @@
-"""Reads of variables move to where what they give is needed first.
+"""Reads of variables move to where their values are needed first.
 
-Converters put all of them first, where they live through the whole graph.
+Converters place all of them first, so that the values live through the whole graph.
 """
 from pylite.ir.values import roots
 
@@ -8,7 +8,7 @@ READ = "control.Read"
 
 
 def run(lowered):
-    """The Lowered whose reads come late.  They pass no call that may change the variable."""
+    """The Lowered with late reads.  A read passes no call that may change the variable."""
     calls = lowered.calls
     for step in range(len(calls) - 1, -1, -1):
         call = calls[step]
@@ -21,7 +21,7 @@ def run(lowered):
 
 
 def _keeps(call, variable):
-    """Does `call` leave the variable as it is?"""
+    """Does `call` leave the variable unchanged?"""
     kernel = call.kernel
     return type(kernel) is str and (kernel == READ or not kernel.startswith(("control.", "python_op."))
                                     or (kernel == "control.Assign" and call.args[0] is not variable))

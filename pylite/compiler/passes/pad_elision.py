@@ -1,17 +1,17 @@
-"""A PAD whose readers all add its border by themselves is not run."""
+"""A PAD whose readers all add the border themselves is not run."""
 from pylite.ir.values import roots
 
 
 def run(lowered):
-    """The Lowered without the calls that compute padded tensors which nothing reads."""
+    """The Lowered without the calls that compute padded tensors without a reader."""
     used = {lowered.values[i].root for i in lowered.subgraph.outputs}
-    makers = {node.index: set() for node, _ in lowered.pads}
+    reads = {node.index: set() for node, _ in lowered.pads}         # of each PAD; those of all others are `used`
     for call in lowered.calls:
-        makers.get(call.node.index, used).update(roots(call))
+        reads.get(call.node.index, used).update(roots(call))
     for node, pad in reversed(lowered.pads):
         if pad.folded and pad.y not in used:
             lowered.notes[node.index] = f"folded into node {', '.join(map(str, pad.folded))}"
         else:
-            used.update(makers.pop(node.index))
-    lowered.calls = [call for call in lowered.calls if call.node.index not in makers]
+            used.update(reads.pop(node.index))
+    lowered.calls = [call for call in lowered.calls if call.node.index not in reads]
     return lowered
