@@ -516,4 +516,4 @@ def test_many_shapes_that_depend_on_data():
     for wanted in [(n, 12 // n) for n in (1, 2, 3, 4, 6, 12)] * 3:
         interpreter.set_tensor(shape, np.array(wanted, np.int32))
         interpreter.invoke()
-    assert len(interpreter._main.following) <= 12
+    assert interpreter._main.cache.segment_count <= 12

@@ -1,1 +1,1 @@
-"""Models at work: memory, programs bound to it, and the loop over them for each subgraph."""
+"""Models that run: memory, programs bound to it, and one Executor for each subgraph."""

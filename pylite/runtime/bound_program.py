@@ -1,4 +1,4 @@
-"""A subgraph bound to memory, ready to run."""
+"""A subgraph bound to memory, ready to run, and the cache of those that an Executor has bound."""
 from typing import TYPE_CHECKING
 
 from pylite._core.program import Segment
@@ -6,6 +6,7 @@ from pylite.compiler.placement import GUARD
 from pylite.errors import ExecutionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from pylite.ir.lowered import Lowered
 
 GUARD_BYTE = 0xA5
+CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
+CACHED_SEGMENTS = 512   # segments that follow on data found at run time, to keep
 
 
 class BoundProgram(Segment):
     """A subgraph, or a segment of one between shapes that depend on data, bound to memory for one set of input shapes.
 
-    At a boundary: `watched` is the array that decides, or the arrays that `evaluate` gets; `next` maps the bytes of the
-    one, or the shapes that the other gives, to the BoundProgram that follows; `evaluated`: where the results go in it.
+    At a boundary, `watched` is the array whose contents determine what follows, or the arrays that `evaluate` takes;
+    `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
+    the arrays of this segment that the results before it are copied to.
     """
     __slots__ = ("lowered", "plan", "storage", "arena", "iterations")
 
@@ -33,15 +37,14 @@ class BoundProgram(Segment):
         self.storage = storage
         self.program = program
         self.arena = arena
-        self.readable: dict[int, Memory] = {}       # the Memory of tensors asked for before, by index
+        self.readable: dict[int, Memory] = {}       # of tensors read before
         self.writable = {}
         self.boundary = lowered.boundary
         self.watched = self.evaluate = None
         self.next = {}
         self.evaluated = ()
-        self.used = True        # since the Executor last looked for what it can forget
-        # (Executor, operator index) of a loop with it as body -> its LoopIteration.
-        self.iterations: dict[Any, Any] = {}
+        self.used = True        # since the cache was last searched for a segment to drop
+        self.iterations: dict[Any, Any] = {}        # {(Executor, operator index) of a loop: its LoopIteration}
 
     def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""
@@ -53,14 +56,14 @@ class BoundProgram(Segment):
         return storage.array(value)
 
     def failure(self, step: int, status: int) -> ExecutionError:
-        """The ExecutionError for a kernel that did not return 0."""
+        """The ExecutionError for the kernel of `step`, which returned `status`."""
         kernel = self.program.kernels[step]
         error = self.lowered.calls[step].node.failure(kernel.explain(status))
         error.__cause__ = kernel.cause()
         return error
 
     def run_guarded(self) -> "tuple[int, int] | None":
-        """program.run(), step by step, with a band of known bytes behind every live block."""
+        """program.run(), step by step, with a guard band of known bytes behind every live block."""
         arena, blocks = self.arena, self.plan.blocks
         for step in range(self.program.size):
             for _, offset, nbytes, first, _ in blocks:
@@ -73,6 +76,74 @@ class BoundProgram(Segment):
                 if first <= step <= last:
                     band = arena[offset + nbytes:offset + nbytes + GUARD]
                     if (band != GUARD_BYTE).any():
-                        raise ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind "
-                                                    f"{owner!r}")
+                        raise ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
         return None
+
+
+class ProgramCache:
+    """The BoundPrograms of an Executor: by input shapes, and the segments that follow on data found at run time.
+
+    capacity: sets of input shapes to keep.
+    """
+    __slots__ = ("capacity", "_programs", "_predecessors")
+
+    def __init__(self) -> None:
+        self.capacity = CACHED_SHAPES
+        self._programs: dict[Any, BoundProgram] = {}        # by input shapes, the one used last at the end
+        # {segment: (the segment before it, its key there)}, the oldest first
+        self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._programs, self._predecessors = {}, {}
+
+    def get(self, key: "Any") -> BoundProgram | None:
+        """The BoundProgram for a set of input shapes, or None."""
+        program = self._programs.pop(key, None)
+        if program is not None:
+            self._programs[key] = program
+        return program
+
+    def add(self, key: "Any", program: BoundProgram) -> None:
+        """Keep `program`.
+
+        Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
+        """
+        self._programs[key] = program
+        arena = program.arena
+        for old in list(self._programs)[:-1]:
+            outgrown = {id(p.arena): p.arena.nbytes for p in self._programs.values() if p.arena is not arena}
+            if len(self._programs) <= self.capacity and sum(outgrown.values()) <= arena.nbytes:
+                break
+            self.drop([self._programs.pop(old)])
+
+    @property
+    def segment_count(self) -> int:
+        """Number of segments that follow on others."""
+        return len(self._predecessors)
+
+    def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
+        """Keep `segment`, which follows on `before` for the data `key`; drops segments that were not used lately."""
+        predecessors = self._predecessors
+        while len(predecessors) >= CACHED_SEGMENTS:
+            oldest = next(iter(predecessors))
+            if oldest.used:
+                oldest.used = False
+                predecessors[oldest] = predecessors.pop(oldest)
+            else:
+                self.drop([oldest])
+        predecessors[segment] = before, key
+        before.next[key] = segment
+
+    def drop_arena(self, arena: "NDArray[Any] | None") -> None:
+        """Drop the segments in an arena that is replaced."""
+        self.drop([segment for segment in self._predecessors if segment.arena is arena])
+
+    def drop(self, segments: "Iterable[BoundProgram]") -> None:
+        """Drop `segments`, and all that follow on them."""
+        dropped, predecessors = set(segments), self._predecessors
+        while found := [s for s, (before, _) in predecessors.items() if s in dropped or before in dropped]:
+            for segment in found:
+                before, key = predecessors.pop(segment)
+                before.next.pop(key, None)
+            dropped.update(found)

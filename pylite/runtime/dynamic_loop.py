@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class LoopIteration:
     """The plan of one iteration: the kernels that run the condition and the body for variables of certain shapes.
 
-    state: the variables' arrays, from which the kernels take them; goes_on: the condition's result; entry: of the
-    body; next: the LoopIteration for the shapes that the body gives, once there was one.
+    state: the arrays of the variables, which the kernels read; goes_on: the condition's result; entry: of the body;
+    next: the LoopIteration for the shapes of the body's outputs, after the first link().
     Without kernels (`condition` is None) Python runs the iteration.
     """
     __slots__ = ("state", "condition", "goes_on", "body", "entry", "next")
@@ -40,10 +40,10 @@ class LoopIteration:
         self.entry: Any = None
         self.next: LoopIteration = None  # type: ignore[assignment]
         inner = body.prepared(shapes, {})
-        asked = condition.prepared(shapes, {})
-        if inner.boundary is not None or asked.boundary is not None:
+        test = condition.prepared(shapes, {})
+        if inner.boundary is not None or test.boundary is not None:
             return
-        block, count = kernel_class("control.Block"), prod(asked.lowered.values[condition.subgraph.outputs[0]].shape)
+        block, count = kernel_class("control.Block"), prod(test.lowered.values[condition.subgraph.outputs[0]].shape)
         if count != 1:
             raise node.error(f"the condition gives {count} values, not one")
         self.goes_on = np.zeros(1, np.uint8)
@@ -51,7 +51,7 @@ class LoopIteration:
         self.condition = block(condition.entry(), *map(raw, self.state), self.goes_on)
 
     def link(self, host: "Executor", node: "Node", condition: "Executor", body: "Executor") -> None:
-        """Find `next`, and make the kernel that leads there."""
+        """Find `next`, and make the kernel that runs the body into its variables."""
         inner = body.prepared([x.shape for x in self.state], {})
         self.next = _iteration(host, node, condition, body,
                                [inner.lowered.values[i].shape for i in body.subgraph.outputs])
@@ -60,7 +60,7 @@ class LoopIteration:
 
 def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
                shapes: "Sequence[Shape]") -> LoopIteration:
-    """The LoopIteration for variables of these shapes; it is dropped with the BoundProgram of the body for them."""
+    """The LoopIteration for variables of these shapes; the BoundProgram of the body for them holds it."""
     known = body.prepared(shapes, {}).iterations
     key = host, node.index
     if key not in known:
@@ -69,14 +69,14 @@ def _iteration(host: "Executor", node: "Node", condition: "Executor", body: "Exe
 
 
 def _variables(host: "Executor", node: "Node", body: "Executor", shapes: "Sequence[Shape]") -> "Arrays":
-    """Arrays for the loop's variables, in one memory for all sets of shapes: an iteration replaces the one before."""
+    """Arrays for the loop's variables, in the same memory for all sets of shapes, as only one is in use."""
     dtypes = [NUMPY_DTYPES[body.subgraph.tensors[i].dtype] for i in body.subgraph.inputs]
     offsets = [0]
     for shape, dtype in zip(shapes, dtypes, strict=True):
         offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
-    arena = host.loop_arenas.get(node.index)
+    arena = host.memory.loop_arenas.get(node.index)
     if arena is None or arena.nbytes < offsets[-1]:
-        arena = host.loop_arenas[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
+        arena = host.memory.loop_arenas[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
     return [np.ndarray(*each) for each in zip(shapes, dtypes, [arena] * len(shapes), offsets, strict=False)]
 
 
@@ -91,7 +91,7 @@ def run(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
         kernels: bool) -> "Arrays":
     """Run `body` while `condition` holds (Executors), starting from `arrays`; the variables' last contents.
 
-    kernels: may kernels run the subgraphs?  Where they may not, or shapes depend on data, Python runs an iteration.
+    kernels: may kernels run the subgraphs?  If not, or where shapes depend on data, Python runs each iteration.
     """
     while True:
         if kernels:
@@ -108,10 +108,10 @@ def run(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
 
 def _run_kernels(host: "Executor", node: "Node", condition: "Executor", body: "Executor",
                  arrays: "Arrays") -> "tuple[Arrays, bool]":
-    """Iterate as long as there are kernels: (the variables' contents, has the loop ended?)"""
+    """Iterate while there are kernels.  Returns (the variables' contents, has the loop ended?)"""
     iteration = _iteration(host, node, condition, body, [a.shape for a in arrays])
-    for held, array in zip(iteration.state, arrays, strict=True):
-        held[...] = array
+    for variable, array in zip(iteration.state, arrays, strict=True):
+        variable[...] = array
     while iteration.condition is not None:
         _run(iteration.condition, host.pool)
         if not iteration.goes_on[0]:
@@ -120,4 +120,4 @@ def _run_kernels(host: "Executor", node: "Node", condition: "Executor", body: "E
             iteration.link(host, node, condition, body)
         _run(iteration.body, host.pool)
         iteration = iteration.next
-    return [held.copy() for held in iteration.state], False
+    return [variable.copy() for variable in iteration.state], False

@@ -1,4 +1,4 @@
-"""A loaded model: the graph, and what all its interpreters share (weights, packed weights, folded constants)."""
+"""A loaded model: the graph, and the weights, packed weights and folded constants that its interpreters share."""
 import os
 from _thread import RLock  # threading.RLock, without importing threading
 from typing import TYPE_CHECKING
@@ -60,7 +60,7 @@ class Model:
         return array
 
     def pack(self, packed: "Packed") -> "Any":
-        """The result of a Packed call; computed once where its value comes from the file alone."""
+        """The result of a Packed; computed once where its value depends on the file alone."""
         made = packed.made
         if made is None:
             function = kernel_class(packed.function)
@@ -96,14 +96,14 @@ class Model:
 
 
 def _identity(tensor: "Tensor") -> "Any":
-    """What constants with the same contents have in common: their buffer, which subgraphs may share."""
+    """A key that is equal for constants of the same contents: their buffer, which subgraphs may share."""
     if tensor.data is None or tensor.buffer == 0 or tensor.external is not None or tensor.sparsity is not None:
         return id(tensor)
     return tensor.buffer, tensor.dtype, tensor.shape
 
 
 def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
-    """Are the arguments of two Packed the same, arrays by their contents?"""
+    """Are the arguments of two Packed equal, arrays by their contents?"""
     return len(args) == len(others) and all(
         a is b or (type(a) is type(b) is np.ndarray and a.dtype == b.dtype and a.tobytes() == b.tobytes()
                    if np.ndarray in (type(a), type(b)) else a == b)

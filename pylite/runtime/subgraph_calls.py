@@ -1,4 +1,4 @@
-"""Subgraphs that call one another: what an Executor does for the operators that call, and when it is called."""
+"""Subgraphs that call one another: the part of an Executor for operators that call, and for being called."""
 from typing import TYPE_CHECKING
 
 from pylite.compiler import pipeline
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Executor = Any      # it imports this module
 
-CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to remember
+CACHED_CALLS = 512      # sets of input shapes of a subgraph that is called, to keep
 
 
 def callee(executor: "Executor", index: int) -> "Executor":
@@ -32,8 +32,8 @@ def callee(executor: "Executor", index: int) -> "Executor":
 
 
 def _expect_calls(executor: "Executor") -> None:
-    """Be ready for inputs whose shapes change from call to call."""
-    executor.cached_shapes = CACHED_CALLS
+    """Prepare for inputs whose shapes change from call to call."""
+    executor.cache.capacity = CACHED_CALLS
     if not (executor.preserve or executor.plugins or executor.delegation):
         rewritten = pipeline.rewrite_callee(executor.subgraph)
         if all(executor.find(operator) for operator in rewritten.operators):
@@ -42,7 +42,7 @@ def _expect_calls(executor: "Executor") -> None:
 
 def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
              given: "Mapping[int, NDArray[Any]]") -> "BoundProgram":
-    """The BoundProgram for these input shapes; for callers, whose variables stay.
+    """The BoundProgram for these input shapes; variables keep their contents.
 
     given: {position of an input: its contents, which the caller does not copy there}.
     """
@@ -61,7 +61,7 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
 def entry(executor: "Executor", whole: bool = False) -> "Entry":
     """`current` for a kernel that calls it: (Program, failure(step, status), inputs, outputs); see control.pyx.
 
-    whole: with the inputs that nothing reads, but not with those that are given.
+    Inputs and outputs are byte arrays; inputs without a reader are None, unless `whole`, and so are those given.
     """
     bound, subgraph = executor.current, executor.subgraph
     read = {i for operator in subgraph.operators for i in operator.inputs}.union(subgraph.outputs)
@@ -81,7 +81,7 @@ def call(executor: "Executor", arrays: "Sequence[NDArray[Any]]") -> "list[NDArra
 
 
 def plugins_called(executor: "Executor") -> bool:
-    """Has any subgraph that runs for an operator of this one a plug-in?"""
+    """Has any subgraph that operators of this one call, directly or not, a plug-in?"""
     found, fresh = set(), executor.callees
     while fresh:
         found |= fresh
@@ -90,7 +90,7 @@ def plugins_called(executor: "Executor") -> bool:
 
 
 def relink(executor: "Executor") -> None:
-    """Bind again where subgraphs that this one calls have other programs now, because of delegates."""
+    """Bind again where delegates changed the programs of subgraphs that this one calls."""
     if executor.ready and executor.callees and plugins_called(executor):
         executor.invalidate()
         executor.activate()

@@ -1,4 +1,4 @@
-"""Reading and writing the tensors of a subgraph from outside, and why one cannot be read."""
+"""Reading and writing the tensors of a subgraph for the caller, and why one cannot be read."""
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TensorAccess:
-    """What of an Executor reads and writes its tensors; indices count the tensors of its subgraph."""
+    """The methods of an Executor for its tensors, by index in its subgraph."""
     __slots__ = ()
     subgraph: "Subgraph"
     shapes: "list[tuple[int, ...]]"
@@ -38,13 +38,13 @@ class TensorAccess:
         return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].dtype
 
     def array(self, index: int) -> "NDArray[Any]":
-        """The array that tensor `index` lives in.  NotAllocatedError before allocate() or when it has no memory."""
+        """The array of tensor `index`.  NotAllocatedError before allocate() or where it has no memory."""
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
             raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
                                     f"{self.subgraph.tensors[index].name!r})")
-        return self.found(index)[1]
+        return self.locate(index)[1]
 
-    def found(self, index: int) -> "tuple[BoundProgram, NDArray[Any]]":
+    def locate(self, index: int) -> "tuple[BoundProgram, NDArray[Any]]":
         """(the segment that has memory for tensor `index`, its array)"""
         for segment in self.segments:
             array = segment.array(index)
@@ -71,9 +71,9 @@ class TensorAccess:
         return "no operator that runs and no caller of this graph uses it"
 
     def to_read(self, index: int) -> "NDArray[Any]":
-        """array(index), or an error where a later node of the last run has reused its memory."""
+        """array(index).  NotAllocatedError where a later node of the last run has reused its memory."""
         array = self.array(index)
-        segment = self.found(index)[0]
+        segment = self.locate(index)[0]
         value = segment.lowered.values[index]
         if segment.plan.overwritten(value):
             raise NotAllocatedError(
@@ -84,7 +84,7 @@ class TensorAccess:
         return array
 
     def to_write(self, index: int) -> "NDArray[Any]":
-        """array(index), or an error where the tensor is a constant or must not be written now."""
+        """array(index).  NotAllocatedError before allocate(), TensorError where the tensor is a constant."""
         if not self.ready:
             raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
                                     f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
