@@ -1,4 +1,4 @@
-"""Graphs as they are lowered, and what they give."""
+"""Graphs as they are lowered, and their results."""
 import numpy as np
 
 from pylite._core import simd
@@ -25,7 +25,7 @@ def lowered(model):
 
 
 def check_every_isa_level(model, inputs, tensors, threads, case):
-    """Nothing that lowering leaves out or joins changes an output, or any of the tensors that can be read."""
+    """No rewrite changes an output, or any of the tensors that can be read."""
     chosen = simd.current
     try:
         for isa_level in simd.available():

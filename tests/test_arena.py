@@ -55,7 +55,7 @@ def test_the_same_blocks_get_the_same_plan(blocks):
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 6)), min_size=1, max_size=60))
 @settings(max_examples=50, deadline=None)
-def test_a_chain_takes_at_most_half_as_much_again_as_its_bound(blocks):
+def test_a_chain_takes_at_most_one_and_a_half_times_its_bound(blocks):
     """In a chain each block lives with the one before and the one after it."""
     size = np.array([64 * n for n, _ in blocks], np.int64)
     first = np.arange(len(size), dtype=np.int64)
@@ -118,7 +118,7 @@ def test_guard_bands_name_the_node_that_writes_out_of_bounds(chain, monkeypatch)
         interpreter.invoke()
 
 
-def test_guard_bands_pass_what_stays_inside(chain):
+def test_guard_bands_pass_correct_kernels(chain):
     interpreter = Interpreter(model_content=chain(100, 60, 100), guard_bands=True)
     interpreter.allocate_tensors()
     interpreter.set_tensor(0, np.arange(100, dtype=np.uint8))
@@ -133,8 +133,8 @@ def test_max_memory_names_the_node_at_the_peak(chain):
     Interpreter(model_content=model, max_memory=8200).allocate_tensors()
 
 
-def test_an_arena_that_the_machine_does_not_hold():
-    """Nothing is allocated, whether one tensor is too large or all of them together."""
+def test_an_arena_beyond_the_memory_of_the_machine():
+    """Nothing is allocated, whether one tensor is too large or all together."""
     shape = (4096, int(memory_limit() // 4096 // 4 * 0.9))
     m = ModelBuilder()
     tensors = [m.tensor(f"t{i}", shape, "uint8") for i in range(5)]

@@ -47,7 +47,7 @@ def test_records_are_made_by_position_or_name_and_equal_only_to_themselves():
 
 
 def test_what_is_evaluated_beforehand_has_its_tensors_type():
-    """numpy gives positions in 32 bits on 32-bit machines, where the model may say 64."""
+    """numpy returns indices in 32 bits on 32-bit machines, where the model may have 64."""
     value = Value(graph.Tensor(0, "y", "int64", (3,), (3,)))
     op = SimpleNamespace(evaluate=lambda node: [np.array([1, -2, 3], np.int32)])
     constant_folding.evaluate(op, SimpleNamespace(inputs=[], outputs=[value]))

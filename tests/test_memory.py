@@ -1,5 +1,4 @@
-"""Memory for arenas and packed weights: zeroed, aligned, never handed out twice; and when the collector waits."""
-
+"""Memory for arenas and packed weights: zeroed, aligned, and never given twice."""
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ def test_memory_is_zeroed_and_aligned(nbytes):
         assert not array.any()
 
 
-def test_pools_are_kept_apart():
+def test_pools_share_no_block():
     pools = [memory.MemoryPool(3 * memory.HUGE), memory.MemoryPool()]
     arrays = []
     for i in range(40):
@@ -27,7 +26,7 @@ def test_pools_are_kept_apart():
     assert owners[0].isdisjoint(owners[1])
 
 
-def test_what_is_kept_does_not_overlap():
+def test_pooled_memory_does_not_overlap():
     rng = np.random.default_rng(0)
     arrays = [memory.pooled(int(n)) for n in rng.integers(0, memory.HUGE * 2 // 3, 30)]
     for i, array in enumerate(arrays):

@@ -13,14 +13,14 @@ from tests import stored
 from tests.resources import peer
 
 STORED = Path(__file__).with_name("random_graphs.npz")
-SEEDS, TURNS = 40, 3
+SEEDS, RUNS = 40, 3
 OPTIONS = [{}, {"guard_bands": True}, {"num_threads": 2},
            {"experimental_preserve_all_tensors": True,
             "experimental_op_resolver_type": pylite.OpResolverType.BUILTIN_REF}]
 
 
 class Drawn:
-    """A model of two inputs, x (n, 3) float32 and k (1,) int32; each of its steps makes another (m, 3) from one."""
+    """A model of two inputs, x (n, 3) float32 and k (1,) int32; each of its steps computes an (m, 3) from another."""
 
     def __init__(self, rng):
         self.rng, self.m, self.callees = rng, ModelBuilder(), []
@@ -29,7 +29,7 @@ class Drawn:
         made = [self.x]
         for _ in range(rng.integers(2, 9)):
             x = made[rng.integers(len(made))] if rng.random() < 0.4 else made[-1]
-            step = rng.choice([self.add, self.keep, self.join, self.tile, self.first, self.different, self.turn,
+            step = rng.choice([self.add, self.keep, self.concat, self.tile, self.first, self.unique, self.transpose,
                                self.fill, self.largest, self.branch, self.loop])
             made.append(step(x, made[rng.integers(len(made))]))
         self.m.outputs(dict.fromkeys([made[-1], *[x for x in made[1:-1] if rng.random() < 0.3]]))
@@ -58,7 +58,7 @@ class Drawn:
         at = self.op("WHERE", [self.op("GREATER_EQUAL", [total, mean], (None,), "bool")], (None, 1), "int64")
         return self.op("GATHER", [x, self.op("RESHAPE", [at, self.ints(-1)], (None,), "int64")], axis=0)
 
-    def join(self, x, other):
+    def concat(self, x, other):
         return self.op("CONCATENATION", [x, other], axis=0)
 
     def tile(self, x, _):
@@ -69,16 +69,16 @@ class Drawn:
         begin = self.op("CONCATENATION", [none, self.ints(0)], (2,), "int32", axis=0)
         return self.op("SLICE", [x, begin, self.ints(1, 3)])
 
-    def different(self, x, _):
+    def unique(self, x, _):
         flat, index = self.op("RESHAPE", [x, self.ints(-1)], (None,)), self.tensor((None,), "int32")
         found = self.op("UNIQUE", [flat], (None,), more=[index], idx_out_type="int32")
         return self.op("TILE", [self.op("RESHAPE", [found, self.ints(-1, 1)], (None, 1)), self.ints(1, 3)])
 
-    def turned(self, x):
+    def transposed(self, x):
         return self.op("TRANSPOSE", [x, self.ints(1, 0)], (3, None))
 
-    def turn(self, x, _):
-        return self.op("RESHAPE", [self.turned(x), self.ints(-1, 3)])
+    def transpose(self, x, _):
+        return self.op("RESHAPE", [self.transposed(x), self.ints(-1, 3)])
 
     def fill(self, x, _):
         shape = self.op("SHAPE", [x], (2,), "int32", out_type="int32")
@@ -86,7 +86,7 @@ class Drawn:
 
     def largest(self, x, _):
         index, one = self.tensor((3, None), "int32"), self.m.constant("one", np.array(1, np.int32))
-        return self.op("RESHAPE", [self.op("TOPK_V2", [self.turned(x), one], (3, None), more=[index]),
+        return self.op("RESHAPE", [self.op("TOPK_V2", [self.transposed(x), one], (3, None), more=[index]),
                                    self.ints(-1, 3)])
 
     def called(self, *makers):
@@ -94,8 +94,8 @@ class Drawn:
         return range(len(self.callees) - len(makers) + 1, len(self.callees) + 1)
 
     def some(self, x):
-        """The sum, the join, or the tensor itself."""
-        return [lambda: self.add(x, x), lambda: self.join(x, x), lambda: x][self.rng.integers(3)]()
+        """The sum, the concatenation, or the tensor itself."""
+        return [lambda: self.add(x, x), lambda: self.concat(x, x), lambda: x][self.rng.integers(3)]()
 
     def branch(self, x, _):
         def make():
@@ -135,7 +135,7 @@ def draw(rng):
     """A model, and some pairs of inputs."""
     model = Drawn(rng).m.build()
     return model, [(rng.integers(-3, 4, (rng.integers(1, 5), 3)).astype(np.float32),
-                    rng.integers(1, 3, 1).astype(np.int32)) for _ in range(TURNS)]
+                    rng.integers(1, 3, 1).astype(np.int32)) for _ in range(RUNS)]
 
 
 def theirs(model, inputs):
@@ -152,19 +152,19 @@ def test_random_graph(seed, source):
     rng = np.random.default_rng(seed)
     model, inputs = draw(rng)
     wanted = theirs(model, inputs) if source == "peer" else [
-        stored.load(STORED)[f"{seed}/{turn}"] for turn in range(TURNS)]
+        stored.load(STORED)[f"{seed}/{i}"] for i in range(RUNS)]
     interpreter = pylite.Interpreter(model_content=model, **OPTIONS[seed % len(OPTIONS)])
-    for turn in rng.integers(0, TURNS, 8):
-        for got, want in zip(run(interpreter, *inputs[turn]), wanted[turn], strict=True):
+    for i in rng.integers(0, RUNS, 8):
+        for got, want in zip(run(interpreter, *inputs[i]), wanted[i], strict=True):
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
 def store():
-    """Store what the peer gives."""
+    """Store the peer's outputs."""
     found = {}
     for seed in range(SEEDS):
-        found |= {f"{seed}/{turn}": outputs for turn, outputs in enumerate(
+        found |= {f"{seed}/{i}": outputs for i, outputs in enumerate(
             theirs(*draw(np.random.default_rng(seed))))}
     stored.save(STORED, found)
 

@@ -1,4 +1,4 @@
-"""Static memory planning: sizes and lifetimes in, offsets and a total out.  It knows nothing of tensors."""
+"""Static memory planning: offsets in the arena from sizes and live ranges.  It knows nothing of tensors."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 
@@ -8,19 +8,19 @@ cdef enum:
 
 
 cdef struct Block:
-    int64_t size, rounded       # bytes; the same up to the next multiple of ALIGNMENT
-    int64_t first, last
-    int64_t breadth             # the most rounded bytes that live at a step of its life
+    int64_t size, rounded       # bytes, and up to the next multiple of ALIGNMENT
+    int64_t first, last         # its live range, inclusive
+    int64_t breadth             # the most rounded bytes alive at a step of its live range
     int64_t offset
 
 
-cdef struct Key:                # what blocks are sorted by; those of equal keys stay as they are
+cdef struct Key:                # blocks are sorted by a, b, c, and then by their number
     int64_t a, b, c
-    Py_ssize_t at
+    Py_ssize_t block
 
 
 cdef enum Order:
-    THROUGHOUT      # blocks that live throughout first, then by size: the order of TensorFlow Lite's own planner
+    THROUGHOUT      # blocks that live throughout first, then by size: the order of TensorFlow Lite's greedy planner
     SIZE
     BREADTH
     SPACE_TIME
@@ -31,12 +31,12 @@ cdef enum Order:
 
 
 def plan(sizes, firsts, lasts):
-    """Place n blocks so that no two that live at the same step overlap.
+    """Place n blocks so that no two that are alive at the same step overlap.
 
-    sizes: bytes; firsts, lasts: the steps (inclusive) between which block i must keep its contents.
-    Returns (list of offsets, every one a multiple of ALIGNMENT, total bytes, lower bound in bytes).
-    Several deterministic orders are tried and the smallest result kept.  The total ends with the last block's last
-    byte; the lower bound is the largest sum of sizes that live at one step.
+    sizes: bytes; firsts, lasts: the live ranges in steps, inclusive.
+    Returns (list of offsets, each a multiple of ALIGNMENT; total bytes; lower bound in bytes).  The total is the
+    high-water mark, the end of the last block; the lower bound is the largest sum of sizes alive at one step.
+    Several deterministic orders are tried, and the smallest result is kept.
     """
     cdef Py_ssize_t n = len(sizes), i, steps = 0
     cdef int64_t total, best = -1, tight, bound
@@ -83,7 +83,7 @@ def plan(sizes, firsts, lasts):
 
 
 cdef int64_t _live(Block *blocks, Py_ssize_t n, Py_ssize_t steps) noexcept nogil:
-    """Note each block's breadth; returns the largest sum of rounded sizes alive at one step, -1 without memory."""
+    """Set each block's breadth; returns the largest sum of rounded sizes alive at one step, -1 without memory."""
     cdef int64_t *level = <int64_t *>calloc(steps + 1, sizeof(int64_t))
     cdef int64_t top, most = 0
     cdef Py_ssize_t i, t
@@ -113,7 +113,7 @@ cdef int _compare(const void *x, const void *y) noexcept nogil:
         return 1 if p.b > q.b else -1
     if p.c != q.c:
         return 1 if p.c > q.c else -1
-    return 1 if p.at > q.at else -1
+    return 1 if p.block > q.block else -1
 
 
 cdef void _sort(const Block *blocks, Py_ssize_t n, int order, Key *keys) noexcept nogil:
@@ -145,17 +145,17 @@ cdef void _sort(const Block *blocks, Py_ssize_t n, int order, Key *keys) noexcep
 
 
 cdef int64_t _place(Block *blocks, Py_ssize_t n, const Key *order, Py_ssize_t *by_offset) noexcept nogil:
-    """Put the blocks down in `order`, each into the smallest gap that fits; returns the end of the last block."""
+    """Place the blocks in `order`, each in the smallest gap that fits; returns the end of the last block."""
     cdef Py_ssize_t placed = 0, j, k
     cdef int64_t end, best, best_gap, gap, total = 0
     cdef Block *block
     cdef Block *other
     for k in range(n):
-        block = &blocks[order[k].at]
+        block = &blocks[order[k].block]
         if block.rounded == 0:
             block.offset = 0
             continue
-        end = 0             # end of the blocks passed so far that live together with this one
+        end = 0             # of the blocks passed so far that are alive together with this one
         best = -1
         best_gap = 0
         for j in range(placed):
@@ -175,6 +175,6 @@ cdef int64_t _place(Block *blocks, Py_ssize_t n, const Key *order, Py_ssize_t *b
         while j > 0 and blocks[by_offset[j - 1]].offset > best:
             by_offset[j] = by_offset[j - 1]
             j -= 1
-        by_offset[j] = order[k].at
+        by_offset[j] = order[k].block
         placed += 1
     return total

@@ -1,7 +1,7 @@
 """Checked decoding of a flatbuffer's tables, driven by declarations.  It knows nothing of any schema.
 
-Every position is checked before it is read.  Since tables may be shared, so that a small file could unfold into a huge
-graph, what is decoded is budgeted.
+Every position is checked before it is read.  Tables may be shared, so that a small file could unfold into a huge graph:
+decoding has a budget.
 """
 from cpython.dict cimport PyDict_Copy
 from cpython.object cimport PyObject, PyTypeObject
@@ -20,15 +20,15 @@ cdef extern from "Python.h":
     int PyObject_GenericSetDict(object record, object values, void *context) except -1
 
 cdef enum:
-    MAX_FIELDS = 32            # of a table
-cdef enum How:                  # a field is decoded
+    MAX_FIELDS = 32             # of a table
+cdef enum How:                  # the way in which a field is decoded
     NUMBER, ENUM, STRING, TABLE, TABLES, ARRAY, TUPLE, ENUMS, UNION
 cdef dict HOW = {"number": NUMBER, "enum": ENUM, "string": STRING, "table": TABLE, "tables": TABLES, "array": ARRAY,
                  "tuple": TUPLE, "enums": ENUMS, "union": UNION}
 
 
 class Damage(Exception):
-    """Something wrong at `position`; `path` collects the fields that lead there, innermost first."""
+    """An error in the file at `position`; `path` collects the fields that lead there, innermost first."""
 
     def __init__(self, text, position):
         self.text = text
@@ -37,7 +37,7 @@ class Damage(Exception):
 
 
 def first_beyond(numbers, int64_t low, int64_t high):
-    """The first of the numbers, int64, that lies outside low to high, or None."""
+    """The first of the numbers, int64, that is outside low to high, or None."""
     cdef Py_ssize_t count = len(numbers), i
     cdef const int64_t *at = <const int64_t *>memory_of(numbers, 8 * count)
     for i in range(count):
@@ -62,26 +62,27 @@ cdef class Field:
     cdef int slot, how, width   # width: bytes of a number, or of an element
     cdef Py_UCS4 code           # of a number, as in `struct`
     cdef tuple names            # of an enumeration's values or a union's tables
-    cdef object dtype, whole    # of an array; the whole file as one, whose parts take half the time to make
+    cdef object dtype           # of an array
+    cdef object file            # the file as one array of this type: slices of it take half the time to make
     cdef Table table
 
 
 cdef class Layout:
-    """Where the tables with one vtable have their fields."""
+    """The positions of the fields in tables with one vtable."""
     cdef Py_ssize_t size
     cdef list fields
     cdef uint16_t at[MAX_FIELDS]
-    cdef uint16_t kind[MAX_FIELDS]     # of unions: where the number of the table's type is
+    cdef uint16_t kind[MAX_FIELDS]      # of unions: the position of the number of the table's type
 
 
 cdef class Table:
     """One kind of table: its declaration, its fields, and the layouts met so far, by the position of the vtable."""
     cdef str name
-    cdef object declared        # looked up when one is first met, as are the
+    cdef object declared        # this and `fields` are looked up when the first such table is decoded
     cdef list fields
     cdef dict defaults
     cdef dict layouts
-    cdef Py_ssize_t vtable      # the one met last
+    cdef Py_ssize_t vtable      # of the table that was decoded last
     cdef Layout layout
 
 
@@ -128,7 +129,7 @@ cdef class Decoder:
     """Decodes the tables in `source`, a uint8 array, into records.
 
     schema: has `NUMBERS`, `Record` and the functions `table`, `enum` and `union` (pylite.schema.tables).
-    tables, numbers, layouts: the most tables, bytes of text and numbers, and vtables to decode.
+    tables, numbers, layouts: the budget in tables, bytes of text and numbers, and vtables.
     """
     cdef const uint8_t[::1] view
     cdef const uint8_t *data
@@ -237,7 +238,7 @@ cdef class Decoder:
         return layout
 
     cdef object decode_table(self, Table table, Py_ssize_t at, Py_ssize_t offset):
-        """The record of the table that the offset at `at` points to; so with the methods below."""
+        """The record of the table that the offset at `at` points to; the methods below take these, too."""
         cdef Py_ssize_t position = at + offset, vtable
         cdef Layout layout
         cdef Field field = None
@@ -297,7 +298,7 @@ cdef class Decoder:
         return self.numbers(field, at, offset)
 
     cdef Py_ssize_t span(self, Py_ssize_t at, Py_ssize_t offset, int width, Py_ssize_t *count) except -1:
-        """Checked position and number of a vector's elements, each `width` bytes."""
+        """The checked position of a vector's elements of `width` bytes each; sets their number."""
         cdef Py_ssize_t start = at + offset + 4
         if offset == 0 or start > self.size:
             raise Damage(f"the vector lies outside the file ({self.size} bytes)" if offset else "null offset", at)
@@ -337,10 +338,10 @@ cdef class Decoder:
         if field.width == 1:
             return self.bytes[start:start + count]
         if self.misalignment % field.width == 0 and start % field.width == 0:
-            if field.whole is None:
-                field.whole = self.bytes[:self.size // field.width * field.width].view(field.dtype)
+            if field.file is None:
+                field.file = self.bytes[:self.size // field.width * field.width].view(field.dtype)
             start //= field.width
-            return field.whole[start:start + count]
+            return field.file[start:start + count]
         data = self.bytes[start:start + count * field.width]
         if (start + self.misalignment) % field.width:
             self.spend(count * field.width, start)

@@ -7,7 +7,7 @@ cdef extern from *:
       int none = 0;
       return __atomic_compare_exchange_n(at, &none, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
     }
-    #else       /* all that touches it holds the GIL */
+    #else       /* every access holds the GIL */
     static inline int pl_swap(int *at, int value) { int held = *at; *at = value; return held; }
     static inline int pl_take(int *at) { return !*at && (*at = 1); }
     #endif
@@ -17,10 +17,10 @@ cdef extern from *:
 
 
 cdef class Lock:
-    """What threading.RLock is, in a fifth of the time where nobody waits."""
+    """threading.RLock in a fifth of the time where no thread waits."""
     cdef int state          # 0: free; 1: held; 2: held, and others may wait at the gate
     cdef PyThread_type_lock gate
-    cdef unsigned long owner    # 0, which is no thread, while it is free: no thread can take an old value for itself
+    cdef unsigned long owner    # the thread that holds it, or 0: a new thread may have the number of an old one
     cdef int count
 
     def __cinit__(self):
@@ -50,7 +50,7 @@ cdef class Lock:
                 PyThread_release_lock(self.gate)
 
     def reset(self):
-        """Free it in the child of a fork, whoever held it."""
+        """Free it in the child of a fork, whichever thread held it."""
         self.state = self.count = self.owner = 0
 
     def __enter__(self):
@@ -61,16 +61,16 @@ cdef class Lock:
 
 
 cdef class FastPath:
-    """The base of Interpreter: what a caller does over and over, without looking at anything twice.
+    """The base of Interpreter: set_tensor, invoke and get_tensor without the checks that earlier calls passed.
 
-    install_fast_path() puts its functions to set, run and get in front of the methods of that class.
+    install_fast_path() sets these functions before the methods in Python, which handle all other cases.
     """
     cdef Lock lock
     cdef ExecutorBase executor
     cdef set views
 
     def _use_fast_path(self, Lock lock, ExecutorBase executor, set views):
-        """executor: an Executor, used under the lock; views: the set of what keeps invoke() from running."""
+        """executor: an Executor, used under the lock; views: the set of views of tensors, which forbid invoke()."""
         self.lock, self.executor, self.views = lock, executor, views
 
 
@@ -80,7 +80,8 @@ cdef extern from *:
                                      {"set_tensor", NULL, METH_FASTCALL | METH_KEYWORDS, NULL},
                                      {"get_tensor", NULL, METH_FASTCALL | METH_KEYWORDS, NULL}};
     static PyObject *pl_full_methods[3];      /* the methods in Python, which handle every case */
-    static PyObject *pl_full_method(int method, PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static PyObject *pl_full_method(int method, PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                    PyObject *names) {
       PyObject *given = PyTuple_New(count + 1), *named = PyDict_New(), *result = NULL;
       Py_ssize_t i, n = names ? PyTuple_Size(names) : 0;
       int bad = !given || !named;
@@ -113,7 +114,7 @@ cdef set_tensor(FastPath self, PyObject *const *args, Py_ssize_t count, PyObject
         try:
             memory = PyDict_GetItem(self.executor.writable, <object>args[0])
             if memory != NULL:
-                done = (<Memory>memory).take(<object>args[1])
+                done = (<Memory>memory).assign(<object>args[1])
         finally:
             self.lock.release()
     return None if done else pl_full_method(1, self, args, count, names)
@@ -160,10 +161,10 @@ cdef invoke(FastPath self, PyObject *none):
 
 
 def install_fast_path(cls, documents):
-    """Let the methods that are called over and over try the fast path first.
+    """Let three methods of `cls`, a class derived from FastPath, try the fast path first.
 
-    cls: a class derived from FastPath, whose methods in Python handle all other cases; documents: {name: "(arguments)"} of
-    invoke, set_tensor and get_tensor, in this order.
+    Its methods in Python handle all other cases.  documents: {name: "(arguments)"} of invoke, set_tensor and
+    get_tensor, in this order.
     """
     cdef PyMethodDef *method = pl_fast
     cdef PyObject **full = pl_full_methods
@@ -172,7 +173,7 @@ def install_fast_path(cls, documents):
     for name, arguments in documents.items():
         python = getattr(cls, name)
         document = f"{name}{arguments}\n--\n\n{python.__doc__}".encode()
-        Py_INCREF(document)     # these live on
+        Py_INCREF(document)     # the type keeps pointers to these two
         Py_INCREF(python)
         full[0], method.ml_doc = <PyObject *>python, document
         setattr(cls, name, PyDescr_NewMethod(<PyTypeObject *>cls, method))

@@ -1,7 +1,7 @@
-"""Whole pages of memory: files, and zeroed memory for arenas and packed weights, on huge pages where it is large.
+"""Pages of memory: files, and zeroed memory for arenas and packed weights, on huge pages where it is large.
 
-The kernel makes memory page by page, when it is first touched, and for a model that is run once this costs as much as
-the first run; a huge page costs what a few small ones do.
+The system maps a page when it is first touched.  For a model that runs once, this takes as long as the run; a huge page
+takes the time of a few small ones.
 """
 import os
 from _thread import allocate_lock
@@ -17,7 +17,7 @@ cdef extern from *:
     """
     #include <sys/mman.h>
     #ifdef MADV_HUGEPAGE
-    #define HUGE_PAGES(at, size) madvise(at, size, MADV_HUGEPAGE)   /* fails in kernels that have none */
+    #define HUGE_PAGES(at, size) madvise(at, size, MADV_HUGEPAGE)   /* fails where the system has none */
     #else
     #define HUGE_PAGES(at, size) 0
     #endif
@@ -25,8 +25,8 @@ cdef extern from *:
     int HUGE_PAGES(void *at, size_t size)
 
 cdef enum:
-    HUGE_BYTES = 2 << 20        # of a huge page where they are worth having
-    LEAST = HUGE_BYTES // 8     # of a block, which costs nothing until it is used
+    HUGE_BYTES = 2 << 20        # of a huge page
+    LEAST = HUGE_BYTES // 8     # of a block of a pool, whose pages cost nothing until they are used
     CACHE_LINE = 64
 
 ALIGNMENT = CACHE_LINE
@@ -37,35 +37,35 @@ _limit = None
 
 
 cdef class Pages:
-    """`size` bytes of zeroed memory, or of the file `descriptor`, which cannot be written; freed with its last array.
+    """`size` bytes of zeroed memory, or of the file `descriptor`, read-only; unmapped with its last array.
 
-    huge: how many huge pages the kernel is asked for, of which the first begins at `start`.
-    Raises OSError where there is no such memory.
+    huge: number of huge pages to ask for, of which the first begins at `start`.  Raises OSError where there is no
+    memory.
     """
-    cdef char *at
+    cdef char *address
     cdef Py_ssize_t size
     cdef readonly Py_ssize_t start
     cdef bint read_only
 
     def __cinit__(self, Py_ssize_t size, int descriptor=-1, Py_ssize_t huge=0):
         cdef int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS
-        self.at, self.size, self.read_only = <char *>MAP_FAILED, size, descriptor >= 0
+        self.address, self.size, self.read_only = <char *>MAP_FAILED, size, descriptor >= 0
         if self.read_only:
             access, flags = PROT_READ, MAP_PRIVATE
         if size > 0:
-            self.at = <char *>mmap(NULL, size, access, flags, descriptor, 0)
-        if self.at == MAP_FAILED:
+            self.address = <char *>mmap(NULL, size, access, flags, descriptor, 0)
+        if self.address == MAP_FAILED:
             raise OSError(f"there is no memory for {size} bytes")
         if huge:
-            self.start = (HUGE_BYTES - <size_t>self.at % HUGE_BYTES) % HUGE_BYTES
-            HUGE_PAGES(self.at + self.start, huge * HUGE_BYTES)
+            self.start = (HUGE_BYTES - <size_t>self.address % HUGE_BYTES) % HUGE_BYTES
+            HUGE_PAGES(self.address + self.start, huge * HUGE_BYTES)
 
     def __dealloc__(self):
-        if self.at != MAP_FAILED:
-            munmap(self.at, self.size)
+        if self.address != MAP_FAILED:
+            munmap(self.address, self.size)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.at, self.size, self.read_only, flags)
+        PyBuffer_FillInfo(view, self, self.address, self.size, self.read_only, flags)
 
 
 def memory_limit():
@@ -82,9 +82,9 @@ def memory_limit():
 
 
 def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
-    """A zeroed uint8 array of `nbytes` whose first byte lies on a cache line.
+    """A zeroed uint8 array of `nbytes`, aligned to a cache line.
 
-    expected: how many of them are likely to be used, if not all; they are made huge pages where they fill most of one.
+    expected: bytes of it that are likely to be used, if not all; they are on huge pages where they fill most of one.
     """
     cdef Py_ssize_t count = ((nbytes if expected < 0 else expected) + HUGE_BYTES // 2) // HUGE_BYTES
     if count:
@@ -97,9 +97,9 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
 
 
 cdef class MemoryPool:
-    """Memory for what lives as long as its model, of which `expected` bytes are likely to be wanted.
+    """Memory for packed weights, which live as long as their model; `expected` bytes are likely to be used.
 
-    It comes from blocks, the first with as many huge pages as these bytes fill and small ones behind them.
+    It consists of blocks, the first with as many huge pages as these bytes fill and small ones behind them.
     """
     cdef Py_ssize_t expected, nbytes, used
     cdef object block
@@ -118,23 +118,23 @@ cdef class MemoryPool:
         return self.block[start:start + nbytes]
 
 
-cdef MemoryPool _pool = MemoryPool()        # what pooled() takes from
+cdef MemoryPool _pool = MemoryPool()        # the one that pooled() takes from
 
 
 def use_pool(MemoryPool pool not None):
-    """What pooled() gives from now on comes from this MemoryPool."""
+    """Let pooled() take from this MemoryPool."""
     global _pool
     _pool = pool
 
 
 def pooled(Py_ssize_t nbytes):
-    """A zeroed uint8 array on a cache line, from the pool of the model that is lowered."""
+    """A zeroed uint8 array, aligned to a cache line, from the pool of the model that is lowered."""
     with _lock:
         return _pool.take(nbytes)
 
 
 def _after_fork():
-    """The other threads are gone, and with them what they held."""
+    """The other threads are gone; one of them may have held the lock."""
     global _lock
     _lock = allocate_lock()
 

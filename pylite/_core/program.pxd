@@ -1,4 +1,4 @@
-# A bound graph, for the kernels that run one inside another.
+# A bound graph, for kernels that run one inside another.
 from pylite._core.kernel cimport kernel_fn
 from pylite._core.simd cimport Pool, pl_pool
 
@@ -11,7 +11,7 @@ cdef struct Step:
 cdef class Program:
     cdef Step *steps
     cdef readonly Py_ssize_t size
-    cdef readonly list kernels      # keeps alive what `steps` points at
+    cdef readonly list kernels      # owns the kernels that `steps` points to
     cdef readonly Pool pool
 
 
@@ -30,5 +30,5 @@ cdef class ExecutorBase:
     cdef public bint guard
 
 
-# Run steps *at..stop-1; the status of the one that failed, at *at, or 0.
+# Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil

@@ -1,4 +1,4 @@
-"""A bound graph: a flat list of kernels, the loop that runs them, and the fast path to it for callers that repeat themselves."""
+"""A bound graph: a flat list of kernels, the loop that runs them, and the fast path to it for repeated calls."""
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject, PyTypeObject
@@ -73,7 +73,7 @@ cdef class Program:
         return None
 
     def profile(self, int64_t[::1] nanoseconds):
-        """Run every kernel once, as run() does, and note how long each one took: (size,)."""
+        """Run every kernel once, as run() does.  nanoseconds: (size,), set to the time of each one."""
         cdef Py_ssize_t i = 0
         cdef int status = 0
         cdef timespec begin, end
@@ -96,33 +96,33 @@ cdef class Program:
 
 
 cdef class Memory:
-    """A tensor's memory, which arrays of the same type and shape are copied from and to."""
+    """A tensor's memory, for copies from and to arrays of its type and shape."""
     cdef readonly object array
-    cdef object dtype, make
-    cdef tuple alike
-    cdef Py_buffer view         # what take() writes to, where buf is not NULL
+    cdef object dtype, empty
+    cdef tuple shape_and_dtype
+    cdef Py_buffer view         # of the array where its bytes can be copied, else without memory (buf is NULL)
 
     def __init__(self, array):
-        self.array, self.dtype, self.make, self.alike = array, array.dtype, empty, (array.shape, array.dtype)
+        self.array, self.dtype, self.empty, self.shape_and_dtype = array, array.dtype, empty, (array.shape, array.dtype)
         if array.flags.c_contiguous and array.flags.writeable and not array.dtype.hasobject:
             PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
 
     def __dealloc__(self):
-        PyBuffer_Release(&self.view)        # which may be empty
+        PyBuffer_Release(&self.view)
 
     cdef copy(self):
         """A copy of the array."""
         cdef Py_buffer to
         if self.view.buf == NULL:
             return self.array.copy()
-        array = self.make(*self.alike)
+        array = self.empty(*self.shape_and_dtype)
         PyObject_GetBuffer(array, &to, PyBUF_SIMPLE)
         memmove(to.buf, self.view.buf, self.view.len)
         PyBuffer_Release(&to)
         return array
 
-    cdef bint take(self, value) except -1:
-        """Copy `value` if that is all that there is to do; else returns False."""
+    cdef bint assign(self, value) except -1:
+        """Copy an array of the same type and shape here; returns False for any other value."""
         cdef Py_buffer given
         cdef bint same
         if type(value) is not ndarray or value.dtype is not self.dtype or self.view.buf == NULL:
@@ -144,19 +144,19 @@ cdef class Memory:
 
 
 cdef class Segment:
-    """What of a BoundProgram it takes to run it."""
+    """The base of BoundProgram: the attributes that running it needs."""
 
 
 cdef class ExecutorBase:
-    """What of an Executor the fast path needs.
+    """The base of Executor: the attributes that the fast path needs.
 
-    readable, writable: {index: Memory} of the tensors asked for since the last allocate(); fast_program: the Program
-    that invoke() runs where that is all that it does, else None; first_segment: the first segment that it runs where
-    shapes depend on data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
+    readable, writable: {index: Memory} of the tensors accessed since the last allocate(); fast_program: the Program,
+    where invoke() runs nothing else, or None; first_segment: the first segment that it runs where shapes depend on
+    data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
     """
     def run(self, Segment segment not None):
-        """Run `segment`, and what follows at its boundary, each once what decides on its shapes is there."""
-        cdef Segment after
+        """Run `segment`, and those that follow, each when the data for its shapes is computed."""
+        cdef Segment following
         run_segment(self, segment)
         if segment.boundary is None:
             return
@@ -167,16 +167,16 @@ cdef class ExecutorBase:
                 self.dynamic_shapes.watch(self, segment)
             if segment.evaluate is None:
                 key = segment.watched.tobytes()
-                after = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
+                following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
             else:
                 results = segment.evaluate(segment.boundary, *segment.watched)
                 key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
-                after = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
-                for array, result in zip(after.evaluated, results):
+                following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
+                for array, result in zip(following.evaluated, results):
                     array[...] = result
-            after.used = True
-            segments.append(after)
-            segment = after
+            following.used = True
+            segments.append(following)
+            segment = following
             run_segment(self, segment)
         self.readable, self.writable = segment.readable, segment.writable
 
