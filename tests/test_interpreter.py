@@ -1,31 +1,19 @@
-"""The interpreter's surface: what a client of tf.lite sees, on models of the project's own."""
+"""The interpreter's interface as a client of tf.lite uses it, on models of the project's own."""
 import gc
-import inspect
+import os
 import pickle
 import threading
-from unittest import mock
+import weakref
 
 import numpy as np
 import pytest
 
 import pylite
 from pylite.ir.graph import DTYPES, NUMPY_DTYPES
+from pylite.schema.builder import ModelBuilder
 from tests import small_models
+from tests.interpreters import X, ready, run
 from tests.resources import peer
-
-X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def ready(model=None, **options):
-    interpreter = pylite.Interpreter(model_content=model or small_models.reshape(), **options)
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-def run(interpreter, value=X):
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
-    interpreter.invoke()
-    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
 def same(a, b):
@@ -82,7 +70,7 @@ def test_details():
     assert [d["name"] for d in interpreter.get_tensor_details()] == ["input", "shape", "output"]
     assert interpreter.num_subgraphs() == 1
     assert interpreter._interpreter.NumTensors() == 3
-    detail["shape"][0] = 7      # the caller's own
+    detail["shape"][0] = 7      # of a copy
     assert interpreter.get_input_details()[0]["shape"][0] == 1
 
 
@@ -97,7 +85,7 @@ def test_types_are_the_peers(dtype):
                                 experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
     theirs.allocate_tensors()
     expected = theirs.get_tensor_details()
-    if dtype == "bfloat16":     # which the peer cannot show
+    if dtype == "bfloat16":     # the peer has no numpy type for it
         assert not expected and ours.get_tensor(1).dtype == np.uint16
         return
     assert same(ours.get_tensor_details(), expected)
@@ -148,75 +136,7 @@ def test_resize_to_the_same_shape_changes_nothing():
     np.testing.assert_array_equal(interpreter.get_tensor(0), X)
 
 
-def test_views_are_writable_and_live():
-    interpreter = ready()
-    into, out = interpreter.tensor(0), interpreter.tensor(2)
-    into()[:] = X
-    interpreter.invoke()
-    np.testing.assert_array_equal(out(), X.reshape(3, 2))
-    interpreter.set_tensor(0, X + 1)
-    assert into()[1, 2] == 6
-    assert out().shape == (3, 2)
-    assert into().flags.c_contiguous and into().flags.writeable
-
-
-def test_views_of_constants_are_read_only():
-    view = ready().tensor(1)()
-    assert view.tolist() == [3, 2] and not view.flags.writeable
-
-
-@pytest.mark.parametrize("derive", [
-    lambda v: v, lambda v: v[0], lambda v: v.T, lambda v: v.reshape(-1)[2:], lambda v: v.view(np.uint8), memoryview,
-    lambda v: v[None][..., ::2].transpose(), lambda v: np.asarray(v), lambda v: [v],
-    lambda v: np.frombuffer(v, np.int32)])
-def test_anything_that_looks_at_a_view_counts(derive):
-    interpreter = ready()
-    view = interpreter.tensor(0)()
-    derived = derive(view)
-    del view
-    for call in (interpreter.invoke, interpreter.allocate_tensors, lambda: interpreter.resize_tensor_input(0, (2, 3))):
-        with pytest.raises(RuntimeError, match="at least 1 reference to internal data"):
-            call()
-    assert not interpreter._safe_to_run()
-    interpreter.set_tensor(0, X)        # these two may
-    interpreter.get_tensor(0)
-    del derived
-    gc.collect()
-    assert interpreter._safe_to_run()
-    interpreter.invoke()
-
-
-@pytest.mark.parametrize("derive", [
-    lambda i: i.get_tensor(0), lambda i: i.tensor(0), lambda i: i.tensor(0)().copy(), lambda i: i.tensor(0)()[0, 0],
-    lambda i: i.tensor(0)() + 1, lambda i: i.get_signature_runner, lambda i: i._interpreter, lambda i: i.invoke])
-def test_nothing_else_counts(derive):
-    interpreter = ready()
-    kept = derive(interpreter)
-    interpreter.invoke()
-    interpreter.resize_tensor_input(0, (2, 3))
-    interpreter.allocate_tensors()
-    assert kept is not None
-
-
-def test_a_view_in_a_cycle_does_not_count():
-    interpreter = ready()
-    cycle = [interpreter.tensor(0)()]
-    cycle.append(cycle)
-    del cycle
-    interpreter.invoke()
-
-
-def test_a_view_outlives_its_interpreter():
-    interpreter = ready()
-    interpreter.set_tensor(0, X)
-    view = interpreter.tensor(0)()
-    del interpreter
-    gc.collect()
-    np.testing.assert_array_equal(view, X)
-
-
 def test_an_interpreter_is_freed_at_once():
-    import weakref
     gc.disable()
     try:
         interpreter = ready()
@@ -226,78 +146,6 @@ def test_an_interpreter_is_freed_at_once():
         assert gone() is None
     finally:
         gc.enable()
-
-
-def test_what_set_tensor_takes():
-    interpreter = ready()
-    for value in (X.T.copy().T, X.astype(">f4"), np.broadcast_to(np.float32(3), (2, 3)), X[::-1, ::-1],
-                  np.ma.masked_array(X), X.view(np.recarray)):
-        np.testing.assert_array_equal(run(interpreter, value), np.asarray(value).reshape(3, 2))
-    for index in (np.int64(0), np.array(0)):
-        interpreter.set_tensor(index, X)
-        np.testing.assert_array_equal(interpreter.get_tensor(index), X)
-    integers = ready(small_models.reshape("int64"))
-    integers.set_tensor(0, [[1, 2, 3], [4, 5, 6]])
-    assert integers.get_tensor(0).tolist() == [[1, 2, 3], [4, 5, 6]]
-
-
-def test_the_short_way_takes_what_the_long_one_takes():
-    """set_tensor() and get_tensor() look at nothing where the array is like the tensor; all else goes the long way."""
-    i = ready()
-    x, y = i.get_input_details()[0]["index"], i.get_output_details()[0]["index"]
-    numbers = np.arange(12, dtype=np.float32)
-    misaligned = np.frombuffer(bytes(1) + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
-    for _ in range(2):      # the first time is the long way
-        for value in (X, X + 1, X.T.copy().T, numbers.reshape(2, 6)[:, ::2], numbers.reshape(4, 3)[::-2], misaligned,
-                      X.view(np.recarray), np.broadcast_to(np.float32(3), (2, 3)), X.astype(">f4")):
-            i.set_tensor(x, value)
-            i.invoke()
-            first, second = i.get_tensor(y), i.get_tensor(y)
-            np.testing.assert_array_equal(first, np.array(value).reshape(3, 2))
-            first[...] = 0      # a copy of its own
-            np.testing.assert_array_equal(second, i.get_tensor(y))
-            assert second.flags.owndata and second.flags.writeable and second.flags.aligned
-        for value in (X.T, X.reshape(6), X[:, :2], X.view(np.int32), X.astype(np.float64), X.view("V4"), X[:0]):
-            with pytest.raises(ValueError):
-                i.set_tensor(x, value)
-
-
-def test_the_methods_of_the_short_way():
-    i = ready()
-    assert str(inspect.signature(i.get_tensor)) == "(tensor_index, subgraph_index=0)"
-    assert str(inspect.signature(i.set_tensor)) == "(tensor_index, value)"
-    assert str(inspect.signature(i.invoke)) == "()"
-    assert all(len(m.__doc__) > 20 for m in (i.get_tensor, i.set_tensor, i.invoke))
-    for _ in range(2):
-        assert i.set_tensor(tensor_index=np.int64(0), value=X) is None
-        assert i.set_tensor(0, value=X) is None and i.invoke() is None
-        np.testing.assert_array_equal(i.get_tensor(0), i.get_tensor(tensor_index=0, subgraph_index=0))
-        np.testing.assert_array_equal(i.get_tensor(True), i.get_tensor(1, 0))
-        for wrong in (lambda: i.get_tensor(), lambda: i.get_tensor(0, 0, 0), lambda: i.get_tensor(0, index=0),
-                      lambda: i.set_tensor(0), lambda: i.invoke(0), lambda: i.get_tensor([]), lambda: i.get_tensor("0"),
-                      lambda: i.set_tensor({}, X), lambda: pylite.Interpreter.invoke(3)):
-            with pytest.raises(TypeError):
-                wrong()
-        with pytest.raises(ValueError):
-            i.get_tensor(99)
-    assert pickle.loads(pickle.dumps(i.get_tensor))(0).shape == (2, 3)
-    with pytest.raises(AttributeError):
-        pylite.Interpreter.__new__(pylite.Interpreter).invoke()
-
-    class Counting(pylite.Interpreter):
-        count = 0
-
-        def invoke(self):
-            self.count += 1
-            super().invoke()
-
-    counting = Counting(model_content=small_models.reshape())
-    counting.allocate_tensors()
-    run(counting)
-    assert counting.count == 1
-    with mock.patch.object(pylite.Interpreter, "invoke") as invoke:
-        i.invoke()
-    assert invoke.called
 
 
 def test_strings():
@@ -342,7 +190,6 @@ def test_a_signature_runner_resizes():
 
 
 def _signed(make, **arguments):
-    from pylite.schema.builder import ModelBuilder
     m = ModelBuilder()
     x, y = small_models._reshape(m, **arguments)
     m.signature("serving_default", {"x": x}, {"y": y})
@@ -357,7 +204,7 @@ def test_variables(dtype, zero):
     interpreter.invoke()
     assert (interpreter.get_tensor(out) == zero).all()
     interpreter.set_tensor(state, X.astype(dtype))
-    for _ in range(2):      # kept from one run to the next
+    for _ in range(2):      # variables keep their values between runs
         interpreter.invoke()
         np.testing.assert_array_equal(interpreter.get_tensor(out), X.ravel())
     interpreter.reset_all_variables()
@@ -397,7 +244,7 @@ def test_threads_take_turns():
                 interpreter.set_tensor(0, x + k)
                 interpreter.invoke()
                 y = interpreter.get_tensor(2)
-                assert (y == y.flat[0]).all()       # of one run, whosever
+                assert (y == y.flat[0]).all()       # of one run, of whichever thread
         except BaseException as error:
             failures.append(error)
 
@@ -424,7 +271,6 @@ def test_pickle(tmp_path):
 
 
 def test_fork_while_another_thread_holds_the_lock():
-    import os
     interpreter = ready()
     held, done = threading.Event(), threading.Event()
 
@@ -465,55 +311,3 @@ def test_nothing_is_printed(capfd):
     interpreter = ready()
     run(interpreter)
     assert capfd.readouterr() == ("", "")
-
-
-def shape_from_data():
-    """(2, 6) doubled, reshaped to what the input "shape" times 1 says, then summed over rows."""
-    from pylite.schema.builder import ModelBuilder
-    m = ModelBuilder()
-    x, shape, doubled = m.tensor("x", (2, 6)), m.tensor("shape", (2,), "int32"), m.tensor("doubled", (2, 6))
-    wanted, y, z = m.tensor("wanted", (2,), "int32"), m.tensor("y", (3, 4)), m.tensor("z", (4,))
-    m.operator("ADD", [x, x], [doubled])
-    m.operator("MUL", [shape, m.constant("one", np.array([1, 1], np.int32))], [wanted])
-    m.operator("RESHAPE", [doubled, wanted], [y], new_shape=(3, 4))
-    m.operator("SUM", [y, m.constant("axis", np.array([0], np.int32))], [z])
-    m.inputs([x, shape])
-    m.outputs([z, doubled])
-    return m.build()
-
-
-@pytest.mark.parametrize("options", [
-    {}, {"guard_bands": True}, {"num_threads": 2},
-    {"experimental_preserve_all_tensors": True, "experimental_op_resolver_type": pylite.OpResolverType.BUILTIN_REF}])
-def test_shapes_that_depend_on_data(options):
-    interpreter = ready(shape_from_data(), **options)
-    x, shape = (d["index"] for d in interpreter.get_input_details())
-    z, doubled = (d["index"] for d in interpreter.get_output_details())
-    with pytest.raises(ValueError, match="known once the model has run"):
-        interpreter.get_tensor(z)
-    rng = np.random.default_rng(0)
-    for wanted in ((3, 4), (4, 3), (3, 4), (12, 1), (1, 12), (4, 3)):
-        value = rng.integers(-9, 9, (2, 6)).astype(np.float32)
-        interpreter.set_tensor(x, value)
-        interpreter.set_tensor(shape, np.array(wanted, np.int32))
-        interpreter.invoke()
-        np.testing.assert_array_equal(interpreter.get_tensor(z), 2 * value.reshape(wanted).sum(0))
-        np.testing.assert_array_equal(interpreter.get_tensor(doubled), 2 * value)
-        assert interpreter.get_output_details()[0]["shape"].tolist() == [wanted[1]]
-        np.testing.assert_array_equal(interpreter.tensor(shape)(), wanted)
-    interpreter.set_tensor(shape, np.array([5, 5], np.int32))
-    with pytest.raises(RuntimeError, match=r"RESHAPE.*cannot take the shape \[5, 5\]"):
-        interpreter.invoke()
-    interpreter.set_tensor(shape, np.array([2, 6], np.int32))
-    interpreter.invoke()
-    assert interpreter.get_tensor(z).shape == (6,)
-
-
-def test_many_shapes_that_depend_on_data():
-    interpreter = ready(shape_from_data(), max_memory=4096)
-    x, shape = (d["index"] for d in interpreter.get_input_details())
-    interpreter.set_tensor(x, np.ones((2, 6), np.float32))
-    for wanted in [(n, 12 // n) for n in (1, 2, 3, 4, 6, 12)] * 3:
-        interpreter.set_tensor(shape, np.array(wanted, np.int32))
-        interpreter.invoke()
-    assert interpreter._main.cache.segment_count <= 12
