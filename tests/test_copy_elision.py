@@ -121,7 +121,7 @@ def test_copies_of_slices_disappear():
     memory_planner.plan(found)
     assert [c.node.name for c in found.calls].count("SPLIT") == 0
     assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of the tensor that the caller sets
-    assert found.notes[2] == "part of tensor 2"
+    assert found.notes[2] == "slice of tensor 2"
     assert found.notes[1] == "computed in place, in tensor 2"
     model, rng = streaming(), np.random.default_rng(0)
     frames = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 8), (1, 6, 8))]

@@ -1,11 +1,11 @@
-"""Live ranges that change on trial: a log undoes what did not prove worth it."""
+"""Live ranges that change on trial, and the log that undoes the changes."""
 from itertools import accumulate
 
 from pylite._core.arena import ALIGNMENT
 
 
 class UndoLog:
-    """Assignments to dictionaries and places of values, which can be undone back to an earlier length of the log."""
+    """Changes to dictionaries and to the places of values, which can be undone back to an earlier length of the log."""
 
     def __init__(self):
         self._entries = []
@@ -42,7 +42,7 @@ def _place(value, root, byte_offset):
 
 
 class LiveRanges:
-    """The first and last step of each root while some are merged into others, and the bytes alive at each step.
+    """The live range of each root, and the bytes alive at each step, while roots are placed in others.
 
     lifetimes: the Lifetimes before; log: the UndoLog of the trial.
     """
@@ -72,7 +72,7 @@ class LiveRanges:
         self.log.undo(length)
 
     def merge(self, inner, outer):
-        """`inner` is part of `outer` now, which lives as long as either; roots outside the arena have no live range."""
+        """Place the root `inner` in `outer`, which then lives as long as both, if it has a live range."""
         first, last = self.first[inner], self.last[inner]
         self._add(-self._sizes[inner], range(first, last + 1))
         self.log.set(self.first, inner, None)

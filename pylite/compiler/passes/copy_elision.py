@@ -11,25 +11,27 @@ from pylite.compiler.live_ranges import LiveRanges, UndoLog
 from pylite.compiler.slice_copies import slice_copy
 from pylite.ir.values import Banded, Value, View
 
-MANY_COPIES = 8         # aliasing is tried where more than one call of so many is such a copy,
-MANY_BYTES = 1 << 16    # or where they copy more than this
+# The benefit threshold: aliasing is tried where more than one call in CALLS_PER_COPY copies a slice, or they copy more
+# than MANY_BYTES.  It takes time once, and saves little where there are few copies.
+CALLS_PER_COPY = 8
+MANY_BYTES = 1 << 16
 
 
 def run(lowered, lifetimes):
-    """The Plan of `lowered`, without the copies that aliasing replaces where that takes no larger an arena.
+    """The Plan of `lowered` without the copies that aliasing replaces, or with all where that takes a smaller arena.
 
-    lifetimes: with all copies.
+    lifetimes: the Lifetimes with all copies.
     """
     copies = _slice_copies(lowered, lifetimes)
     plain = None
-    if _is_worthwhile(copies, lowered.calls):
+    if _is_beneficial(copies, lowered.calls):
         splits = [copy for copy in copies if not copy.is_concat]
         for trial in [copies, splits] if 0 < len(splits) < len(copies) else [copies]:
             elision = Elision(lowered, lifetimes, trial)
             if not elision.notes:
                 break
             plan = placement.place(elision.lifetimes())
-            if plan.total > elision.peak - ALIGNMENT:       # as much alive, but blocks may fit together worse
+            if plan.total > elision.peak - ALIGNMENT:       # no more is alive, but blocks may fit together worse
                 plain = plain or placement.place(lifetimes)
             if plain is None or plan.total <= plain.total:
                 elision.apply(lowered)
@@ -45,13 +47,12 @@ def _slice_copies(lowered, lifetimes):
     return [copy for step in lifetimes.copies if (copy := slice_copy(lowered.calls[step], step)) is not None]
 
 
-def _is_worthwhile(copies, calls):
-    """Aliasing takes time once, and saves little where there are few copies."""
-    return len(copies) * MANY_COPIES > len(calls) or sum(copy.slice.nbytes for copy in copies) > MANY_BYTES
+def _is_beneficial(copies, calls):
+    return len(copies) * CALLS_PER_COPY > len(calls) or sum(copy.slice.nbytes for copy in copies) > MANY_BYTES
 
 
 class Elision:
-    """Aliases the slices of as many copies as the rules allow; the copies of a node together, or else one by one.
+    """Aliases the slices of all copies that the rules allow, node by node.
 
     notes: {step of a copy that is left out: why}; peak: bytes alive at the peak before; log: undoes everything.
     """
@@ -93,14 +94,14 @@ class Elision:
         return uses
 
     def _elide(self, copies):
-        """Alias the slices of `copies`, all of one node: each alone where together they raise the peak."""
+        """Alias the slices of `copies`, all of one node; where that raises the peak, each that alone does not."""
         mark, notes = self.ranges.mark(), {}
         for copy in copies:
             views = self._views(copy) if self._rules_allow(copy) else None
             if views is not None:
                 self._alias(copy, views)
                 notes[copy.step] = (f"computed in place, in tensor {copy.full.index}" if copy.is_concat
-                                    else f"part of tensor {copy.full.index}")
+                                    else f"slice of tensor {copy.full.index}")
         if not notes or self.ranges.peak() <= self.peak:
             self.notes.update(notes)
             return
@@ -115,7 +116,7 @@ class Elision:
                 and (self._dies_in_concat(copy) if copy.is_concat else self._survives_split(copy)))
 
     def _can_move(self, copy):
-        """A slice moves once, with all that its root holds, and a strided one cannot hold or be a slice."""
+        """The slice is all that its root holds, and neither it nor the full tensor is strided already."""
         root = copy.slice.root
         return (root in self.members and root.nbytes == copy.slice.nbytes
                 and copy.slice not in self.strided and copy.full not in self.strided)
@@ -198,14 +199,14 @@ class Elision:
         self.ranges.merge(inner, outer)
 
     def _record_concat(self, inner, outer):
-        """What writes over the slice, or over the full tensor, writes over both."""
+        """A write over the slice is one over the full tensor; a write over the full tensor clobbers the slice."""
         if inner in self.rewritten:
             self.log.set(self.rewritten, outer, max(self.rewritten[inner], self.rewritten.get(outer, -1)))
         if outer in self.rewritten:
             self._clobber(self.members[inner])
 
     def _record_split(self, copy, inner, outer):
-        """What writes over the slice writes over that part of the full tensor."""
+        """A write over the slice clobbers the values of the full tensor that share its bytes."""
         if inner in self.rewritten:
             begin = copy.byte_offset + copy.full.byte_offset
             end = begin + copy.slice.nbytes
