@@ -8,54 +8,54 @@ class UndoLog:
     """Changes to dictionaries and to the places of values, which can be undone back to an earlier length of the log."""
 
     def __init__(self):
-        self._entries = []
+        self._entries = []      # (dictionary, key, item before) or (None, value, (root, byte offset) before)
 
     def __len__(self):
         return len(self._entries)
 
     def set(self, mapping, key, item):
         """mapping[key] = item; None removes the key."""
-        self._entries.append((_assign, mapping, key, mapping.get(key)))
-        _assign(mapping, key, item)
+        self._entries.append((mapping, key, mapping.get(key)))
+        if item is None:
+            del mapping[key]
+        else:
+            mapping[key] = item
 
     def move(self, value, root, byte_offset):
         """Place `value` at `byte_offset` of the memory of `root`."""
-        self._entries.append((_place, value, value.root, value.byte_offset))
-        _place(value, root, byte_offset)
+        self._entries.append((None, value, (value.root, value.byte_offset)))
+        value.root, value.byte_offset = root, byte_offset
 
     def undo(self, length=0):
         """Undo all but the first `length` changes, the last one first."""
-        while len(self._entries) > length:
-            change, *arguments = self._entries.pop()
-            change(*arguments)
-
-
-def _assign(mapping, key, item):
-    if item is None:
-        mapping.pop(key, None)
-    else:
-        mapping[key] = item
-
-
-def _place(value, root, byte_offset):
-    value.root, value.byte_offset = root, byte_offset
+        entries = self._entries
+        while len(entries) > length:
+            mapping, key, before = entries.pop()
+            if mapping is None:
+                key.root, key.byte_offset = before
+            elif before is None:
+                del mapping[key]
+            else:
+                mapping[key] = before
 
 
 class LiveRanges:
     """The live range of each root, and the bytes alive at each step, while roots are placed in others.
 
-    lifetimes: the Lifetimes before; log: the UndoLog of the trial.
+    steps: {root: (first, last)}.  lifetimes: the Lifetimes before; count: of steps; log: the UndoLog of the trial.
     """
 
-    def __init__(self, lifetimes, steps, log):
+    def __init__(self, lifetimes, count, log):
         self.log = log
-        self.first, self.last = lifetimes.first.copy(), lifetimes.last.copy()
+        self.steps = {root: (first, lifetimes.last[root]) for root, first in lifetimes.first.items()}
         self._sizes = {owner: -(-size // ALIGNMENT) * ALIGNMENT for owner, size in lifetimes.sizes.items()}
-        change = [0] * (steps + 2)
-        for owner, first in (*self.first.items(), *lifetimes.scratch):
-            size = self._sizes[owner]
-            change[first] += size
-            change[self.last.get(owner, first) + 1] -= size
+        change = [0] * (count + 2)
+        for root, (first, last) in self.steps.items():
+            change[first] += self._sizes[root]
+            change[last + 1] -= self._sizes[root]
+        for scratch, step in lifetimes.scratch:
+            change[step] += self._sizes[scratch]
+            change[step + 1] -= self._sizes[scratch]
         self._live_bytes = list(accumulate(change))
 
     def peak(self):
@@ -73,18 +73,15 @@ class LiveRanges:
 
     def merge(self, inner, outer):
         """Place the root `inner` in `outer`, which then lives as long as both, if it has a live range."""
-        first, last = self.first[inner], self.last[inner]
-        self._add(-self._sizes[inner], range(first, last + 1))
-        self.log.set(self.first, inner, None)
-        self.log.set(self.last, inner, None)
-        if outer in self.first:
-            begin, end = self.first[outer], self.last[outer]
-            self._add(self._sizes[outer], range(first, begin))
-            self._add(self._sizes[outer], range(end + 1, last + 1))
-            self.log.set(self.first, outer, min(first, begin))
-            self.log.set(self.last, outer, max(last, end))
+        first, last = self.steps[inner]
+        self._add(-self._sizes[inner], first, last)
+        self.log.set(self.steps, inner, None)
+        if outer in self.steps:
+            begin, end = self.steps[outer]
+            self._add(self._sizes[outer], first, begin - 1)
+            self._add(self._sizes[outer], end + 1, last)
+            self.log.set(self.steps, outer, (min(first, begin), max(last, end)))
 
-    def _add(self, nbytes, steps):
-        live_bytes = self._live_bytes
-        for step in steps:
-            live_bytes[step] += nbytes
+    def _add(self, nbytes, first, last):
+        for step in range(first, last + 1):
+            self._live_bytes[step] += nbytes

@@ -3,7 +3,7 @@ from math import prod
 
 from pylite.ir import registry
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.shapes import collapse, contiguous_strides, is_contiguous
+from pylite.ir.shapes import contiguous_strides, is_contiguous
 from pylite.ir.values import Value, View
 
 
@@ -58,8 +58,9 @@ def slice_copy(call, step):
         return None
     is_concat = aliasing == "concat"
     inner, outer = call.args if is_concat else reversed(call.args)
-    inner, outer = _one_run(inner), _one_run(outer) or _equal_runs(outer)
-    if inner is None or outer is None:
+    inner = _one_run(inner)
+    outer = inner and (_one_run(outer) or _equal_runs(outer))
+    if outer is None:
         return None
     (value, _, nbytes), (full, byte_offset, _, *runs) = inner, outer
     if not (nbytes == value.nbytes < full.nbytes and _can_move(value.root, nbytes) and _can_hold(full.root, is_concat)):
@@ -92,11 +93,19 @@ def _equal_runs(argument):
     """(value, byte offset, bytes, bytes of a run, bytes from run to run) of a View of equal runs, else None."""
     if type(argument) is not View or argument.strides is None:
         return None
-    shape, strides = collapse(argument.shape, argument.strides)
-    run = 1
-    if strides and strides[-1] == 1:
-        (*shape, run), strides = shape, strides[:-1]
-    if len(shape) != 1 or strides[0] <= run:
+    run, count, pitch = 1, 1, None
+    for n, stride in zip(reversed(argument.shape), reversed(argument.strides), strict=True):
+        if n == 1:
+            continue
+        if pitch is None and stride == run:
+            run *= n
+        elif pitch is None and stride > run:
+            count, pitch = n, stride
+        elif pitch is not None and stride == pitch * count:
+            count *= n
+        else:
+            return None
+    if pitch is None:
         return None
     item = NUMPY_DTYPES[argument.dtype].itemsize
-    return argument.value, argument.offset * item, run * shape[0] * item, run * item, strides[0] * item
+    return argument.value, argument.offset * item, run * count * item, run * item, pitch * item

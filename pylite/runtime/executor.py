@@ -244,7 +244,9 @@ class Executor(TensorAccess, ExecutorBase):
     def activate(self) -> None:
         """Make the program for the present input shapes the current one; variables keep their contents."""
         self.check()
-        key = (*self.shapes, *[(i, id(data)) for i, data in self.given.items()])
+        key = tuple(self.shapes)
+        if self.given:
+            key += tuple([(i, id(data)) for i, data in self.given.items()])
         if self.lowers_anew():
             self.cache.clear()
         bound = self.cache.get(key)

@@ -195,7 +195,8 @@ class _Loader:
         data = self.buffers[number].data
         if data is None or not len(data):
             return None
-        _check_size(data, record, size)
+        if len(data) != size:
+            _check_size(data, record, size)
         return _aligned(data, record.type)
 
     def external_buffer(self, number):
@@ -224,12 +225,12 @@ def _sparsity(record, rank):
 
 
 def _check_size(data, record, size):
-    """A constant's data fits its type and shape, whose elements take `size` bytes; strings are checked one by one."""
+    """Data of other than `size` bytes, which the shape takes, is that of strings, sparse, or of no fixed size."""
     dtype = record.type
     if dtype == "string":
         from pylite.schema.encodings import string_positions  # imported on demand: few models have strings
         string_positions(data, math.prod(record.shape or ()))
-    elif len(data) != size and record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
+    elif record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
         raise ValueError(f"its buffer {record.buffer} has {len(data)} bytes; shape {list(record.shape or ())} of "
                          f"{dtype} takes {size}")
 
@@ -260,10 +261,10 @@ def _check_order(where, tensors, inputs, operators):
     """Each tensor must have one source (the caller, the file or one operator), and have it before it is read."""
     variables = {t.index for t in tensors if t.is_variable}
     written = {t.index for t in tensors if t.data is not None or t.external is not None}.union(inputs) - variables
-    readable = {-1, *written, *variables, *[t.index for t in tensors if 0 in t.shape]}
+    unwritten = {-1, *variables, *[t.index for t in tensors if 0 in t.shape]}      # that may be read all the same
     for op in operators:
         for index in op.inputs:
-            if index not in readable:
+            if index not in written and index not in unwritten:
                 raise _invalid(f"{where}, operator {op.index} {op.name}", f"it reads tensor {index} "
                                f"{tensors[index].name!r}, which nothing has computed")
         for index in op.outputs:
@@ -272,7 +273,6 @@ def _check_order(where, tensors, inputs, operators):
                                f"{tensors[index].name!r}, which is an input, a constant or another operator's output")
             if index >= 0 and index not in variables:
                 written.add(index)
-        readable.update(op.outputs)
 
 
 def _check_calls(subgraphs):

@@ -132,7 +132,8 @@ class Elision:
 
     def _dies_in_concat(self, copy):
         """Nothing reads the slice after the concat, so that the full tensor may be written over."""
-        return self.ranges.last[copy.slice.root] <= copy.step
+        _, last = self.ranges.steps[copy.slice.root]
+        return last <= copy.step
 
     def _survives_split(self, copy):
         """Nothing writes over the full tensor after the split.
@@ -229,9 +230,10 @@ class Elision:
             count += step not in self.notes
         step_of += count, count
         result = placement.Lifetimes()
-        result.first = {root: step_of[step] for root, step in self.ranges.first.items()}
-        result.last = {root: max(step_of[step + 1] - (step < len(self.calls)), result.first[root])
-                       for root, step in self.ranges.last.items()}
+        steps = self.ranges.steps.items()
+        result.first = {root: step_of[first] for root, (first, _) in steps}
+        result.last = {root: max(step_of[last + 1] - (last < len(self.calls)), step_of[first])
+                       for root, (first, last) in steps}
         result.scratch = [(scratch, step_of[step]) for scratch, step in self.before.scratch]
         result.banded, result.sizes = self.before.banded, self.before.sizes
         result.unreadable = self.before.unreadable.union(self.clobbered, self.strided)
