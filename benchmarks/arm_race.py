@@ -7,11 +7,12 @@
 QEMU records the instructions of one invoke() (armcount.c), and llvm-mca says how many cycles a core takes for samples
 of them, each some thousand instructions long as they were executed; this stands in for time where there is no Arm
 hardware.  Instruction counts repeat exactly.  Cycles are modelled: all loads hit the first-level cache, all branches
-are predicted, and the model of the Cortex-A53 is pessimistic about vectors.  So runtimes may be compared on one core, but
-not cores with each other.
+are predicted, and the model of the Cortex-A53 is pessimistic about vectors.  So runtimes may be compared on one core,
+but not cores with each other.
 
 --nodes lists the operators of pylite, each run by itself; --top N lists the hottest blocks of both runtimes, with
---assembly their instructions; --node I shows those of one step of pylite.  Needs qemu-user, gcc and llvm (16 or newer).
+--assembly their instructions; --node I shows those of one step of pylite.  Needs qemu-user, gcc and llvm (16 or
+newer).
 """
 import argparse
 import math
@@ -23,7 +24,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 from _common import say
 
 HERE = Path(__file__).resolve().parent
