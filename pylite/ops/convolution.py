@@ -17,6 +17,7 @@ TYPES = ["float32 float32 float32? -> float32",
 NARROW = 4                  # pixels of a line that may be taken for one
 PHASES = 8                  # of a dilated filter that are done one by one
 MAX_TAPS = 1024             # of the filters that the depthwise kernels take
+MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 
 
 class Window:
@@ -181,7 +182,8 @@ def lower_depthwise(node):
     window = _window(node, x, w, y)
     x = _unpadded(node, x, window)
     products.check(node, x, w, b, y, y.shape[3], axis=3)
-    if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= MAX_TAPS:
+    most = MAX_HYBRID_TAPS if x.dtype == "float32" != w.dtype else MAX_TAPS
+    if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= most:
         return _noted([_lower_channels(node, x, w, b, y, window)], "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], "depthwise"
     return _noted(_lower_images(node, x, w, b, y, window),

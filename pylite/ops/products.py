@@ -130,6 +130,6 @@ def shared_room(node, x, fw):
 
 def hybrid_depthwise(x, y, w, bias, window, low, high):
     """Float images convolved with integer weights, channel by channel."""
-    return Call("conv16.DepthwiseHybrid", x, y, Scratch(x.shape, "int16"), Scratch((x.shape[0],), "float32"),
-                Packed("conv16.pack_depthwise_s16", w), per_channel(w.scales, x.shape[3]), bias, window.filter, low,
+    return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "float32"), Scratch((x.shape[0],), "float32"),
+                Packed("hybrid.pack_depthwise_hybrid", w), per_channel(w.scales, x.shape[3]), bias, window.filter, low,
                 high)

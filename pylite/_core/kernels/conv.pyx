@@ -22,7 +22,16 @@ from pylite._core.kernels.tasks cimport (
     set_output,
     share,
 )
-from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, Window, gather, set_window
+from pylite._core.kernels.window cimport (
+    A_PANEL_BYTES,
+    POINTERS,
+    SHORT,
+    Window,
+    copy_lines,
+    gather,
+    set_window,
+    short_lines,
+)
 from pylite._core.simd cimport (
     PL_MAX_TAPS,
     PL_SLACK,
@@ -281,17 +290,24 @@ cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
+    cdef uint8_t copies[MAX_MR * SHORT]
     cdef const uint8_t *src[POINTERS]
     cdef int32_t sums[MAX_MR]
     cdef int32_t *terms = sums if s.w_zero else NULL
     cdef Task task
     cdef ptrdiff_t i, j, length = 0, gathered = -1
-    cdef int segments, r
+    cdef int segments = 1, r
+    cdef bint copied = p.groups == 1 and short_lines(&p.window)
+    if copied:
+        length = p.depth
     for i in range(begin, end):
         get_task(&s.tasks, &s.output, p.columns, i, &task)
         if share(i, s.tasks.splits) != gathered:
             gathered = share(i, s.tasks.splits)
-            segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
+            if copied:
+                copy_lines(&p.window, task.position, task.rows, copies, src)
+            else:
+                segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
             p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.deep)
             if s.w_zero:
                 p.slots.sums_q8(task.rows, &s.shape, p.depth, a_panel, sums)

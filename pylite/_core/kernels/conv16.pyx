@@ -1,11 +1,10 @@
-"""Convolutions and matrix products of int16: exact sums, then one rule of rounding; hybrid depthwise ones too."""
+"""Convolutions and matrix products of int16: exact sums, then one rule of rounding."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.rounding cimport pl_quantization
-from pylite._core.kernels.tasks cimport Output, Task, Tasks, get_task, plan_tasks, set_output
+from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, set_output, take
 from pylite._core.kernels.window cimport Window, copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
 
@@ -171,14 +170,8 @@ cdef struct Depthwise:
     const uint8_t *x
     const int16_t *w
     uint8_t *y
-    ptrdiff_t h, oh, line, image, y_line, item       # lines of the images; bytes
+    ptrdiff_t h, oh, line, image, y_line             # lines of the images; bytes
     int stride, dilation, pad
-    float *row_scales       # of DepthwiseHybrid, as what follows
-    const float *images
-    const float *scales
-    const float *bias
-    ptrdiff_t size          # elements of an image
-    float low, high
 
 
 cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16_t[:, ::1] w, const uint8_t[::1] zero,
@@ -222,7 +215,7 @@ cdef class Depthwise16(Finished):
         self.set_finish(rule, bias, factors, low, high)
         self.zero = bytes(2 * x.shape[3])
         set_depthwise(s, x, w, self.zero, filter, y.shape[1], y.shape[2])
-        s.end, s.y, s.y_line, s.item = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1], 2
+        s.end, s.y, s.y_line = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1]
         self.fn = <kernel_fn>depthwise16
 
 
@@ -236,82 +229,16 @@ cdef void depthwise_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
     cdef pl_dw_window g = s.window
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef int64_t acc[CHANNELS]
-    cdef int32_t sums[CHANNELS]
     cdef uint8_t *y
     cdef ptrdiff_t line, at, c
-    cdef int n, j
+    cdef int n
     g.row = row
     for line in range(begin, end):
         see_lines(s, line, row)
         for at in range(g.pixels):
-            c, y = 0, s.y + line * s.y_line + at * g.c * s.item
+            c, y = 0, s.y + line * s.y_line + at * g.c * 2
             while c < g.c:
                 n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
                 s.slots.depthwise_s64(&g, at, c, n, s.w, acc)
-                if s.row_scales == NULL:
-                    finish(s.slots, &s.end, n, acc, c, <int16_t *>y + c)
-                else:
-                    for j in range(n):
-                        sums[j] = <int32_t>acc[j]
-                    s.slots.finish_hybrid(n, sums, 0, sums, s.scales + c, s.row_scales[line // s.oh], False,
-                                          s.bias + c if s.bias != NULL else NULL, s.low, s.high, <float *>y + c)
+                finish(s.slots, &s.end, n, acc, c, <int16_t *>y + c)
                 c += n
-
-
-cdef class DepthwiseHybrid(Kernel):
-    """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
-
-    x: (n, h, w, c) and y: (n, oh, ow, c) float32, contiguous; q: (n, h, w, c) int16 and row_scales: (n,) float32 of
-    scratch; w: int16 (fh * fw, c); scales: (c,) float32; bias: (c,) float32 or None; the rest as in ConvHybrid.
-    """
-    cdef const float[:, :, :, ::1] x
-    cdef float[:, :, :, ::1] y
-    cdef int16_t[:, :, :, ::1] q
-    cdef float[::1] row_scales
-    cdef const int16_t[:, ::1] w
-    cdef const float[::1] scales, bias
-    cdef const uint8_t[::1] zero
-    cdef Depthwise state
-
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, int16_t[:, :, :, ::1] q,
-                 float[::1] row_scales, const int16_t[:, ::1] w, const float[::1] scales, const float[::1] bias, filter,
-                 float low, float high):
-        cdef Depthwise *s = &self.state
-        self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
-        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
-            self.fn = <kernel_fn>nothing
-            return
-        self.zero = bytes(2 * x.shape[3])
-        set_depthwise(s, q, w, self.zero, filter, y.shape[1], y.shape[2])
-        s.y, s.y_line, s.item, s.images = <uint8_t *>&y[0, 0, 0, 0], y.strides[1], 4, &x[0, 0, 0, 0]
-        s.row_scales, s.scales = &row_scales[0], &scales[0]
-        s.bias = &bias[0] if bias is not None else NULL
-        s.size, s.low, s.high = x.shape[1] * x.shape[2] * x.shape[3], low, high
-        self.fn = <kernel_fn>depthwise_hybrid
-
-
-cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool, self.y.shape[0], 1, center_images, &self.state)
-    parallel_for(pool, self.y.shape[0] * self.y.shape[1], 1, depthwise_lines, &self.state)
-    return 0
-
-
-cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Quantize, and take the zero point off: padding then is 0."""
-    cdef Depthwise *s = <Depthwise *>ctx
-    cdef int8_t piece[CHANNELS]
-    cdef const float *x
-    cdef int16_t *q
-    cdef float low, high, inverse
-    cdef ptrdiff_t i, k, n, j
-    cdef int32_t zero
-    for i in range(begin, end):
-        x, q, k = s.images + i * s.size, <int16_t *>s.x + i * s.size, 0
-        s.slots.range_f32(s.size, x, &low, &high)
-        zero = pl_quantization(low, high, True, s.row_scales + i, &inverse)
-        while k < s.size:
-            n = min(<ptrdiff_t>CHANNELS, s.size - k)
-            s.slots.quantize_s8(n, x + k, inverse, zero, True, 0, <uint8_t *>piece)
-            for j in range(n):
-                q[k + j] = <int16_t>(piece[j] - zero)
-            k += n

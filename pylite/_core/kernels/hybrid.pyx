@@ -1,6 +1,7 @@
 """Float activations times integer weights: activations are quantized row by row or by image."""
 import numpy as np
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
@@ -23,6 +24,8 @@ from pylite._core.kernels.tasks cimport (
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, copy_row, gather, set_window
 from pylite._core.simd cimport (
+    PL_DEPTH,
+    PL_MAX_TAPS,
     PL_BLOCK_ROWS,
     PL_DEPTH,
     PL_SCALED,
@@ -30,6 +33,8 @@ from pylite._core.simd cimport (
     parallel_for,
     pl_a_layout,
     pl_blocks,
+    pl_dw_window,
+    pl_packed_layout,
     pl_hybrid,
     pl_packed_layout,
     pl_pool,
@@ -40,6 +45,15 @@ from pylite._core.simd cimport (
 
 from pylite._core.kernels.matmul import arranged
 from pylite._core.memory import pooled
+
+
+cdef struct DequantizeParameters:       # of the slot dequantize_i8
+    float scale
+    int32_t zero
+
+
+cdef struct Range:                      # of the slots add_f32 and mul_f32
+    float low, high
 
 
 cdef enum:
@@ -343,3 +357,4 @@ cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
 
 
 include "blockwise.pxi"
+include "hybrid_depthwise.pxi"

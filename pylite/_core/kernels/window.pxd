@@ -5,6 +5,7 @@ from libc.string cimport memcpy
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # bytes of an A panel of gathered rows, on the stack
     POINTERS = 1024         # pieces that one A panel is gathered from
+    SHORT = 512             # bytes that a row of an A panel may have for copy_lines
     CHUNK = 2048            # bytes of depth that are gathered at a time where a whole row is too long for an A panel
 
 
@@ -81,6 +82,49 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
                 oy = 0
                 n += 1
     return g.fh if whole else g.fh * g.fw
+
+
+cdef inline bint short_lines(const Window *g) noexcept nogil:
+    """Is copy_lines() better than gather(), whose pieces would be single taps beside the image's sides?"""
+    return (not g.direct and g.fh > 1 and g.fw * g.length <= 16 and g.dilation_w == 1 and g.sw == g.length
+            and g.fh * g.fw * g.length <= SHORT)
+
+
+cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8_t *to,
+                            const uint8_t **src) noexcept nogil:
+    """What output positions position..position+rows see, to `to`, rows * SHORT bytes at most, and pointers to each."""
+    cdef ptrdiff_t n = position // (g.oh * g.ow)
+    cdef ptrdiff_t oy = position // g.ow % g.oh
+    cdef ptrdiff_t ox = position % g.ow
+    cdef ptrdiff_t c = g.length, size = g.fw * c, iy, x0, before, after
+    cdef const uint8_t *line
+    cdef const uint8_t *zero
+    cdef int r, y
+    for r in range(rows):
+        src[r] = to
+        zero = g.zero + n * g.zero_step
+        x0 = ox * g.stride_w - g.pad_w
+        before = min(max(<ptrdiff_t>0, -x0), <ptrdiff_t>g.fw)
+        after = min(max(<ptrdiff_t>0, x0 + g.fw - g.w), g.fw - before)
+        for y in range(g.fh):
+            iy = oy * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
+            line = g.x + n * g.sn + iy * g.sh + x0 * c
+            if not 0 <= iy < g.h:
+                memcpy(to, zero, size)
+            elif size == 4 and before + after == 0:
+                memcpy(to, line, 4)
+            else:
+                memcpy(to, zero, before * c)
+                memcpy(to + before * c, line + before * c, size - (before + after) * c)
+                memcpy(to + size - after * c, zero, after * c)
+            to += size
+        ox += 1
+        if ox == g.ow:
+            ox = 0
+            oy += 1
+            if oy == g.oh:
+                oy = 0
+                n += 1
 
 
 cdef struct Line:

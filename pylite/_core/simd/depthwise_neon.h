@@ -15,11 +15,11 @@ PL_INLINE way way_of(int flip, int w_zero, const pl_columns *q, ptrdiff_t j) {
 /* N pixels to bytes, `step` apart. */
 PL_INLINE void finish(int N, const sums *from, const way *f, const int32_t *left, uint8_t *y, ptrdiff_t step) {
   int32x4_t acc[TOGETHER][4];
-  uint8x8_t bytes[TOGETHER];
+  uint8x16_t bytes[TOGETHER];
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
   requantize(N, 2, acc, f->scaling, left);
   narrow(N, 2, acc, &f->ends, bytes);
 #pragma GCC unroll 4
-  for (int i = 0; i < N; i++) vst1_u8(y + i * step, bytes[i]);
+  for (int i = 0; i < N; i++) store_half(y + i * step, bytes, i);
 }

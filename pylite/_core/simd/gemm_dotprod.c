@@ -4,7 +4,7 @@ enum { WIDE = 4, NARROW = 8 };
 #include "neon.h"
 
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
@@ -12,7 +12,13 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
   for (int r = 0; r < R; r++) {
     x[r] = a + (r < rows ? r : rows - 1) * layout->step;
 #pragma GCC unroll 4
-    for (int v = 0; v < V; v++) acc[r][v] = vdupq_n_s32(0);
+    for (int v = 0; v < V; v++) acc[r][v] = bias ? vld1q_s32(bias + 4 * v) : vdupq_n_s32(0);
+  }
+  if (row) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
   }
   for (int line = layout->lines; line > 0; line--) {
     ptrdiff_t k = 0;
@@ -49,5 +55,6 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 PL_FILL(gemm_dotprod, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->gemm_hybrid = gemm_hybrid;
   s->q8 = (pl_tile){NARROW, NR, 8, 4, 4, 1, 0, NULL, 0, 0};
 }

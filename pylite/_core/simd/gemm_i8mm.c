@@ -26,13 +26,18 @@ PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, co
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];
   int32x4_t block[NARROW / 2][8]; /* two rows by two columns each */
   if (R == 1) {
     product_row(V, layout, a, w, acc[0]);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) {
+      if (bias) acc[0][v] = vaddq_s32(acc[0][v], vld1q_s32(bias + 4 * v));
+      if (row) acc[0][v] = vaddq_s32(acc[0][v], vdupq_n_s32(*row));
+    }
     return;
   }
 #pragma GCC unroll 8
@@ -40,7 +45,17 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #pragma GCC unroll 4
   for (int p = 0; p < R / 2; p++)
 #pragma GCC unroll 8
-    for (int c = 0; c < 2 * V; c++) block[p][c] = vdupq_n_s32(0);
+    for (int c = 0; c < 2 * V; c++)
+      block[p][c] = bias ? vreinterpretq_s32_s64(vld1q_dup_s64((const int64_t *)(bias + 2 * c))) : vdupq_n_s32(0);
+  if (row) {
+#pragma GCC unroll 4
+    for (int p = 0; p < R / 2; p++) {
+      const int32x4_t terms = vcombine_s32(vdup_n_s32(row[2 * p < rows ? 2 * p : 0]),
+                                           vdup_n_s32(row[2 * p + 1 < rows ? 2 * p + 1 : 0]));
+#pragma GCC unroll 8
+      for (int c = 0; c < 2 * V; c++) block[p][c] = vaddq_s32(block[p][c], terms);
+    }
+  }
   for (int line = layout->lines; line > 0; line--) {
     ptrdiff_t k = 0;
     for (; k + 16 <= depth; k += 16) {
@@ -79,5 +94,6 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 PL_FILL(gemm_i8mm, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->gemm_hybrid = gemm_hybrid;
   s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0, 0};
 }

@@ -58,19 +58,49 @@ PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d
 #endif
 }
 
-/* Columns c0 .. c0 + C, in the order that suits in-order cores: the sums of a pair of columns are interleaved with the
- * products of the next pair, those of the last pair with the loads of the next step. */
+/* Accumulators of columns have four lanes, which are added up in the end. */
+PL_INLINE int32x4_t first_lane(const int32_t *p) {
+#if defined(__aarch64__)
+  int32x4_t v; /* the intrinsics would set a lane of a vector of zeros */
+  __asm__("ldr %s0, %1" : "=w"(v) : "m"(*p));
+  return v;
+#else
+  return vsetq_lane_s32(*p, vdupq_n_s32(0), 0);
+#endif
+}
+PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t *row, int32x4_t lanes[NARROW][8]) {
+#pragma GCC unroll 8
+  for (int c = 0; c < C; c++) {
+    lanes[0][c] = bias ? first_lane(bias + c) : vdupq_n_s32(0);
+    if (R == 2) lanes[1][c] = lanes[0][c];
+  }
+  if (row) {
+#pragma GCC unroll 2
+    for (int r = 0; r < R; r++) {
+      const int32x4_t term = first_lane(row + (r < rows ? r : 0));
+#pragma GCC unroll 8
+      for (int c = 0; c < C; c++) lanes[r][c] = vaddq_s32(lanes[r][c], term);
+    }
+  }
+}
+PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_t acc[NARROW][4]) {
+#pragma GCC unroll 2
+  for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+    for (int c = 0; c < C; c += 4)
+      acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
+}
+
+/* Columns c0 .. c0 + C, G of them at a time.  In the order in which cores without renaming do it best: the sums of a
+ * group are made beside the products of the next one, those of the last beside the loads of what follows. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                       int32x4_t acc[NARROW][4]) {
-  int32x4_t lanes[NARROW][8]; /* of each column, not yet added up */
+                       const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+  int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) last[i] = vdupq_n_s16(0);
-#pragma GCC unroll 2
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (int c = 0; c < C; c++) lanes[r][c] = vdupq_n_s32(0);
+  begin(R, C, rows, bias ? bias + c0 : NULL, row, lanes);
 #define ADD(pair, i) \
   { \
     int32x4_t *sum = &lanes[(i) % R][2 * (pair) + (i) / R]; \
@@ -96,15 +126,11 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
 #pragma GCC unroll 4
   for (int i = 0; i < 2 * R; i++) ADD(C / 2 - 1, i)
 #undef ADD
-#pragma GCC unroll 2
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-    for (int c = 0; c < C; c += 4)
-      acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
+  add_up(R, c0, C, lanes, acc);
 }
-/* The same where no weight is -128: a depth of sixteen at once, G columns at a time. */
+/* The same without a weight of -128: sixteen deep at once, and eight at the end of a run. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
-                             const int8_t *w, int32x4_t acc[NARROW][4]) {
+                             const int8_t *w, const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   const int n = G * R, groups = C / G;
@@ -115,52 +141,50 @@ PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_l
     int32x4_t *sum = &lanes[(i) % R][G * (group) + (i) / R]; \
     *sum = vpadalq_s16(*sum, product[(group) % 2][i]); \
   }
+#define GROUPS(two) \
+  _Pragma("GCC unroll 8") for (int g = 0; g < groups; g++) { \
+    int8x8_t v[2]; \
+    _Pragma("GCC unroll 2") for (int c = 0; c < G; c++) v[c] = vld1_s8(w + 8 * (G * g + c)); \
+    EACH { \
+      product[g % 2][i] = vmull_s8(x0[i % R], v[i / R]); \
+      if (two && i % R == R - 1) v[i / R] = vld1_s8(w + 8 * NR + 8 * (G * g + i / R)); \
+      ADD((g + groups - 1) % groups, i) \
+    } \
+    if (two) EACH product[g % 2][i] = vmlal_s8(product[g % 2][i], x1[i % R], v[i / R]); \
+  }
   EACH last[i] = vdupq_n_s16(0);
-#pragma GCC unroll 2
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (int c = 0; c < C; c++) lanes[r][c] = vdupq_n_s32(0);
+  begin(R, C, rows, bias ? bias + c0 : NULL, row, lanes);
   w += 8 * c0;
-  for (int line = layout->lines; line > 0; line--, a += layout->pitch)
-    for (ptrdiff_t k = 0; k < depth; k += 16) {
-      const int pair = k + 8 < depth;
-      const int8_t *next = pair ? w + 8 * NR : w;
-      const int8x8_t none = vdup_n_s8(0), x0[2] = {vld1_s8(a + k), R == 2 ? vld1_s8(a + second + k) : none};
-      const int8x8_t x1[2] = {pair ? vld1_s8(a + k + 8) : none, R == 2 && pair ? vld1_s8(a + second + k + 8) : none};
-#pragma GCC unroll 8
-      for (int g = 0; g < groups; g++) {
-        int8x8_t v[2];
-#pragma GCC unroll 2
-        for (int c = 0; c < G; c++) v[c] = vld1_s8(w + 8 * (G * g + c));
-        EACH {
-          product[g % 2][i] = vmull_s8(x0[i % R], v[i / R]);
-          if (i % R == R - 1) v[i / R] = vld1_s8(next + 8 * (G * g + i / R));
-          ADD((g + groups - 1) % groups, i)
-        }
-        EACH product[g % 2][i] = vmlal_s8(product[g % 2][i], x1[i % R], v[i / R]);
-      }
-      w = next + 8 * NR;
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
+    ptrdiff_t k = 0;
+    for (; k + 16 <= depth; k += 16, w += 16 * NR) {
+      const int8x8_t x0[2] = {vld1_s8(a + k), vld1_s8(a + (R == 2 ? second : 0) + k)};
+      const int8x8_t x1[2] = {vld1_s8(a + k + 8), vld1_s8(a + (R == 2 ? second : 0) + k + 8)};
+      GROUPS(1)
     }
+    if (k < depth) {
+      const int8x8_t x0[2] = {vld1_s8(a + k), vld1_s8(a + (R == 2 ? second : 0) + k)}, *const x1 = x0;
+      GROUPS(0)
+      w += 8 * NR;
+    }
+  }
   EACH ADD(groups - 1, i)
+#undef GROUPS
 #undef ADD
 #undef EACH
-#pragma GCC unroll 2
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 2
-    for (int c = 0; c < C; c += 4)
-      acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
+  add_up(R, c0, C, lanes, acc);
 }
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
   (void)V;
 #if defined(__aarch64__)
-  if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, acc);
-  else columns(R, 0, 8, rows, layout, a, w, acc);
+  if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, bias, row, acc);
+  else columns(R, 0, 8, rows, layout, a, w, bias, row, acc);
 #else /* half as many registers */
 #pragma GCC unroll 2
   for (int c = 0; c < 8; c += 4)
-    if (small) small_columns(R, c, 4, 1, rows, layout, a, w, acc);
-    else columns(R, c, 4, rows, layout, a, w, acc);
+    if (small) small_columns(R, c, 4, 1, rows, layout, a, w, bias, row, acc);
+    else columns(R, c, 4, rows, layout, a, w, bias, row, acc);
 #endif
 }
 #include "gemm_neon.h"
@@ -215,6 +239,7 @@ PL_FILL(gemm_neon, s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->gemm_hybrid = gemm_hybrid;
   s->fit_q8 = fit_q8;
   s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0};
   s->gemm_f32 = gemm_f32;

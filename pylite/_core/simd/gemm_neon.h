@@ -1,49 +1,51 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8) and products(small, R, V, rows, layout, a, w, acc), which sets acc[r][v] to R rows times V
- * vectors of columns.  Rows from `rows` on are not used; small: no weight is -128. */
-PL_INLINE void tile_q8(int R, int V, int small, int rows, int n, const pl_a_layout *layout, const int8_t *a,
-                       const int8_t *w, const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y,
-                       ptrdiff_t ldy) {
+ * 16 columns and with 8) and products(small, R, V, rows, layout, a, w, bias, row, acc), which sets acc[r][v] to R rows times V
+ * vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.  Rows from `rows` on are not used;
+ * small: no weight is -128. */
+
+/* What the columns of a panel need in the end. */
+typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; } finishing;
+PL_INLINE finishing finishing_of(int V, const pl_columns *q, ptrdiff_t j) {
+  finishing f = {.ends = ends_of(q), .bias = q->bias + j, .left = q->left ? q->left + j : NULL};
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) f.scaling[v] = scaling_of(q, j + 4 * v);
+  return f;
+}
+
+PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, const pl_a_layout *layout, const int8_t *a,
+                       const int8_t *w, const int32_t *row, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
-  products(small, R, V, rows, layout, a, w, acc);
-  if (row)
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++) {
-      const int32x4_t term = vdupq_n_s32(row[r < rows ? r : 0]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; v++) acc[r][v] = vaddq_s32(acc[r][v], term);
-    }
-  scaling c[4];
-#pragma GCC unroll 4
-  for (int v = 0; v < V; v++) {
-    const int32x4_t bias = vld1q_s32(q->bias + j + 4 * v);
-    c[v] = scaling_of(q, j + 4 * v);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++) acc[r][v] = vaddq_s32(acc[r][v], bias);
-  }
-  const ends e = ends_of(q);
+  uint8x16_t bytes[NARROW * 4 / 4];
   const int together = R < 8 / V ? R : 8 / V;
+  products(small, R, V, rows, layout, a, w, f->bias, row, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
-    uint8x8_t bytes[4];
-    if (__builtin_expect(q->left != NULL, 0)) requantize(together, V, acc + r, c, q->left + j);
-    else requantize(together, V, acc + r, c, NULL);
-    narrow(together, V, acc + r, &e, bytes);
-#pragma GCC unroll 4
-    for (int i = r; i < r + together; i++)
-      if (i < rows) {
-#pragma GCC unroll 2
-        for (int v = 0; v < V; v += 2) store(y + i * ldy + 4 * v, bytes[((i - r) * V + v) / 2], n - 4 * v);
-      }
+    requantize(together, V, acc + r, f->scaling, shifts ? f->left : NULL);
+    narrow(together, V, acc + r, &f->ends, bytes + r * V / 4);
+  }
+  if (__builtin_expect(rows >= R && n == 4 * V, 1)) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      if (V == 4) vst1q_u8(y + r * ldy, bytes[r]);
+      else store_half(y + r * ldy, bytes, r);
+    }
+    return;
+  }
+  uint8_t out[NARROW * 16] = {0};
+#pragma GCC unroll 8
+  for (int i = 0; i < (R * V + 3) / 4; i++) vst1q_u8(out + 16 * i, bytes[i]);
+  for (int r = 0; r < R && r < rows; r++) {
+    store(y + r * ldy, vld1_u8(out + 4 * V * r), n);
+    if (n > 8) store(y + r * ldy + 8, vld1_u8(out + 4 * V * r + 8), n - 8);
   }
 }
 
 PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                         int32_t *y, ptrdiff_t ldy) {
   int32x4_t acc[NARROW][4];
-  products(0, R, V, rows, layout, a, w, acc);
+  products(0, R, V, rows, layout, a, w, NULL, NULL, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
     if (r < rows) {
@@ -62,6 +64,60 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     }
 }
 
+/* Results of hybrid operators, see finish_hybrid. */
+typedef struct {
+  const pl_hybrid *h;
+  const int32_t *terms;
+  const float *row_scales;
+  ptrdiff_t j;
+} hybrid_finishing;
+PL_INLINE void tile_hybrid(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                           const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
+  const pl_hybrid *h = f->h;
+  int32x4_t acc[NARROW][4], sums[4];
+  float32x4_t scale[4], bias[4];
+  const float32x4_t low = vdupq_n_f32(h->low), high = vdupq_n_f32(h->high);
+  const int whole = n == 4 * V;
+  products(0, R, V, rows, layout, a, w, NULL, NULL, acc);
+  int32_t some_sums[16] = {0};
+  float some_scales[16] = {0}, some_biases[16] = {0};
+  const int32_t *from_sums = h->sums + f->j;
+  const float *from_scales = h->scale + f->j, *from_biases = h->bias ? h->bias + f->j : some_biases;
+  if (!whole) { /* nothing behind the last column is read */
+    from_sums = memcpy(some_sums, from_sums, n * sizeof *from_sums);
+    from_scales = memcpy(some_scales, from_scales, n * sizeof *from_scales);
+    if (h->bias) from_biases = memcpy(some_biases, from_biases, n * sizeof *from_biases);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    sums[v] = vld1q_s32(from_sums + 4 * v), scale[v] = vld1q_f32(from_scales + 4 * v);
+    bias[v] = vld1q_f32(from_biases + 4 * v);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) {
+    const int at = first + (r < rows ? r : 0);
+    const int32_t term = f->terms[at];
+    const float row = f->row_scales[at], one = h->column_first ? 1 : row, then = h->column_first ? row : 1;
+    float32x4_t result[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) result[v] = vcvtq_f32_s32(vmlsq_n_s32(acc[r][v], sums[v], term));
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) result[v] = vmulq_n_f32(vmulq_f32(result[v], vmulq_n_f32(scale[v], one)), then);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++) result[v] = vminq_f32(vmaxq_f32(vaddq_f32(result[v], bias[v]), low), high);
+    if (r >= rows) continue;
+    if (whole) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) vst1q_f32(y + r * ldy + 4 * v, result[v]);
+    } else {
+      float out[16];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; v++) vst1q_f32(out + 4 * v, result[v]);
+      memcpy(y + r * ldy, out, n * sizeof *y);
+    }
+  }
+}
+
 #define PARTS(TILE, most, ...) \
   for (int r = 0; r < rows;) { \
     const int left = rows - r; \
@@ -69,38 +125,69 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
     else { TILE(most, __VA_ARGS__); r += most; } \
   }
-#define Q8(R, V, small) \
-  tile_q8(R, V, small, left, n, layout, part, panel, row ? row + r : NULL, q, j, y + r * ldy, ldy)
+#define Q8(R, V, small, shifts) \
+  tile_q8(R, V, small, shifts, left, n, layout, part, panel, row ? row + r : NULL, &f, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, layout, part, panel, acc + r * lda, lda)
+#define HYBRID(R, V) tile_hybrid(R, V, left, n, layout, part, panel, &f, r, y + r * ldy, ldy)
 
 #define Q8_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
     const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy
 #define S32_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, ptrdiff_t lda
-#if NR == 16 /* a function for each width: gcc then keeps the accumulators in registers */
-static __attribute__((noinline)) void q8_wide(Q8_ARGUMENTS) { PARTS(Q8, WIDE, 4, 0) }
+#define HYBRID_ARGUMENTS \
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, hybrid_finishing f, float *y, \
+    ptrdiff_t ldy
+#define Q8_KERNEL(name, most, V, small, shifts) \
+  static __attribute__((noinline)) void name(Q8_ARGUMENTS) { \
+    const finishing f = finishing_of(V, q, j); \
+    PARTS(Q8, most, V, small, shifts) \
+  }
+/* A function for each width: gcc keeps the accumulators in registers. */
+#if NR == 16
+Q8_KERNEL(q8_wide, WIDE, 4, 0, 0)
+Q8_KERNEL(q8_wide_shifts, WIDE, 4, 0, 1)
 static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
+static __attribute__((noinline)) void hybrid_wide(HYBRID_ARGUMENTS) { PARTS(HYBRID, WIDE, 4) }
 #define IF_WIDE(call) \
   if (n > 8) { \
     call; \
     return; \
   }
-#else /* and one for small weights */
-static __attribute__((noinline)) void q8_small(Q8_ARGUMENTS) { PARTS(Q8, NARROW, 2, 1) }
+#else
+Q8_KERNEL(q8_small, NARROW, 2, 1, 0)
 #define IF_WIDE(call)
 #endif
+Q8_KERNEL(q8_narrow, NARROW, 2, 0, 0)
+Q8_KERNEL(q8_narrow_shifts, NARROW, 2, 0, 1)
+static __attribute__((noinline)) void hybrid_narrow(HYBRID_ARGUMENTS) { PARTS(HYBRID, NARROW, 2) }
+
 static void gemm_q8(Q8_ARGUMENTS) {
-  IF_WIDE(q8_wide(rows, n, layout, a_panel, panel, row, q, j, y, ldy))
+#define CALL(name) name(rows, n, layout, a_panel, panel, row, q, j, y, ldy)
+  if (__builtin_expect(q->left != NULL, 0)) {
+    IF_WIDE(CALL(q8_wide_shifts))
+    CALL(q8_narrow_shifts);
+    return;
+  }
+  IF_WIDE(CALL(q8_wide))
 #if NR == 8
   if (q->fit) {
-    q8_small(rows, n, layout, a_panel, panel, row, q, j, y, ldy);
+    CALL(q8_small);
     return;
   }
 #endif
-  PARTS(Q8, NARROW, 2, 0)
+  CALL(q8_narrow);
+#undef CALL
 }
 static void gemm_s32(S32_ARGUMENTS) {
   IF_WIDE(s32_wide(rows, n, layout, a_panel, panel, acc, lda))
   PARTS(S32, NARROW, 2)
+}
+static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
+                        const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
+                        ptrdiff_t j, float *y, ptrdiff_t ldy) {
+  const hybrid_finishing f = {h, terms, row_scales, j};
+  (void)own;
+  IF_WIDE(hybrid_wide(rows, n, layout, a_panel, panel, f, y, ldy))
+  hybrid_narrow(rows, n, layout, a_panel, panel, f, y, ldy);
 }

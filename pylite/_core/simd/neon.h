@@ -35,21 +35,30 @@ PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
                 vdupq_n_u8((uint8_t)q->flip)};
 }
-/* R rows by V vectors of results to vectors of 8 bytes, two at a time. */
-PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x8_t bytes[]) {
+/* R rows by V vectors of results to bytes, row after row; where they fill half of a vector, the rest is 0. */
+PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x16_t bytes[]) {
   int16x8_t half[8];
   int8x16_t both[4];
   const int n = R * V / 2, pairs = (n + 1) / 2;
 #define EACH(n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+#if defined(__aarch64__)
+  int16x4_t low[8];
+  EACH(n) low[i] = vqmovn_s32(acc[2 * i / V][2 * i % V]);
+  EACH(n) half[i] = vqmovn_high_s32(low[i], acc[2 * i / V][2 * i % V + 1]);
+#else
   EACH(n) half[i] = vcombine_s16(vqmovn_s32(acc[2 * i / V][2 * i % V]), vqmovn_s32(acc[2 * i / V][2 * i % V + 1]));
+#endif
   EACH(n) half[i] = vqaddq_s16(half[i], e->zero_point);
   EACH(pairs)
     both[i] = vcombine_s8(vqmovn_s16(half[2 * i]), 2 * i + 1 < n ? vqmovn_s16(half[2 * i + 1]) : vdup_n_s8(0));
   EACH(pairs) both[i] = vminq_s8(both[i], e->high);
   EACH(pairs) both[i] = vmaxq_s8(both[i], e->low);
-  EACH(pairs) both[i] = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s8(both[i]), e->flip));
-  EACH(n) bytes[i] = vreinterpret_u8_s8(i % 2 ? vget_high_s8(both[i / 2]) : vget_low_s8(both[i / 2]));
+  EACH(pairs) bytes[i] = veorq_u8(vreinterpretq_u8_s8(both[i]), e->flip);
 #undef EACH
+}
+/* The i-th half of these vectors. */
+PL_INLINE void store_half(uint8_t *y, const uint8x16_t bytes[], int i) {
+  vst1_u8(y, i % 2 ? vget_high_u8(bytes[i / 2]) : vget_low_u8(bytes[i / 2]));
 }
 
 /* Stores the first n <= 8 bytes. */

@@ -1,0 +1,281 @@
+"""pylite against LiteRT on emulated Arm cores, by executed instructions and modelled cycles.
+
+    ARM_CACHE=FOLDER .ci/arm prepare aarch64
+    ARM_CACHE=FOLDER .ci/arm test aarch64 cortex-a72 -q tests/test_simd.py -k neon        # builds
+    ARM_CACHE=FOLDER python benchmarks/arm_race.py [--cores A,B] MODEL...
+
+QEMU records the instructions of one invoke() (armcount.c), and llvm-mca says how many cycles a core takes for samples
+of them, each some thousand instructions long as they were executed; this stands in for time where there is no Arm
+hardware.  Instruction counts repeat exactly.  Cycles are modelled: all loads hit the first-level cache, all branches
+are predicted, and the model of the Cortex-A53 is pessimistic about vectors.  So runtimes may be compared on one core,
+but not cores with each other.
+
+--nodes lists the operators of pylite, each run by itself; --top N lists the hottest blocks of both runtimes, with
+--assembly their instructions; --node I shows those of one step of pylite.  Needs qemu-user, gcc and llvm (16 or
+newer).
+"""
+import argparse
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from _common import say
+
+HERE = Path(__file__).resolve().parent
+PEER = "ai-edge-litert==2.3.0"
+# Part number, what /proc/cpuinfo adds to the features of all, llvm-mca's model: a Cortex-A76 is a Neoverse N1.
+CORES = {
+    "cortex-a53": ("0xd03", "", "cortex-a53"),
+    "cortex-a72": ("0xd08", "", "cortex-a72"),
+    "cortex-a76": ("0xd0b", " atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp", "neoverse-n1"),
+}
+CPU_INFO = """processor\t: 0
+BogoMIPS\t: 108.00
+Features\t: fp asimd evtstrm crc32 cpuid{features}
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x0
+CPU part\t: {part}
+CPU revision\t: 3
+
+"""
+ALL, NOTHING, STEP = 1, 2, 10       # regions: of a whole invoke(), of a step that does nothing, of the first step
+GUEST = f"""
+import ctypes, sys
+import numpy as np
+which, model, steps = sys.argv[1:]
+if which == "pylite":
+    from pylite.interpreter import Interpreter
+else:
+    from ai_edge_litert.interpreter import Interpreter
+interpreter = Interpreter(model, num_threads=1)
+interpreter.allocate_tensors()
+rng = np.random.default_rng(0)
+for tensor in interpreter.get_input_details():
+    shape, dtype = tuple(tensor["shape"]), np.dtype(tensor["dtype"])
+    if dtype.kind == "f":
+        value = rng.random(shape).astype(dtype)
+    elif dtype.itemsize == 1 and dtype.kind in "iu":
+        value = np.frombuffer(rng.bytes(int(np.prod(shape))), dtype).reshape(shape)
+    else:
+        value = np.zeros(shape, dtype)
+    interpreter.set_tensor(tensor["index"], value)
+interpreter.invoke()
+interpreter.invoke()
+mark = ctypes.CDLL(None).syscall
+mark(31338, {ALL}, 0)
+interpreter.invoke()
+mark(31338, {ALL}, 1)
+if which == "pylite" and steps == "steps":
+    bound = next(o for o in __import__("gc").get_objects() if type(o).__name__ == "BoundProgram")
+    run, calls = bound.program.run, bound.lowered.calls
+    for tag, first, last in [({NOTHING}, 0, 0)] * 2 + [({STEP} + i, i, i + 1) for i in range(len(calls))]:
+        mark(31338, tag, 0)
+        run(first, last)
+        mark(31338, tag, 1)
+    for i, call in enumerate(calls):
+        shapes = [v.shape for v in call.node.inputs[:2] if v is not None] + [v.shape for v in call.node.outputs]
+        print(call.node, *shapes, bound.program.kernels[i].path or "")
+"""
+
+
+class Core:
+    """llvm-mca's model of a core."""
+
+    def __init__(self, name):
+        self.name, self.model = name, CORES[name][2]
+        self.version = next((v for v in ("-22", "-19", "-18", "-17", "-16", "") if shutil.which("llvm-mca" + v)), "")
+        self.texts = {}
+
+    def learn(self, codes):
+        """Disassemble these blocks; what LLVM does not know becomes a nop."""
+        new = [code for code in dict.fromkeys(codes) if code not in self.texts]
+        words = [code[i:i + 8] for code in new for i in range(0, len(code), 8)]
+        lines = [" ".join("0x" + word[k:k + 2] for k in (0, 2, 4, 6)) for word in words]
+        done = subprocess.run([f"llvm-mc{self.version}", "--disassemble", "--triple=aarch64", "--mattr=+all"],
+                              input="\n".join(lines), capture_output=True, text=True)
+        bad = {int(n) - 1 for n in re.findall(r"<stdin>:(\d+):", done.stderr)}
+        known = iter(line.strip() for line in done.stdout.splitlines() if line.strip() and line.strip()[0] != ".")
+        texts = iter(["nop" if i in bad else next(known) for i in range(len(words))])
+        for code in new:
+            self.texts[code] = [next(texts) for _ in range(len(code) // 8)]
+
+    def cycles(self, pieces, iterations=1):
+        """Cycles of each of these lists of instructions; NaN where one is not modelled."""
+        text = "\n".join(f"# LLVM-MCA-BEGIN b{i}\n" + "\n".join(piece) + f"\n# LLVM-MCA-END b{i}"
+                         for i, piece in enumerate(pieces))
+        done = subprocess.run([f"llvm-mca{self.version}", "--mtriple=aarch64", f"-mcpu={self.model}",
+                               "--mattr=+dotprod,+i8mm,+fullfp16,+lse", f"-iterations={iterations}",
+                               "--skip-unsupported-instructions=lack-sched",
+                               "-instruction-info=0", "-resource-pressure=0"], input=text + "\n", capture_output=True,
+                              text=True)
+        found = [math.nan] * len(pieces)
+        for match in re.finditer(r"Code Region - b(\d+).*?Total Cycles:\s+(\d+)", done.stdout, re.S):
+            found[int(match[1])] = int(match[2]) / iterations
+        return found
+
+
+SAMPLES, SAMPLE = 60, 3000      # how many at most, and their instructions
+
+
+class Region:
+    """What was executed between two markers: numbers of blocks, whose addresses and codes are `blocks`."""
+
+    def __init__(self, blocks, executed, overhead=0):
+        self.blocks, self.executed = blocks, executed
+        self.sizes = np.array([len(code) // 8 for _, code in blocks])[executed]
+        self.instructions = max(1, int(self.sizes.sum()) - overhead)
+
+    def hot(self, top):
+        """(address, code, runs) of the blocks with most instructions."""
+        runs = np.bincount(self.executed, minlength=1)
+        share = runs * np.array([len(code) for _, code in self.blocks[:len(runs)]])
+        return [(*self.blocks[i], int(runs[i])) for i in np.argsort(-share)[:top] if runs[i]]
+
+    def cycles(self, core):
+        ends = np.cumsum(self.sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        count = max(1, min(SAMPLES, total // SAMPLE))
+        pieces = []
+        for i in range(count):
+            first, last = np.searchsorted(ends, [i * total // count, min(i * total // count + SAMPLE, total)])
+            pieces.append([self.blocks[k][1] for k in self.executed[first:last + 1]])
+        core.learn([code for piece in pieces for code in piece])
+        texts = [[line for code in piece for line in core.texts[code]] for piece in pieces]
+        rates = [c / len(text) for c, text in zip(core.cycles(texts), texts, strict=True)
+                 if text and not math.isnan(c)]
+        return self.instructions * sum(rates) / max(1, len(rates))
+
+
+def regions(path):
+    found, blocks = {}, []
+    with open(path, "rb") as file:
+        for line in iter(file.readline, b""):
+            if not line.endswith(b"\n"):
+                break       # cut off, behind the last region
+            kind, number, what, *code = line.decode().split()
+            if kind == "block":
+                blocks.append((what, code[0]))
+            else:
+                found[int(number)] = np.frombuffer(file.read(4 * int(what)), np.uint32)
+    overhead = Region(blocks, found[NOTHING]).instructions if NOTHING in found else 0
+    return {tag: Region(blocks, executed, overhead if tag >= STEP else 0) for tag, executed in found.items()}
+
+
+def install_peer(cache):
+    folder = cache / "peer-aarch64"
+    if not folder.is_dir():
+        minor = max(int(p.suffix[1:]) for p in (cache / "aarch64/usr/bin").glob("python3.*") if p.suffix[1:].isdigit())
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", f"{folder}.new",
+                        "--only-binary=:all:", "--python-version", f"3.{minor}", "--implementation", "cp", "--abi",
+                        f"cp3{minor}", "--platform", "manylinux_2_27_aarch64", "--platform", "manylinux_2_17_aarch64",
+                        PEER], check=True)
+        os.rename(f"{folder}.new", folder)
+    return folder
+
+
+def execute(cache, core, which, model, steps):
+    """({tag: Region}, names of the steps)"""
+    root, trace = cache / "aarch64", cache / f"trace-{os.getpid()}"
+    path = [cache / "lib-aarch64", cache / "peer-aarch64", cache / "site-aarch64"]
+    environment = os.environ | {"QEMU_CPU": core, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1",
+                                "PYTHONPATH": ":".join(map(str, path))}
+    try:
+        done = subprocess.run(["qemu-aarch64", "-seed", "1", "-plugin", f"{cache}/armcount.so,out={trace}", "-L", root,
+                               root / "usr/bin/python3", "-P", "-c", GUEST, which, model, steps], env=environment,
+                              capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"{which} fails with {model} on {core}:\n{done.stderr[-2000:]}")
+        return regions(trace), done.stdout.splitlines()
+    finally:
+        trace.unlink(missing_ok=True)
+
+
+def show_blocks(title, region, core, top, assembly):
+    say(f"\n{title}: {region.instructions / 1e6:.3f} M instructions")
+    blocks = region.hot(top)
+    core.learn([code for _, code, _ in blocks])
+    repeated = core.cycles([core.texts[code] for _, code, _ in blocks], 100)
+    for (address, code, runs), cycles in zip(blocks, repeated, strict=True):
+        size = len(code) // 8
+        say(f"  {100 * runs * size / region.instructions:5.1f} %  {address:>12s}  {runs:>9d} runs of {size:3d} "
+            f"instructions, {cycles:.1f} cycles where it repeats")
+        for line in core.texts[code] if assembly else ():
+            say(f"           {line}")
+
+
+def show_nodes(ours, names, core):
+    total = sum(ours[STEP + i].cycles(core) for i in range(len(names)))
+    for i, name in enumerate(names):
+        step = ours[STEP + i]
+        cycles = step.cycles(core)
+        say(f"  {i:3d} {step.instructions / 1e6:9.3f} M instructions {cycles / 1e6:9.3f} M cycles "
+            f"{100 * cycles / total:5.1f} %  {name}")
+
+
+def race_model(options, cache, core, model):
+    """The ratios of instructions and of cycles, or None where pylite runs alone."""
+    stepwise = options.nodes or options.node is not None
+    ours, names = execute(cache, core.name, "pylite", model, "steps" if stepwise else "")
+    total, ratios, peer = ours[ALL], None, None
+    cycles = total.cycles(core)
+    text = f"{core.name} {Path(model).name:38s} {total.instructions / 1e6:8.2f}"
+    if options.alone:
+        text += f" M instructions, {cycles / 1e6:8.2f} M cycles"
+    else:
+        peer = execute(cache, core.name, "litert", model, "")[0][ALL]
+        theirs = peer.cycles(core)
+        ratios = total.instructions / peer.instructions, cycles / theirs
+        text += f" / {peer.instructions / 1e6:8.2f} M instructions ({ratios[0]:.2f}), {cycles / 1e6:8.2f} / " \
+                f"{theirs / 1e6:8.2f} M cycles ({ratios[1]:.2f})"
+    say(text)
+    if options.nodes:
+        show_nodes(ours, names, core)
+    if options.top and options.node is not None:
+        show_blocks(names[options.node], ours[STEP + options.node], core, options.top, options.assembly)
+    elif options.top:
+        show_blocks("pylite", total, core, options.top, options.assembly)
+    if options.top and peer is not None:
+        show_blocks("LiteRT", peer, core, options.top, options.assembly)
+    return ratios
+
+
+def race(options, cache, name):
+    # LiteRT's detection of CPUs wants the file of an Arm; QEMU looks for it below its -L folder first.
+    info = cache / "aarch64/proc/cpuinfo"
+    info.parent.mkdir(exist_ok=True)
+    info.write_text(CPU_INFO.format(part=CORES[name][0], features=CORES[name][1]))
+    core = Core(name)
+    ratios = list(filter(None, [race_model(options, cache, core, model) for model in options.models]))
+    if len(ratios) > 1:
+        instructions, cycles = (math.exp(sum(math.log(r[k]) for r in ratios) / len(ratios)) for k in (0, 1))
+        say(f"{name}: geometric means of {len(ratios)}: instructions {instructions:.3f}, cycles {cycles:.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--cores", default="cortex-a53,cortex-a72,cortex-a76", help="of " + ", ".join(CORES))
+    parser.add_argument("--alone", action="store_true", help="pylite only")
+    parser.add_argument("--nodes", action="store_true")
+    parser.add_argument("--node", type=int, metavar="I")
+    parser.add_argument("--top", type=int, default=0, metavar="N")
+    parser.add_argument("--assembly", action="store_true")
+    options = parser.parse_args()
+    if "ARM_CACHE" not in os.environ:
+        parser.error("ARM_CACHE is not set")
+    cache = Path(os.environ["ARM_CACHE"]).resolve()
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", cache / "armcount.so", HERE / "armcount.c"], check=True)
+    if not options.alone:
+        install_peer(cache)
+    for core in options.cores.split(","):
+        race(options, cache, core)
+
+
+if __name__ == "__main__":
+    main()
