@@ -307,32 +307,38 @@ def _shape_operands(path):
 def make_inputs(interpreter, run, mode, integers=4, whole=False, hints=None):
     """One array for each input, the same on every machine.
 
-    integers: indices and counts lie below it; whole: so do floats, which may become indices; hints: {tensor: value}.
+    integers: indices and counts are below it; whole: floats too, which may become indices; hints: {tensor: value}.
     """
     arrays = []
     for k, detail in enumerate(interpreter.get_input_details()):
-        rng = np.random.default_rng([run, k])
-        shape, dtype = tuple(detail["shape"].tolist()), np.dtype(detail["dtype"])
-        quantized = len(detail["quantization_parameters"]["scales"]) > 0
+        dtype = np.dtype(detail["dtype"])
         if detail["index"] in (hints or {}):
             array = np.array(hints[detail["index"]])
-        elif dtype.kind == "S":
-            words = np.array([b"word%d" % i for i in range(100)], object)
-            array = words[rng.integers(0, 100, shape)]
-        elif dtype.kind == "b":
-            array = rng.integers(0, 2, shape).astype(bool)
-        elif (dtype.kind in "iu" and not quantized and dtype.itemsize > 1) or whole:
-            array = rng.integers(0, integers, shape) if integers > 1 else np.ones(shape)
-        elif dtype.kind in "iu":
-            low, high = (-(1 << 15), 1 << 15) if dtype.itemsize > 2 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
-            array = rng.integers(low, high, shape) if mode == "random" else \
-                np.floor(low + (smooth(rng, shape) + 1) / 2 * (high - 1 - low))
-        elif dtype.kind == "c":
-            array = rng.normal(size=shape) + 1j * rng.normal(size=shape)
         else:
-            array = rng.normal(size=shape) if mode == "random" else smooth(rng, shape)
+            array = contents(np.random.default_rng([run, k]), detail, mode, integers, whole)
         arrays.append(np.asarray(array).astype(object if dtype.kind == "S" else dtype))
     return arrays
+
+
+def contents(rng, detail, mode, integers, whole):
+    """Random numbers for one input, in any type; see make_inputs()."""
+    shape, dtype = tuple(detail["shape"].tolist()), np.dtype(detail["dtype"])
+    quantized = len(detail["quantization_parameters"]["scales"]) > 0
+    if dtype.kind == "S":
+        words = np.array([b"word%d" % i for i in range(100)], object)
+        return words[rng.integers(0, 100, shape)]
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if (dtype.kind in "iu" and not quantized and dtype.itemsize > 1) or whole:
+        return rng.integers(0, integers, shape) if integers > 1 else np.ones(shape)
+    if dtype.kind in "iu":
+        low, high = (-(1 << 15), 1 << 15) if dtype.itemsize > 2 else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+        if mode == "random":
+            return rng.integers(low, high, shape)
+        return np.floor(low + (smooth(rng, shape) + 1) / 2 * (high - 1 - low))
+    if dtype.kind == "c":
+        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    return rng.normal(size=shape) if mode == "random" else smooth(rng, shape)
 
 
 def smooth(rng, shape):

@@ -57,7 +57,7 @@ def run(module, model, resolver=None):
     options = {} if resolver is None else {"experimental_op_resolver_type": resolver}
     interpreter = module.Interpreter(model_content=model, **options)
     interpreter.allocate_tensors()
-    with contextlib.suppress(ValueError):       # types that only the peer's Python face lacks
+    with contextlib.suppress(ValueError):       # types that only the peer's Python interface does not take
         for detail in interpreter.get_input_details():
             zeros = np.zeros(detail["shape"], detail["dtype"])
             if zeros.dtype.kind in "OSU":
@@ -85,27 +85,36 @@ def child(start):
             sys.stdout.flush()
 
 
-def main():
-    import importlib.metadata
-    answers, asked = {}, list(questions())
-    while len(answers) < len(asked):
-        done = subprocess.run([sys.executable, "-P", "-m", "tests.probe_ops", str(len(answers))], capture_output=True,
+def answers(asked):
+    """Whether the peer does each of `asked`, determined in subprocesses since some questions crash it."""
+    found = {}
+    while len(found) < len(asked):
+        done = subprocess.run([sys.executable, "-P", "-m", "tests.probe_ops", str(len(found))], capture_output=True,
                               text=True, check=False)
         for text in done.stdout.splitlines():
             i, *result = text.split()
-            answers[int(i)] = result == ["1"]
+            found[int(i)] = result == ["1"]
         if not done.stdout:
             raise SystemExit(done.stderr)
-    yes = [question for i, question in enumerate(asked) if answers[i]]
-    rows = [HEAD.format(version=importlib.metadata.version("ai-edge-litert"))]
-    for name in names():
-        versions = [v for kind, what, v in yes if (kind, what) == ("version", name)]
-        rows.append(f"{name} {min(versions)}-{max(versions)}\n" if versions else f"{name} none\n")
-        for number, line in enumerate(op_models.lines()):
-            cases = [line.cases()[c] for kind, what, c in yes if (kind, what) == ("run", number)]
-            if line.op == name and cases:
-                rows.append(f"  {line.signature}: {' '.join('/'.join(case.values()) or 'yes' for case in cases)}\n")
-    FILE.write_text("".join(rows))
+    return [found[i] for i in range(len(asked))]
+
+
+def rows(name, yes):
+    """The lines of an op; yes: the questions that the peer answered with yes."""
+    versions = [v for kind, what, v in yes if (kind, what) == ("version", name)]
+    yield f"{name} {min(versions)}-{max(versions)}\n" if versions else f"{name} none\n"
+    for number, line in enumerate(op_models.lines()):
+        cases = [line.cases()[c] for kind, what, c in yes if (kind, what) == ("run", number)]
+        if line.op == name and cases:
+            yield f"  {line.signature}: {' '.join('/'.join(case.values()) or 'yes' for case in cases)}\n"
+
+
+def main():
+    import importlib.metadata
+    asked = list(questions())
+    yes = [question for question, answered in zip(asked, answers(asked), strict=True) if answered]
+    head = HEAD.format(version=importlib.metadata.version("ai-edge-litert"))
+    FILE.write_text(head + "".join(row for name in names() for row in rows(name, yes)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The partitioner: the partitions, inputs, outputs and plans that TensorFlow Lite makes."""
+"""The partitioner makes the partitions, inputs, outputs and plans that TensorFlow Lite makes."""
 import random
 
 import pytest
@@ -8,13 +8,13 @@ from pylite.plugins.partition import Partition, partition, replaced, side_effect
 
 
 def chain(*kinds):
-    """Nodes in a row, tensor i -> tensor i + 1; the nodes whose kind is "d" are claimed."""
+    """A sequence of nodes, tensor i -> tensor i + 1; the nodes of kind "d" are claimed."""
     nodes = {i: ((i,), (i + 1,)) for i in range(len(kinds))}
     return nodes, list(nodes), {i for i, kind in enumerate(kinds) if kind == "d"}, [len(kinds)]
 
 
 def test_two_branches_that_join():
-    """Adds and multiplications, of which the delegate lacks two in the middle."""
+    """The delegate claims all nodes but two in the middle."""
     nodes = {0: ((0, 1), (3,)), 1: ((3, 2), (4,)), 2: ((4,), (5,)), 3: ((5, 10), (9,)), 4: ((5, 1), (6,)),
              5: ((6, 10), (8,)), 6: ((3, 3), (7,)), 7: ((7, 4), (10,)), 8: ((8, 8), (11,))}
     parts = partition(nodes, range(9), {0, 1, 4, 5, 6, 7, 8}, [11, 9])
@@ -43,20 +43,20 @@ def test_inputs_and_outputs_of_a_chain():
 
 
 def test_collects_independent_nodes_over_a_gap():
-    """Two claimed nodes that do not depend on each other join although another one lies between them."""
+    """Two claimed nodes that do not depend on each other are one partition although another node is between them."""
     nodes = {0: ((0,), (1,)), 1: ((0,), (2,)), 2: ((0,), (3,)), 3: ((1, 2, 3), (4,))}
     assert [p.nodes for p in partition(nodes, range(4), {0, 2}, [4])] == [(0, 2), (1, 3)]
     runs = partition(nodes, range(4), {0, 2}, [4], greedy=False)
     assert [(p.claimed, p.nodes) for p in runs] == [(True, (0,)), (False, (1,)), (True, (2,)), (False, (3,))]
 
 
-def test_without_fusion_every_claimed_node_stands_alone():
+def test_without_fusion_every_claimed_node_is_a_partition():
     parts = partition(*chain(*"ddccd"), fuse=False)
     assert [p.nodes for p in parts] == [(0,), (1,), (2, 3), (4,)]
 
 
 def test_later_nodes_of_the_plan_may_come_first():
-    """The second sweep of an epoch takes what the first made ready."""
+    """The second pass of an epoch takes the nodes that the first one made ready."""
     nodes = {0: ((2,), (3,)), 1: ((1,), (2,)), 2: ((0,), (1,))}
     assert partition(nodes, range(3), {0, 1, 2}, [3]) == [Partition(True, (2, 1, 0), (0,), (3,))]
 
@@ -70,8 +70,8 @@ def test_nodes_with_side_effects_keep_their_order():
     nodes = {0: ((0,), (1,)), 1: ((0,), (2,)), 2: ((0,), (3,))}
     free = partition(nodes, range(3), {0, 2}, [1, 2, 3])
     assert [p.nodes for p in free] == [(0, 2), (1,)]
-    held = partition(nodes, range(3), {0, 2}, [1, 2, 3], ordered={0, 1, 2})
-    assert [p.nodes for p in held] == [(0,), (1,), (2,)]
+    ordered = partition(nodes, range(3), {0, 2}, [1, 2, 3], ordered={0, 1, 2})
+    assert [p.nodes for p in ordered] == [(0,), (1,), (2,)]
 
 
 def test_side_effects():
@@ -84,7 +84,7 @@ def test_side_effects():
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("greedy", [True, False])
 @pytest.mark.parametrize("fuse", [True, False])
-def test_random_graphs_run_in_the_order_given(seed, greedy, fuse):
+def test_partitions_of_random_graphs_can_run_in_order(seed, greedy, fuse):
     rng = random.Random(seed)
     count = rng.randrange(1, 30)
     nodes = {i: (tuple(rng.randrange(i + 2) for _ in range(rng.randrange(1, 4))), (i + 2,)) for i in range(count)}
@@ -92,13 +92,24 @@ def test_random_graphs_run_in_the_order_given(seed, greedy, fuse):
     outputs = rng.sample(range(2, count + 2), rng.randrange(1, count + 1))
     parts = partition(nodes, range(count), claimed, outputs, greedy=greedy, fuse=fuse)
     assert sorted(n for p in parts for n in p.nodes) == list(range(count))
-    known, home = {0, 1}, {t: k for k, p in enumerate(parts) for n in p.nodes for t in nodes[n][1]}
-    for k, part in enumerate(parts):
-        assert all((n in claimed) is part.claimed for n in part.nodes)
+    assert all((n in claimed) is p.claimed for p in parts for n in p.nodes)
+    check_order(nodes, parts, {0, 1})
+    for part in parts:
+        check_ends(nodes, part, outputs)
+
+
+def check_order(nodes, parts, known):
+    """Every node runs after those that compute its inputs; known: the graph's inputs."""
+    for part in parts:
         for n in part.nodes:
             assert known.issuperset(nodes[n][0])
             known.update(nodes[n][1])
-        read = {t for n in part.nodes for t in nodes[n][0]}
-        assert part.inputs == tuple(sorted(t for t in read if home.get(t) != k))
-        needed = {t for n in nodes if home[nodes[n][1][0]] != k for t in nodes[n][0]} | set(outputs)
-        assert part.outputs == tuple(sorted(t for t in needed if home.get(t) == k))
+
+
+def check_ends(nodes, part, outputs):
+    """A partition has the inputs that it does not compute, and the outputs that are read outside of it."""
+    computed = {t for n in part.nodes for t in nodes[n][1]}
+    read = {t for n in part.nodes for t in nodes[n][0]}
+    read_by_others = {t for n in nodes if n not in part.nodes for t in nodes[n][0]}
+    assert part.inputs == tuple(sorted(read - computed))
+    assert part.outputs == tuple(sorted(computed & (read_by_others | set(outputs))))
