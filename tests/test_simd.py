@@ -9,6 +9,7 @@ from pylite._core import simd
 from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, pooling, softmax
 from pylite._core.program import Program
 from pylite.numerics import fixed_point, quantization
+from pylite.ops.filter_layout import PixelPacking
 
 GUARD = 64
 
@@ -180,7 +181,7 @@ def test_conv_q8_several_pixels_at_once(isa_level, seed):
     want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
     most = int(np.gcd(out[1], 4))
     weights = stored(w, flip) if flip else w.astype(np.int8)
-    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, ("pixel packing", strides[1], most), 1,
+    packed = matmul.pack_q8(weights, bias, m[own], e[own], x_zero, w_zero, 1, PixelPacking(strides[1], most), 1,
                             in_reach(ends, seed))
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():

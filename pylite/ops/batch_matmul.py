@@ -1,4 +1,4 @@
-"""BATCH_MATMUL: products of matrices in the last two dimensions, the dimensions before broadcast."""
+"""BATCH_MATMUL: matrix products in the last two dimensions; the others are broadcast.  docs/numerics.md section 4."""
 import math
 
 import numpy as np
@@ -8,8 +8,11 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.numerics import quantization
 from pylite.ops import products
+from pylite.ops.filter_layout import Matrices
 
-_LOCAL, _LOCAL_SUMS = 4096, 256     # bytes of late matrices, and columns, that the kernel has room for
+# As in _core/kernels/batch_matmul.pyx: bytes of panels and column sums that a kernel has memory for, and matrices that
+# are packed at a time, where they are packed at each run.
+_LOCAL, _LOCAL_SUMS, _ROUND = 4096, 256, 4
 
 
 def infer_batch_matmul(node):
@@ -34,7 +37,7 @@ def _sizes(value, adjoint):
 
 
 def _pairs(x, w, y):
-    """The numbers of the matrices of x, w and y that belong together, in the order of w's: int64 (3, products)."""
+    """The indices of the matrices of x, w and y of each product, in the order of w's: int64 (3, products)."""
     batch = y.shape[:-2]
     which = [np.broadcast_to(np.arange(math.prod(v.shape[:-2])).reshape(v.shape[:-2]), batch).reshape(-1)
              for v in (x, w, y)]
@@ -43,38 +46,32 @@ def _pairs(x, w, y):
 
 def lower_batch_matmul(node):
     x, w = node.inputs[:2]
-    y = node.outputs[0]
-    adj_x, adj_w = node.options.adj_x, node.options.adj_y
-    m, k = _sizes(x, adj_x)
+    y, o = node.outputs[0], node.options
+    m, k = _sizes(x, o.adj_x)
     n = y.shape[-1]
     matrices = math.prod(w.shape[:-2])
-    if matrices == 1 and not adj_x:                     # one matrix for all rows of x
+    if matrices == 1 and not o.adj_x:                   # one matrix for all rows of x
         m, which = math.prod(x.shape[:-1]), np.zeros((3, 1), np.int64)
     else:
         which = _pairs(x, w, y)
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
-    layout = "rows" if adj_w else "columns"
     if w.data is not None:
-        packed, room, sums = _packed(kind, w, matrices, layout), None, None
+        weights = [None, _packed(kind, w, matrices, Matrices(transposed=not o.adj_y)), None, None]
+        sums = matrices
     else:
-        item = {"float32": 4, "int16": 2}.get(kind, 1)
-        packed = None
-        room = sums = None
-        size, columns = min(matrices, 4) * item * _up(n) * (_up(k) if item == 1 else k), min(matrices, 4) * n
-        if size > _LOCAL or columns > _LOCAL_SUMS:
-            room, sums = Scratch((size,), "uint8"), Scratch((columns,), "int32")
-    args = [kind, x.bytes, y.bytes, None if packed else w.bytes, packed, room, sums, which, (m, n, k), (adj_x, adj_w)]
+        sums = min(matrices, _ROUND)
+        weights = [w.bytes, None, *_packing_scratch(kind, sums, n, k)]
+    args = [kind, x.bytes, y.bytes, *weights, which, (m, n, k), (o.adj_x, o.adj_y)]
     if kind == "hybrid":
-        return Call("batch_matmul.BatchMatmul", *args, *_hybrid(node, x, w, n, k, adj_x))
-    if kind in ("int8", "int16"):
-        args += _integer(node, x, w, y)
-        args += [Scratch(((matrices if packed else min(matrices, 4)) * _up(n),), "int32") if kind == "int8" else None]
-    if kind == "int16":
-        args += [None, None, None, None, None, False, False, 1 if w.dtype == "int8" else 2]
+        args += _hybrid(node, x, w, n, k)
+    elif kind == "int8":
+        args += [*_integer(node, x, w, y), Scratch((sums * _padded(n),), "int32")]
+    elif kind == "int16":
+        args += [*_integer(node, x, w, y), *[None] * 6, False, False, 1 if w.dtype == "int8" else 2]
     return Call("batch_matmul.BatchMatmul", *args)
 
 
-def _up(n):
+def _padded(n):
     return (n + 15) // 16 * 16
 
 
@@ -86,8 +83,17 @@ def _packed(kind, w, matrices, layout):
     return Packed("matmul.pack_weights", w, matrices, layout)
 
 
+def _packing_scratch(kind, matrices, n, k):
+    """(panels, column sums) of as many matrices (k, n), or Nones where they fit into the kernel itself."""
+    itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
+    size, columns = matrices * itemsize * _padded(n) * (_padded(k) if itemsize == 1 else k), matrices * n
+    if size > _LOCAL or columns > _LOCAL_SUMS:
+        return Scratch((size,), "uint8"), Scratch((columns,), "int32")
+    return None, None
+
+
 def _integer(node, x, w, y):
-    """Zero points and the multiplier."""
+    """[zero points, multiplier]"""
     for value in (x, w, y):
         if not value.quantized:
             raise node.error("has no scale, which an integer operator needs", value)
@@ -95,19 +101,20 @@ def _integer(node, x, w, y):
         for value in (x, w, y):
             if value.zero_point:
                 raise node.error("zero points must be 0 where the input is int16", value)
-    # Scales along an axis count as 0 for the reference kernels, which then give the zero point everywhere.
+    # The reference kernels take scales along an axis as 0, so that every output is the zero point.
     scale = w.scale if len(w.scales) == 1 else np.float32(0)
     return [(x.zero_point, w.zero_point, y.zero_point), quantization.per_tensor_multiplier(x.scale, scale, y.scale)]
 
 
-def _hybrid(node, x, w, n, k, adj_x):
+def _hybrid(node, x, w, n, k):
     if not w.quantized:
         raise node.error("has no scale, which a product of float and integer needs", w)
     if len(w.scales) not in (1, n):
         raise node.error(f"has {len(w.scales)} scales for {n} columns", w)
     rows = x.size // k if k else 1
     return [(0, 0, 0), (0, 0), None, products.per_channel(w.scales, n), Scratch((x.size,), "int8"),
-            Scratch((rows,), "float32"), Scratch((rows,), "int32"), Scratch((x.size,), "float32") if adj_x else None,
+            Scratch((rows,), "float32"), Scratch((rows,), "int32"),
+            Scratch((x.size,), "float32") if node.options.adj_x else None,
             node.options.asymmetric_quantize_inputs, len(w.scales) > 1]
 
 

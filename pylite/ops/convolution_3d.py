@@ -1,4 +1,4 @@
-"""CONV_3D and CONV_3D_TRANSPOSE, of float32."""
+"""CONV_3D and CONV_3D_TRANSPOSE, of float32.  docs/numerics.md section 3."""
 import itertools
 import math
 
@@ -6,6 +6,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
 from pylite.ops import products
+from pylite.ops.filter_layout import VolumePhaseTaps, Volumes
 
 
 def _options(node):
@@ -44,7 +45,7 @@ def lower_conv(node):
     axes = [(taps, stride, dilation, shapes.window_padding(n, taps, stride, dilation, m)[0])
             for n, m, taps, (stride, dilation)
             in zip(x.shape[1:4], y.shape[1:4], w.shape[:3], _options(node), strict=True)]
-    return _call(node, x, w, node.input(2), y, (y.shape, _strides(y), 0), axes, None)
+    return _call(node, (x, w, node.input(2), y), (y.shape, _strides(y), 0), axes, Volumes())
 
 
 def infer_transpose(node):
@@ -58,7 +59,7 @@ def infer_transpose(node):
 
 
 def lower_transpose(node):
-    """One plain convolution for each phase of the output: positions whose taps meet the input alike."""
+    """One plain convolution for each phase of the output, the positions that see the input through the same taps."""
     w, x = node.inputs[1:3]
     y = node.outputs[0]
     phases = []
@@ -67,40 +68,40 @@ def lower_transpose(node):
         pad = shapes.window_padding(size, taps, stride, dilation, seen)[0]
         phases.append([_phase(i, size, taps, stride, dilation, pad) for i in range(min(stride, size))])
     strides, calls = _strides(y), []
-    for parts in itertools.product(*phases):
-        slices, axes, firsts, steps, sizes = zip(*parts, strict=True)
-        part = ((y.shape[0], *sizes, y.shape[4]),
-                (strides[0], *(a * b for a, b in zip(strides[1:], steps, strict=True))),
-                sum(a * b for a, b in zip(strides[1:], firsts, strict=True)))
-        calls.append(_call(node, x, w, node.input(3), y, part, axes, slices))
+    for phase in itertools.product(*phases):
+        slices, axes, firsts, steps, sizes = zip(*phase, strict=True)
+        out = ((y.shape[0], *sizes, y.shape[4]),
+               (strides[0], *(a * b for a, b in zip(strides[1:], steps, strict=True))),
+               sum(a * b for a, b in zip(strides[1:], firsts, strict=True)))
+        calls.append(_call(node, (x, w, node.input(3), y), out, axes, VolumePhaseTaps(slices)))
     return calls
 
 
 def _strides(y):
-    """Of all but the channels."""
+    """The strides of all axes but the channels."""
     return [math.prod(y.shape[i:]) for i in range(1, 5)]
 
 
 def _phase(first, size, taps, stride, dilation, pad):
-    """Of the outputs first, first + stride, ...: the slice of the taps that meet one, the kernel's axis, first, stride
-    and how many they are.
+    """Of the outputs first, first + stride, ...: (slice of their taps, the kernel's axis, first, stride, number).
 
-    Output o sees input (o + pad - tap * dilation) / stride where that is whole; the slice is turned round.
+    Output o sees input (o + pad - tap * dilation) / stride where that is an integer; the slice is in descending order.
     """
     common = math.gcd(stride, dilation)
     met = [tap for tap in range(taps) if (first + pad - tap * dilation) % stride == 0]
     count = -(-(size - first) // stride)
     if not met:
-        return (0, 0, 1), (0, 1, 1, 0), first, stride, count
+        return slice(0, 0, 1), (0, 1, 1, 0), first, stride, count
     last = (first + pad - met[-1] * dilation) // stride
-    return ((met[-1], met[0] - 1 if met[0] else None, -(stride // common)),
+    return (slice(met[-1], met[0] - 1 if met[0] else None, -(stride // common)),
             (len(met), 1, dilation // common, -last), first, stride, count)
 
 
-def _call(node, x, w, b, y, part, axes, layout):
-    """part: shape, strides and offset of the window of y."""
+def _call(node, operands, out, axes, layout):
+    """operands: x, w, bias or None, y; out: shape, strides and offset of the slice of y; axes: see the kernel."""
+    x, w, b, y = operands
     products.contents(node, w, "filter")
-    return Call("conv_float.Conv3D", x.flat, y.flat, x.shape, *part, Packed("conv_float.pack_3d", w, layout),
+    return Call("conv_float.Conv3D", x.flat, y.flat, x.shape, *out, Packed("conv_float.pack_f32", w, 1, layout),
                 products.contents(node, b, "bias"), axes, *products.float_range(node))
 
 

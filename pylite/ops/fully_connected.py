@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED: a matrix product with weights (columns, depth), of every type that it comes in."""
+"""FULLY_CONNECTED: a matrix product with weights (columns, depth).  docs/numerics.md sections 3 and 4."""
 from struct import pack
 
 import numpy as np
@@ -7,7 +7,8 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops import products
-from pylite.ops.convolution import Window
+from pylite.ops.convolution_window import Window
+from pylite.ops.filter_layout import Matrices
 
 
 def infer_fully_connected(node):
@@ -43,15 +44,63 @@ def lower_fully_connected(node):
     if w.block_size:
         raise node.error(f"has a scale for each block of {w.block_size}, which an input of {x.dtype} cannot be "
                          "multiplied by", w)
-    for value in (x, w, y):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
+    _require_scales(node, x, w, y)
     products.check_scales(node, w, columns, 0)
     if len(w.scales) == 1:
         products.check_bias_scale(node, x, w, b, y)
+    return (_lower_int16 if x.dtype == "int16" else _lower_int8)(node, x, w, b, y, rows)
+
+
+def _require_scales(node, *values):
+    for value in values:
+        if not value.quantized:
+            raise node.error("has no scale, which an integer operator needs", value)
+
+
+def _packed_size(columns, depth):
+    """Elements of the largest panels that any ISA level packs weights (columns, depth) to: both padded to 16."""
+    return (columns + 15) // 16 * 16 * ((depth + 15) // 16 * 16)
+
+
+# ---- float32 inputs ------------------------------------------------------------------------------------------
+def _lower_float(node, x, w, b, y, rows):
+    """A convolution of `rows` images of one pixel."""
+    columns, depth = w.shape
+    bias = products.contents(node, b, "bias")
+    images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
+    window = Window(1, 1)
+    if w.dtype == "float32":
+        low, high = products.float_range(node)
+        if w.data is not None:
+            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, window.filter, 1,
+                        low, high)
+        return Call("conv_float.ConvF32", images, out, None, bias, window.filter, 1, low, high, w,
+                    Scratch((_packed_size(columns, depth),), "float32"))
+    products.contents(node, w, "weights")
+    if w.block_size:
+        return _lower_blockwise(node, x, w, y, bias, rows)
+    products.check_scales(node, w, columns, 0)
+    return products.hybrid(node, images, out, Packed("matmul.pack_weights", w), bias, window,
+                           node.options.asymmetric_quantize_inputs)
+
+
+def _lower_blockwise(node, x, w, y, bias, rows):
+    """Rows are quantized with a zero point whatever the option says, as by the reference kernel for blocks."""
+    columns, depth = w.shape
+    blocks = depth // w.block_size
+    if depth % w.block_size or len(w.scales) != columns * blocks:
+        raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
+    return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
+                Scratch((rows, depth), "uint8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
+                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")),
+                blocks, bias, *products.float_range(node))
+
+
+# ---- 8-bit inputs --------------------------------------------------------------------------------------------
+def _lower_int8(node, x, w, b, y, rows):
+    """int8 and uint8, which kernels take as bytes and flip to int8."""
+    columns, depth = w.shape
     low, high = products.integer_range(node, y)
-    if x.dtype == "int16":
-        return _lower_int16(node, x, w, b, y, rows, low, high)
     per_channel = len(w.scales) > 1
     x_flip, x_lift = products.signs(x)
     w_flip, w_lift = products.signs(w)
@@ -61,55 +110,18 @@ def lower_fully_connected(node):
         raise node.error("uint8 weights have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     itemsize = 2 if y.dtype == "int16" else 1
-    packed, late = Packed("matmul.pack_weights", w), ()
-    if w.data is None:
-        packed, late = None, (w.view(dtype="uint8"), Scratch((_room(columns, depth),), "uint8"),
-                              Scratch((columns,), "int32"))
+    packed, unpacked = Packed("matmul.pack_weights", w), ()
+    if w.data is None:                      # weights that are packed at each run
+        packed, unpacked = None, (w.view(dtype="uint8"), Scratch((_packed_size(columns, depth),), "uint8"),
+                                  Scratch((columns,), "int32"))
     return Call("matmul.FullyConnectedQ8", x.view((rows, depth), dtype="uint8"),
                 y.view((rows, columns * itemsize), dtype="uint8"), packed, products.contents(node, b, "bias"), scales,
                 x.zero_point - x_lift, w_zero, y.zero_point - y_lift, low - y_lift, high - y_lift, x_flip, w_flip,
-                y_flip, itemsize, *late)
-
-
-def _room(columns, depth):
-    """Elements of the largest panels that an ISA level packs (columns, depth) weights to: both padded to 16."""
-    return (columns + 15) // 16 * 16 * ((depth + 15) // 16 * 16)
-
-
-def _lower_float(node, x, w, b, y, rows):
-    columns, depth = w.shape
-    low, high = products.float_range(node)
-    bias = products.contents(node, b, "bias")
-    images, out = x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns))
-    window = Window(1, 1)
-    if w.dtype == "float32":
-        if w.data is not None:
-            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, window.filter, 1,
-                        low, high)
-        return Call("conv_float.ConvF32", images, out, None, bias, window.filter, 1, low, high, w,
-                    Scratch((_room(columns, depth),), "float32"))
-    products.contents(node, w, "weights")
-    if w.block_size:
-        return _lower_blockwise(node, x, w, y, bias, rows, low, high)
-    products.check_scales(node, w, columns, 0)
-    return products.hybrid(images, out, Packed("matmul.pack_weights", w), w, columns, bias, window,
-                           node.options.asymmetric_quantize_inputs, low, high)
-
-
-def _lower_blockwise(node, x, w, y, bias, rows, low, high):
-    """Rows are always quantized with a zero point, whatever the option says: so the kernels do that have blocks."""
-    columns, depth = w.shape
-    blocks = depth // w.block_size
-    if depth % w.block_size or len(w.scales) != columns * blocks:
-        raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
-    return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Scratch((rows, depth), "uint8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
-                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")),
-                blocks, bias, low, high)
+                y_flip, itemsize, *unpacked)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):
-    """Weights in blocks of 4 rows and 16 columns, as signed bytes; all zero points count as 128."""
+    """uint8 weights in blocks of 4 rows and 16 columns, stored as int8; all zero points count as 128."""
     columns, depth = w.shape
     if node.options.weights_format != "SHUFFLED4x16INT8" or (x.dtype, w.dtype, y.dtype) != ("uint8", "uint8", "int16"):
         raise node.error(f"has the weights' format {node.options.weights_format} for the types {x.dtype}, {w.dtype} "
@@ -117,9 +129,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
                          "without shuffled weights", w)
     if columns % 4 or depth % 16:
         raise node.error("shuffled weights have a multiple of 4 rows and of 16 columns", w)
-    for value in (x, w, y):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
+    _require_scales(node, x, w, y)
     products.check_bias_scale(node, x, w, b, y)
     bias = products.contents(node, b, "bias")
     blocks = products.contents(node, w, "weights").view(np.int8).reshape(columns // 4, depth // 16, 4, 16)
@@ -131,7 +141,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
     low, high = products.integer_range(node, y)
     calls = [Call("elementwise.Unary", "lut8", x.size, x.bytes, signed.bytes, flipped),
              Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes, None,
-                  Packed("matmul.pack_weights", plain, 1, "rows"), None, None, np.zeros((3, 1), np.int64),
+                  Packed("matmul.pack_weights", plain, 1, Matrices()), None, None, np.zeros((3, 1), np.int64),
                   (rows, columns, depth), (False, False)),
              Call("elementwise.Unary", "rescale_i32_i16", y.size, sums.bytes, y.bytes,
                   pack("6i", 0, m, e, 0, low, high))]
@@ -142,8 +152,10 @@ def _lower_shuffled(node, x, w, b, y, rows):
     return calls
 
 
-def _lower_int16(node, x, w, b, y, rows, low, high):
+# ---- int16 inputs --------------------------------------------------------------------------------------------
+def _lower_int16(node, x, w, b, y, rows):
     columns, depth = w.shape
+    low, high = products.integer_range(node, y)
     if x.zero_point or y.zero_point:
         raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
     if w.zero_points.any():
@@ -156,11 +168,9 @@ def _lower_int16(node, x, w, b, y, rows, low, high):
     else:
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
         factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
-    if bias is not None:
-        bias = bias.astype(np.int64)
     return Call("conv16.Conv16", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)),
-                Packed("conv16.pack_s16", w), w.dtype == "int16", Window(1, 1).filter, 1, rule, bias, factors, low,
-                high)
+                Packed("conv16.pack_s16", w), w.dtype == "int16", Window(1, 1).filter, 1, rule,
+                products.as_int64(bias), factors, low, high)
 
 
 def reference_fully_connected(x, w, b, o):

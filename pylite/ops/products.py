@@ -1,12 +1,12 @@
-"""What convolutions and FULLY_CONNECTED share: checks, multipliers, clamping and the way of hybrid ops."""
+"""Helpers of ops with weights: checks, multipliers, clamping, and the kernels of hybrid ops."""
 import numpy as np
 
-from pylite.ir.values import Call, Packed, Scratch, Temporary
+from pylite.ir.values import Call, Scratch, Temporary
 from pylite.numerics import quantization
 
 
 def check(node, x, w, b, y, channels, axis):
-    """Refuse what the reference kernels refuse to prepare.  axis: of the weights' output channels."""
+    """Refuse operands that the reference kernels refuse.  axis: of the weights' output channels."""
     if b is not None and b.size != channels:
         raise node.error(f"has {b.size} elements for {channels} output channels", b)
     if x.dtype == "float32":
@@ -28,7 +28,7 @@ def check(node, x, w, b, y, channels, axis):
 
 
 def check_scales(node, w, channels, axis):
-    """The weights have one scale, or one for each output channel along `axis`."""
+    """Refuse weights with other than one scale, or one for each output channel along `axis`."""
     if len(w.scales) not in (1, channels):
         raise node.error(f"has {len(w.scales)} scales for {channels} output channels", w)
     if len(w.scales) > 1 and w.axis != axis:
@@ -36,7 +36,7 @@ def check_scales(node, w, channels, axis):
 
 
 def check_bias_scale(node, x, w, b, y):
-    """The bias counts in units of x's scale times w's."""
+    """Refuse a bias whose scale is not the product of x's and w's, up to 2 % of y's."""
     if b is None or not b.quantized:
         return
     off = abs(float(x.scale) * float(w.scale) - float(b.scale))
@@ -46,7 +46,7 @@ def check_bias_scale(node, x, w, b, y):
 
 
 def contents(node, value, what):
-    """The array of an operand that is packed, a bias as one row; None where it is absent."""
+    """The array of an operand that must be constant, a bias as one row; None where it is absent."""
     if value is None:
         return None
     array = node.constant(node.inputs.index(value), what)
@@ -79,57 +79,59 @@ def multipliers(x, w, y, channels=None):
 
 
 def signs(x):
-    """(what is XORed to each byte, what is taken from zero points and limits) so that x's type becomes int8."""
+    """(what is XORed to each byte, what is subtracted from zero points and limits) to take x's type as int8."""
     return (0x80, 128) if x.dtype == "uint8" else (0, 0)
 
 
 def bias_is_int32(node, b):
-    """Are int16 products summed in 32 bits?  What the option says decides, where the operator has it."""
+    """Are int16 products summed in 32 bits?  By the option, where the operator has it, or the bias's type."""
     return getattr(node.options, "quantized_bias_type", None) == "int32" or (b is not None and b.dtype == "int32")
 
 
-def wide(bias):
-    """A bias as int64."""
+def as_int64(bias):
+    """A bias as int64, or None."""
     return None if bias is None else bias.astype(np.int64)
 
 
 def varied(scales):
+    """Do the scales differ from one another?"""
     return len(scales) > 1 and bool((scales != scales[0]).any())
 
 
 def per_channel(scales, channels):
-    """One scale for each channel."""
+    """One scale for each channel, repeated where there is only one."""
     return scales if len(scales) == channels else scales[:1].repeat(channels)
 
 
-def hybrid(x, y, packed, w, channels, bias, window, asymmetric, low, high, column_first=False, shared=None,
-           first=True):
-    """Float images x times integer weights into y (Views of 4 dimensions); shared: see shared_room."""
-    room = shared or window.room or [Scratch(shape, dtype) for shape, dtype in _room(x, max(window.fw, 1))]
-    seen = room[0].value.view(*window.views[0]) if window.room else None
-    scales = per_channel(w.scales, channels)
-    if shared:
-        channels *= window.out
-        padding, scales = np.zeros(-channels % 16, np.float32), np.tile(scales, window.out)
-        bias = np.zeros(channels, np.float32) if bias is None else bias
-        scales, bias = np.concatenate((scales, padding)), np.concatenate((bias, padding))
-    return Call("hybrid.TransposeHybrid" if shared else "hybrid.ConvHybrid", x, y, *room, first, packed, scales, bias,
-                window.filter, window.groups, asymmetric, column_first, low, high, seen, strided=(1,))
+# ---- hybrid: float32 inputs, integer weights -----------------------------------------------------------------
+def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=False):
+    """The Call for `images` of float32, quantized to int8 first, and integer weights.
+
+    images, out: Views of 4 dimensions; packed: a Packed, of the weights; window: a convolution_window.Window, which may
+    share its scratch with others; asymmetric: quantize with a zero point; column_first: scale by a column's scale
+    before the image's.  docs/numerics.md section 4.
+    """
+    scratch = window.shared or [Scratch(shape, dtype) for shape, dtype in _scratch_of(images, max(window.fw, 1))]
+    phase = window.shared and not window.transposed
+    seen = scratch[0].value.view(*window.x_view) if phase else None
+    scales = per_channel(packed.value.scales, out.shape[3] // window.pixels)
+    if window.transposed:
+        padding = np.zeros(-out.shape[3] % 16, np.float32)
+        bias = np.zeros(out.shape[3], np.float32) if bias is None else bias
+        scales = np.concatenate((np.tile(scales, window.pixels), padding))
+        bias = np.concatenate((bias, padding))
+    low, high = float_range(node)
+    return Call("hybrid.TransposeHybrid" if window.transposed else "hybrid.ConvHybrid", images, out, *scratch,
+                window.first, packed, scales, bias, window.filter, window.groups, asymmetric, column_first, low, high,
+                seen, strided=(1,))
 
 
-def _room(x, taps):
-    """(shape, dtype) of a hybrid kernel's scratch: quantized images, their scales and zero points, a line of each."""
-    n, c = x.shape[0], x.shape[3]
-    return (x.shape, "uint8"), ((n,), "float32"), ((n,), "int32"), ((n, taps * c), "uint8")
+def _scratch_of(images, taps):
+    """(shape, dtype) of a hybrid kernel's scratch: quantized images, their scales and zero points, lines of padding."""
+    n, c = images.shape[0], images.shape[3]
+    return (images.shape, "uint8"), ((n,), "float32"), ((n,), "int32"), ((n, taps * c), "uint8")
 
 
-def shared_room(node, x, fw):
-    """The scratch that the phases of a transposed or dilated convolution share, for the first one to fill."""
-    return [Temporary(node, shape, dtype, i).view() for i, (shape, dtype) in enumerate(_room(x, fw))]
-
-
-def hybrid_depthwise(x, y, w, bias, window, low, high):
-    """Float images convolved with integer weights, channel by channel."""
-    return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "float32"), Scratch((x.shape[0],), "float32"),
-                Packed("hybrid.pack_depthwise_hybrid", w), per_channel(w.scales, x.shape[3]), bias, window.filter, low,
-                high)
+def shared_scratch(node, x, fw):
+    """The scratch that the phases of a transposed or dilated convolution share; the first one quantizes x to it."""
+    return [Temporary(node, shape, dtype, i).view() for i, (shape, dtype) in enumerate(_scratch_of(x, fw))]

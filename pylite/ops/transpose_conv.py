@@ -1,65 +1,93 @@
-"""TRANSPOSE_CONV: several plain convolutions."""
+"""TRANSPOSE_CONV: several plain convolutions.  docs/numerics.md sections 3 and 4."""
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ops import products
-from pylite.ops.convolution import TYPES, Window, check_images, lower_window, strides_of
+from pylite.ops.convolution import TYPES
+from pylite.ops.convolution_calls import lower_window
+from pylite.ops.convolution_window import Operands, Window, check_images, strides_of
+from pylite.ops.filter_layout import PhaseTaps, SideBySide
 
 
 def infer(node):
-    wanted, w, x = node.inputs[:3]
+    shape_input, w, x = node.inputs[:3]
     check_images(node, x, w)
     strides_of(node)
     shape = tuple(int(n) for n in node.constant(0, "output shape").ravel())
     if len(shape) != 4 or min(shape) < 0:
-        raise node.error(f"the output shape has 4 dimensions, not {list(shape)}", wanted)
+        raise node.error(f"the output shape has 4 dimensions, not {list(shape)}", shape_input)
     if x.shape[3] != w.shape[3]:
         raise node.error(f"has {x.shape[3]} channels and the filter {w.shape[3]}", x)
     if shape[3] != w.shape[0]:
-        raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", wanted)
+        raise node.error(f"asks for {shape[3]} channels of {w.shape[0]} filters", shape_input)
     if shape[0] != x.shape[0]:
         raise node.error(f"asks for {shape[0]} images of {x.shape[0]}. If the input was resized, the shape was fixed "
-                         "when the model was converted", wanted)
+                         "when the model was converted", shape_input)
     return [shape]
 
 
-def lower(node):
-    """One plain convolution for each phase of the output: pixels whose taps meet the input alike.
+class Phase:
+    """The outputs i, i + stride, ... along one axis, which see the input through the same taps.
 
-    Where all phases of a line see the same pixels, as with filters as wide as the stride, neighbours are one pixel.
+    top: their first tap; count: the number of taps, every `stride`th one; pad: the padding before.
     """
-    o = node.options
+    __slots__ = ("top", "count", "pad")
+
+    def __init__(self, i, taps, stride, pad):
+        self.top = (i + pad) % stride
+        self.count = max(-(-(taps - self.top) // stride), 0)
+        self.pad = self.count - 1 - (i + pad - self.top) // stride
+
+    def sees_as(self, other):
+        """Do the outputs of both see the same pixels?"""
+        return (self.count, self.pad) == (other.count, other.pad)
+
+
+def lower(node):
+    """One plain convolution for each phase of the output.
+
+    Where all phases of a line see the same pixels, as with filters as wide as the stride, they are one phase, of which
+    a pixel has the columns of all.
+    """
     w, x = node.inputs[1:3]
     y = node.outputs[0]
-    b = node.input(3)
-    products.check(node, x, w, b, y, y.shape[3], axis=0)
-    batch, rows, cols, channels = y.shape
-    step = o.stride_h, o.stride_w
-    pad = [shapes.window_padding(size, taps, stride, 1, shapes.window_output(size, taps, stride, 1, o.padding))[0]
-           for size, taps, stride in zip((rows, cols), w.shape[1:3], step, strict=True)]
-    calls, shared = [], products.shared_room(node, x, w.shape[2])
-    phases = [_phase(j, w.shape[2], step[1], pad[1]) for j in range(min(step[1], cols))]
+    operands = Operands(x, w, node.input(3), y)
+    products.check(node, x, w, operands.b, y, y.shape[3], axis=0)
+    strides, sizes = strides_of(node), y.shape[1:3]
+    pad = [shapes.window_padding(size, taps, stride, 1,
+                                 shapes.window_output(size, taps, stride, 1, node.options.padding))[0]
+           for size, taps, stride in zip(sizes, w.shape[1:3], strides, strict=True)]
+    down, across = ([Phase(i, w.shape[1 + k], strides[k], pad[k]) for i in range(min(strides[k], sizes[k]))]
+                    for k in (0, 1))
     together = 1
-    if cols % step[1] == 0 and len({phase[1:] for phase in phases}) == 1 and x.dtype != "int16":
-        together = len(phases)
-    for i in range(min(step[0], rows)):
-        top, high, up = _phase(i, w.shape[1], step[0], pad[0])
-        for j in range(0, len(phases), together):
-            layouts = tuple((top, step[0], phase[0], step[1]) for phase in phases[j:j + together])
-            window = Window(high, phases[j][1], pad=(up, phases[j][2]),
-                            layout=layouts[0] if together == 1 else ("beside", layouts))
-            window.out = together
-            part = y.view((batch, -(-(rows - i) // step[0]), -(-(cols - j) // step[1]), together * channels),
-                          (rows * cols * channels, step[0] * cols * channels, step[1] * channels, 1),
-                          (i * cols + j) * channels)
-            calls.append(lower_window(node, x, w, b, y, part, window, shared, not calls))
-    return calls
+    if sizes[1] % strides[1] == 0 and x.dtype != "int16" and across and all(p.sees_as(across[0]) for p in across):
+        together = len(across)
+    hybrid = x.dtype == "float32" and w.dtype != "float32"
+    shared = products.shared_scratch(node, x, w.shape[2]) if hybrid else None
+    windows = []
+    for i, phase in enumerate(down):
+        for j in range(0, len(across), together):
+            window = _window(phase, across[j:j + together], strides)
+            window.y_view = _every(y, (i, j), strides, together)
+            window.shared, window.first = shared, not windows
+            windows.append(window)
+    return [lower_window(node, operands, window) for window in windows]
 
 
-def _phase(i, taps, stride, pad):
-    """(first tap, number of taps, padding before) of the outputs i, i + stride, ... along one axis."""
-    first = (i + pad) % stride
-    count = max(-(-(taps - first) // stride), 0)
-    return first, count, count - 1 - (i + pad - first) // stride
+def _window(vertical, horizontal, strides):
+    """The Window of a vertical Phase and of horizontal ones that are computed together."""
+    taps = [PhaseTaps(vertical.top, strides[0], phase.top, strides[1]) for phase in horizontal]
+    window = Window(vertical.count, horizontal[0].count, pad=(vertical.pad, horizontal[0].pad),
+                    layout=taps[0] if len(taps) == 1 else SideBySide(taps))
+    window.pixels, window.transposed = len(taps), True
+    return window
+
+
+def _every(y, first, strides, pixels):
+    """The arguments of y.view() for every `strides`th pixel from `first` on, `pixels` neighbours as one."""
+    batch, rows, cols, channels = y.shape
+    return ((batch, -(-(rows - first[0]) // strides[0]), -(-(cols - first[1]) // strides[1]), pixels * channels),
+            (rows * cols * channels, strides[0] * cols * channels, strides[1] * channels, 1),
+            (first[0] * cols + first[1]) * channels)
 
 
 register("TRANSPOSE_CONV", versions=(1, 5), types=["int32 " + " ".join(

@@ -59,5 +59,5 @@ def test_one_for_each_channel():
 
 
 def test_a_bias_in_64_bits():
-    assert products.wide(None) is None
-    assert products.wide(np.ones(2, np.int32)).dtype == np.int64
+    assert products.as_int64(None) is None
+    assert products.as_int64(np.ones(2, np.int32)).dtype == np.int64

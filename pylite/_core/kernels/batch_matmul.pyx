@@ -35,7 +35,7 @@ cdef enum:
     ROUND = 4               # matrices that are packed before they are used
     FEW = 2                 # rows that are not worth packing late columns for
     LINES = 32              # of such columns that a thread takes
-    LOCAL = 4096            # bytes of panels that a kernel has room for; ops/batch_matmul.py counts on these two
+    LOCAL = 4096            # bytes of panels in the kernel; LOCAL, LOCAL_SUMS, ROUND as in ops/batch_matmul.py
     LOCAL_SUMS = 256
     ROWS16 = 8              # the tile of WORDS
     COLUMNS16 = 32
@@ -208,7 +208,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
 
 
 def pack_f32(w, matrices, layout):
-    """(panels, None) of float32 matrices; layout: see matmul.arranged."""
+    """(panels, None) of float32 matrices; layout: a FilterLayout, see ops/filter_layout.py."""
     return conv_float.pack_f32(w, matrices, layout), None
 
 

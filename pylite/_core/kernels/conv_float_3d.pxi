@@ -1,12 +1,4 @@
 # The rest of conv_float.pyx: convolutions of volumes.
-def pack_3d(w, layout):
-    """Panels of filters (d, h, w, c, k); or of (d, h, w, k, c), of which layout tells the slices."""
-    if layout is None:
-        return pack_f32(w.transpose(4, 0, 1, 2, 3))
-    w = w[slice(*layout[0]), slice(*layout[1]), slice(*layout[2])]
-    return pack_f32(w.transpose(3, 0, 1, 2, 4))
-
-
 cdef enum:
     SHORT = 128             # floats that a line of a filter sees, up to which copies for each position do not pay
     A_PANEL_3D = MAX_MR * DEPTH
@@ -40,7 +32,7 @@ cdef class Conv3D(Kernel):
     """float32 3-D convolution: clamp(sum w x + b).
 
     x: the elements of (n, d, h, w, c), whose sizes are x_shape; y: those in which (n, d, h, w, k) is the window of
-    y_shape, y_strides (but the channels', which is 1) and y_offset; panels: from pack_3d; bias: (k,) or None; axes: for
+    y_shape, y_strides (but the channels', which is 1) and y_offset; panels: pack_f32's; bias: (k,) or None; axes: for
     each of d, h and w the (taps, stride, step, pad) of Axis.
     """
     cdef const float[::1] x, panels, bias

@@ -1,5 +1,4 @@
 """8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
-import math
 
 import numpy as np
 

@@ -1,44 +1,7 @@
 # A part of matmul.pyx: 8-bit weights in panels, and what finishes their columns.
 def arranged(w, layout):
-    """Filters (columns, fh, fw, c) of a plain convolution.
-
-    layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
-    channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
-    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("beside",
-    layouts) for the columns of several; ("lines", layout, width, out, stride, dilation, pad) where a line of so many
-    pixels is one pixel, as is one of the output;
-    "winograd" for the right operands of its 16 products of floats, each a group's.
-    """
-    if layout is None:
-        return w
-    if layout == "winograd":
-        g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / np.float32(2)   # an axis to a tile's
-        with np.errstate(all="ignore"):     # weights may be infinite
-            w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
-        return w.swapaxes(0, 1).reshape(-1, w.shape[2])
-    if layout == "depthwise":
-        return w.transpose(3, 1, 2, 0)
-    if layout in ("rows", "columns"):
-        w = w if layout == "rows" else w.swapaxes(-1, -2)
-        return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
-    if layout[0] == "beside":
-        return np.concatenate([arranged(w, part) for part in layout[1]])
-    if layout[0] == "lines":
-        wide = over_lines(arranged(w, layout[1]), *layout[2:])
-        return wide.reshape(len(wide), 1, w.shape[1], -1)
-    y, step_y, x, step_x = layout
-    return w[:, y::step_y, x::step_x][:, ::-1, ::-1]
-
-
-def over_lines(w, width, out, stride, dilation=1, pad=0, zero=0):
-    """Filters (out * columns, fh, width, c) for `out` pixels at once; w: (columns, fh, fw, c), `zero` elsewhere."""
-    columns, fh, fw, c = w.shape
-    wide = np.full((out, columns, fh, width, c), zero, w.dtype)
-    for x in range(out):
-        for tap in range(fw):
-            if 0 <= x * stride - pad + tap * dilation < width:
-                wide[x, :, :, x * stride - pad + tap * dilation] = w[:, :, tap]
-    return wide.reshape(out * columns, fh, width, c)
+    """Filters (columns, fh, fw, c) of a plain convolution; layout: a FilterLayout (ops/filter_layout.py) or None."""
+    return w if layout is None else layout.arrange(w)
 
 
 def multipliers(scales):
@@ -190,19 +153,20 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, to look for a faster way to them.  Two layouts leave a choice to the ISA level: "points" for
-    Winograd's way, and ("pixel packing", stride, most), see packed_pixels().
+    less their zero point, to look for a faster way to them; layout: may leave a choice to the ISA level, see
+    WinogradInteger and PixelPacking in ops/filter_layout.py.
     Returns (panels, parameters), see columns.pxd, by finish_packing(), and a third one where the choice is
     taken: how many output pixels count as one, 0 for Winograd's tiles.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
-    cdef bint points = layout == "points" and by_points(w, zero)
-    if layout == "points":
+    choice = None if layout is None else layout.choice
+    cdef bint points = choice == "winograd" and by_points(w, zero)
+    if choice == "winograd":
         pixels = 0 if points else 1
-    elif layout is not None and layout[0] == "pixel packing":
-        pixels = packed_pixels(w, *layout[1:])
+    elif choice == "pixels":
+        pixels = packed_pixels(w, layout.stride, layout.most)
         if pixels > 1:
-            w = over_lines(w, w.shape[2] + (pixels - 1) * layout[1], pixels, layout[1], 1, 0, zero)
+            w = layout.combine(w, pixels, zero)
             bias = None if bias is None else np.tile(bias, pixels)
             if len(multipliers) > 1:
                 multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)

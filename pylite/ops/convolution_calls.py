@@ -1,0 +1,141 @@
+"""The kernels of convolutions: one Call for each Window, by the types of its operands.  docs/numerics.md section 4."""
+import math
+
+import numpy as np
+
+from pylite.ir.values import Call, Packed, Scratch
+from pylite.ops import products
+from pylite.ops.convolution_window import dilation_phases, has_phases, lines_as_pixels
+from pylite.ops.filter_layout import Depthwise, PixelPacking, WinogradFloat, WinogradInteger
+
+
+def lower_images(node, operands, window):
+    """The Calls of a convolution with any strides and dilations."""
+    window = lines_as_pixels(operands, window)
+    if not has_phases(operands, window):
+        return [lower_window(node, operands, window)]
+    x = operands.x
+    shared = products.shared_scratch(node, x, window.fw) if x.dtype == "float32" else None
+    return [lower_window(node, operands, phase) for phase in dilation_phases(operands, window, shared)]
+
+
+def lower_window(node, operands, window):
+    """The Call for one Window."""
+    x, w = operands.x, operands.w
+    images, out = x.view(*window.x_view), operands.y.view(*window.y_view)
+    bias = products.contents(node, operands.b, "bias")
+    products.contents(node, w, "filter")
+    if bias is not None and window.pixels > 1:
+        bias = np.tile(bias, window.pixels)
+    if x.dtype == "float32":
+        lower = _float if w.dtype == "float32" else _hybrid
+    else:
+        lower = _int16 if x.dtype == "int16" else _int8
+    return lower(node, operands, window, images, out, bias)
+
+
+# ---- float32 -------------------------------------------------------------------------------------------------
+def _float(node, operands, window, images, out, bias):
+    winograd = _winograd_pays(images, out, window)
+    layout = (16, WinogradFloat()) if winograd else (window.groups, window.layout)
+    return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
+                window.filter, window.groups, *products.float_range(node), None, None, winograd, strided=(0, 1))
+
+
+def _is_plain_3x3(window):
+    return (window.fh == window.fw == 3 and window.stride == window.dilation == (1, 1) and window.groups == 1
+            and window.layout is None)
+
+
+def _winograd_pays(images, out, window):
+    """F(2x2, 3x3) has 4 products for each pixel instead of 9, and sums before and after them."""
+    return _is_plain_3x3(window) and 16 <= images.shape[3] <= 256 and out.shape[3] >= 16
+
+
+# ---- float32 images and integer weights ----------------------------------------------------------------------
+def _hybrid(node, operands, window, images, out, bias):
+    """As in the reference, images are quantized with a zero point where filters are depthwise or scales differ."""
+    x, w = operands.x, operands.w
+    depthwise = isinstance(window.layout, Depthwise)
+    varied = window.transposed or products.varied(w.scales)
+    packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
+              Packed("matmul.pack_weights", w, window.groups, window.layout))
+    return products.hybrid(node, x.view(), out, packed, bias, window, depthwise or varied, varied and not depthwise)
+
+
+# ---- integers ------------------------------------------------------------------------------------------------
+def _int16(node, operands, window, images, out, bias):
+    w, y = operands.w, operands.y
+    rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
+    return Call("conv16.Conv16", images, out, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
+                window.groups, rule, products.as_int64(bias), products.multipliers(operands.x, w, y, y.shape[3]),
+                *products.integer_range(node, y), strided=(0, 1))
+
+
+def _int8(node, operands, window, images, out, bias):
+    """int8 and uint8, which kernels take as bytes and flip to int8."""
+    x, w, y = operands.x, operands.w, operands.y
+    low, high = products.integer_range(node, y)
+    multipliers, shifts = products.multipliers(x, w, y)
+    if window.pixels > 1 and len(shifts) > 1:
+        multipliers, shifts = np.tile(multipliers, window.pixels), np.tile(shifts, window.pixels)
+    flip, lift = products.signs(x)
+    images.dtype = out.dtype = "uint8"
+    w_zero = w.zero_point - lift if flip else 0
+    layout, most = window.layout, _packed_pixels(images, out, window)
+    if most > 1:
+        layout = PixelPacking(window.stride[1], most)
+    elif _integer_winograd_pays(images, out, window):
+        layout = WinogradInteger()
+    seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
+    return Call("conv.ConvQ8", images, out,
+                Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
+                       layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
+                window.filter, window.groups, _zeros(x, seen * images.shape[3] // window.groups), w_zero,
+                y.zero_point - lift, low - lift, high - lift, flip, flip, strided=(0, 1) if most == 1 else (0,))
+
+
+def _packed_pixels(images, out, window):
+    """The largest number of output pixels that may count as one with the columns of all: see PixelPacking."""
+    plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and out.strides is None
+    most = 16 if images.shape[3] % 4 else 15    # 16 columns fill vectors; steps of 4 channels are fast without
+    return math.gcd(out.shape[2], 4) if plain and out.shape[3] <= most else 1
+
+
+def _integer_winograd_pays(images, out, window):
+    """May it pay?  It has 36 products of 16 bits for 4 x 4 pixels, each of which takes as long as two of the 144."""
+    n, h, w, c = out.shape
+    return (_is_plain_3x3(window) and images.shape[3] % 16 == 0 and min(c, images.shape[3]) >= 32
+            and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 1.25 * n * h * w)
+
+
+def _zeros(x, n):
+    """n bytes of x's zero point."""
+    return bytes((x.zero_point & 0xFF,)) * n
+
+
+# ---- depthwise, one output for each channel ------------------------------------------------------------------
+def lower_channels(node, operands, window):
+    """The Call of a depthwise convolution of which each channel has one output."""
+    x, w, y = operands.x, operands.w, operands.y
+    bias = products.contents(node, operands.b, "bias")
+    products.contents(node, w, "filter")
+    if x.dtype == "float32":
+        low, high = products.float_range(node)
+        if w.dtype == "float32":
+            return Call("conv_float.DepthwiseF32", x, y, w, bias, window.filter, low, high)
+        return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "float32"), Scratch((x.shape[0],), "float32"),
+                    Packed("hybrid.pack_depthwise_hybrid", w), products.per_channel(w.scales, x.shape[3]), bias,
+                    window.filter, low, high)
+    low, high = products.integer_range(node, y)
+    if x.dtype == "int16":
+        rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
+        return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), window.filter, rule,
+                    products.as_int64(bias), products.multipliers(x, w, y, y.shape[3]), low, high)
+    multipliers, shifts = products.multipliers(x, w, y)
+    flip, lift = products.signs(x)
+    w_zero = w.zero_point - lift if flip else 0
+    return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
+                Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
+                       window.filter, (low - y.zero_point, high - y.zero_point)),
+                window.filter, _zeros(x, x.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)

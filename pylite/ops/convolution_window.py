@@ -1,0 +1,147 @@
+"""The geometry of convolutions: which pixels filters see, and rewrites of it that kernels run faster.
+
+docs/numerics.md section 3 has the windows and paddings.
+"""
+from pylite.ir import shapes
+from pylite.ops.filter_layout import LinesAsPixels
+
+SHORT_LINE = 4              # pixels of a line up to which it may count as one pixel
+PHASES = 8                  # the largest dilation that is lowered to plain convolutions
+
+
+class Operands:
+    """The images x, weights w, bias b (None where absent) and output y of a convolution, Values."""
+    __slots__ = ("x", "w", "b", "y")
+
+    def __init__(self, x, w, b, y):
+        self.x = x
+        self.w = w
+        self.b = b
+        self.y = y
+
+
+class Window:
+    """Which pixels the filters of one kernel see.
+
+    fh, fw: taps; stride, dilation, pad: (vertical, horizontal), pad being that before the image; groups: of channels;
+    layout: FilterLayout of the weights, or None; note: what is special, for users, or None.
+    x_view, y_view: the arguments of Value.view() with which the kernel sees the images and the output; pixels: output
+    pixels that count as one there, with the columns of all of them.
+    For phases of a convolution: shared, the scratch that they have in common (products.shared_scratch), or None; first:
+    is it the phase that runs first?  transposed: are they those of a transposed convolution?
+    """
+    __slots__ = ("fh", "fw", "stride", "dilation", "pad", "groups", "layout", "note", "x_view", "y_view", "pixels",
+                 "shared", "first", "transposed")
+
+    def __init__(self, fh, fw, stride=(1, 1), dilation=(1, 1), pad=(0, 0), groups=1, layout=None):
+        self.fh = fh
+        self.fw = fw
+        self.stride = stride
+        self.dilation = dilation
+        self.pad = pad
+        self.groups = groups
+        self.layout = layout
+        self.note = None
+        self.x_view = self.y_view = ()
+        self.pixels = 1
+        self.shared = None
+        self.first = True
+        self.transposed = False
+
+    @property
+    def filter(self):
+        """(fh, fw, stride, dilation, pad) flattened, as the kernels take it."""
+        return (self.fh, self.fw, *self.stride, *self.dilation, *self.pad)
+
+
+# ---- checks and output shapes --------------------------------------------------------------------------------
+def check_images(node, x, w):
+    for value, what in ((x, "input"), (w, "filter")):
+        if len(value.shape) != 4:
+            raise node.error(f"the {what} of a 2-D convolution has 4 dimensions", value)
+
+
+def strides_of(node):
+    """(vertical, horizontal)"""
+    o = node.options
+    if min(o.stride_h, o.stride_w) < 1:
+        raise node.error(f"strides ({o.stride_h}, {o.stride_w}) must be at least 1")
+    return o.stride_h, o.stride_w
+
+
+def output_shape(node, x, w, channels):
+    """The output's shape for images x and filters whose taps are the axes 1 and 2 of w."""
+    o = node.options
+    down, right = strides_of(node)
+    dilations = o.dilation_h_factor, o.dilation_w_factor
+    if min(dilations) < 1:
+        raise node.error(f"dilations {dilations} must be at least 1")
+    rows = shapes.window_output(x.shape[1], w.shape[1], down, dilations[0], o.padding)
+    cols = shapes.window_output(x.shape[2], w.shape[2], right, dilations[1], o.padding)
+    if rows < 0 or cols < 0:
+        raise node.error(f"a filter of {w.shape[1]} x {w.shape[2]} does not fit", x)
+    return x.shape[0], rows, cols, channels
+
+
+def window_of(node, x, w, y):
+    """The Window of CONV_2D and DEPTHWISE_CONV_2D with one group."""
+    o = node.options
+    stride = o.stride_h, o.stride_w
+    dilation = o.dilation_h_factor, o.dilation_w_factor
+    fh, fw = w.shape[1:3]
+    pad = (shapes.window_padding(x.shape[1], fh, stride[0], dilation[0], y.shape[1])[0],
+           shapes.window_padding(x.shape[2], fw, stride[1], dilation[1], y.shape[2])[0])
+    return Window(fh, fw, stride, dilation, pad)
+
+
+# ---- rewrites ------------------------------------------------------------------------------------------------
+def lines_as_pixels(operands, window):
+    """A Window in which lines of x and y are pixels of one line, or the same Window where that does not pay.
+
+    Lines of a few pixels do not fill a tile; together they do, at the price of products with zeros.
+    """
+    x, w, y = operands.x, operands.w, operands.y
+    n, h, width, c = x.shape
+    _, oh, out, columns = y.shape
+    if (not 0 < width <= min(SHORT_LINE, 2 * window.fw) or window.fh == 1 or oh < 8 or window.groups > 1
+            or x.dtype not in ("float32", "int8") or (x.dtype == "float32") != (w.dtype == "float32")
+            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))):
+        return window
+    layout = LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
+    lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
+    lines.note, lines.pixels = window.note, out
+    lines.x_view, lines.y_view = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)
+    return lines
+
+
+def has_phases(operands, window):
+    """Can the Window be rewritten by dilation_phases(), and does that pay?"""
+    x, w = operands.x, operands.w
+    return (x.dtype in ("int8", "uint8", "float32") and w.dtype != "float32" and window.fh > 1
+            and 1 < window.dilation[1] <= min(PHASES, x.shape[2]) and window.stride[1] == 1 and window.groups == 1
+            and window.layout is None)
+
+
+def dilation_phases(operands, window, shared):
+    """The Windows without a horizontal dilation that together do the same.
+
+    With a dilation of 2 an output pixel sees either even or odd pixels of a line; on these alone the filter is plain,
+    and its taps are adjacent.  shared: see Window.
+    """
+    x, y, step = operands.x, operands.y, window.dilation[1]
+    phases = []
+    for i in range(min(step, y.shape[2])):
+        left, first = divmod(i - window.pad[1], step)       # taps before the first pixel that is seen, and that pixel
+        phase = Window(window.fh, window.fw, window.stride, (window.dilation[0], 1), (window.pad[0], -left))
+        phase.shared, phase.first = shared, i == 0
+        phase.x_view, phase.y_view = _every(x, first, step), _every(y, i, step)
+        phases.append(phase)
+    note = f"as {len(phases)} plain ones, each of every {step}th pixel of a line"
+    window.note = f"{window.note}; {note}" if window.note else note
+    return phases
+
+
+def _every(value, first, step):
+    """The arguments of value.view() for every `step`th pixel of the lines, from `first` on."""
+    n, h, w, c = value.shape
+    return (n, h, -((first - w) // step), c), (h * w * c, w * c, step * c, 1), first * c
