@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.gemm cimport Output, Task, Tasks, cut, set_output, take
+from pylite._core.kernels.tasks cimport Output, Task, Tasks, get_task, plan_tasks, set_output
 from pylite._core.kernels.window cimport Window, copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
 

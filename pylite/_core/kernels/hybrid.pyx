@@ -24,17 +24,15 @@ from pylite._core.kernels.tasks cimport (
 )
 from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, copy_row, gather, set_window
 from pylite._core.simd cimport (
-    PL_DEPTH,
-    PL_MAX_TAPS,
     PL_BLOCK_ROWS,
     PL_DEPTH,
+    PL_MAX_TAPS,
     PL_SCALED,
     PL_SLACK,
     parallel_for,
     pl_a_layout,
     pl_blocks,
     pl_dw_window,
-    pl_packed_layout,
     pl_hybrid,
     pl_packed_layout,
     pl_pool,

@@ -173,7 +173,8 @@ static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int fl
 
 /* N neighbouring outputs of a 3x3 filter.  row: lines of the image at its first pixel, whose pixels are step apart, or
  * `zero` and 0; inside: all columns, from `column` on, are pixels of the image. */
-PL_INLINE void pixels3x3(int N, int stride, int inside, const uint8_t *const *row, const ptrdiff_t *step, ptrdiff_t column,
+PL_INLINE void pixels3x3(int N, int stride, int inside, const uint8_t *const *row, const ptrdiff_t *step,
+                         ptrdiff_t column,
                          ptrdiff_t width, const uint8_t *zero, const int8x8_t *w, sums bias, const way *f, uint8_t *y,
                          ptrdiff_t to) {
   const int columns = (N - 1) * stride + 3;
@@ -183,7 +184,8 @@ PL_INLINE void pixels3x3(int N, int stride, int inside, const uint8_t *const *ro
   int8x8_t x[2][3];
 #define LOAD(i) \
   _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) \
-    x[(i) % 2][k] = read(1, inside || (size_t)(column + (i)) < (size_t)width ? p[k] + (i) * step[k] : zero, vdup_n_u8(0));
+    x[(i) % 2][k] = vreinterpret_s8_u8( \
+      vld1_u8(inside || (size_t)(column + (i)) < (size_t)width ? p[k] + (i) * step[k] : zero));
   LOAD(0)
 #pragma GCC unroll 16
   for (int i = 0; i < columns; i++) {
@@ -252,10 +254,12 @@ PL_INLINE int filter3x3(int stride, const pl_dw_window *g, const int16_t *w, con
   }
   return 1;
 }
-static __attribute__((noinline)) int filter3x3_1(const pl_dw_window *g, const int16_t *w, const pl_columns *q, uint8_t *y) {
+static __attribute__((noinline)) int filter3x3_1(const pl_dw_window *g, const int16_t *w, const pl_columns *q,
+                                                 uint8_t *y) {
   return filter3x3(1, g, w, q, y);
 }
-static __attribute__((noinline)) int filter3x3_2(const pl_dw_window *g, const int16_t *w, const pl_columns *q, uint8_t *y) {
+static __attribute__((noinline)) int filter3x3_2(const pl_dw_window *g, const int16_t *w, const pl_columns *q,
+                                                 uint8_t *y) {
   return filter3x3(2, g, w, q, y);
 }
 
