@@ -5,8 +5,8 @@
  *
  * Markers are system calls that the kernel does not know: syscall(31338, tag, 0) begins, syscall(31338, tag, 1) ends.
  * FILE gets a line "block NUMBER ADDRESS INSTRUCTIONS" for each block, the instructions' bytes in hexadecimal, as soon
- * as it is translated, and at the end of a region "region TAG COUNT" and the numbers of the COUNT blocks executed, 32 bits
- * each.  One guest thread only. */
+ * as it is translated, and at the end of a region "region TAG COUNT" and the numbers of the COUNT blocks executed, 32
+ * bits each.  One guest thread only. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
