@@ -9,7 +9,8 @@ from pylite.ir.values import Call, Packed, Scratch
 from pylite.numerics import quantization
 from pylite.ops import products
 
-_LOCAL, _LOCAL_SUMS = 4096, 256     # bytes of late matrices, and columns, that the kernel has room for
+_LOCAL, _LOCAL_SUMS = 4096, 256     # bytes of panels and column sums that the kernel itself holds
+_ROUND = 4                          # matrices that it packs at a time
 
 
 def infer_batch_matmul(node):
@@ -53,14 +54,14 @@ def lower_batch_matmul(node):
     else:
         which = _pairs(x, w, y)
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
-    layout = "rows" if adj_w else "columns"
+    layout, packed_at_once = "rows" if adj_w else "columns", min(matrices, _ROUND)
     if w.data is not None:
         packed, room, sums = _packed(kind, w, matrices, layout), None, None
     else:
         item = {"float32": 4, "int16": 2}.get(kind, 1)
         packed = None
         room = sums = None
-        size, columns = min(matrices, 4) * item * _up(n) * (_up(k) if item == 1 else k), min(matrices, 4) * n
+        size, columns = packed_at_once * item * _up(n) * (_up(k) if item == 1 else k), packed_at_once * n
         if size > _LOCAL or columns > _LOCAL_SUMS:
             room, sums = Scratch((size,), "uint8"), Scratch((columns,), "int32")
     args = [kind, x.bytes, y.bytes, None if packed else w.bytes, packed, room, sums, which, (m, n, k), (adj_x, adj_w)]
@@ -68,7 +69,7 @@ def lower_batch_matmul(node):
         return Call("batch_matmul.BatchMatmul", *args, *_hybrid(node, x, w, n, k, adj_x))
     if kind in ("int8", "int16"):
         args += _integer(node, x, w, y)
-        args += [Scratch(((matrices if packed else min(matrices, 4)) * _up(n),), "int32") if kind == "int8" else None]
+        args += [Scratch(((matrices if packed else packed_at_once) * _up(n),), "int32") if kind == "int8" else None]
     if kind == "int16":
         args += [None, None, None, None, None, False, False, 1 if w.dtype == "int8" else 2]
     return Call("batch_matmul.BatchMatmul", *args)

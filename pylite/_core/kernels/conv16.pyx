@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of int16: exact sums, then one rule of rounding; hybrid depthwise ones too."""
+"""Convolutions and matrix products of int16: exact sums, then a rule of rounding; and hybrid depthwise convolutions."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
@@ -13,15 +13,15 @@ from pylite._core.kernels.matmul import arranged
 
 cdef enum:
     ROWS = 8                # of an A panel
-    COLUMNS = 32            # of a panel
-    DEPTH = 1024            # gathered at a time
+    COLUMNS = 32            # computed at a time
+    DEPTH = 1024            # packed at a time
     CHANNELS = 1024         # of depthwise sums on the stack
 
 cdef enum Rule:
     MBQM64 = 0              # section 2 of docs/numerics.md
     MBQM32 = 1
     FLOAT64 = 2
-    FLOAT64_OF_32 = 3       # of the sum wrapped to 32 bits
+    FLOAT64_OF_32 = 3       # float64, of the sum wrapped to 32 bits
 
 
 cdef struct Finish:
@@ -44,10 +44,10 @@ cdef void finish(const pl_slots *table, const Finish *f, int n, const int64_t *a
 
 
 cdef class Finished(Kernel):
-    """The end of an int16 product.
+    """A product that is rounded to int16.
 
-    rule: the name of one of those above; bias: int64 (k,) or None; multipliers, shifts: int32 (k,), or scales:
-    float64 (k,), as the rule needs; low, high: clamping range.
+    rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
+    int32 (k,), or scales, float64 (k,), as the rule needs; low, high: the limits of the results.
     """
     cdef const int64_t[::1] bias
     cdef const int32_t[::1] multipliers, shifts
@@ -171,9 +171,10 @@ cdef struct Depthwise:
     const uint8_t *x
     const int16_t *w
     uint8_t *y
-    ptrdiff_t h, oh, line, image, y_line, item       # lines of the images; bytes
+    ptrdiff_t h, oh         # lines of the images
+    ptrdiff_t line, image, y_line, item     # bytes
     int stride, dilation, pad
-    float *row_scales       # of DepthwiseHybrid, as what follows
+    float *row_scales       # this and the following: of DepthwiseHybrid
     const float *images
     const float *scales
     const float *bias
@@ -183,7 +184,7 @@ cdef struct Depthwise:
 
 cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16_t[:, ::1] w, const uint8_t[::1] zero,
                         filter, ptrdiff_t oh, ptrdiff_t ow):
-    """zero: the pixel that stands for those outside of an image."""
+    """zero: the pixel that is read outside of an image."""
     s.slots = slots
     s.x, s.w = <const uint8_t *>&x[0, 0, 0, 0], &w[0, 0]
     s.h, s.oh, s.line, s.image = x.shape[1], oh, x.strides[1], x.strides[0]
@@ -193,7 +194,7 @@ cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16
 
 
 cdef void see_lines(const Depthwise *s, ptrdiff_t line, const uint8_t **row) noexcept nogil:
-    """The lines of an image under output line `line` of all."""
+    """The lines of the image under output line `line`, counted over all images; NULL outside."""
     cdef ptrdiff_t iy
     cdef int y
     for y in range(s.window.fh):
@@ -297,7 +298,7 @@ cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
 
 
 cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Quantize, and take the zero point off: padding then is 0."""
+    """Quantize, and subtract the zero point, so that padding is 0."""
     cdef Depthwise *s = <Depthwise *>ctx
     cdef int8_t piece[CHANNELS]
     cdef const float *x

@@ -1,18 +1,20 @@
-# A part of matmul.pyx: 8-bit weights in panels, and what finishes their columns.
+# A part of matmul.pyx: packing of 8-bit weights into panels, with the parameters of their columns.
 def arranged(w, layout):
-    """Filters (columns, fh, fw, c) of a plain convolution.
+    """Filters (columns, fh, fw, c) of a plain convolution from weights w in some layout.
 
-    layout: None where w is that; "depthwise" for (1, fh, fw, columns), to be used with as many groups as input
-    channels; "rows" and "columns" for matrices (..., columns, depth) and (..., depth, columns), one behind another;
-    (y, step_y, x, step_x) for the taps of a transposed convolution that meet in one phase of its output; ("beside",
-    layouts) for the columns of several; ("lines", layout, width, out, stride, dilation, pad) where a line of so many
-    pixels is one pixel, as is one of the output;
-    "winograd" for the right operands of its 16 products of floats, each a group's.
+    layout: None: w is such filters.
+    "depthwise": w is (1, fh, fw, columns); the convolution has as many groups as input channels.
+    "rows", "columns": matrices (..., columns, depth) or (..., depth, columns), all columns in one array.
+    (y, step_y, x, step_x): the taps of a transposed convolution that meet in one phase of its output.
+    ("beside", layouts): the columns of several layouts.
+    ("lines", layout, width, out, stride, dilation, pad): an input line of `width` pixels becomes one pixel, and so does
+    an output line of `out` pixels.
+    "winograd": the right operands of the 16 products of F(2x2, 3x3), one after another, for 16 groups.
     """
     if layout is None:
         return w
     if layout == "winograd":
-        g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / np.float32(2)   # an axis to a tile's
+        g = np.frombuffer(b"\2\0\0\1\1\1\1\xff\1\0\0\2", np.int8).reshape(4, 3) / np.float32(2)   # 3 taps to 4 points
         with np.errstate(all="ignore"):     # weights may be infinite
             w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
         return w.swapaxes(0, 1).reshape(-1, w.shape[2])
@@ -31,7 +33,7 @@ def arranged(w, layout):
 
 
 def over_lines(w, width, out, stride, dilation=1, pad=0, zero=0):
-    """Filters (out * columns, fh, width, c) for `out` pixels at once; w: (columns, fh, fw, c), `zero` elsewhere."""
+    """Filters (out * columns, fh, width, c) that compute `out` pixels at once, from w (columns, fh, fw, c)."""
     columns, fh, fw, c = w.shape
     wide = np.full((out, columns, fh, width, c), zero, w.dtype)
     for x in range(out):
@@ -56,7 +58,7 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL
+cdef struct Packing:            # a task; parameters is NULL where columns have none
     pl_packing_task task
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
@@ -65,12 +67,12 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
-    ptrdiff_t step              # from a column's to the next one's: 0 where they share one
+    ptrdiff_t step              # of multipliers and shifts: 0 where all columns share one
     ptrdiff_t groups, columns, depth, wide
     ptrdiff_t products          # of a sum
-    int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
+    int64_t constant, zero      # the start of a column is constant - zero * its sum + its bias
     int flip, w_zero, low, high
-    bint fit, points            # points: panels are those of Winograd's products
+    bint fit, points            # points: panels of Winograd's products
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
@@ -110,7 +112,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except NULL:
-    """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
+    """A task that packs w (groups * columns, ...); appends its arrays to held: the bytes of w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
     cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
@@ -134,9 +136,9 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
 
 
 def pack_weights(w, Py_ssize_t groups=1, layout=None):
-    """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
+    """Panels of 8-bit weights w (columns, ...), the columns of all groups; uint8 becomes int8.
 
-    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by finish_packing().
+    layout: see arranged().  Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
     """
     held = []
     cdef Packing *p = packing(arranged(w, layout), groups, held)
@@ -145,7 +147,7 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
 
 
 def in_lines(w, Py_ssize_t groups):
-    """Filters w (columns, fh, fw, c), each of their lines padded to the depth that a step multiplies."""
+    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka."""
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
     if not padded_lines(&slots.q8, groups, w.shape[1], line):
         return w
@@ -155,7 +157,7 @@ def in_lines(w, Py_ssize_t groups):
 
 
 def by_points(w, zero):
-    """Can 8-bit filters w (columns, 3, 3, c) go by Winograd's products of 16 bits?  Then sums are below 2^25."""
+    """Does Winograd's F(4x4, 3x3) suit 8-bit filters w (columns, 3, 3, c)?  Its sums must be below 2^25."""
     cdef Py_ssize_t c = w.shape[3], sure = 112 if zero == 0 else 56
     if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
         return False
@@ -163,10 +165,11 @@ def by_points(w, zero):
 
 
 def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
-    """How many output pixels to take for one that has the columns of all, so that these fill vectors: divides `most`.
+    """Pixel packing: how many output pixels to compute as one with the columns of all, which then fill vectors.
 
-    w: (columns, fh, fw, c); stride: the horizontal one.  A window that sees several pixels multiplies some weights that
-    are 0.  What is counted: steps of products, two more to finish a vector of sums, and a quarter to load each value.
+    w: (columns, fh, fw, c); stride: the horizontal one; most: the result divides it.  A window of several pixels
+    multiplies some weights that are 0.  The cost counts steps of products, two for finishing each vector of sums, and a
+    quarter for loading each value.
     """
     cdef const pl_tile *t = &slots.q8
     cdef ptrdiff_t columns = w.shape[0], fh = w.shape[1], fw = w.shape[2], c = w.shape[3], line, depth, vectors, n
@@ -190,10 +193,10 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
     (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
-    less their zero point, to look for a faster way to them.  Two layouts leave a choice to the ISA level: "points" for
-    Winograd's way, and ("pixel packing", stride, most), see packed_pixels().
-    Returns (panels, parameters), see columns.pxd, by finish_packing(), and a third one where the choice is
-    taken: how many output pixels count as one, 0 for Winograd's tiles.
+    less their zero point, to try float32.  Two layouts allow what the ISA level may choose: "points", Winograd's
+    F(4x4, 3x3), and ("pixel packing", stride, most), see packed_pixels().
+    Returns (panels, parameters), see columns.pxd; deferred until finish_packing().  Where the ISA level has chosen, a
+    third item follows: the number of output pixels that are computed as one, 0 for Winograd's tiles.
     """
     cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
     cdef bint points = layout == "points" and by_points(w, zero)
