@@ -7,4 +7,4 @@ ctypedef int (*kernel_fn)(void *self, pl_pool *pool) noexcept nogil
 
 cdef class Kernel:
     cdef kernel_fn fn
-    cdef readonly str path      # the way that was chosen where there are several, for `pylite inspect`; or None
+    cdef readonly str path      # the algorithm, where there are several, for `pylite inspect`; or None

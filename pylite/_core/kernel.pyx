@@ -5,18 +5,18 @@ from pylite._core.simd cimport Pool, pl_pool
 cdef class Kernel:
     """One computation bound to its arrays.
 
-    A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to
-    its one nogil function.  That function never allocates, never takes the GIL, never raises: it returns 0 or a
-    status, which the class attribute ERRORS maps to a sentence.
+    A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
+    nogil function.  That function neither allocates memory nor takes the GIL nor raises: it returns 0, or a status that
+    the class attribute ERRORS explains.
     """
     ERRORS = {}
 
     def explain(self, int status):
-        """What a status other than 0 means; may raise instead what must not be taken for a failure."""
+        """The meaning of a status other than 0; may raise an exception that is not a failure of the kernel."""
         return self.ERRORS.get(status, f"status {status}")
 
     def cause(self):
-        """The exception of a plug-in that led to the last status, which is then forgotten; or None."""
+        """The exception of a plug-in that led to the last status, returned once; or None."""
         return None
 
     def run(self, Pool pool=None):

@@ -13,9 +13,9 @@ current = ""
 
 
 cdef void parallel_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) noexcept nogil:
-    """Call fn(ctx, begin, end, thread) over disjoint ranges covering [0, n).
+    """Call fn(ctx, begin, end, thread) for disjoint ranges that cover [0, n), multiples of `grain` but for the last.
 
-    Each is a multiple of `grain` items, but for the last; the caller does them all where there are no more than that.
+    Where n is not more than `grain`, or pool is NULL, the caller runs everything.
     """
     if pool != NULL:
         pl_for(pool, n, grain, fn, ctx)
@@ -58,9 +58,10 @@ cdef int pool_threads(const pl_pool *pool) noexcept nogil:
 
 
 cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
-    """Where the `nbytes` bytes of a contiguous array are, which whoever asks keeps alive.
+    """The address of a contiguous array of `nbytes` bytes, which the caller keeps alive.
 
-    It takes a sixth of a memoryview's time.  Raises ValueError when it has another size or is not contiguous.
+    It takes a sixth of the time of a memoryview.  Raises ValueError for another size, or where the array is
+    not contiguous.
     """
     cdef Py_buffer view
     PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
@@ -135,7 +136,7 @@ def use(str name):
 
 
 cdef class Pool:
-    """Worker threads for one interpreter: `threads` counts the calling thread."""
+    """Worker threads of one interpreter; `threads` includes the calling thread."""
     def __cinit__(self, int threads):
         if threads < 1:
             raise ValueError(f"num_threads is {threads}; it must be at least 1")
@@ -151,7 +152,7 @@ cdef class Pool:
         return pl_pool_threads(self.ptr)
 
 
-while pl_isa_levels[level_count].name != NULL:      # once: asking the CPU takes microseconds on a virtual machine
+while pl_isa_levels[level_count].name != NULL:      # once: on a virtual machine a probe takes microseconds
     usable[level_count] = pl_isa_levels[level_count].usable()
     level_count += 1
 use(os.environ.get("PYLITE_ISA") or available()[-1])

@@ -1,19 +1,19 @@
-"""Kernels that find where along an axis the largest or smallest element lies."""
+"""ARG_MAX and ARG_MIN."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    BLOCK = 16              # results that a micro-kernel finds at once
-    GRAIN = 1 << 17         # bytes below which threads cost more than they save
+    BLOCK = 16              # results of a micro-kernel call
+    GRAIN = 1 << 17         # bytes: the parallel threshold
 
 
 cdef class ArgMax(Kernel):
     """y[o, i] = the first a at which x[o, a, i] is largest.  x: (outer, size, inner), y: (outer, inner), as bytes.
 
-    kind: "f" for float32, "i" for int32, "b" for bytes; y holds int32 or int64, as its length tells.  Every element
-    is compared with its bits XORed by `flip`, which gives the order: as signed for 0, turned round for all ones.
+    kind: "f" for float32, "i" for int32, "b" for bytes; y: int32 or int64, by its length.  Elements are compared after
+    ^ flip: 0 is the order of signed numbers, all ones its reverse.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[::1] y
@@ -41,7 +41,7 @@ cdef int arg_max(ArgMax self, pl_pool *pool) noexcept nogil:
 
 
 cdef inline Py_ssize_t blocks(Py_ssize_t outer, Py_ssize_t inner) noexcept nogil:
-    """Where the axis is the last one, a block is of neighbouring rows, else of neighbouring columns of one row."""
+    """The number of blocks: of neighbouring rows where the axis is the last one, else of neighbouring columns."""
     return (outer + BLOCK - 1) // BLOCK if inner == 1 else outer * ((inner + BLOCK - 1) // BLOCK)
 
 

@@ -26,7 +26,7 @@ from pylite._core.kernels import conv16, conv_float
 cdef enum Kind:
     FLOAT
     BYTES                   # int8 to int8
-    SUMS                    # int8 to int32, zero points left out
+    SUMS                    # int8 to int32, without zero points
     HYBRID                  # float times int8
     WORDS                   # int16 times int16 or int8, to int16
 
@@ -43,31 +43,31 @@ cdef enum:
 cdef struct Matrix:         # strides in elements
     const char *at
     ptrdiff_t row, k, size
-    const int64_t *which    # of each product
+    const int64_t *which    # the matrix of each product
 
 cdef struct Batch:
     const pl_slots *slots
     pl_tile tile
     Kind kind
     int item, w_item        # bytes
-    Matrix x, w             # of w, rows are columns
+    Matrix x, w             # the rows of w are columns of the product
     char *y
     const int64_t *y_which
     const char *panels
-    char *room              # where w is packed to at each run, ROUND matrices at a time; else NULL
+    char *room              # panels of ROUND matrices that are packed at run time; else NULL
     const int32_t *sums
     int32_t *room_sums
     char small[LOCAL]
     int32_t small_sums[LOCAL_SUMS]
-    int32_t *bias           # BYTES: what the accumulators start from
+    int32_t *bias           # BYTES: the start of the accumulators
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes
-    ptrdiff_t first, base, a_panels, splits, panels_each      # of the present round
+    ptrdiff_t first, base, a_panels, splits, panels_each      # of the current round
     pl_columns columns
     int x_zero, w_zero, chunk
     const int32_t *mult
     const int32_t *shift
     int8_t *q               # HYBRID: x quantized row by row
-    float *gathered         # a copy of x whose rows are contiguous, NULL where they are
+    float *gathered         # a copy of x with contiguous rows; NULL where x has them
     float *row_scales
     int32_t *row_zeros
     const float *scales
@@ -77,14 +77,15 @@ cdef struct Batch:
 cdef class BatchMatmul(Kernel):
     """y[i] = x[x_which[i]] times w[w_which[i]] for each i, in the order of w_which.
 
-    kind: the name of one of those above; x, y, w: their bytes (w None where packed); packed: (panels, column sums) of
-    all matrices of w, or None where they are packed at each run: room (uint8) and room_sums (int32) are scratch then,
-    or None up to LOCAL; which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k);
-    adjoints: are x and w
-    given transposed, x as (k, m) and w as (n, k); zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers;
-    scales: float32 (n,) of a hybrid product, whose scratch is q (int8, x's size), row_scales and row_zeros (one for
-    each row of x) and gathered (float32, of x's size, where x is adjoint, else None); bias: int32 scratch;
-    w_item: bytes of an element of w where x is int16.
+    kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: bytes (w None where packed).
+    packed: (panels, column sums) of all matrices of w, or None where they are packed at each run; then room (uint8) and
+    room_sums (int32) are scratch, or None up to LOCAL.
+    which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
+    transposed, x as (k, m) and w as (n, k)?
+    zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers; bias: int32 scratch; w_item: bytes of an element of
+    w where x is int16.
+    scales: float32 (n,) of a hybrid product, whose scratch is q (int8, the size of x), row_scales and row_zeros (one
+    for each row of x), and gathered (float32, the size of x, where x is adjoint, else None).
     """
     cdef const uint8_t[::1] x, w
     cdef uint8_t[::1] y, room
@@ -213,7 +214,7 @@ def pack_f32(w, matrices, layout):
 
 
 def pack_s16(w, layout):
-    """(rows, None) of 8- or 16-bit matrices as int16 (columns, depth), one behind another."""
+    """(rows, None) of 8- or 16-bit matrices as int16 (columns, depth), one after another."""
     return conv16.pack_s16(w, layout), None
 
 

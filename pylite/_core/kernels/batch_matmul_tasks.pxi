@@ -1,6 +1,6 @@
-# The rest of batch_matmul.pyx: the tasks that threads share, to pack operands and to multiply.
+# The rest of batch_matmul.pyx: the tasks that pack operands, and those that multiply.
 cdef void multiply_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Few rows of x times late columns of w that lie in lines: not worth packing."""
+    """Few rows of x times columns of w that are lines in memory, which are not packed."""
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, row, product
     for i in range(begin, end):
@@ -13,7 +13,7 @@ cdef void multiply_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Panels of the round's matrices, one behind another, in the form that matmul and conv_float pack."""
+    """Panels of the matrices of the round, as matmul and conv_float pack them."""
     cdef Batch *s = <Batch *>ctx
     cdef ptrdiff_t i, j, k, j0, n, width, matrix, depth = s.k, sj = s.w.row, sk = s.w.k
     cdef const int8_t *bytes
@@ -50,7 +50,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,
                      int32_t *sums) noexcept nogil:
-    """Columns that lie across are turned a piece at a time."""
+    """Pack columns of w; those that are not contiguous are transposed a piece at a time."""
     cdef uint8_t turned[MAX_NR * DEPTH]
     cdef int32_t part[MAX_NR]
     cdef ptrdiff_t j, k = 0, piece

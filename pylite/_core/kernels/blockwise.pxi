@@ -1,7 +1,7 @@
 # A part of hybrid.pyx: weights with a scale for each block of the depth.
 
 cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
-    """Pairs of steps of 4-bit numbers in bytes to one step each."""
+    """Pack two steps of 4-bit weights, a byte each, into one step of bytes."""
     cdef ptrdiff_t _pair, k
     for _pair in range(pairs):
         for k in range(step):
@@ -98,7 +98,7 @@ cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:
 cdef void quantize_rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Blockwise *s = <Blockwise *>ctx
     cdef ptrdiff_t depth = s.blocks.depth, r
-    cdef int offset = s.slots.q8.offset         # q is what A panels hold
+    cdef int offset = s.slots.q8.offset         # q has the form of A panels
     s.slots.quantize_rows(end - begin, depth, s.x + begin * depth, depth, True, offset, s.q + begin * depth,
                           s.row_scales + begin, s.terms + begin)
     for r in range(begin, end):

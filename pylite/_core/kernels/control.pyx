@@ -1,7 +1,7 @@
 """Kernels that run the programs of other subgraphs, and the variables that outlive a run.
 
-A callee is (program, failure, ins, outs): a Program; a function that makes the exception for a step and a status of it;
-the bytes of its inputs (None where nothing reads them) and of its outputs.  The caller's arrays are bytes too, first
+A callee is (program, failure, ins, outs): a Program; a function that returns the exception for a step and its status;
+the bytes of its inputs (None where nothing reads them) and of its outputs.  The arrays of the caller are bytes, too:
 the inputs, then the outputs, None where absent.
 """
 from cpython.exc cimport PyErr_CheckSignals
@@ -20,7 +20,7 @@ cdef void *address(array) except? NULL:
 
 cdef enum:
     MAX_DIMS = 16
-    PATIENCE = 1 << 16      # turns of a loop between two looks at the keyboard
+    PATIENCE = 1 << 16      # iterations between two checks for KeyboardInterrupt
 
 
 cdef struct Move:
@@ -30,7 +30,7 @@ cdef struct Move:
 
 
 cdef class Moves:
-    """Copies of whole arrays, one after the other.  pairs: [(to, source)], uint8 of equal sizes; None is skipped."""
+    """Copies of full arrays.  pairs: [(to, source)], uint8 of equal sizes; pairs with None are skipped."""
     cdef Move *moves
     cdef Py_ssize_t count
     cdef list pairs         # keeps the memory alive
@@ -57,7 +57,7 @@ cdef void move(Moves self) noexcept nogil:
 
 
 cdef class Block(Kernel):
-    """Copies the caller's inputs in, runs the callee, copies its outputs out."""
+    """Copies the inputs to the callee, runs it, and copies its outputs back."""
     cdef Program program
     cdef object failure, error
     cdef Moves before, after
@@ -90,7 +90,7 @@ cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Nested(Kernel):
-    """A kernel that runs several blocks.  blocks: of them all; ran: which one was the last to."""
+    """A kernel that runs several blocks.  blocks: all of them; ran: the one that ran last."""
     cdef tuple blocks
     cdef int ran
 
@@ -102,8 +102,8 @@ cdef class Nested(Kernel):
 
 
 cdef class Branch(Nested):
-    """Runs one of the callees: the first where a bool is true, else the second; or the one with the number `which`,
-    the last where there is none.  which: (1,) bool or int32.
+    """Runs one of the callees.  which: (1,), bool: true is the first callee, false the second; or int32: the number of
+    the callee, where other numbers mean the last one.
     """
     cdef void **table
     cdef int count
@@ -139,7 +139,7 @@ cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
 
 
 cdef class While(Nested):
-    """Runs `body` over and over while `test` gives true.  The inputs of the body hold the loop's variables."""
+    """Runs `body` while `test` returns true.  The inputs of the body hold the variables of the loop."""
     cdef Moves enter, leave, back, aside
     cdef Block test, body
     cdef const uint8_t *go_on
@@ -157,7 +157,7 @@ cdef class While(Nested):
         aside, back = [], []
         for x, y in zip(ins, outs, strict=True):
             if x is not None and x.size and <size_t>address(y) != <size_t>address(x):
-                if <size_t>address(y) in places:    # another input passed on: it may be gone when its turn comes
+                if <size_t>address(y) in places:    # another input, which may be overwritten before it is copied
                     aside.append((y.copy(), y))
                     y = aside[-1][0]
                 back.append((x, y))
@@ -169,7 +169,7 @@ cdef class While(Nested):
     def explain(self, int status):
         interrupt, self.interrupt = self.interrupt, None
         if interrupt is not None:
-            raise interrupt         # nobody's failure
+            raise interrupt         # not a failure of the model
         return Nested.explain(self, status)
 
 
@@ -179,7 +179,7 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     move(self.enter)
     while True:
         turns += 1
-        if turns % PATIENCE == 0:       # a loop without an end can be stopped from the keyboard
+        if turns % PATIENCE == 0:       # an endless loop can be interrupted
             with gil:
                 try:
                     PyErr_CheckSignals()
@@ -225,7 +225,7 @@ cdef int run_once(Once self, pl_pool *pool) noexcept nogil:
     return status
 
 
-cdef struct Form:               # of an array: what must be equal for its bytes to be copied
+cdef struct Form:               # of an array: equal for arrays whose bytes may be copied
     Py_ssize_t kind, ndim, nbytes
     Py_ssize_t shape[MAX_DIMS]
 
@@ -254,8 +254,8 @@ cdef bint same(Form *a, Form *b) noexcept nogil:
 cdef class Variable:
     """A resource variable.
 
-    array: its contents, None before the first assignment; expected: the shape that lowering counts on, or None;
-    varying: several shapes were assigned, so that readers must look each time.
+    array: its contents, None before the first assignment; expected: the shape that lowering assumed, or None; varying:
+    several shapes were assigned, so that readers must check each time.
     """
     cdef readonly object array
     cdef public object expected
@@ -267,7 +267,7 @@ cdef class Variable:
         self.form.kind = -1
 
     def assign(self, array):
-        """Hold a copy of `array`, in new memory."""
+        """Store a copy of `array`, in new memory."""
         array = array.copy()
         self.form, self.data, self.array = form_of(array), address(array), array
 
@@ -285,7 +285,7 @@ cdef class Access(Kernel):
 
 
 cdef class Read(Access):
-    """array[...] = the contents of the variable, which must have its shape and type."""
+    """array[...] = the contents of the variable, which must have the same shape and type."""
 
     def __init__(self, variable, array):
         self.fn = <kernel_fn>read

@@ -1,4 +1,4 @@
-"""8-bit convolutions: zero points and per-channel multipliers as MBQM32 has them."""
+"""8-bit convolutions, requantized by MBQM32 with a multiplier for each channel."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
@@ -63,7 +63,7 @@ cdef object UINT8 = np.dtype(np.uint8)
 
 
 cdef int set_columns(pl_columns *q, parameters, ptrdiff_t depth, int zero_point, int low, int high, int flip) except -1:
-    """Point q at int32 parameters (PARAMETERS, columns); depth: of the sums; zero_point, low, high as of int8."""
+    """Point q at parameters (PARAMETERS, columns); depth: of the sums; zero_point, low, high as of int8."""
     cdef ptrdiff_t size = parameters.size, n = size // PARAMETERS, i
     cdef ptrdiff_t limit = (1 << 30) - 2 * depth * 255 * 128
     cdef const int32_t *at = <const int32_t *>memory_of(parameters, 4 * size)
@@ -82,27 +82,27 @@ cdef struct Conv:
     Product8 product
     Output output
     Tasks tasks
-    pl_range_fn run_tasks   # some of them, in one of several ways
+    pl_range_fn run_tasks   # runs some of the tasks
     pl_columns columns
-    pl_a_layout shape           # of the rows as gemm_q8 sees them
+    pl_a_layout shape       # of the rows that gemm_q8 reads
     Lines lines
     int w_zero
-    bint as_is              # images are used where they are
+    bint as_is              # images are read in place
     pl_winograd tiles
 
 
 cdef class ConvQ8(Kernel):
     """8-bit 2-D convolution: clamp(MBQM32(sum w (x - z_x) + b) + z_y).
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels, and contiguous pixels of y where
-    several may count as one; packed: from matmul.pack_q8; filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w,
-    pad_h, pad_w); zero: x's zero point as a byte, for each channel of a group and each pixel of a line that one output
-    pixel sees, or several that count as one; w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y
-    are uint8.
+    x: (n, h, w, c) and y: (n, oh, ow, k), bytes, any strides but contiguous channels; contiguous y for pixel packing.
+    packed: from matmul.pack_q8; filter: (fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w).
+    zero: the zero point of x as bytes, one for each channel of a group and each pixel of a line that an output pixel
+    sees (with pixel packing: that a group of output pixels sees).
+    w_zero, zero_point, low, high: as of int8; x_flip, y_flip: 0x80 where x, y are uint8.
     """
     cdef const uint8_t[:, :, :, :] x
     cdef uint8_t[:, :, :, :] y
-    cdef object held        # what state points into besides
+    cdef object held        # owners of the other memory that state points to
     cdef const pl_slots *slots
     cdef Conv state
     cdef const uint8_t *row
@@ -152,7 +152,7 @@ cdef class ConvQ8(Kernel):
                 self.path += f", {pixels} pixels at once"
 
     cdef const uint8_t *only_row(self):
-        """The run of bytes that is all there is to multiply, or NULL."""
+        """The address of the row, where the product has a single row of consecutive bytes; else NULL."""
         cdef const Product8 *p = &self.state.product
         cdef const uint8_t *src[ROW]
         cdef ptrdiff_t length
@@ -174,13 +174,13 @@ cdef int conv_q8_row(ConvQ8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef void pack_output_pixels(Conv *s, ptrdiff_t pixels):
-    """So many neighbours in a line of the output are one pixel with the columns of all: see matmul.packed_pixels."""
+    """Pixel packing: `pixels` neighbours in a line of the output become one pixel with the columns of all of them."""
     cdef Window *w = &s.product.window
     s.product.columns *= pixels
     s.output.sw *= pixels
     s.output.span //= pixels
     w.ow //= pixels
-    if w.direct and w.sw == w.length:       # those that they see are one, too
+    if w.direct and w.sw == w.length:       # the pixels that they see become one, too
         w.w //= pixels
         w.sw *= pixels
         w.length *= pixels
@@ -191,7 +191,7 @@ cdef void pack_output_pixels(Conv *s, ptrdiff_t pixels):
 
 
 cdef bint use_lines(Conv *s):
-    """Can rows be read from lines of the image?  Then set up s for it."""
+    """Set up s to read rows from lines of the image; returns False where it cannot."""
     cdef Product8 *p = &s.product
     if not plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
         return False
@@ -223,7 +223,7 @@ cdef int conv_q8_tiles(ConvQ8 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     pool = parallel_pool_q8(pool, s.product.slots, 8 * s.output.span * s.product.depth * s.product.columns)
     plan_tasks(&s.tasks, &s.output, &s.product.tile, s.product.columns, 1, pool)
-    # Each part of the columns brings the tiles into the form of their products anew.
+    # Each task transforms its tiles, so fewer splits of the columns are better.
     s.tasks.splits = min(s.tasks.splits, share(4 * pool_threads(pool) + s.tasks.a_panels - 1, s.tasks.a_panels))
     parallel_for(pool, s.tasks.a_panels * s.tasks.splits, 1, run_tiles, s)
     return 0
@@ -286,7 +286,7 @@ cdef int conv_q8(ConvQ8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of rows that are gathered into A panels."""
+    """Tasks that gather their rows into A panels."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
@@ -322,7 +322,7 @@ cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
 
 
 cdef void run_deep(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Tasks of rows too long for an A panel: sums in pieces, then each line of them finished."""
+    """Tasks of rows too long for an A panel: sums of pieces of the depth, requantized at the end."""
     cdef Conv *s = <Conv *>ctx
     cdef const Product8 *p = &s.product
     cdef int32_t acc[MAX_MR * MAX_NR]

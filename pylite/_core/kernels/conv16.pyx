@@ -12,15 +12,15 @@ from pylite._core.kernels.matmul import arranged
 
 cdef enum:
     ROWS = 8                # of an A panel
-    COLUMNS = 32            # of a panel
-    DEPTH = 1024            # gathered at a time
+    COLUMNS = 32            # computed at a time
+    DEPTH = 1024            # packed at a time
     CHANNELS = 1024         # of depthwise sums on the stack
 
 cdef enum Rule:
     MBQM64 = 0              # section 2 of docs/numerics.md
     MBQM32 = 1
     FLOAT64 = 2
-    FLOAT64_OF_32 = 3       # of the sum wrapped to 32 bits
+    FLOAT64_OF_32 = 3       # float64, of the sum wrapped to 32 bits
 
 
 cdef struct Finish:
@@ -43,10 +43,10 @@ cdef void finish(const pl_slots *table, const Finish *f, int n, const int64_t *a
 
 
 cdef class Finished(Kernel):
-    """The end of an int16 product.
+    """A product that is rounded to int16.
 
-    rule: the name of one of those above; bias: int64 (k,) or None; multipliers, shifts: int32 (k,), or scales:
-    float64 (k,), as the rule needs; low, high: clamping range.
+    rule: "MBQM64", "MBQM32", "FLOAT64" or "FLOAT64_OF_32"; bias: int64 (k,) or None; factors: (multipliers, shifts),
+    int32 (k,), or scales, float64 (k,), as the rule needs; low, high: the limits of the results.
     """
     cdef const int64_t[::1] bias
     cdef const int32_t[::1] multipliers, shifts
@@ -176,7 +176,7 @@ cdef struct Depthwise:
 
 cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16_t[:, ::1] w, const uint8_t[::1] zero,
                         filter, ptrdiff_t oh, ptrdiff_t ow):
-    """zero: the pixel that stands for those outside of an image."""
+    """zero: the pixel that is read outside of an image."""
     s.slots = slots
     s.x, s.w = <const uint8_t *>&x[0, 0, 0, 0], &w[0, 0]
     s.h, s.oh, s.line, s.image = x.shape[1], oh, x.strides[1], x.strides[0]
@@ -186,7 +186,7 @@ cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16
 
 
 cdef void see_lines(const Depthwise *s, ptrdiff_t line, const uint8_t **row) noexcept nogil:
-    """The lines of an image under output line `line` of all."""
+    """The lines of the image under output line `line`, counted over all images; NULL outside."""
     cdef ptrdiff_t iy
     cdef int y
     for y in range(s.window.fh):

@@ -43,9 +43,9 @@ from pylite._core.memory import pooled
 
 cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
-    FEW = 64                # pixels for which weights are not to be read in several turns
-    RUN = 256 * 1024        # bytes of an image that depthwise convolutions see at a time
-    ROOM = 24 * 1024        # floats of the operands and results of Winograd's products, and of a tile's pixels
+    FEW = 64                # pixels; for up to so many, the weights are read once
+    RUN = 256 * 1024        # bytes of the input lines of a depthwise task
+    ROOM = 24 * 1024        # floats of Winograd's operands and products, and of the pixels of a tile
 
 
 cdef struct Packing:
@@ -63,7 +63,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
-    """Panels of float32 weights w (columns, ...), whose first axis runs over the groups' columns, by finish_packing().
+    """Panels of float32 weights w (columns, ...), the columns of all groups; deferred until finish_packing().
 
     layout: see matmul.arranged.
     """
@@ -86,7 +86,7 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
 
 cdef void pack_panels(const pl_tile *t, const float *w, ptrdiff_t columns, ptrdiff_t depth,
                       float *panels) noexcept nogil:
-    """w (columns, depth) to panels [k][column]; where the last panel is wider than w, it gets zeros."""
+    """w (columns, depth) to panels [k][column]; columns beyond those of w are zeros."""
     cdef ptrdiff_t j0 = 0, top, j, k, width
     while j0 < columns:
         width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
@@ -101,20 +101,20 @@ cdef struct Conv:
     Window window
     Output output
     Tasks tasks
-    pl_range_fn run_tasks   # some of them, in one of two ways
+    pl_range_fn run_tasks   # runs some of the tasks
     Lines lines
     pl_tile tile            # mr: rows of a task
     const pl_slots *slots
     const float *panels
-    const float *weights    # where they are not known beforehand: packed to
-    float *room             # at each run
+    const float *weights    # where they are only known at run time: packed
+    float *room             # here at each run
     const float *bias
     ptrdiff_t columns, groups, depth, wide
-    ptrdiff_t direct        # floats from one row to the next where rows lie in x as they are, else 0
-    Output tiles            # Winograd's, which count as pixels,
-    ptrdiff_t down, across  # and how many there are
+    ptrdiff_t direct        # floats from one row of x to the next where rows are read in place, else 0
+    Output tiles            # of Winograd, which count as pixels,
+    ptrdiff_t down, across  # and their numbers
     float low, high
-    int alone               # 2 where there is but one row, see gemm_f32
+    int alone               # 2 where there is a single row, see gemm_f32
 
 
 cdef class ConvF32(Kernel):
@@ -197,7 +197,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 cdef const float *pack_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *a_panel,
                              LineBuffer *line_buffer) noexcept nogil:
-    """The lines that `pixels` output pixels see, one behind another."""
+    """The lines that `pixels` output pixels see, packed one after another."""
     cdef ptrdiff_t size = s.window.length, i, step = share(s.window.dilation_h, s.lines.down)
     cdef Line line
     cdef char *to
@@ -213,7 +213,7 @@ cdef const float *pack_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels
         to = a_panel + y * s.lines.pitch * 4
         if line.x == NULL or not 0 <= iy < s.window.h:
             pl_fill(to, 0, (line.before + line.inside + line.after) * size)
-        else:       # what is too much here lies in the next line, which comes later
+        else:       # the next line overwrites the excess of pl_fill
             x = line.x + iy * s.window.sh
             pl_fill(to, 0, line.before * size)
             to += line.before * size
@@ -317,7 +317,8 @@ cdef struct Depthwise:
     const float *w
     const float *bias
     char *y
-    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    ptrdiff_t h, oh         # lines of the images
+    ptrdiff_t line, image, y_line   # strides in bytes
     int stride, dilation, pad
     ptrdiff_t run           # output lines at a time
     float low, high
@@ -351,7 +352,7 @@ cdef class DepthwiseF32(Kernel):
         if s.window.fh * s.window.fw > PL_MAX_TAPS:
             raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
         s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
-        # As many as see lines that stay in the second-level cache, while channels are done with vector by vector.
+        # As many as keep their input lines in the second-level cache for all vectors of channels.
         s.run = max(<ptrdiff_t>1, RUN // (s.line * s.stride))
         self.fn = <kernel_fn>depthwise_f32
 
@@ -359,7 +360,7 @@ cdef class DepthwiseF32(Kernel):
 cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
     cdef const pl_dw_window *g = &self.state.window
     cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], threads = pool_threads(pool)
-    # Lines are done together: a few of them are one share for each thread, of many at least four are a piece.
+    # Few lines are divided equally among the threads; of many, a task has at least four.
     cdef ptrdiff_t grain = 4 if lines > 8 * threads else (lines + threads - 1) // threads
     pool = parallel_pool(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, lines, grain, depthwise_f32_lines, &self.state)
@@ -376,7 +377,7 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     while line < end:
         first = line % s.oh * s.stride - s.pad
         g.lines = 1
-        if first >= 0:      # others that see no lines beside the image, either
+        if first >= 0:      # further lines that see no line outside of the image
             iy = (s.h - first - <ptrdiff_t>(g.fh - 1) * s.dilation - 1) // s.stride + 1
             g.lines = <int>max(<ptrdiff_t>1, min(min(end - line, iy), s.run))
         for y in range(g.fh):

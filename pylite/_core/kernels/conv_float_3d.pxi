@@ -1,14 +1,14 @@
 # The rest of conv_float.pyx: convolutions of volumes.
 cdef enum:
-    SHORT = 128             # floats that a line of a filter sees, up to which copies for each position do not pay
+    SHORT = 128             # floats of a line of the filter, up to which lines are packed instead of rows
     A_PANEL_3D = MAX_MR * DEPTH
 
 
-cdef struct Axis:           # one of three that a filter moves along; taps lie at at * stride + tap * step - pad
+cdef struct Axis:           # of a volume; tap t of position i is element i * stride + t * step - pad
     ptrdiff_t size, out, taps, stride, step, pad
 
 
-cdef struct Spot:           # where an output position is
+cdef struct Spot:           # an output position
     ptrdiff_t n, z, y, x
 
 
@@ -21,10 +21,10 @@ cdef struct Volume:
     float *y
     ptrdiff_t strides[4]    # of y
     ptrdiff_t channels, columns, depth, wide, image
-    ptrdiff_t run, runs     # output positions that are equally far apart, and how often
-    ptrdiff_t a_panels      # that a run makes
+    ptrdiff_t run, runs     # output positions that are equally far apart; the number of such runs
+    ptrdiff_t a_panels      # of a run
     ptrdiff_t rows          # positions of an A panel
-    bint lines              # A panels hold the lines that their positions see, not what each of them sees
+    bint lines              # A panels hold lines of the volume, which the rows of positions share
     float low, high
 
 
@@ -78,7 +78,7 @@ cdef class Conv3D(Kernel):
 
 
 cdef ptrdiff_t line_room(const Volume *s, ptrdiff_t rows) noexcept nogil:
-    """Floats that the lines of so many output positions take."""
+    """Floats of the packed lines of so many output positions."""
     return s.axis[0].taps * s.axis[1].taps * ((rows - 1) * s.axis[2].stride + s.axis[2].taps) * s.channels
 
 
@@ -131,7 +131,7 @@ cdef void conv_3d_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void pack_lines_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
-    """The lines that the output positions from `first` on see, one behind another, each of `pitch` floats."""
+    """Pack the lines that the output positions from `first` on see, `pitch` floats apart."""
     cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t x0 = first.x * a[2].stride - a[2].pad, tap_y, tap_z, y, z, at
     cdef ptrdiff_t before = min(pitch, max(<ptrdiff_t>0, -x0) * s.channels)
@@ -148,7 +148,7 @@ cdef void pack_lines_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, flo
 
 
 cdef void gather_3d(const Volume *s, Spot *spot, ptrdiff_t begin, ptrdiff_t end, float *to) noexcept nogil:
-    """Elements begin..end of what an output position sees, line by line of the filter; then it is the next position."""
+    """Pack elements begin..end of the row of an output position, and advance to the next position."""
     cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t line = a[2].taps * s.channels, size, some, x, y, z, i
     cdef ptrdiff_t x0 = spot.x * a[2].stride - a[2].pad, y0 = spot.y * a[1].stride - a[1].pad

@@ -7,7 +7,7 @@ cdef struct DepthwisePacking:
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
-    ptrdiff_t step              # from a channel's to the next one's: 0 where they share one
+    ptrdiff_t step              # of multipliers and shifts: 0 where all channels share one
     ptrdiff_t channels, blocks
     int fh, fw, x_zero, w_zero, flip, low, high
     bint wraps, fit
@@ -63,11 +63,11 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
-    """Weights (1, fh, fw, c) of an 8-bit depthwise convolution and its column parameters, in blocks of channels.
+    """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution in blocks of channels.
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
     ConvQ8; ends: see matmul.pack_q8.
-    Returns (weights, parameters), by finish_packing().
+    Returns (weights, parameters); deferred until finish_packing().
     """
     cdef int fh = w.shape[1], fw = w.shape[2], low = 0, high = 0
     cdef int16_t order[4 * PL_MAX_TAPS]
@@ -111,7 +111,8 @@ cdef struct Depthwise:
     const uint8_t *x
     const uint8_t *w
     uint8_t *y
-    ptrdiff_t h, oh, line, image, y_line     # lines of the images; bytes
+    ptrdiff_t h, oh         # lines of the images
+    ptrdiff_t line, image, y_line   # strides in bytes
     int stride, dilation, pad, w_zero, flip
 
 
@@ -123,7 +124,7 @@ cdef class DepthwiseQ8(Kernel):
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, ::1] y
-    cdef object held        # what state points into besides
+    cdef object held        # owners of the other memory that state points to
     cdef Depthwise state
 
     def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, filter,
@@ -150,7 +151,7 @@ cdef class DepthwiseQ8(Kernel):
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
     cdef const pl_dw_window *g = &self.state.window
-    # Each product takes as long as several of a matrix.
+    # Each product takes as long as several products of a matrix.
     pool = parallel_pool_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, lines, 1, depthwise_q8_lines, &self.state)
     return 0

@@ -7,7 +7,7 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, slots
 
 
-cdef struct Numbers:            # floats, or bytes with the float that each stands for
+cdef struct Numbers:            # floats, or bytes with a table of floats
     const float *values
     const uint8_t *codes
     const float *table
@@ -18,13 +18,13 @@ cdef struct Box:
 
 
 cdef class DetectionPostProcess(Kernel):
-    """TFLite_Detection_PostProcess for n boxes of `classes` scores each, after a background's, if there is one.
+    """TFLite_Detection_PostProcess for n boxes with `classes` scores each, possibly after that of the background.
 
-    encodings: (n, 4 or more), scores: (n, classes or classes + 1), anchors: (n, 4), each float32, or 8-bit codes taken
-    as uint8 with a table (256,) of float32; None where there is none.  Encodings and anchors are y, x, h, w.
-    boxes: (m, 4), labels: (m,), confidences: (m,), count: (1,): the float32 results, zeros where there are fewer.
-    scales: the four divisors of the encodings, float32.  regular: suppress class by class, keeping at most
-    `per_class` of each, instead of all at once by their best score, with the `per_box` best classes of each box.
+    encodings: (n, 4 or more), scores: (n, classes or classes + 1), anchors: (n, 4), each float32, or 8-bit codes as
+    uint8 with a table (256,) of float32, which is None for float32.  Encodings and anchors are y, x, h, w.
+    boxes: (m, 4), labels: (m,), confidences: (m,), count: (1,): the float32 results, zeros beyond their number.
+    scales: the four divisors of the encodings, float32.  regular: suppress class by class, keeping at most `per_class`
+    boxes of each, instead of all boxes at once by their best score, with the `per_box` best classes of each box.
     decoded: (n, 4) float32, heap: (n,) uint64, chosen, chosen_class: (most,) int32, chosen_score: (most,) float32,
     order: (classes,) int32: scratch.
     """
@@ -39,7 +39,7 @@ cdef class DetectionPostProcess(Kernel):
     cdef float[::1] labels, confidences, count, chosen_score
     cdef uint64_t[::1] heap
     cdef int32_t[::1] chosen, chosen_class, order
-    cdef list kept              # what the pointers in Numbers point at
+    cdef list kept              # the arrays that Numbers points to
 
     def __init__(self, encodings, encodings_table, scores, scores_table, anchors, anchors_table, float[:, ::1] boxes,
                  float[::1] labels, float[::1] confidences, float[::1] count, const float[::1] scales,
@@ -105,7 +105,7 @@ cdef int detect(DetectionPostProcess self, pl_pool *pool) noexcept nogil:
 
 
 cdef bint decode(DetectionPostProcess self) noexcept nogil:
-    """Boxes from their encodings, in double precision up to the corners' distances; False if one is inside out."""
+    """Boxes from their encodings, in float64 up to the distances of corners; False if a box has a negative side."""
     cdef Py_ssize_t i
     cdef float y, x, half_h, half_w
     cdef double anchor_y, anchor_x, anchor_h, anchor_w
@@ -130,16 +130,16 @@ cdef inline double unscaled(DetectionPostProcess self, Py_ssize_t i, int k) noex
 
 # ---- suppression of one list of scores -----------------------------------------------------------------------
 cdef inline uint64_t ranked(float score, Py_ssize_t i) noexcept nogil:
-    """A number that grows with the score and, for equal scores, falls with the index."""
+    """A number that rises with the score and, among equal scores, falls with the index."""
     cdef uint32_t bits
-    score += 0                          # -0.0 is as good as 0.0
+    score += 0                          # -0.0 equals 0.0
     memcpy(&bits, &score, 4)
     bits = ~bits if bits >> 31 else bits | <uint32_t>0x80000000
     return (<uint64_t>bits << 32) | (<uint32_t>0xFFFFFFFF - <uint32_t>i)
 
 
 cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
-    """Let heap[root] sink to where no child is larger."""
+    """Move heap[root] down until no child is larger."""
     cdef uint64_t value = heap[root]
     cdef Py_ssize_t child = 2 * root + 1
     while child < n:
@@ -166,7 +166,7 @@ cdef float overlap(const Box *a, const Box *b) noexcept nogil:
 
 
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
-    """Take boxes from self.heap[:n], best first, unless one that was taken overlaps them too much."""
+    """Choose boxes from self.heap[:n], best first, that no chosen one overlaps too much."""
     cdef Py_ssize_t i, taken = 0
     cdef uint64_t *heap = &self.heap[0]
     cdef Box *boxes = <Box *>&self.decoded[0, 0]
@@ -231,8 +231,8 @@ cdef void put(DetectionPostProcess self, Py_ssize_t i, Py_ssize_t box, Py_ssize_
     self.confidences[i] = score
 
 
-# Classes of equal score come out in the order of the peer, which is that of libstdc++'s std::partial_sort: a heap of
-# the first `most`, with the worst on top, takes in what is better, and is then sorted.
+# Classes of equal score have the order of libstdc++'s std::partial_sort, as in TensorFlow Lite: a heap of the first
+# `most`, with the worst on top, takes in better ones, and is then sorted.
 cdef void sort_best(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t n, Py_ssize_t most) noexcept nogil:
     cdef Py_ssize_t i
     cdef int32_t value
@@ -251,7 +251,7 @@ cdef void sort_best(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t
 
 cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole, Py_ssize_t n,
                int32_t value) noexcept nogil:
-    """Put `value` in the heap whose place `hole` is empty: the hole goes down to a leaf, the value up from there."""
+    """Put `value` in a heap with an empty place: the hole moves down to a leaf, the value up from there."""
     cdef Py_ssize_t top = hole, child = hole
     cdef float score = at(x, row + value)
     while child < (n - 1) // 2:
@@ -272,7 +272,7 @@ cdef void sink(const Numbers *x, Py_ssize_t row, int32_t *order, Py_ssize_t hole
 
 # ---- class by class ------------------------------------------------------------------------------------------
 cdef void by_class(DetectionPostProcess self) noexcept nogil:
-    """The best of all classes' survivors; among equals, the lower class and the one taken earlier come first."""
+    """The best survivors of all classes; among equal scores the lower class and the earlier box come first."""
     cdef Py_ssize_t c, i, j, n, taken, kept = 0, background = self.score_width - self.classes
     cdef float score
     cdef int32_t *survivors = &self.order[0]

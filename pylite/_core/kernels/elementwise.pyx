@@ -22,18 +22,18 @@ ctypedef fused integer:
     uint8_t
 
 cdef enum:
-    MAX_OUTER = 7      # the outer dimensions of a broadcast: of eight at most, the last is the row
-    SHORT = 64         # bytes of rows that are better copied side by side, in blocks of
+    MAX_OUTER = 7      # outer dimensions of a broadcast; the last of eight is the row
+    SHORT = 64         # bytes of rows that are copied side by side first, in blocks of
     BLOCK = 8192
-    ALONE = 16384      # elements that are done before another thread has begun
-    PIECE = 4096       # elements that a thread takes at least
-    LONGEST = 16       # functions of a chain; chains.py reads it as CHAIN_LENGTH
+    PARALLEL_THRESHOLD = 16384     # elements; fewer are done before another thread has begun
+    PIECE = 4096       # least elements of a thread
+    LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = LONGEST
 
 
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
-    """The first byte; never NULL, though there may be none."""
+    """The first byte; not NULL even for an empty array."""
     return <const void *>&array[0] if array.shape[0] else <const void *>&nothing
 
 
@@ -66,7 +66,7 @@ cdef class Unary(Kernel):
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.loop.n > ALONE else NULL, self.loop.n, PIECE, unary_range, &self.loop)
+    parallel_for(pool if self.loop.n > PARALLEL_THRESHOLD else NULL, self.loop.n, PIECE, unary_range, &self.loop)
     return 0
 
 
@@ -75,7 +75,7 @@ cdef void unary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     loop.kernel(end - begin, loop.x + begin * loop.x_size, loop.y + begin * loop.y_size, loop.p)
 
 
-# ---- one operand, other parameters for each index of an axis -----------------------------------------------
+# ---- one operand, parameters for each index of an axis -----------------------------------------------------
 cdef class UnaryPerAxis(Kernel):
     """y[o, c, i] = f_c(x[o, c, i]) with the micro-kernel `name`.
 
@@ -101,8 +101,9 @@ cdef class UnaryPerAxis(Kernel):
 
 
 cdef int run_unary_per_axis(UnaryPerAxis self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.loop.n * self.inner > ALONE else NULL, self.loop.n, 1 + PIECE // max(self.inner, 1),
-                 <pl_range_fn>unary_rows, <void *>self)
+    if self.loop.n * self.inner <= PARALLEL_THRESHOLD:
+        pool = NULL
+    parallel_for(pool, self.loop.n, 1 + PIECE // max(self.inner, 1), <pl_range_fn>unary_rows, <void *>self)
     return 0
 
 
@@ -123,7 +124,7 @@ cdef struct BinaryLoop:
     const void *p
     ptrdiff_t rows, n, a_size, b_size, y_size
     int outer, a_step, b_step
-    bint a_dense, b_dense           # as y
+    bint a_dense, b_dense           # strided like y
     ptrdiff_t shape[MAX_OUTER]
     ptrdiff_t a_strides[MAX_OUTER]
     ptrdiff_t b_strides[MAX_OUTER]
@@ -132,10 +133,9 @@ cdef struct BinaryLoop:
 cdef class Binary(Kernel):
     """y = f(a, b) with broadcasting, with the micro-kernel `name` (PL_BINARY_SLOTS in elementwise.h).
 
-    shape: y's, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 where the operand repeats, which else
-    lies as y does;
-    a, b, y: bytes, (elements * item size,) uint8, where y may be the memory of an operand of its own size;
-    p: its parameters as bytes.
+    shape: of y, collapsed (shapes.collapse); a_strides, b_strides: in elements, 0 along axes where the operand repeats;
+    a, b, y: bytes, (elements * item size,) uint8; y may be the memory of an operand of the same size; p: the
+    parameters, see simd.kernel_parameters.
     """
     cdef BinaryLoop loop
     cdef const uint8_t[::1] a, b, p
@@ -180,15 +180,15 @@ cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) e
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
     cdef BinaryLoop *loop = &self.loop
-    parallel_for(pool if loop.rows * loop.n > ALONE else NULL, loop.rows * loop.n, PIECE,
+    parallel_for(pool if loop.rows * loop.n > PARALLEL_THRESHOLD else NULL, loop.rows * loop.n, PIECE,
                  binary_blocks if loop.rows > 1 and loop.n * loop.y_size < SHORT else binary_range, loop)
     return 0
 
 
-cdef struct Place:          # of an element of y
+cdef struct Place:          # an element of y
     ptrdiff_t index[MAX_OUTER]
     ptrdiff_t column
-    const uint8_t *a        # the operands' rows
+    const uint8_t *a        # rows of the operands
     const uint8_t *b
 
 
@@ -218,7 +218,7 @@ cdef void next_row(const BinaryLoop *loop, Place *at) noexcept nogil:
 
 
 cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Elements begin..end-1 of y, which may start and stop inside a row."""
+    """Elements begin..end-1 of y; they may begin and end inside a row."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef ptrdiff_t count
     cdef Place at
@@ -233,7 +233,7 @@ cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
 
 cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
                  ptrdiff_t stride) noexcept nogil:
-    """`rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side."""
+    """Copy `rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side; step 0 repeats an element."""
     cdef ptrdiff_t i, done = n * size, whole = rows * done
     if step and stride == done:
         memmove(to, x, whole)
@@ -285,97 +285,8 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
         begin += filled
 
 
-# ---- several, one after the other ---------------------------------------------------------------------------
-cdef struct Step:
-    pl_unary_fn unary           # or
-    pl_binary_fn binary
-    const uint8_t *a            # NULL: what the step before gave
-    const uint8_t *b
-    const void *p
-    ptrdiff_t a_size, b_size    # bytes from one element to the next: 0 where there is but one
-    ptrdiff_t size              # of an element of the result
-
-
-cdef class Chain(Kernel):
-    """Functions of one or two operands, each but the first of what the one before gave, a block at a time.
-
-    n: number of elements.  steps: (micro-kernel, operands, p, size) of each.  operands: pairs of an index of `arrays`
-    and the bytes of an element, 0 where there is but one; index -1 is the result of the step before.  p: the index of
-    its parameters.  size: bytes of an element of the result.  y: bytes; may be the memory of an operand with elements
-    of that size.
-    """
-    cdef Step steps[LONGEST]
-    cdef ptrdiff_t n, block
-    cdef int count
-    cdef list held
-    cdef uint8_t[::1] y
-
-    def __init__(self, ptrdiff_t n, tuple steps, uint8_t[::1] y, *arrays):
-        cdef Step *step
-        cdef ptrdiff_t largest = 1
-        self.held, self.y, self.n = [], y, n
-        if len(steps) > LONGEST:
-            raise ValueError(f"a chain of {len(steps)} functions; at most {LONGEST} can follow one another")
-        for name, operands, p, size in steps:
-            step = &self.steps[self.count]
-            if len(operands) == 1:
-                step.unary = unary_kernel(name)
-            else:
-                step.binary = binary_kernel(name)
-                step.b, step.b_size = self.operand(arrays, operands[1][0]), operands[1][1]
-            step.a, step.a_size = self.operand(arrays, operands[0][0]), operands[0][1]
-            step.p, step.size = self.held_pointer(kernel_parameters(name, arrays[p])), size
-            largest = max(largest, step.size)
-            self.count += 1
-        self.block = BLOCK // largest
-        self.fn, self.path = <kernel_fn>run_chain, f"{self.count} functions, block by block"
-
-    cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
-        return NULL if i < 0 else self.held_pointer(arrays[i])
-
-    cdef const uint8_t *held_pointer(self, array) except NULL:
-        cdef const uint8_t[::1] view = array
-        self.held.append(view)
-        return <const uint8_t *>pointer(view)
-
-
-cdef int run_chain(Chain self, pl_pool *pool) noexcept nogil:
-    parallel_for(pool if self.n * self.count > ALONE else NULL, self.n, PIECE // self.count, <pl_range_fn>chain_range,
-                 <void *>self)
-    return 0
-
-
-cdef void chain_range(Chain self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef uint8_t blocks[2][BLOCK]
-    cdef const uint8_t *a
-    cdef const uint8_t *b
-    cdef const uint8_t *before = NULL
-    cdef uint8_t *y
-    cdef const Step *step
-    cdef ptrdiff_t n, size = 0
-    cdef int i, at = 0
-    while begin < end:
-        n = min(self.block, end - begin)
-        for i in range(self.count):
-            step = &self.steps[i]
-            a = before if step.a == NULL else step.a + begin * step.a_size
-            b = before if step.b == NULL else step.b + begin * step.b_size
-            if i and size != step.size:         # else it is written over what the step before gave
-                at = 1 - at
-            if i < self.count - 1:
-                y = blocks[at]
-            else:
-                y = &self.y[0] + begin * step.size
-            if step.unary != NULL:
-                step.unary(n, a, y, step.p)
-            else:
-                step.binary(n, a, step.a_size != 0, b, step.b_size != 0, y, step.p)
-            before, size = y, step.size
-        begin += n
-
-
 def tabulate(c, str name, p, bint first):
-    """What `name` makes of each byte and the single element of the array c, its first operand or else its second."""
+    """The results of a binary micro-kernel for each byte and the single element of c, its first or second operand."""
     every, table, one = bytes(range(256)), bytearray(256), c.reshape(-1).view("uint8")
     if first:
         Binary(name, (256,), one, (0,), every, (1,), table, p).run()
@@ -384,70 +295,5 @@ def tabulate(c, str name, p, bint first):
     return table
 
 
-# ---- conditions on a run's data ----------------------------------------------------------------------------
-cdef class RequireNot(Kernel):
-    """Fails when an element of x is `value`, as a divisor must not be zero.  x: bytes of elements of `dtype`."""
-    ERRORS = {1: "division by zero"}
-    cdef const uint8_t[::1] x
-    cdef ptrdiff_t n
-    cdef int32_t value
-    cdef int size
-
-    def __init__(self, str dtype, const uint8_t[::1] x, int32_t value):
-        self.size = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8}[dtype]
-        self.x, self.n = x, x.shape[0] // self.size
-        self.value = value
-        self.fn = <kernel_fn>run_require_not
-
-
-cdef bint has(const integer *x, ptrdiff_t n, integer value) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef bint found = False
-    for i in range(n):
-        found |= x[i] == value
-    return found
-
-
-cdef int run_require_not(RequireNot self, pl_pool *pool) noexcept nogil:
-    if self.n == 0:
-        return 0
-    if self.size == 1:
-        return has(<const uint8_t *>&self.x[0], self.n, <uint8_t>self.value)
-    if self.size == 2:
-        return has(<const int16_t *>&self.x[0], self.n, <int16_t>self.value)
-    if self.size == 8:
-        return has(<const int64_t *>&self.x[0], self.n, <int64_t>self.value)
-    return has(<const int32_t *>&self.x[0], self.n, self.value)
-
-
-cdef class RequireAtLeast(Kernel):
-    """Fails when an element of x is below `low`, where the function of it has no value."""
-    ERRORS = {1: "an input is below zero, where this function has no value"}
-    cdef const uint8_t[::1] x
-    cdef ptrdiff_t n
-    cdef int32_t low
-    cdef int size
-
-    def __init__(self, str dtype, const uint8_t[::1] x, int32_t low):
-        self.size = {"int8": 1, "int16": 2, "int32": 4}[dtype]
-        self.x, self.n = x, x.shape[0] // self.size
-        self.low = low
-        self.fn = <kernel_fn>run_require_at_least
-
-
-cdef bint has_below(const integer *x, ptrdiff_t n, int32_t low) noexcept nogil:
-    cdef ptrdiff_t i
-    cdef bint found = False
-    for i in range(n):
-        found |= x[i] < low
-    return found
-
-
-cdef int run_require_at_least(RequireAtLeast self, pl_pool *pool) noexcept nogil:
-    if self.n == 0:
-        return 0
-    if self.size == 1:
-        return has_below(<const int8_t *>&self.x[0], self.n, self.low)
-    if self.size == 4:
-        return has_below(<const int32_t *>&self.x[0], self.n, self.low)
-    return has_below(<const int16_t *>&self.x[0], self.n, self.low)
+include "chain.pxi"
+include "conditions.pxi"

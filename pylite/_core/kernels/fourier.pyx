@@ -1,4 +1,4 @@
-"""Fourier transforms of real numbers, and what complex numbers are made of (compiled for speed)."""
+"""Fourier transforms of real numbers, and magnitudes of complex numbers (compiled for speed)."""
 import numpy as np
 
 from libc.math cimport hypot
@@ -18,9 +18,9 @@ cdef extern from "<math.h>" nogil:
 cdef class Rfft2d(Kernel):
     """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
 
-    x: (n, rows, columns) float32, of which the upper left (height, width) are taken, zeros where there are fewer;
-    y: (n, height, 2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (m, 2, height, width + 2)
-    scratch for m images at a time, None where the stack has room; height and width are powers of two.
+    x: (n, rows, columns) float32, cut or padded with zeros to (height, width), which are powers of two; y: (n, height,
+    2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (m, 2, height, width + 2) scratch for m images
+    at a time, None up to LOCAL floats.
     """
     cdef const float[:, :, ::1] x
     cdef float[:, :, ::1] y
@@ -63,7 +63,7 @@ cdef void small_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Each part of the scratch serves its share of the images."""
+    """Images that are divided among the parts of the scratch."""
     cdef ptrdiff_t i, n = self.y.shape[0], parts = self.room.shape[0]
     for i in range(begin, end):
         rfft2d_images(self, i * n // parts, (i + 1) * n // parts, &self.room[i, 0, 0, 0], &self.room[i, 1, 0, 0])
@@ -88,7 +88,7 @@ cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, f
 
 
 cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const float *halves, float *y) noexcept nogil:
-    """n real numbers, taken for n / 2 complex ones whose transform is then sorted out."""
+    """The transform of n real numbers, from that of n / 2 complex ones."""
     cdef ptrdiff_t k, here, there, half = n // 2
     cdef float ar, ai, br, bi, sr, si, dr, di
     cdef float *z = x
@@ -113,7 +113,7 @@ cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const 
 cdef void transform(ptrdiff_t n, ptrdiff_t each, const float *turn, float *a, float *b, float *y) noexcept nogil:
     """y = the transforms of `each` interleaved series of n complex numbers in a; a and b are overwritten.
 
-    Stockham's form of radix 4 (and 2 at the end), which needs no reordering.
+    Stockham's algorithm with radix 4 (and 2 at the end), which needs no reordering.
     """
     cdef ptrdiff_t groups = n // 4, m = each, j, k
     cdef float re, im, re2, im2, re3, im3, dr, di, sr, si, tr, ti, ur, ui

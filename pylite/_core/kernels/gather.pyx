@@ -6,7 +6,7 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
-    GRAIN = 1 << 17         # bytes below which threads cost more than they save
+    GRAIN = 1 << 17         # bytes: the parallel threshold
 
 
 cdef class Gather(Kernel):
@@ -58,7 +58,7 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef uint8_t *y = &self.y[begin * run]
     cdef int64_t index
     while begin < end:
-        row, at = begin // self.count, begin % self.count       # row: batch and outer in one
+        row, at = begin // self.count, begin % self.count       # row: over batches and outer
         x = &self.x[row * self.size * run]
         indices = &self.indices[0] + row // self.outer * self.count * width
         while at < self.count and begin < end:
@@ -75,7 +75,7 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
 
 
 cdef class Lookup(Kernel):
-    """y[i] = x[indices[i]] as real numbers: rows of integers times a scale for each row or each block of it.
+    """y[i] = x[indices[i]] as real numbers: rows of integers times a scale for each row, or for each of its blocks.
 
     x: (rows, blocks, size) int8, given as bytes; y: (n, blocks, size) float32, or float16 where `half`, given as bytes;
     scales: (rows, blocks), or one for all.

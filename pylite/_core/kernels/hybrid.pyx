@@ -55,8 +55,8 @@ cdef struct Range:                      # of the slots add_f32 and mul_f32
 
 
 cdef enum:
-    LARGE = 16384           # elements of an image that is quantized in parts,
-    PARTS = 64              # as many at most
+    LARGE = 16384           # elements of an image that several threads quantize in parts,
+    PARTS = 64              # so many at most
 
 
 cdef struct Hybrid:
@@ -66,13 +66,13 @@ cdef struct Hybrid:
     const pl_slots *slots
     pl_hybrid finish
     Lines lines
-    bint as_is              # images are used where they are
+    bint as_is              # images are read in place
     const float *x
     uint8_t *q
     float *row_scales
     int32_t *row_zeros
-    uint8_t *padding        # lines of zero points, one for each image
-    ptrdiff_t line          # their length
+    uint8_t *padding        # a line of zero points for each image,
+    ptrdiff_t line          # and its length
     ptrdiff_t images, size  # elements of an image
     int asymmetric
     ptrdiff_t parts         # of a single, large image
@@ -84,13 +84,14 @@ cdef struct Hybrid:
 cdef class ConvHybrid(Kernel):
     """2-D convolution of float32 images, each quantized to int8 first, with int8 weights.
 
-    x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels; q: (n, h, w, c) bytes, row_scales: (n,) float32,
-    row_zeros: (n,) int32 and padding: (n, fw * c / groups) bytes of scratch; first: fill it, else it was by the same
-    x; panels, sums: from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize
-    with a zero point; column_first: multiply by a column's scale before the image's, not by their product; seen: pixels
-    of q to be convolved instead of all; the rest as in ConvQ8.  A matrix product is a convolution of m images of one
-    pixel.  Results equal the reference kernels' to the last bit, or else networks of such layers would drift apart at
-    every value that lies between two integers.
+    x: (n, h, w, c) and y: (n, oh, ow, k) float32, contiguous channels.
+    Scratch: q, (n, h, w, c) bytes; row_scales, (n,) float32; row_zeros, (n,) int32; padding, (n, fw * c / groups)
+    bytes; first: fill it, else a kernel with the same x has filled it.
+    panels, sums: from matmul.pack_weights; scales: (k,) float32; bias: (k,) float32 or None; asymmetric: quantize with
+    a zero point; column_first: multiply by the scale of a column before that of the image, not by their product; seen:
+    pixels of q to be convolved instead of all; the rest as in ConvQ8.
+    A matrix product is a convolution of m images of one pixel.  Results have the bits of the reference kernels: with
+    others, networks of such layers would diverge at every value that lies between two integers.
     """
     cdef const float[:, :, :, ::1] x
     cdef float[:, :, :, :] y
@@ -120,7 +121,7 @@ cdef class ConvHybrid(Kernel):
             return
         s.slots = slots
         p.tile, p.slots = s.slots.q8, s.slots
-        p.groups, p.flip = groups, p.tile.offset        # images are quantized to what A panels hold
+        p.groups, p.flip = groups, p.tile.offset        # images are quantized to the form of A panels
         p.columns = y.shape[3] // p.groups
         p.panels = &self.panels[0] if self.panels.shape[0] else NULL
         if seen is None:
@@ -168,7 +169,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
 
 
 cdef void quantize_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """docs/numerics.md section 4."""
+    """Quantize images begin..end-1 (docs/numerics.md section 4)."""
     cdef Hybrid *s = <Hybrid *>ctx
     cdef int flip = s.product.flip
     cdef ptrdiff_t i
@@ -202,7 +203,7 @@ cdef void quantize_parts(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void see_rows(const Hybrid *s, const Task *task, int offset, int32_t *terms, float *scales) noexcept nogil:
-    """Scales of a task's rows, and zero points of what was quantized plus `offset`."""
+    """The scales of a task's rows, and their zero points plus `offset`."""
     cdef ptrdiff_t image = 0
     cdef int r
     for r in range(task.rows):
@@ -297,8 +298,8 @@ def pack_in_turn(w, layout):
 cdef class TransposeHybrid(ConvHybrid):
     """A phase of a transposed convolution of float32 images with int8 weights.
 
-    As ConvHybrid, but weights come from pack_in_turn, and scales and bias have as many columns, filled with zeros: each
-    product is scaled by itself and added in float32, as the reference kernel has it.
+    Like ConvHybrid, but the weights are from pack_in_turn, and scales and bias have as many columns, filled with zeros:
+    each product is scaled by itself and added in float32, as in the reference kernel.
     """
     cdef const float[:, ::1] in_turn
 

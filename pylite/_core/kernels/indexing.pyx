@@ -1,4 +1,4 @@
-"""Kernels that choose, gather, scatter and combine elements of any type."""
+"""Kernels that select, gather, scatter and combine elements of any type."""
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -14,19 +14,19 @@ cdef extern from "indexing.h" nogil:
 
 cdef enum:
     MAX_DIMS = 16
-    BLOCK = 4096            # bytes of strided elements that are brought together for a row
-    GRAIN = 1 << 17         # bytes below which threads cost more than they save
+    BLOCK = 4096            # bytes of strided elements that are gathered for a micro-kernel
+    GRAIN = 1 << 17         # bytes: the parallel threshold
 
-cdef enum Policy:           # what an index outside does
+cdef enum Policy:           # for an index outside of the array
     REFUSE
     CLAMP
     SKIP
-    SKIP_NEGATIVE           # below zero it is passed over, above it is refused
-    CUT                     # the part of the box that lies inside is taken
+    SKIP_NEGATIVE           # a negative one is skipped, others are refused
+    CUT                     # the box is cut to the part inside
 
 POLICIES = {"refuse": REFUSE, "clamp": CLAMP, "skip": SKIP, "skip negative": SKIP_NEGATIVE, "cut": CUT}
 
-cdef struct Walk:           # nested loops over up to three operands; steps in bytes
+cdef struct Walk:           # nested loops over up to three operands, with steps in bytes
     int n
     Py_ssize_t size[MAX_DIMS]
     Py_ssize_t a[MAX_DIMS]
@@ -36,14 +36,14 @@ cdef struct Walk:           # nested loops over up to three operands; steps in b
 
 
 cdef table(rows, Py_ssize_t columns):
-    """A list of tuples of numbers as an array, (rows, columns) int64."""
+    """A list of tuples of numbers as an array (rows, columns) of int64."""
     if len(rows) > MAX_DIMS:
         raise ValueError(f"{len(rows)} dimensions; at most {MAX_DIMS} can be walked over")
     return np.array(rows, np.int64).reshape(-1, columns)
 
 
 cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b, Py_ssize_t c) except -1:
-    """Take over `axes`, tuples (size, steps of the operands in elements), whose elements have a, b and c bytes."""
+    """Set up a walk over axes, tuples (size, steps of the operands in elements); elements have a, b and c bytes."""
     cdef const int64_t[:, ::1] rows = table(axes, operands + 1)
     cdef Py_ssize_t i
     walk.n, walk.total = <int>rows.shape[0], 1
@@ -55,7 +55,7 @@ cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b,
 
 
 cdef void place(const Walk *walk, Py_ssize_t at, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
-    """The index of step `at`, and where the operands then are."""
+    """The index of step `at`, and the offsets of the operands."""
     cdef int i
     offset[0] = offset[1] = offset[2] = 0
     for i in range(walk.n - 1, -1, -1):
@@ -81,12 +81,12 @@ cdef inline void advance(const Walk *walk, Py_ssize_t *index, Py_ssize_t *offset
         index[i] = 0
 
 
-# ---- choose ------------------------------------------------------------------------------------------------
+# ---- select ------------------------------------------------------------------------------------------------
 cdef class Select(Kernel):
     """out = condition ? x : y with broadcasting.
 
-    condition, x, y, out: bytes; axes: (size, steps of condition, x and y) of out's axes, the last one the row; item:
-    bytes of an element.
+    condition, x, y, out: bytes; axes: (size, steps of condition, x and y) of each axis of out; item: bytes of an
+    element.
     """
     cdef const uint8_t[::1] condition, x, y
     cdef uint8_t[::1] out
@@ -130,14 +130,14 @@ cdef void select_rows(Select self, ptrdiff_t begin, ptrdiff_t end, int thread) n
 
 # ---- gather and scatter ------------------------------------------------------------------------------------
 cdef class Boxes(Kernel):
-    """Boxes of an array, each where a vector of indices says, and a list of boxes beside it.
+    """Boxes of an array, at places given by vectors of indices, and a list of boxes.
 
-    array, boxes, indices: bytes; item: of an element; width: of an index.
-    vectors: (size, step in indices, in boxes, in array) for each axis over which there are vectors of indices.
-    components: (index step, limit, array step, -1) of each component of a vector: it may be 0 .. limit.  To cut boxes,
-    the last number says along which axis of the box it goes (-1: none), and the limit is the array's.
-    shape: (size, array step, boxes step) of a box's axes.  Steps count elements.
-    policy: what an index outside does, see POLICIES.
+    array, boxes, indices: bytes; item: bytes of an element; width: bytes of an index.  Steps count elements.
+    vectors: (size, step in indices, in boxes, in array) of each axis of the array of vectors.
+    components: (index step, limit, array step, -1) of each component of a vector, which may be 0 .. limit.  With the
+    policy "cut" the limit is that of the array, and the last number is the component's axis of the box, or -1.
+    shape: (size, array step, boxes step) of the axes of a box.
+    policy: for indices outside, see POLICIES.
     """
     ERRORS = {1: "an index lies outside the tensor"}
     cdef const uint8_t[::1] indices
@@ -178,7 +178,7 @@ cdef inline int64_t load(const uint8_t *p, Py_ssize_t width) noexcept nogil:
 
 
 cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
-    """Where in the array the vector's box begins; -1 to pass over, -2 to refuse."""
+    """Where the box of a vector begins in the array; -1 to skip it, -2 to refuse it."""
     cdef Py_ssize_t at = 0
     cdef int64_t index
     cdef int i
@@ -196,7 +196,7 @@ cdef Py_ssize_t locate(Boxes self, const uint8_t *vector) noexcept nogil:
 
 
 cdef bint cut(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_ssize_t *at) noexcept nogil:
-    """Leave in box and run what lies inside the array, and move at[] to where it begins; False: nothing does."""
+    """Cut box and run to the part inside the array, and set at[] to its beginning; False where nothing is inside."""
     cdef int64_t index, first
     cdef Py_ssize_t *size
     cdef int i, axis

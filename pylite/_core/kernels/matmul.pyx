@@ -55,16 +55,16 @@ cdef struct FullyConnected:
     Output output
     Tasks tasks
     const pl_slots *slots
-    const uint8_t *weights          # where they are not known beforehand: packed at each run,
+    const uint8_t *weights          # where they are only known at run time: packed at each run,
     uint8_t *panels
     int32_t *sums                   # with the sum of each column
-    const int32_t *start            # of the columns' sums: bias and terms of zero points
+    const int32_t *start            # of the sums: bias and terms of zero points
     const int32_t *bias
     const double *scales
     pl_a_layout shape
-    bint as_is                      # rows of x are used where they are
+    bint as_is                      # rows of x are read in place
     ptrdiff_t rows, size
-    pl_columns columns              # where they are fit
+    pl_columns columns              # where float32 fits
     int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
 
 
@@ -72,8 +72,8 @@ cdef class FullyConnectedQ8(Kernel):
     """clamp(round_away(scale[j] * (sum (w - z_w)(x - z_x) + b)) + z_y), the product in float64.
 
     x: (m, k) bytes; y: (m, n) bytes, or int16 as pairs of bytes (m, 2 n); packed: from pack_weights, or None where the
-    weights w (n, k) are only known at run time: panels (uint8) and sums (int32 (n,)) are scratch then; bias: int32 (n,)
-    or None; scales: float64 (n,); zero points and limits as of int8 (int16 y: as they are); flips: 0x80 for uint8;
+    weights w (n, k) are only known at run time: then panels (uint8) and sums (int32 (n,)) are scratch; bias: int32 (n,)
+    or None; scales: float64 (n,); zero points and limits as of int8 (for int16 y unchanged); flips: 0x80 for uint8;
     itemsize: of y.
     """
     cdef const uint8_t[:, ::1] x, w
@@ -81,7 +81,7 @@ cdef class FullyConnectedQ8(Kernel):
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums, bias, start
     cdef const double[::1] scales
-    cdef int32_t[::1] late          # scratch for what is only known at run time
+    cdef int32_t[::1] late          # scratch of weights that are only known at run time
     cdef int32_t[:, ::1] parameters
     cdef FullyConnected state
 
@@ -129,7 +129,7 @@ cdef class FullyConnectedQ8(Kernel):
             self.fn = <kernel_fn>fully_connected_q8_row
 
     cdef void fit(self, int low, int high):
-        """Try to finish sums in float32, in the tiles."""
+        """Try to requantize in float32, tile by tile."""
         cdef FullyConnected *s = &self.state
         cdef ptrdiff_t n = s.product.columns, wide = s.product.wide
         cdef pl_columns *q = &s.columns
@@ -150,7 +150,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 cdef void starts(const FullyConnected *s, const int32_t *sums, int w_zero, int x_zero,
                  int32_t[::1] start) noexcept nogil:
-    """What the sums of columns start from, whose weights' sums are `sums`; start may lie over them."""
+    """The start of each column's sum, from the sums of its weights; start may be the same memory as sums."""
     cdef int32_t zero = x_zero + s.product.tile.offset
     cdef ptrdiff_t j
     for j in range(s.product.columns):
@@ -224,7 +224,7 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
 
 cdef void finish(const FullyConnected *s, int n, const int32_t *acc, int32_t term, ptrdiff_t j,
                  char *y) noexcept nogil:
-    """Columns j..j+n of one row."""
+    """Requantize columns j..j+n of one row."""
     cdef int64_t wide[MAX_NR]
     cdef int c
     if s.itemsize == 1:

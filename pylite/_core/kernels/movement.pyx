@@ -1,4 +1,4 @@
-"""Kernels that move elements, whatever their type."""
+"""Kernels that move elements of any type."""
 from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
@@ -9,12 +9,12 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 cdef enum:
     MAX_DIMS = 16
     CHUNK = 1 << 15         # bytes of a long run that one thread copies at a time
-    FEW = 8                 # rows for which a micro-kernel is not worth calling, when there is a longer dimension
-    ALONE = 1 << 17         # bytes below which threads cost more than they save
-    PIECE = 1 << 14         # bytes that a thread takes at least
-    ROW = 64                # bytes that a row counts for at least: to go on to it takes as long
+    FEW = 8                 # rows: for up to so many, the micro-kernel walks a longer dimension instead
+    PARALLEL_THRESHOLD = 1 << 17    # bytes
+    PIECE = 1 << 14         # least bytes of a thread
+    ROW = 64                # least cost of a row, in bytes: advancing to it takes as long
 
-cdef enum Inner:            # what the two innermost dimensions are, which a micro-kernel walks
+cdef enum Inner:            # the two innermost dimensions, which a micro-kernel walks
     RUNS                    # x and y are consecutive along the last: rows of bytes
     TRANSPOSED              # y is consecutive along the last, x along the one before
     STRIDED                 # anything else
@@ -23,8 +23,8 @@ cdef enum Inner:            # what the two innermost dimensions are, which a mic
 cdef class Copy(Kernel):
     """y[...] = x[...] for arrays of one shape and element size, with any strides; a stride of 0 in x repeats.
 
-    The walk is put in the order of y's memory, so that y is written from end to end, and taken in as few dimensions
-    as x allows.  Rows are `shape[n - 2]`, columns `shape[n - 1]`; the dimensions before are looped over.
+    Dimensions are sorted in the order of y's memory, so that y is written from end to end, and merged where x allows
+    it.  Rows are `shape[n - 2]`, columns `shape[n - 1]`; there are loops over the others.
     """
     cdef Py_buffer x_buffer, y_buffer
     cdef const uint8_t *x
@@ -32,7 +32,7 @@ cdef class Copy(Kernel):
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t xs[MAX_DIMS]
     cdef Py_ssize_t ys[MAX_DIMS]
-    cdef Py_ssize_t item, total, cost      # cost: bytes that a row counts for
+    cdef Py_ssize_t item, total, cost      # cost: of a row, in bytes
     cdef int n
     cdef Inner inner
 
@@ -63,7 +63,7 @@ cdef class Copy(Kernel):
 
 
 cdef void order(Copy self) noexcept:
-    """Take the dimensions over: y's strides positive and falling, single elements dropped, neighbours merged."""
+    """Sort the dimensions: strides of y positive and falling, sizes of 1 dropped, neighbours merged."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, j, count = 0
     self.x = <const uint8_t *>self.x_buffer.buf
@@ -95,13 +95,13 @@ cdef void order(Copy self) noexcept:
 
 
 cdef void choose(Copy self) noexcept:
-    """Settle the innermost two dimensions and the micro-kernel that walks them."""
+    """Choose the innermost two dimensions and their micro-kernel."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, rows, last = self.n - 1
     self.inner = STRIDED
     if self.n == 0 or (self.xs[last] == self.item and self.ys[last] == self.item):
         n = self.item if self.n == 0 else self.shape[last] * self.item
-        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # a run that is one wider element
+        if self.n > 0 and (n == 2 or n == 4 or n == 8 or n == 16):      # a run that is a wider element
             self.item = n
             self.n -= 1
         else:
@@ -136,9 +136,9 @@ cdef int copy(Copy self, pl_pool *pool) noexcept nogil:
     if self.total == 1 and self.inner == RUNS and row <= CHUNK:
         memmove(self.y, self.x, row)
     elif self.total == 1 and self.inner == RUNS:
-        parallel_for(pool if row > ALONE else NULL, (row + CHUNK - 1) // CHUNK, 1, <pl_range_fn>copy_chunks,
-                     <void *>self)
-    elif 0 < self.total <= ALONE // self.cost:
+        parallel_for(pool if row > PARALLEL_THRESHOLD else NULL, (row + CHUNK - 1) // CHUNK, 1,
+                     <pl_range_fn>copy_chunks, <void *>self)
+    elif 0 < self.total <= PARALLEL_THRESHOLD // self.cost:
         copy_rows(self, 0, self.total, 0)
     elif self.total > 0:
         parallel_for(pool, self.total, 1 + PIECE // self.cost, <pl_range_fn>copy_rows, <void *>self)
@@ -151,7 +151,7 @@ cdef void copy_chunks(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 
 cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Copy rows begin..end-1 of all the rows there are, a plane of neighbouring ones at a time."""
+    """Copy rows begin..end-1, counted over all dimensions, a plane of neighbours at a time."""
     cdef Py_ssize_t index[MAX_DIMS]
     cdef const uint8_t *x = self.x
     cdef uint8_t *y = self.y
@@ -177,7 +177,7 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         y -= index[r] * self.ys[r]
         index[r] = 0
         i = r - 1
-        while i >= 0:                   # step the outer dimensions, like an odometer
+        while i >= 0:                   # advance the index of the outer dimensions
             index[i] += 1
             x += self.xs[i]
             y += self.ys[i]
@@ -190,10 +190,10 @@ cdef void copy_rows(Copy self, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
 
 
 cdef class CopyFrom(Copy):
-    """Copy of a window whose place is computed: along each axis x, which shows it at 0, begins at `begin`.
+    """Copy of a window whose place is computed at run time; x is the window at place 0.
 
-    begin: (n,) int32 or int64; axes: (n, 3) int64: the bytes of a step, the last place where the window still fits,
-    and the axis's size where places below 0 count from its end, else 0.
+    begin: the place, (n,) int32 or int64; axes: (n, 3) int64: the bytes of a step, the last place where the window
+    fits, and the size of the axis where negative places count from its end, else 0.
     """
     ERRORS = {1: "the part to copy begins outside the tensor"}
     cdef Py_buffer begin_buffer

@@ -8,7 +8,7 @@ cdef class NonMaxSuppression(Kernel):
     """The best boxes that do not overlap an earlier one by iou_threshold, their scores lowered by soft suppression.
 
     boxes: (n, 4) float32, any two opposite corners; scores: (n,); the thresholds and sigma (0: none): one element each;
-    chosen: (m,) int32, chosen_scores: (m,) or None, count: (1,) int32: the results, zeros where there are fewer;
+    chosen: (m,) int32, chosen_scores: (m,) or None, count: (1,) int32: the results, zeros beyond their number;
     heap: (n, 3) int32, scratch.
     """
     cdef const float[:, ::1] boxes
@@ -26,7 +26,7 @@ cdef class NonMaxSuppression(Kernel):
         self.fn = <kernel_fn>non_max_suppression
 
 
-# Candidates of equal score come in the order of libstdc++'s std::priority_queue, as the peer's do.
+# Candidates of equal score have the order of libstdc++'s std::priority_queue, as in TensorFlow Lite.
 cdef void rise(Candidate *heap, Py_ssize_t hole, Candidate value) noexcept nogil:
     while hole > 0 and heap[(hole - 1) // 2].score < value.score:
         heap[hole] = heap[(hole - 1) // 2]
@@ -35,7 +35,7 @@ cdef void rise(Candidate *heap, Py_ssize_t hole, Candidate value) noexcept nogil
 
 
 cdef void pop(Candidate *heap, Py_ssize_t n) noexcept nogil:
-    """Take the best of n candidates away: the hole goes down to a leaf, the last one up from there."""
+    """Remove the best of n candidates: the hole moves down to a leaf, the last candidate up from there."""
     cdef Candidate value = heap[n - 1]
     cdef Py_ssize_t hole = 0, child = 0
     n -= 1
@@ -103,7 +103,7 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
             if self.chosen_scores is not None:
                 self.chosen_scores[taken] = score
             taken += 1
-        if candidate.score > lowest:        # also one that was chosen, as in the peer: it then suppresses itself,
+        if candidate.score > lowest:        # a chosen one, too, as in TensorFlow Lite: it then suppresses itself,
             rise(heap, n, candidate)        # unless it has no area
             n += 1
     self.count[0] = <int32_t>taken

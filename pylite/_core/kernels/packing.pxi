@@ -1,4 +1,4 @@
-# A part of matmul.pyx: 8-bit weights in panels, and what finishes their columns.
+# A part of matmul.pyx: packing of 8-bit weights into panels, with the parameters of their columns.
 def arranged(w, layout):
     """Filters (columns, fh, fw, c) of a plain convolution; layout: a FilterLayout (ops/filter_layout.py) or None."""
     return w if layout is None else layout.arrange(w)
@@ -19,7 +19,7 @@ def multipliers(scales):
     return both[0], both[1]
 
 
-cdef struct Packing:            # of weights, put off; and of what finishes their columns, unless parameters is NULL
+cdef struct Packing:            # a task; parameters is NULL where columns have none
     pl_packing_task task
     const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
@@ -28,12 +28,12 @@ cdef struct Packing:            # of weights, put off; and of what finishes thei
     const int32_t *bias
     const int32_t *multipliers
     const int32_t *shifts
-    ptrdiff_t step              # from a column's to the next one's: 0 where they share one
+    ptrdiff_t step              # of multipliers and shifts: 0 where all columns share one
     ptrdiff_t groups, columns, depth, wide
     ptrdiff_t products          # of a sum
-    int64_t constant, zero      # of a column's start, which is constant - zero * its sum + its bias
+    int64_t constant, zero      # the start of a column is constant - zero * its sum + its bias
     int flip, w_zero, low, high
-    bint fit, points            # points: panels are those of Winograd's products
+    bint fit, points            # points: panels of Winograd's products
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
@@ -73,7 +73,7 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
 
 
 cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except NULL:
-    """What packs w (groups * columns, ...); held gets the arrays it works on: w's bytes, panels and sums."""
+    """A task that packs w (groups * columns, ...); appends its arrays to held: the bytes of w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
     cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
@@ -97,9 +97,9 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
 
 
 def pack_weights(w, Py_ssize_t groups=1, layout=None):
-    """Panels of 8-bit weights w (columns, ...), whose first axis runs over the groups' columns; uint8 becomes int8.
+    """Panels of 8-bit weights w (columns, ...), the columns of all groups; uint8 becomes int8.
 
-    layout: see arranged().  Returns (panels, int32 sum of each column's int8 weights), by finish_packing().
+    layout: see arranged().  Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
     """
     held = []
     cdef Packing *p = packing(arranged(w, layout), groups, held)
@@ -108,7 +108,7 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None):
 
 
 def in_lines(w, Py_ssize_t groups):
-    """Filters w (columns, fh, fw, c), each of their lines padded to the depth that a step multiplies."""
+    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka."""
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
     if not padded_lines(&slots.q8, groups, w.shape[1], line):
         return w
@@ -118,7 +118,7 @@ def in_lines(w, Py_ssize_t groups):
 
 
 def by_points(w, zero):
-    """Can 8-bit filters w (columns, 3, 3, c) go by Winograd's products of 16 bits?  Then sums are below 2^25."""
+    """Does Winograd's F(4x4, 3x3) suit 8-bit filters w (columns, 3, 3, c)?  Its sums must be below 2^25."""
     cdef Py_ssize_t c = w.shape[3], sure = 112 if zero == 0 else 56
     if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
         return False
@@ -126,10 +126,11 @@ def by_points(w, zero):
 
 
 def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
-    """How many output pixels to take for one that has the columns of all, so that these fill vectors: divides `most`.
+    """Pixel packing: how many output pixels to compute as one with the columns of all, which then fill vectors.
 
-    w: (columns, fh, fw, c); stride: the horizontal one.  A window that sees several pixels multiplies some weights that
-    are 0.  What is counted: steps of products, two more to finish a vector of sums, and a quarter to load each value.
+    w: (columns, fh, fw, c); stride: the horizontal one; most: the result divides it.  A window of several pixels
+    multiplies some weights that are 0.  The cost counts steps of products, two for finishing each vector of sums, and a
+    quarter for loading each value.
     """
     cdef const pl_tile *t = &slots.q8
     cdef ptrdiff_t columns = w.shape[0], fh = w.shape[1], fw = w.shape[2], c = w.shape[3], line, depth, vectors, n

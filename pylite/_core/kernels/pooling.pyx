@@ -8,7 +8,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_
 SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
 
 cdef enum:
-    LITTLE = 32768      # joined elements: the parallel threshold
+    GRAIN = 32768       # joined elements: the parallel threshold
 
 
 cdef class Pool(Kernel):
@@ -41,8 +41,8 @@ cdef class Pool(Kernel):
         self.stride_h, w.stride = stride
         self.top, self.left = before
         if (self.out_w == 1 and w.cols == w.width and self.left == 0 and w.row_stride == w.width * w.x_pixel
-                and self.out_h * w.channels * self.rows * w.cols <= LITTLE):
-            # windows are as wide as the image, which is one line then
+                and self.out_h * w.channels * self.rows * w.cols <= GRAIN):
+            # windows are as wide as the image, which becomes a single line
             self.stride_h, w.stride, self.top, self.left = 1, self.stride_h * w.width, 0, self.top * w.width
             self.h, w.width, self.rows, w.cols = 1, self.h * w.width, 1, self.rows * w.cols
             self.out_h, self.out_w, w.y_pixel = 1, self.out_h, y.strides[1] // self.item
@@ -52,7 +52,7 @@ cdef class Pool(Kernel):
             w.low, w.high = low, high
         if self.y.size:
             self.lines = y.shape[0] * self.out_h
-            self.grain = 1 + LITTLE // (self.out_w * w.channels * self.rows * w.cols)
+            self.grain = 1 + GRAIN // (self.out_w * w.channels * self.rows * w.cols)
         self.fn = <kernel_fn>pool
 
 

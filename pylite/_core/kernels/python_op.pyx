@@ -1,4 +1,4 @@
-"""Runs a callable in Python inside the loop: the GIL is taken again for it alone."""
+"""A kernel that runs a Python callable: it alone holds the GIL."""
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
@@ -10,7 +10,7 @@ cdef extern from "Python.h":
 cdef class PythonOp(Kernel):
     """invoke(*arrays): `inputs` arrays to read, then `outputs` to write into, then temporaries.
 
-    What it raises is kept for whoever looks at the status.
+    An exception is kept for the reader of the status.
     """
     ERRORS = {1: "its code raised an exception"}
     cdef object invoke
@@ -28,7 +28,7 @@ cdef class PythonOp(Kernel):
         error = self.error
         if error is not None and not isinstance(error, Exception):
             self.error = None
-            raise error             # KeyboardInterrupt and its kin are nobody's failure
+            raise error             # KeyboardInterrupt and the like are not failures of the op
         return f"{type(error).__name__}: {error}"
 
     def cause(self):

@@ -24,15 +24,15 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 from pylite._core.kernels import conv_float, matmul
 
 cdef enum:
-    WORK = 1 << 16          # products below which threads cost more than they save
+    WORK = 1 << 16          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
 
 
 def pack(w, scales=None):
-    """Weights (columns, depth) as the kernels here take them; scales: float32 (columns,) of integer weights.
+    """Weights (columns, depth) packed for the kernels of this module; scales: float32 (columns,) of integer weights.
 
-    Unsigned bytes are taken for signed ones, as the reference kernels have it.
+    Unsigned bytes are read as signed ones, as in the reference kernels.
     """
     if scales is None:
         return conv_float.pack_f32(w), None, None
@@ -41,7 +41,7 @@ def pack(w, scales=None):
 
 
 cdef list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
-    """Point m at what pack() gave, at a diagonal (float32 array) or at nothing; returns what has to be kept alive."""
+    """Point m at weights from pack(), at a diagonal (float32 array) or at nothing; returns objects to keep alive."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, diagonal
@@ -74,7 +74,7 @@ cdef struct Gate:
 cdef struct Layer:
     Engine engine
     Gate gates[GATES]
-    int count, first        # gates in use: 1 (an RNN: the cell's), or `first` to 3
+    int count, first        # gates in use: 1 (the cell gate, of an RNN), or `first` to 3
     int backward, hybrid
     Activation activation
     float bounds[2]
@@ -87,27 +87,28 @@ cdef struct Layer:
     ptrdiff_t x_time, x_row, aux_time, aux_row, y_time, y_row
     ptrdiff_t steps, rows, cells, outputs
     ptrdiff_t nr, panels
-    Operand operands[4]     # x, aux, h and what is projected
+    Operand operands[4]     # x, aux, h and the input of the projection
     float *h
     float *c
     float *room             # (gates, steps ahead, rows, cells)
-    float *now              # the present step's part of it,
+    float *now              # the slice of the current step,
     ptrdiff_t plane         # from gate to gate
-    ptrdiff_t ahead         # steps whose inputs are multiplied at once, so that their weights are read less often
-    ptrdiff_t now_rows      # as many at this time
+    ptrdiff_t ahead         # most steps whose inputs are multiplied at once, so that weights are read less often
+    ptrdiff_t now_rows      # such steps now
 
 
 cdef class Recurrent(Kernel):
     """A layer of LSTM cells, or of an RNN, over a sequence.
 
-    x, aux (or None) and y: (time, rows, depth) float32, any strides but contiguous rows; h (rows * outputs), c (rows *
-    cells; None: an RNN): the state, which is read and written; room: (gates, rows, cells) float32 scratch; with integer
-    weights q: int8 scratch for (rows, x, aux, outputs, cells if projected), row_scales and row_zeros: (4 * rows,)
-    scratch; each may be None up to LOCAL elements; sizes: (cells, outputs); options: (backward, asymmetric, activation:
-    "TANH", "SIGN_BIT" or (low, high), cell_clip, projection_clip: 0 for none).  operands: the weights of x, of aux and
-    of h as pack() gives them (that of h may be a diagonal), then peephole, bias and layer normalization (float32
-    (cells,)), any of them None, for each gate in the order input, forget, cell, output; then the projection's weights
-    and bias.
+    x, aux (or None) and y: (time, rows, depth) float32, any strides but contiguous rows.
+    h (rows * outputs), c (rows * cells; None: an RNN): the state, which is read and written.
+    Scratch, each None up to LOCAL elements: room, (gates, rows, cells) float32; with integer weights q, int8 for the
+    rows of x, aux, outputs and the input of the projection, and row_scales and row_zeros, (4 * rows,).
+    sizes: (cells, outputs); options: (backward, asymmetric, activation: "TANH", "SIGN_BIT" or (low, high), cell_clip,
+    projection_clip: 0 for none).
+    operands: for each gate, in the order input, forget, cell, output: the weights of x, of aux and of h from pack()
+    (that of h may be a diagonal), peephole, bias and layer normalization (float32 (cells,)), any of them None; then the
+    weights and bias of the projection.
     """
     cdef const float[:, :, :] x, aux
     cdef float[:, :, :] y
@@ -212,7 +213,7 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
 
 
 cdef void share(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
-    """Give each operand its part of the scratch."""
+    """Divide the scratch among the operands."""
     cdef int i
     for i in range(4):
         s.operands[i].q, s.operands[i].scales, s.operands[i].zeros = q, scales + i * s.rows, zeros + i * s.rows
@@ -235,7 +236,7 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
                 s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
             if s.aux != NULL:
                 s.operands[1].x, s.operands[1].step = <const float *>(s.aux + t * s.aux_time), s.aux_row // 4
-            if s.ahead > 1:         # one row: its steps are taken for rows
+            if s.ahead > 1:         # a single row: its steps become rows
                 s.operands[0].step, s.operands[1].step = s.x_time // 4, s.aux_time // 4
                 if s.backward:
                     s.operands[0].step, s.operands[1].step = -s.x_time // 4, -s.aux_time // 4
@@ -255,7 +256,7 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
 
 
 cdef void input_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Bias and the inputs' products, panel by panel."""
+    """Bias and products of the inputs, panel by panel."""
     cdef Layer *s = <Layer *>ctx
     cdef ptrdiff_t i, at
     for i in range(begin, end):
@@ -275,7 +276,7 @@ cdef void add_inputs(Layer *s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t r
 
 
 cdef void step_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """What the gates of a step are before peepholes and activation."""
+    """Add the products of the state to the gates of a step, panel by panel."""
     cdef Layer *s = <Layer *>ctx
     cdef ptrdiff_t i, j, at
     cdef const Gate *g
@@ -289,7 +290,7 @@ cdef void step_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 
 cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, float *x) noexcept nogil:
-    """Peephole, normalization and activation of a gate's row."""
+    """Peephole, normalization and activation of a row of a gate."""
     cdef const Gate *g = &s.gates[which]
     cdef ptrdiff_t j
     if g.peephole != NULL:
@@ -304,7 +305,7 @@ cdef void gate(const Layer *s, int which, ptrdiff_t row, const float *cell, floa
 
 
 cdef void lstm_cells(Layer *s) noexcept nogil:
-    """The gates, the cells' state, and what comes out of them, which takes the place of the cell gate."""
+    """Compute the gates, the state of the cells, and their outputs, which replace the cell gate."""
     cdef ptrdiff_t r, j, n = s.cells, plane = s.plane
     cdef float *i
     cdef float *f

@@ -26,13 +26,13 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_packed_la
 
 cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time
-    WORK = 1 << 17          # products below which threads cost more than they save
+    WORK = 1 << 17          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
 
 
-cdef struct Matrix:         # weights (columns, depth) and what is added to their sums
-    const uint8_t *panels   # NULL: there are none
+cdef struct Matrix:         # weights (columns, depth), and the bias of their sums
+    const uint8_t *panels   # NULL: no weights
     const int32_t *bias
     ptrdiff_t columns, depth, deep, wide
     int32_t m
@@ -40,7 +40,7 @@ cdef struct Matrix:         # weights (columns, depth) and what is added to thei
 
 
 cdef list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero, multiplier):
-    """Point w at what matmul.pack_weights gave; zero: the zero point of the rows it meets.  Returns what is kept."""
+    """Point w at weights from matmul.pack_weights; zero: of the rows that they multiply.  Returns objects to keep."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] start
     w.panels = NULL
@@ -84,7 +84,7 @@ cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrd
         k += piece
 
 
-cdef struct Middle:         # what 8-bit sums are taken to, and the multiplier from there to the gate
+cdef struct Middle:         # the zero point and multiplier of 8-bit sums, and the multiplier from there to the gate
     int32_t zero, m
     int e
 
@@ -108,9 +108,9 @@ cdef struct Layer:
     char *y
     ptrdiff_t x_time, x_row, y_time, y_row
     ptrdiff_t steps, rows, cells, outputs, panels
-    int first               # of the gates in use: 1 without an input gate
-    int flat                # peepholes run over the rows as if they were one
-    int narrow              # gates are kept in 8 bits: recurrent_integer_narrow.pxi
+    int first               # the first gate in use: 1 without an input gate
+    int flat                # peepholes are indexed over all rows as if they were one
+    int narrow              # gates have 8 bits: recurrent_integer_narrow.pxi
     const int32_t *projection_bias      # of a narrow layer
     int cell_log2, cell_clip, projection_clip
     int32_t hidden_m, hidden_zero, h_zero
@@ -118,21 +118,23 @@ cdef struct Layer:
     int8_t *h
     int16_t *c
     int16_t *room           # (gates, rows, cells)
-    int8_t *hidden          # (rows, cells), where there is a projection; twice as much in a narrow layer
+    int8_t *hidden          # (rows, cells), with a projection; twice as much in a narrow layer
 
 
 cdef class Lstm(Kernel):
     """A layer of LSTM cells over a sequence: int8 in and out, cells of int16, gates of int16 or int8.
 
-    x, y: (time, rows, depth) int8, any strides but contiguous rows; h (rows * outputs) int8 and c (rows * cells) int16:
-    the state, which is read and written; room: (4 * rows * cells,) int16 scratch; hidden: (rows * cells,) int8 scratch
-    for a projection, twice as much with gates of int8; each may be None up to LOCAL elements; sizes: (cells, outputs);
-    zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: the binary logarithm of c's scale; clips: (cell,
-    projection), 0 for none; flat: see Layer; narrow: None, or of gates of int8 what set_middle takes for each of them.
-    operands: for each gate in the order input, forget, cell, output the weights of x from matmul.pack_weights, their
-    bias (int32 or None), the weights of h, peephole and layer normalization (int16 or None), the latter's bias (int32
-    or None), and the multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard); then the
-    projection's weights, bias, (m, e).
+    x, y: (time, rows, depth) int8, any strides but contiguous rows.
+    h (rows * outputs) int8 and c (rows * cells) int16: the state, which is read and written.
+    Scratch, each None up to LOCAL elements: room, (4 * rows * cells,) int16; hidden, (rows * cells,) int8 with a
+    projection, twice as much with gates of int8.
+    sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the scale of c;
+    clips: (cell, projection), 0 for none; flat: see Layer; narrow: None, or for gates of int8 the argument of
+    set_middle for each of them.
+    operands: for each gate, in the order input, forget, cell, output: the weights of x from matmul.pack_weights, their
+    bias (int32 or None), the weights of h, peephole and layer normalization (int16 or None), the bias of the latter
+    (int32 or None), and the multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard); then
+    weights, bias and (m, e) of the projection.
     """
     cdef const int8_t[:, :, :] x
     cdef int8_t[:, :, :] y
@@ -196,7 +198,7 @@ cdef class Lstm(Kernel):
                 s.projection_bias = &longs[0]
                 self.kept.append(longs)
                 bias = None
-        # What is projected is less its zero point by then, which the bias brings back.
+        # The input of the projection has lost its zero point by then, which the bias adds again.
         self.kept += set_matrix(&s.projection, w, bias, s.outputs, s.cells, -s.hidden_zero, multiplier)
         check_room(room, 4 * s.rows * s.cells)
         check_room(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
@@ -234,7 +236,7 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
 
 
 cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """What the products give, panel by panel."""
+    """Bias and products of inputs and state, panel by panel."""
     cdef Layer *s = <Layer *>ctx
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef ptrdiff_t i, j, at, row

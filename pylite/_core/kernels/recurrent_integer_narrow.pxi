@@ -1,4 +1,4 @@
-# The rest of recurrent_integer.pyx: LSTM gates in 8 bits, whose normalization and functions are those of float32.
+# The rest of recurrent_integer.pyx: LSTM gates in 8 bits, whose normalization and activations are computed in float32.
 cdef void set_middle(Gate *g, given):
     """given: (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale."""
     x, h, scale = given
@@ -9,7 +9,7 @@ cdef void set_middle(Gate *g, given):
 
 cdef void narrow_sums(const Layer *s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
                       int16_t *y) noexcept nogil:
-    """What `rows` rows give for the cells j .. j + n of a gate; y: the first of them, s.cells from row to row."""
+    """The sums of `rows` rows for cells j .. j + n of a gate; y: the first of them, rows s.cells apart."""
     cdef int32_t sums[MAX_MR * MAX_NR]
     cdef int r, k
     memset(sums, 0, rows * MAX_NR * sizeof(int32_t))
@@ -54,14 +54,14 @@ cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:
     mean = sum / n
     variance = squares / n - mean * mean
     if variance != 0:
-        inverse = 1 / sqrtf(variance)       # of a negative one: NaN, which gives 0 below
+        inverse = 1 / sqrtf(variance)       # NaN of a negative variance, which gives 0 below
     for i in range(n):
         v = ((x[i] - mean) * inverse * g.norm[i] * g.norm_scale + g.norm_bias[i] * bias_scale) * 4096
         x[i] = <int16_t>pl_round_away32(max(<float>-32768, min(<float>32767, v))) if v == v else 0
 
 
 cdef void narrow_output(Layer *s, const int16_t *o) noexcept nogil:
-    """The state from the output gate and the cells.  What is projected has 16 bits and is multiplied byte by byte."""
+    """The state from the output gate and the cells.  The input of a projection has 16 bits, multiplied byte by byte."""
     cdef int32_t high[MAX_MR * MAX_NR]
     cdef int32_t low[MAX_MR * MAX_NR]
     cdef const Matrix *w = &s.projection

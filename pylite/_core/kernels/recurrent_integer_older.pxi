@@ -1,4 +1,4 @@
-# The rest of recurrent_integer.pyx: the older LSTM cell, of bytes, and SVDF, of integers.
+# The rest of recurrent_integer.pyx: the older LSTM cell of bytes, and SVDF of integers.
 cdef struct Basic:
     const pl_slots *slots
     Matrix w
@@ -16,8 +16,8 @@ cdef struct Basic:
 cdef class BasicLstm(Kernel):
     """One step of the older LSTM cell: uint8 in and out with the zero point 128, state of int16 in Q4.
 
-    x (rows, depth), h (rows, cells) uint8, c (rows, cells) int16: the state, which becomes the output's; y, c_out: the
-    outputs; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
+    x (rows, depth) uint8; h (rows, cells) uint8, c (rows, cells) int16: the state; y, c_out: the outputs, which are the
+    next state; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
     before their activation; packed: from matmul.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e); w_zero: as
     of int8.
     """
@@ -58,7 +58,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
             n = <int>min(<ptrdiff_t>s.slots.q8.nr, w.columns - j)
             multiply(s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
             term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.depth)
-            for k in range(n):      # double rounding with halves up at the second step
+            for k in range(n):      # rounds twice, halves up at the second step
                 v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
                 if right > 0:
                     v = (v + (1 << (right - 1))) >> right
@@ -71,7 +71,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
 
 
 cdef void basic_cells(const Basic *s, const int16_t *gates, int16_t *c, uint8_t *h) noexcept nogil:
-    """Blocks in the order input, cell, forget, output; 64 cells at a time."""
+    """The new state from the gates, which are in the order input, cell, forget, output; 64 cells at a time."""
     cdef int16_t g[4][64]
     cdef int16_t t[64]
     cdef ptrdiff_t j = 0
@@ -109,12 +109,13 @@ cdef struct Filters:
 
 
 cdef class Svdf(Kernel):
-    """A layer that filters features over time, of int8 with memory of int16, or with what memory of int8 stands for.
+    """SVDF of int8: a layer that filters features over time, with a memory of int16.
 
-    x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, which is read and written; newest
-    (int16) and sums (int32): (filters,) scratch, may be None up to LOCAL; features: from matmul.pack_weights; time:
-    int16 (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the memory's scale,
-    (m, e) to the output's; bytes: the features are to fit int8 with the zero point `bytes_zero`.
+    x: (rows, depth), y: (rows, units) int8; memory: (rows * filters * steps,) int16, read and written; newest (int16)
+    and sums (int32): (filters,) scratch, each None up to LOCAL; features: from matmul.pack_weights; time: int16
+    (filters, steps); bias: int32 (units,) or None; zeros: (x, y); multipliers: (m, e) to the scale of the memory,
+    (m, e) to that of the output; bytes: the model's memory is int8, so features are clamped to it, with the zero point
+    bytes_zero.
     """
     cdef const int8_t[:, ::1] x
     cdef int8_t[:, ::1] y
@@ -175,7 +176,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
             j += n
         if self.bytes:
-            for j in range(s.filters):      # clamped, and then wrapped with its zero point
+            for j in range(s.filters):      # clamped, then wrapped, with the zero point
                 v = <int8_t>(pl_clamp32(s.newest[j], -128, 127) + self.bytes_zero)
                 s.newest[j] = <int16_t>(v - self.bytes_zero)
         s.slots.filter_s16(<int>s.filters, <int>s.steps, s.newest, s.time, s.memory + r * s.filters * s.steps, s.sums)

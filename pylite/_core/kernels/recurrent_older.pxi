@@ -14,12 +14,13 @@ cdef struct Filters:
 
 
 cdef class Svdf(Kernel):
-    """A layer that filters features over time.
+    """SVDF: a layer that filters features over time.
 
-    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), which is read and written; room:
-    (rows * filters,) float32 scratch; q, row_scales, row_zeros: scratch for x and its scales where the features are
-    integers; each may be None up to LOCAL elements; features: from pack(); time: (filters, steps); bias: (units,) or
-    None; options: (asymmetric, activation), as in Recurrent.
+    x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), read and written.
+    Scratch, each None up to LOCAL elements: room, (rows * filters,) float32; with integer features q, row_scales and
+    row_zeros for x.
+    features: from pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric, activation), as in
+    Recurrent.
     """
     cdef const float[:, ::1] x, time
     cdef float[:, ::1] y
@@ -114,9 +115,9 @@ cdef struct Basic:
 cdef class BasicLstm(Kernel):
     """One step of the older LSTM cell, whose weights are one matrix.
 
-    x (rows, depth), h (rows, cells), c (rows, cells): the state, which becomes the output's; y, c_out: the outputs;
-    both: (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation,
-    in the order input, cell, forget, output; w: from pack(); bias: (4 * cells,).  All float32.
+    x (rows, depth); h (rows, cells), c (rows, cells): the state; y, c_out: the outputs, which are the next state; both:
+    (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation, in
+    the order input, cell, forget, output; w: from pack(); bias: (4 * cells,).  All float32.
     """
     cdef const float[:, ::1] x
     cdef float[:, ::1] h, c, y, c_out, both, gates

@@ -1,4 +1,4 @@
-# What recurrent layers of floats are made of: products with weights of any kind, activations, normalization.
+# Shared by recurrent layers of floats: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset
@@ -20,8 +20,8 @@ cdef enum Activation:
 
 
 cdef struct Matrix:         # weights (columns, depth), or a diagonal
-    const char *panels      # NULL: there are none
-    const int32_t *sums     # of integer weights, with the scales that they are multiplied by; else NULL
+    const char *panels      # NULL: no weights
+    const int32_t *sums     # of the columns of integer weights; else NULL
     const float *scales
     const float *diagonal
     ptrdiff_t columns, depth, deep, wide
@@ -30,7 +30,7 @@ cdef struct Matrix:         # weights (columns, depth), or a diagonal
 cdef struct Operand:        # the rows that they are multiplied by
     const float *x
     ptrdiff_t step, depth   # floats from row to row; of a row
-    int8_t *q               # where they are quantized to, contiguously
+    int8_t *q               # the quantized rows, contiguous
     float *scales
     int32_t *zeros
 
@@ -41,7 +41,7 @@ cdef struct Engine:
 
 
 cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept nogil:
-    """docs/numerics.md section 4."""
+    """Quantize rows (docs/numerics.md section 4)."""
     if x.q != NULL and x.x != NULL:
         e.slots.quantize_rows(rows, x.depth, x.x, x.step, e.asymmetric, 0, <uint8_t *>x.q, x.scales, x.zeros)
 
@@ -74,7 +74,7 @@ cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, p
 
 cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t rows, ptrdiff_t j,
                              ptrdiff_t nr, float *y, ptrdiff_t step) noexcept nogil:
-    """y[r][j .. j + nr] += x[r] times those columns of w; y is the first row's first column."""
+    """y[r][j .. j + nr] += x[r] times those columns of w."""
     cdef ptrdiff_t r = 0, some, i
     cdef int n = <int>min(nr, w.columns - j)
     cdef pl_a_layout shape

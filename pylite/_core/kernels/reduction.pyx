@@ -1,4 +1,4 @@
-"""Reduction kernels."""
+"""Sums, means, extremes and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -15,15 +15,15 @@ from pylite._core.simd cimport (
 )
 
 cdef enum:
-    BLOCK = 1024     # outputs that one micro-kernel call takes
+    BLOCK = 1024     # outputs of a micro-kernel call
 
 
 cdef class Reduction(Kernel):
-    """The walk that reductions have in common.
+    """The loops of all reductions.
 
     x, y: the bytes of arrays; kept: the axes of y as pairs (size, stride in x), outermost first, at least one; loops:
-    up to three pairs for the axes to reduce, outermost first; run: how many consecutive elements to reduce inside
-    them, or 0 when the last of `kept` has stride 1.
+    up to three such pairs of reduced axes, outermost first; run: consecutive elements that are reduced inside them, or
+    0 where the last of `kept` has stride 1.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[::1] y
@@ -51,7 +51,7 @@ cdef class Reduction(Kernel):
 
 
 cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
-    """Where in x, in elements, the outputs of index `outer` of the outer kept axes begin."""
+    """The offset in x, in elements, of index `outer` of the outer kept axes."""
     cdef ptrdiff_t offset = 0
     cdef int i
     for i in range(self.rank - 1, -1, -1):
@@ -61,7 +61,7 @@ cdef ptrdiff_t start(Reduction self, ptrdiff_t outer) noexcept nogil:
 
 
 cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogil:
-    """fn over all blocks of up to BLOCK neighbouring outputs."""
+    """Run fn over all blocks of up to BLOCK neighbouring outputs."""
     cdef ptrdiff_t work = self.g.n[0] * self.g.n[1] * self.g.n[2] * max(self.g.run, 1) * min(BLOCK, self.inner)
     if self.y.shape[0] and self.x.shape[0]:
         parallel_for(pool, self.outer * self.blocks, 1 + 32768 // work, fn, <void *>self)
@@ -71,10 +71,9 @@ cdef int run_blocks(Reduction self, pl_pool *pool, pl_range_fn fn) noexcept nogi
 cdef class Reduce(Reduction):
     """y = the sum, maximum or minimum over some axes of float32, int8, uint8 or int16.
 
-    divisor: of a float32 sum, a mean's number of elements.  whole: all of a float32 tensor is reduced, so that an
-    extreme starts from its first element, be it NaN or infinite, instead of the farthest finite number.  requantize: of
-    an integer sum, (sum of x's zero points, multiplier, exponent, y's zero point, low, high), uint8 being taken as int8
-    with zero points and limits to match.
+    divisor: of float32 sums, the number of elements of a mean.  whole: the full float32 tensor is reduced, so that an
+    extreme starts from its first element, even NaN or infinity, instead of the farthest finite number.  requantize: of
+    integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low, high), as of int8.
     """
     cdef pl_reduction_fn kernel
 
@@ -114,9 +113,9 @@ cdef int reduce(Reduce self, pl_pool *pool) noexcept nogil:
 cdef class ReduceWide(Reduction):
     """y = the sum, maximum, minimum or product over some axes of int32 or int64, or the product of float32.
 
-    divisor: of a sum, a mean's number of elements; the quotient is truncated, and the sum of int32 is exact.
+    divisor: of a sum, the number of elements of a mean; the quotient is truncated, and the sum of int32 is exact.
     """
-    cdef int64_t divisor, none      # none: what an accumulator begins with
+    cdef int64_t divisor, none      # none: the start of an accumulator
     cdef bint real
     cdef pl_join_fn join
 

@@ -1,4 +1,4 @@
-"""Resizing kernels: rows and columns come as indices and weights computed when the model is lowered."""
+"""Resizing of images, by indices and weights of rows and columns that lowering computes."""
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
 
@@ -9,12 +9,12 @@ TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": 
 
 
 cdef class Bilinear(Kernel):
-    """y = the blend of the four pixels of x around each output pixel.
+    """Bilinear interpolation between four pixels of x.
 
     x: the bytes of an NHWC array of `dtype` and shape `x_shape`; y: (n, oh, ow, bytes), the pixels of another, any
-    strides but contiguous channels; rows, cols: (low, high, fraction) for each output row and column: indices into x,
-    int32, and the weight of the higher one, float32 or, for the signed integers, int32 in units of 1/1024.  gather:
-    there are few channels, at most 512, `cols` has a weight for each channel of each column, and y is contiguous.
+    strides but contiguous channels; rows, cols: (low, high, fraction) of each output row and column: int32 indices of
+    rows and columns of x, and the weight of the higher one, float32 or, for signed integers, int32 in units of 1/1024.
+    gather: there are at most 512 channels, `cols` has a weight for each channel of each column, and y is contiguous.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[:, :, :, :] y
@@ -22,7 +22,7 @@ cdef class Bilinear(Kernel):
     cdef const int32_t[::1] row_high
     cdef const int32_t[::1] col_low
     cdef const int32_t[::1] col_high
-    cdef const uint8_t[::1] row_fraction    # the bytes of 4-byte weights
+    cdef const uint8_t[::1] row_fraction    # bytes; weights have four
     cdef const uint8_t[::1] col_fraction
     cdef ptrdiff_t h, w, c, item
     cdef int gather

@@ -1,4 +1,4 @@
-"""A kernel for what goes along an axis in order or is rarely met: one class, and a C function for each task."""
+"""One kernel class for sequential or rare ops, with a C function for each of them."""
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport strcmp
 

@@ -1,14 +1,13 @@
-# The rest of indexing.pyx: kernels that write where indices say, and one that combines many elements into one.
+# The rest of indexing.pyx: kernels that write at indices, and one that combines many elements into one.
 cdef class ScatterBoxes(Boxes):
     """array[indices] = boxes, or the two combined by the micro-kernel `name` with parameters p.
 
-    Indices that repeat take effect in their order.  start: bytes that array begins with, unless they are the same
-    memory already.
+    Repeated indices take effect in their order.  start: the initial bytes of array, or the same memory.
     """
     cdef uint8_t[::1] array
     cdef const uint8_t[::1] boxes, p, start
     cdef pl_binary_fn combine
-    cdef bint adds          # single floats
+    cdef bint adds          # adds single floats
 
     def __init__(self, uint8_t[::1] array, const uint8_t[::1] indices, const uint8_t[::1] boxes, Py_ssize_t item,
                  Py_ssize_t width, vectors, components, shape, str policy, str name="", p=b"\0",
@@ -87,8 +86,8 @@ cdef int scatter(ScatterBoxes self, pl_pool *pool) noexcept nogil:
 cdef class Accumulate(Kernel):
     """y[...] = f(y[...], x[...]) step by step; f: the micro-kernel `name` with parameters p.
 
-    x, y: bytes; axes: (size, step in x, in y), in elements: 0 in y where elements are combined into one, which happens
-    in the order of the axes; x_item, y_item: bytes of their elements.
+    x, y: bytes; axes: (size, step in x, in y), in elements; with step 0 in y, elements are combined into one, in the
+    order of the axes; x_item, y_item: bytes of their elements.
     """
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
@@ -101,7 +100,7 @@ cdef class Accumulate(Kernel):
         self.combine = binary_kernel(name)
         axes = list(axes) or [(1, 0, 1)]
         row = next((axis for axis in reversed(axes) if axis[2] == 1), axes[-1])
-        axes.remove(row)                 # the row is walked last: what is combined into one keeps its order
+        axes.remove(row)                 # the innermost loop: elements that are combined into one keep their order
         self.n, self.xs, self.ys = row
         self.xs *= x_item
         self.ys *= y_item

@@ -1,4 +1,4 @@
-"""Kernels that work along the last dimension: softmax, its logarithm, L2 normalization."""
+"""Softmax, its logarithm and L2 normalization, along the last dimension."""
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -7,12 +7,12 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16,
 
 
 cdef ptrdiff_t grain(ptrdiff_t n) noexcept nogil:
-    """Rows of n elements that make up a piece of work worth a thread."""
+    """The least number of rows of n elements for a thread."""
     return 1 + 8192 // n
 
 
 cdef class RowsF32(Kernel):
-    """One function of each row of float32.  x, y: (rows, n); y may lie over x.
+    """A function of each row of float32.  x, y: (rows, n); y may be the memory of x.
 
     function: "softmax" (of x times beta), "log_softmax", or "l2_normalize".
     """
@@ -46,12 +46,12 @@ cdef int rows_f32(RowsF32 self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Softmax8(Kernel):
-    """8-bit softmax, or its logarithm, with its tables of exp(d) and so on for the 256 differences d.
+    """8-bit softmax, or its logarithm, from tables for the 256 differences d to the maximum of a row.
 
     x: (rows, n) bytes, y: (rows, n * bytes per output element); bits: of an output element, 8 or 16.
-    flip: 0x80 when x is int8, else 0 (an 8-bit y is of the same type).  multiplier, shift, least: how a difference
-    becomes fixed point, and the smallest one that counts.  reverse: (multiplier, exponent) back again, for the
-    logarithm; None for softmax.
+    flip: 0x80 where x is int8, else 0 (an 8-bit y has the same type).  multiplier, shift, least: of a difference to
+    fixed point, and the smallest one that counts.  reverse: (multiplier, exponent) back again, for the logarithm; None
+    for softmax.
     """
     cdef const uint8_t[:, ::1] x
     cdef uint8_t[:, ::1] y
@@ -99,7 +99,7 @@ cdef int rows_8(Softmax8 self, pl_pool *pool) noexcept nogil:
 
 
 cdef class Softmax16(Kernel):
-    """int16 softmax.  x, y: (rows, n); exp, reciprocal: (513,) tables; multiplier, exponent: to exp's domain."""
+    """int16 softmax.  x, y: (rows, n); exp, reciprocal: (513,) tables; multiplier, exponent: to the table of exp."""
     cdef const int16_t[:, ::1] x
     cdef int16_t[:, ::1] y
     cdef const int16_t[::1] exp
@@ -129,7 +129,7 @@ cdef int rows_16(Softmax16 self, pl_pool *pool) noexcept nogil:
 cdef class L2Normalize8(Kernel):
     """8-bit L2 normalization.  x, y: (rows, n) bytes.
 
-    flip: 0x80 for int8, else 0; zero_point: x's among the flipped bytes.
+    flip: 0x80 for int8, else 0; zero_point: of x ^ flip.
     """
     cdef const uint8_t[:, ::1] x
     cdef uint8_t[:, ::1] y

@@ -1,4 +1,4 @@
-# Where a filter looks: the lines and pixels of an image under each output position.
+# Windows: the lines and pixels of an image that each output position sees.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -15,10 +15,10 @@ cdef struct Window:
     ptrdiff_t h, w
     ptrdiff_t oh, ow        # output lines and pixels of one image
     ptrdiff_t length        # bytes of one tap: the channels of a group
-    const uint8_t *zero     # what a tap outside of the image reads: fw taps long,
-    ptrdiff_t zero_step     # one for each image this far apart (0: the same for all)
+    const uint8_t *zero     # read by taps outside of the image, fw taps long;
+    ptrdiff_t zero_step     # from that of one image to the next, 0 where all share one
     int fh, fw, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w
-    bint direct             # output positions are input pixels, one behind another
+    bint direct             # output positions are the consecutive input pixels
 
 
 cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t sh, ptrdiff_t sw, ptrdiff_t h,
@@ -34,10 +34,10 @@ cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t
 
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
                        ptrdiff_t *length) noexcept nogil:
-    """Pointers to what output positions position..position+rows see, `offset` bytes into each pixel.
+    """Pointers to the taps of output positions position..position+rows, `offset` bytes into each pixel.
 
-    Each row is `segments` pieces of `length` bytes; returns segments.  Lines of the filter are one piece where their
-    taps are neighbours in memory and no row reaches over the image's sides.
+    Each row is `segments` pieces of `length` bytes; returns segments.  A line of the filter is one piece where its taps
+    are neighbours in memory and no row reaches beyond the sides of the image.
     """
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
@@ -128,12 +128,12 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
 
 
 cdef struct Line:
-    const uint8_t *x        # the pixels of the image's first line that some output pixels see,
-    ptrdiff_t before, inside, after     # between those outside of the image
+    const uint8_t *x        # the first pixel, in the first line of the image
+    ptrdiff_t before, inside, after     # pixels: left of the image, inside, and right of it
 
 
 cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
-    """What `pixels` output pixels of image n see of a line, from ox on."""
+    """The pixels of a line that `pixels` output pixels of image n see, from ox on."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)
@@ -148,7 +148,7 @@ cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t 
 
 cdef inline void copy_row(const Window *g, ptrdiff_t position, ptrdiff_t offset, ptrdiff_t begin, ptrdiff_t end,
                           uint8_t *to) noexcept nogil:
-    """Bytes begin..end of what output position `position` sees, to `to`: for rows too long to be gathered whole."""
+    """Copy bytes begin..end of the row of output position `position`: for rows too long for an A panel."""
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
     cdef ptrdiff_t ox = position % g.ow

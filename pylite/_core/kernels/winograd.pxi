@@ -1,6 +1,6 @@
 # The rest of conv_float.pyx: 3 x 3 filters by Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h.
 cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
-    """How many tiles a task has: as many of a kind, and what products like."""
+    """The number of tiles of a task: tasks are equally large, and multiples of what products take."""
     cdef ptrdiff_t most = (ROOM - 16 * (c + 16)) // (16 * (c + t.nr))
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
@@ -16,7 +16,7 @@ cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 
 cdef void transform(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
-    """What a task's tiles see, to the left operands of its products."""
+    """Transform the pixels of a task's tiles to the left operands of its products."""
     cdef const Window *g = &s.window
     cdef const float *line[4]
     cdef ptrdiff_t step[4]
@@ -45,7 +45,7 @@ cdef void transform(const Conv *s, const Task *task, float *v, ptrdiff_t next, f
 
 
 cdef void finish_tiles(const Conv *s, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
-    """Columns j..j+n of a task's output pixels from its products."""
+    """Transform columns j..j+n of a task's products to output pixels."""
     cdef ptrdiff_t done = 0, count, image, ty, tx, nr = s.tile.nr
     cdef char *y
     cdef bint single
@@ -73,7 +73,7 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
     for i in range(begin, end):
         get_task(&s.tasks, &s.tiles, s.columns, i, &task)
         next = task.rows * s.depth
-        if next % 1024 == 0:        # 16 lines that would meet in few places of the cache
+        if next % 1024 == 0:        # the 16 operands would share few sets of the cache
             next += 16
         m = room + 16 * next
         if i // s.tasks.splits != seen:
