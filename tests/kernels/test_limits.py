@@ -12,9 +12,9 @@ KERNELS = Path(__file__).resolve().parents[2] / "pylite" / "_core" / "kernels"
     ("batch_matmul.pyx", "LOCAL", "batch_matmul", "_LOCAL"),
     ("batch_matmul.pyx", "LOCAL_SUMS", "batch_matmul", "_LOCAL_SUMS"),
     ("batch_matmul.pyx", "ROUND", "batch_matmul", "_ROUND"),
-    ("fourier.pyx", "LOCAL", "complex", "_LOCAL"),
-    ("recurrent.pyx", "LOCAL", "lstm_integer", "LOCAL"),
-    ("recurrent_integer.pyx", "LOCAL", "lstm_integer", "LOCAL"),
+    ("fourier.pyx", "LOCAL", "complex", "LOCAL"),
+    ("recurrent.pyx", "LOCAL", "recurrent_layer", "LOCAL"),
+    ("recurrent_integer.pyx", "LOCAL", "recurrent_layer", "LOCAL"),
 ])
 def test_ops_know_the_kernels_limits(kernels, constant, ops, name):
     found = re.search(rf"^    {constant} = (\d+)", (KERNELS / kernels).read_text(), re.M)
