@@ -261,18 +261,23 @@ def _check_order(where, tensors, inputs, operators):
     """Each tensor must have one source (the caller, the file or one operator), and have it before it is read."""
     variables = {t.index for t in tensors if t.is_variable}
     written = {t.index for t in tensors if t.data is not None or t.external is not None}.union(inputs) - variables
-    unwritten = {-1, *variables, *[t.index for t in tensors if 0 in t.shape]}      # that may be read all the same
+    unowned = {-1, *variables}          # no operator alone computes these
+    unwritten = {*unowned, *[t.index for t in tensors if 0 in t.shape]}      # that may be read all the same
     for op in operators:
         for index in op.inputs:
             if index not in written and index not in unwritten:
-                raise _invalid(f"{where}, operator {op.index} {op.name}", f"it reads tensor {index} "
-                               f"{tensors[index].name!r}, which nothing has computed")
+                raise _misordered(where, op, tensors[index], "reads", "which nothing has computed")
         for index in op.outputs:
             if index in written:
-                raise _invalid(f"{where}, operator {op.index} {op.name}", f"it writes tensor {index} "
-                               f"{tensors[index].name!r}, which is an input, a constant or another operator's output")
-            if index >= 0 and index not in variables:
+                raise _misordered(where, op, tensors[index], "writes",
+                                  "which is an input, a constant or another operator's output")
+            if index not in unowned:
                 written.add(index)
+
+
+def _misordered(where, op, tensor, does, why):
+    return _invalid(f"{where}, operator {op.index} {op.name}",
+                    f"it {does} tensor {tensor.index} {tensor.name!r}, {why}")
 
 
 def _check_calls(subgraphs):
