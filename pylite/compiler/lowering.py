@@ -45,7 +45,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
     """The rest of lower(): the Lowered of `subgraph`, whose `values` have the contents that are known beforehand."""
-    lowering = _Lowering(model, subgraph, values, preserve)
+    lowering = _Lowering(model, subgraph, values, preserve, host)
     lowered = lowering.lowered
     for position, operator in enumerate(subgraph.operators):
         node = Node(operator.index, operator, values, host)
@@ -79,11 +79,12 @@ def _stop(lowered, position, boundary):
 class _Lowering:
     """Lowers one node after the other into a Lowered."""
 
-    def __init__(self, model, subgraph, values, preserve):
+    def __init__(self, model, subgraph, values, preserve, host):
         self.lowered = Lowered(subgraph, values, model)
         self.preserve = preserve
         self.outputs = set(subgraph.outputs)
-        self.has_strings = "string" in [value.dtype for value in values]
+        self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
+            host is not None and bool(host.plugins))        # they change the types of their outputs
 
     def add(self, node, op):
         """Lower `node`, which `op` runs."""
@@ -97,9 +98,9 @@ class _Lowering:
             return
         if not isinstance(emitted, list):
             emitted = [emitted]
-        if self.has_strings:
+        if self.may_have_objects:
             from pylite.compiler import string_ops
-            emitted = string_ops.by_reference(op, node, emitted)
+            emitted = string_ops.run_in_python(op, node, emitted)
         if foldable:
             from pylite.compiler import constant_folding
             constant_folding.fold(lowered.model, lowered.subgraph, node, emitted)

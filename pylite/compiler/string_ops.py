@@ -1,49 +1,108 @@
-"""Nodes that read or write strings: Python runs them by the op's reference, as no kernel handles objects."""
+"""Nodes with strings: Python runs them, as kernels move bytes and tensors of strings are arrays of objects.
+
+Bytes of an object array are addresses, whose copies nobody counts.  `run_in_python` therefore leaves no other kernel.
+"""
 import numpy as np
 
-from pylite.ir.values import Call, Constant
+from pylite.compiler import binding
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.values import Alias, Call, Constant, Value
+
+OBJECTS = frozenset(name for name, dtype in NUMPY_DTYPES.items() if dtype.hasobject)
+NUMBERS = "int64"       # the type of the numbers that take the place of strings
 
 
-def by_reference(op, node, emitted):
-    """What computes a node: `emitted`, or where it has strings, the reference of its op."""
-    if not _strings(node) or getattr(op, "reference", None) is None or _in_python(emitted[0]):
+def run_in_python(op, node, emitted):
+    """What computes a node: `emitted`, or where that gives objects to kernels, Python code of the same meaning."""
+    if not _has_objects(node):
         return emitted
-    return [_by_numpy(op, node)]
+    types = [tuple([value and value.dtype for value in values]) for values in (node.inputs, node.outputs)]
+    if not op.accepts(*types):      # a plug-in gives another type than the file declares
+        raise node.error(f"cannot take {', '.join(map(str, types[0]))} to give {', '.join(map(str, types[1]))}")
+    if all(_is_python(item) for item in emitted):
+        return emitted
+    return [_by_numbers(op, node)]
 
 
-def _strings(node):
-    return any(value is not None and value.dtype == "string" for value in (*node.inputs, *node.outputs))
+def _has_objects(node):
+    return any(value is not None and value.dtype in OBJECTS for value in (*node.inputs, *node.outputs))
 
 
-def _in_python(emitted):
-    return type(emitted) is Constant or (type(emitted) is Call and emitted.kernel == "python_op.PythonOp")
+def _is_python(item):
+    """Is it known, or Python code, or a plug-in, which gets copies?  An Alias, which may become a copy, is not."""
+    return type(item) is Constant or (
+        type(item) is Call and (item.kernel == "python_op.PythonOp" or callable(item.kernel)))
 
 
-def _by_numpy(op, node):
-    """A Call that runs the op's reference.
+def _by_numbers(op, node):
+    """A Call that runs the op's kernels on numbers in place of strings, for ops that move elements or find equal ones.
 
-    Where an op only moves the elements of one tensor, the reference runs once, on their indices.
+    Equal strings have one number, and the empty string, which fills what no operand does, is 0.
     """
-    count, (y, *others) = len(node.inputs), node.outputs
-    moved = [value for value in node.inputs if value is not None and value.data is None]
-    if len(moved) == 1 and moved[0].dtype == y.dtype == "string" and not others:
-        x = moved[0]
-        source = op.reference(*[np.arange(x.size).reshape(x.shape) if value is x else value.data
-                                for value in node.inputs if value is not None], node.options)
-        if source.dtype == np.int64:
-            source = np.ascontiguousarray(source).reshape(y.shape)
+    words = {b"": 0}
+    numbers = {}
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and value.dtype in OBJECTS:
+            if value.dtype != "string":
+                raise node.error("its elements have no fixed size, which no kernel moves", value)
+            numbers[value.index] = _number_value(value, words)
+    inputs, outputs = ([value and numbers.get(value.index, value) for value in values]
+                       for values in (node.inputs, node.outputs))
+    emitted = op.lower(node.with_operands(inputs, outputs))
+    run = _OnNumbers(node, emitted if isinstance(emitted, list) else [emitted], inputs, outputs, words)
+    return Call("python_op.PythonOp", run, len(inputs), len(outputs), *node.inputs, *node.outputs)
 
-            def copy(x, y):
-                y[...] = x
 
-            def take(x, y):
-                x.take(source, None, y, "clip")
-            if x.shape == y.shape and (source.reshape(-1) == np.arange(x.size)).all():
-                take = copy
-            return Call("python_op.PythonOp", take, 1, 1, x, y)
+def _number_value(value, words):
+    """A Value of numbers for one of strings; `words` gets the numbers of its contents where they are known."""
+    number = Value(value.tensor)
+    number.dtype, number.shape = NUMBERS, value.shape
+    if value.data is not None:
+        number.data = _numbered(value.data, words)
+    return number
 
-    def run(*arrays):
-        results = op.reference(*[x for x in arrays[:count] if x is not None], node.options)
-        for y, result in zip(arrays[count:], results if isinstance(results, list) else [results], strict=True):
-            y[...] = result
-    return Call("python_op.PythonOp", run, count, len(node.outputs), *node.inputs, *node.outputs)
+
+def _numbered(array, words, known=()):
+    """The numbers of the strings in `array`, of its shape; `words` gets those that are new.  known: {string: number}"""
+    first = len(known)
+    numbers = [known[word] if word in known else words.setdefault(word, first + len(words))
+               for word in array.reshape(-1).tolist()]
+    return np.array(numbers, np.int64).reshape(array.shape)
+
+
+def _array(words):
+    return np.array([*words, None])[:-1]        # None: an array of objects in any case
+
+
+class _OnNumbers:
+    """Runs what a node was lowered to on numbers in place of strings.  known: {constant string: its number}."""
+
+    def __init__(self, node, emitted, inputs, outputs, known):
+        self.inputs, self.outputs = inputs, outputs
+        self.known, self.strings = known, _array(known)
+        self.calls = []
+        for item in emitted:
+            if type(item) is Call:
+                item.node = node
+                self.calls.append(item)
+            elif type(item) is Alias:
+                self.calls.append(Call("movement.Copy", item.x.bytes, item.y.bytes))
+
+    def __call__(self, *arrays):
+        operands, words = {}, {}
+        results = arrays[len(self.inputs):]
+        for value, array in zip(self.inputs, arrays, strict=False):
+            if value is not None:
+                operands[value.index] = array if not array.dtype.hasobject else (
+                    _numbered(array, words, self.known) if value.data is None else value.data)
+        for value, array in zip(self.outputs, results, strict=True):
+            if value is not None:
+                operands[value.index] = np.zeros(array.shape, np.int64) if array.dtype.hasobject else array
+        for kernel in binding.bind(self.calls, binding.Storage(dict(operands)), None):
+            status = kernel.run()
+            if status:
+                raise ValueError(kernel.explain(status))
+        strings = np.concatenate([self.strings, _array(words)])
+        for value, array in zip(self.outputs, results, strict=True):
+            if value is not None and array.dtype.hasobject:
+                array[...] = strings[operands[value.index]]

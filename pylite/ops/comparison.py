@@ -22,7 +22,7 @@ _QUANTIZED = {"less": ("less", 0), "less_equal": ("less", 1), "equal": ("equal",
 def lower_comparison(node):
     op, exchanged = _OPS[node.name]
     a, b = node.inputs[:2]
-    if a.dtype == "string":             # lowering takes the reference instead
+    if a.dtype == "string":             # Python compares numbers in their place
         return Call("movement.Copy", a, b)
     if exchanged:
         a, b = b, a

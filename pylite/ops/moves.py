@@ -5,8 +5,8 @@ from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.shapes import contiguous_strides
 from pylite.ir.values import Call
 
-# Every type whose elements have a fixed size; a copy needs no more than that.  Tensors of strings, which are arrays of
-# objects, are moved by the op's reference instead of its kernels.
+# Every type whose elements have a fixed size; a copy needs no more than that.  Strings, which are objects, are moved by
+# way of numbers (compiler/string_ops.py).
 MOVABLE = tuple(name for name, bits in DTYPE_BITS.items() if bits is not None or name == "string")
 INDICES = "int32|int64"
 STORED_INTEGERS = ("int8", "uint8", "int16")    # quantized types whose elements are copied as they are stored
