@@ -1,6 +1,7 @@
 """Interpreter: the public class, compatible with tf.lite's, over one Executor per subgraph.
 
 Importing takes a third of the time to the first result, so modules that not every model needs are imported on demand.
+The file is longer than others since users look for all methods of the class in one place.
 """
 import operator
 import os
@@ -14,13 +15,13 @@ import numpy as np
 from pylite._core.program import FastPath, Lock, install_fast_path
 from pylite._core.simd import Pool
 from pylite.compiler.check import check
-from pylite.errors import TensorError, ViewError
+from pylite.errors import ExecutionError, TensorError, ViewError
 from pylite.runtime.executor import Executor
 from pylite.tflite import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Literal, SupportsIndex
+    from typing import Any, Literal, Self, SupportsIndex
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -61,6 +62,10 @@ class Interpreter(FastPath):
     several interpreters on one Model run at the same time.
     """
 
+    _closed = False
+    _executors: "dict[int, Executor]" = {}      # until __init__ has made its own
+    _finalizer: "Any" = None
+
     def __init__(self, model_path: "str | bytes | os.PathLike[str] | None" = None,
                  model_content: "bytes | bytearray | memoryview | None" = None,
                  experimental_delegates: "Sequence[Delegate | PythonDelegate] | None" = None,
@@ -75,8 +80,7 @@ class Interpreter(FastPath):
                  max_memory: "int | None" = None, model: "Model | None" = None,
                  op_resolver: "OpResolver | None" = None) -> None:
         self._lock = Lock()
-        self._executors: dict[int, Executor] = {}
-        self._finalizer: Any = None
+        self._executors = {}
         self._shared: dict[str, Any] = {"executors": self._executors}
         self._views: set[Any] = set()   # weak references to the _MemoryView of each array from tensor()
         self._options: dict[str, Any] = {
@@ -123,13 +127,13 @@ class Interpreter(FastPath):
         """
         with self._lock:
             self._ensure_safe()
-            self._main.allocate()
+            self._lock.run(self._main.allocate)
 
     def invoke(self) -> None:
         """Run the model once on its inputs.  RuntimeError before allocate_tensors() or when a node fails."""
         with self._lock:
             self._ensure_safe()
-            self._main.invoke()
+            self._lock.run(self._main.invoke)
 
     def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:
         """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
@@ -166,8 +170,37 @@ class Interpreter(FastPath):
     def reset_all_variables(self) -> None:
         """Set all variable tensors, which keep their contents between calls of invoke(), to zero."""
         with self._lock:
+            self._lock.check_idle()
             for executor in self._executors.values():
                 executor.reset_variables()
+
+    def close(self) -> None:
+        """Free the memory of the tensors, and close plug-ins, now rather than with the last reference to this object.
+
+        Nothing can run afterwards.  Arrays from get_tensor() and tensor() stay valid.  `with Interpreter(...) as i:`
+        closes at its end.
+        """
+        with self._lock:
+            self._lock.check_idle()
+            self._closed = True
+            self._release()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        """Close plug-ins and drop every program: nodes and executors refer to each other until then."""
+        finalizer, self._finalizer = self._finalizer, None
+        if finalizer is None:
+            _close(self._executors)
+        else:
+            finalizer()
 
     def num_subgraphs(self) -> int:
         """Number of subgraphs in the model."""
@@ -249,6 +282,9 @@ class Interpreter(FastPath):
         return not self._views
 
     def _ensure_safe(self) -> None:
+        if self._closed:
+            raise ExecutionError("the interpreter is closed; make another one")
+        self._lock.check_idle()
         if self._views and not self._safe_to_run():
             raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
                             "array or slice. Be sure to only hold the function returned from tensor() if you are using "
@@ -268,6 +304,8 @@ class Interpreter(FastPath):
     def _executor(self, subgraph_index: int) -> Executor:
         found = self._executors.get(subgraph_index)
         if found is None:
+            if self._closed:
+                raise ExecutionError("the interpreter is closed; make another one")
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
@@ -288,17 +326,18 @@ class Interpreter(FastPath):
 
     def _allocate(self, subgraph_index: int) -> None:
         with self._lock:
-            self._executor(subgraph_index).allocate()
+            self._lock.run(self._executor(subgraph_index).allocate)
 
     def _invoke(self, subgraph_index: int) -> None:
         with self._lock:
-            self._executor(subgraph_index).invoke()
+            self._lock.run(self._executor(subgraph_index).invoke)
 
     def _set(self, executor: Executor, tensor_index: "Any", value: "Any") -> None:
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):
             array = executor.to_write(arguments.checked_index(executor, tensor_index))
+        self._lock.check_idle()
         if (type(value) is not np.ndarray or value.dtype is not array.dtype or value.shape != array.shape
                 or array.dtype is OBJECTS):
             from pylite.tflite.inputs import checked_value
@@ -326,11 +365,13 @@ class Interpreter(FastPath):
         from pylite.tflite import inputs
         index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
+        self._lock.check_idle()
         shape = inputs.checked_shape(subgraph.tensors[index], subgraph, executor.shape(index), size, strict)
         executor.resize(subgraph.inputs.index(index), shape)
 
     def _set_num_threads(self, count: int) -> None:
         with self._lock:
+            self._lock.check_idle()
             self._pool = Pool(max(1, count))
             for executor in self._executors.values():
                 executor.rebind(self._pool)
@@ -366,9 +407,14 @@ class _MemoryView:
 
 
 def _close(executors: "dict[int, Executor]") -> None:
-    """Close the plug-ins of all executors of a collected interpreter."""
-    for _, executor in sorted(executors.items()):
-        executor.close()
+    """Close the plug-ins of all executors of an interpreter, and free what it ran."""
+    try:
+        for _, executor in sorted(executors.items()):
+            executor.close()
+    finally:
+        for executor in executors.values():
+            executor.release()
+        executors.clear()
 
 
 def _restore(cls: "type[Interpreter]", model: "Model", options: "Mapping[str, Any]",

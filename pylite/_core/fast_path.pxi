@@ -22,6 +22,7 @@ cdef class Lock:
     cdef PyThread_type_lock gate
     cdef unsigned long owner    # the thread that holds it, or 0: a new thread may have the number of an old one
     cdef int count
+    cdef readonly bint busy     # the thread that holds it is in run()
 
     def __cinit__(self):
         self.gate = PyThread_allocate_lock()
@@ -51,7 +52,23 @@ cdef class Lock:
 
     def reset(self):
         """Free it in the child of a fork, whichever thread held it."""
-        self.state = self.count = self.owner = 0
+        self.state = self.count = self.owner = self.busy = 0
+
+    def check_idle(self):
+        """Raise ExecutionError within run(): an op or a delegate calls the interpreter that runs it."""
+        if self.busy:
+            raise ExecutionError("the interpreter is running: an op or a delegate that it runs cannot run, allocate, "
+                                 "resize, set or close it. Use another Interpreter with the same model, "
+                                 "Interpreter(model=...)")
+
+    def run(self, action):
+        """action(), under this lock.  ExecutionError if it leads here again."""
+        self.check_idle()
+        self.busy = True
+        try:
+            action()
+        finally:
+            self.busy = False
 
     def __enter__(self):
         self.acquire()
@@ -113,7 +130,7 @@ cdef set_tensor(FastPath self, PyObject *const *args, Py_ssize_t count, PyObject
         self.lock.acquire()
         try:
             memory = PyDict_GetItem(self.executor.writable, <object>args[0])
-            if memory != NULL:
+            if memory != NULL and not self.lock.busy:
                 done = (<Memory>memory).assign(<object>args[1])
         finally:
             self.lock.release()
@@ -144,9 +161,10 @@ cdef invoke(FastPath self, PyObject *none):
         return pl_full_method(0, self, NULL, 0, NULL)
     self.lock.acquire()
     program = executor.fast_program
-    if self.views or (program is None and executor.first_segment is None):
+    if self.views or self.lock.busy or (program is None and executor.first_segment is None):
         self.lock.release()
         return pl_full_method(0, self, NULL, 0, NULL)
+    self.lock.busy = True
     try:
         if program is None:
             executor.run(executor.first_segment)
@@ -157,6 +175,7 @@ cdef invoke(FastPath self, PyObject *none):
         if status != 0:
             raise (<object>executor).current.failure(i, status)
     finally:
+        self.lock.busy = False
         self.lock.release()
 
 

@@ -28,6 +28,8 @@ cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python
 
 from numpy import empty, ndarray
 
+from pylite.errors import ExecutionError
+
 
 cdef class Program:
     """Kernels in execution order, run by one nogil loop.

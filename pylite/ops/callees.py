@@ -16,6 +16,8 @@ def callee(node, index, inputs, outputs):
         if len(values) != len(wanted):
             raise node.error(f"calls subgraph {index}, which has {len(wanted)} {what}, with {len(values)}")
         for value, i in zip(values, wanted, strict=True):
+            if what == "inputs" and called.tensors[i].data is not None:
+                raise node.error(f"calls subgraph {index}, whose input {i} is a constant", value)
             if value is not None and value.dtype != called.tensors[i].dtype:
                 raise node.error(f"calls subgraph {index}, which has {called.tensors[i].dtype} in its place", value)
     return host

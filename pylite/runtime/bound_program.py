@@ -46,6 +46,11 @@ class BoundProgram(Segment):
         self.used = True        # since the cache was last searched for a segment to drop
         self.iterations: dict[Any, Any] = {}        # {(Executor, operator index) of a loop: its LoopIteration}
 
+    def __del__(self) -> None:
+        """Values refer to themselves: without this only the garbage collector frees them and the constants in them."""
+        for value in self.lowered.values:
+            value.root = value.pad = None  # type: ignore[assignment]
+
     def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""
         value, storage = self.lowered.values[index], self.storage
@@ -94,7 +99,9 @@ class ProgramCache:
         self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Drop everything, also the references of loops to themselves."""
+        for program in (*self._programs.values(), *self._predecessors):
+            program.iterations.clear()
         self._programs, self._predecessors = {}, {}
 
     def get(self, key: "Any") -> BoundProgram | None:

@@ -5,7 +5,7 @@ from pylite._core.program import ExecutorBase, Program
 from pylite._core.simd import begin_packing, finish_packing
 from pylite.compiler import binding, lowering, memory_planner
 from pylite.compiler.check import check
-from pylite.errors import ExecutionError
+from pylite.errors import ExecutionError, ResizeError
 from pylite.ir.registry import default
 from pylite.runtime.bound_program import BoundProgram, ProgramCache
 from pylite.runtime.tensor_access import TensorAccess
@@ -84,6 +84,11 @@ class Executor(TensorAccess, ExecutorBase):
     def resize(self, position: int, shape: "Shape") -> None:
         """Give graph input `position` another shape; takes effect at the next allocate()."""
         if self.shapes[position] != shape:
+            tensor = self.subgraph.tensors[self.subgraph.inputs[position]]
+            if tensor.data is not None:
+                raise ResizeError("Attempting to resize a fixed-size tensor: "
+                                  f"input {tensor.index} ({tensor.name!r}) has contents of shape {list(tensor.shape)} "
+                                  f"in the file, and cannot take the shape {list(shape)}")
             self.shapes[position] = shape
             self.invalidate()
             if self.delegation is not None:
@@ -170,6 +175,17 @@ class Executor(TensorAccess, ExecutorBase):
                 failed = failed or error
         if failed is not None:
             raise failed
+
+    def release(self) -> None:
+        """Drop all programs and their memory, and with them the references that nodes have to this executor."""
+        self.invalidate()
+        self.cache.clear()
+        self.memory = TensorMemory(self.memory.max_bytes)
+        self.current = None  # type: ignore[assignment]
+        self.segments = []
+        self.callees = set()
+        self.given = {}
+        self.tables = self.delegation = None
 
     def find(self, operator: "Operator") -> "Any":
         """The Op that runs `operator`, or None."""

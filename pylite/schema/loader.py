@@ -197,6 +197,8 @@ class _Loader:
             return None
         if len(data) != size:
             _check_size(data, record, size)
+        if record.is_variable:
+            raise ValueError("it is a variable and has contents; an operator may rely on one or the other")
         return _aligned(data, record.type)
 
     def external_buffer(self, number):

@@ -49,10 +49,10 @@ class SignatureRunner:
             executor = interpreter._executor(self._subgraph_index)
             for name, value in kwargs.items():
                 interpreter._resize(executor, self._inputs[name], value.shape, False)
-            executor.allocate()
+            interpreter._lock.run(executor.allocate)
             for name, value in kwargs.items():
                 interpreter._set(executor, self._inputs[name], value)
-            executor.invoke()
+            interpreter._lock.run(executor.invoke)
             return {name: interpreter._get(executor, index) for name, index in self._outputs}
 
     def get_input_details(self) -> "dict[str, TensorDetails]":
