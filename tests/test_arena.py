@@ -150,7 +150,7 @@ def test_an_arena_beyond_the_memory_of_the_machine():
     m.operator("ADD", tensors, [z])
     m.inputs(tensors)
     m.outputs([z])
-    with pytest.raises(MemoryError, match=r"the arena needs \d+ bytes and this machine has \d+"):
+    with pytest.raises(MemoryError, match=r"needs \d+ bytes and this machine has \d+"):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 

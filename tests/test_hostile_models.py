@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite.errors import ModelError, OpError, ResizeError
+from pylite.errors import MemoryLimitError, ModelError, OpError, PyliteError, ResizeError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 
@@ -58,3 +58,118 @@ def test_a_variable_with_contents(op):
     m.outputs([y])
     with pytest.raises(ModelError, match=r"tensor 2 'd': it is a variable and has contents"):
         Interpreter(model_content=m.build())
+
+
+# ---- max_memory: one limit for all memory --------------------------------------------------------------------
+LIMIT = 1 << 20
+
+
+def range_of_data():
+    """RANGE up to a number that is known when the model runs."""
+    m = ModelBuilder()
+    n, y = m.tensor("n", (), "int32"), m.tensor("y", (1,), "int32", shape_signature=(-1,))
+    m.operator("RANGE", [m.constant("0", np.array(0, np.int32)), n, m.constant("1", np.array(1, np.int32))], [y])
+    m.inputs([n])
+    m.outputs([y])
+    return m.build(), np.array(200_000_000, np.int32)
+
+
+def folded():
+    """BROADCAST_TO of constants alone, computed while the graph is lowered."""
+    m = ModelBuilder()
+    x, y, z = m.tensor("x", (1,), "float32"), m.tensor("y", (1000, 1000), "float32"), m.tensor("z", (1,), "float32")
+    m.operator("BROADCAST_TO", [m.constant("k", np.ones(1, np.float32)),
+                                m.constant("s", np.array([1000, 1000], np.int32))], [y])
+    m.operator("ABS", [x], [z])
+    m.inputs([x])
+    m.outputs([y, z])
+    return m.build(), np.zeros(1, np.float32)
+
+
+def many_folded():
+    """The same in many pieces, each of which would fit."""
+    m = ModelBuilder()
+    x, z = m.tensor("x", (1,), "float32"), m.tensor("z", (1,), "float32")
+    shape, one = m.constant("s", np.array([500, 100], np.int32)), m.constant("k", np.ones(1, np.float32))
+    outputs = []
+    for i in range(20):
+        outputs.append(m.tensor(f"y{i}", (500, 100), "float32"))
+        m.operator("BROADCAST_TO", [one, shape], outputs[-1:])
+    m.operator("ABS", [x], [z])
+    m.inputs([x])
+    m.outputs([*outputs, z])
+    return m.build(), np.zeros(1, np.float32)
+
+
+def variable():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 2), "float32"), m.tensor("y", (1, 3), "float32")
+    state = m.tensor("state", (1000, 1000), "float32", variable=True)
+    z = m.tensor("z", (1000, 1000), "float32")
+    m.operator("ABS", [state], [z])
+    m.operator("SUM", [z, m.constant("axes", np.array([0, 1], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build(), np.zeros((1, 2), np.float32)
+
+
+def strings():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,), "string"), m.tensor("y", (1 << 20,), "string")
+    m.operator("TILE", [x, m.constant("n", np.array([1 << 20], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build(), np.array([b"word"], object)
+
+
+def growing_loop():
+    """A loop that doubles its variable 20 times."""
+    m = ModelBuilder()
+    n, left = m.tensor("n", (1,), "int32"), m.tensor("left", (1,), "int32")
+    start = m.constant("start", np.ones(8, np.float32))
+    y = m.tensor("y", (8,), "float32", shape_signature=(-1,))
+    m.operator("WHILE", [n, start], [left, y], cond_subgraph_index=1, body_subgraph_index=2)
+    m.inputs([n])
+    m.outputs([y])
+    for name in ("test", "body"):
+        m.subgraph(name)
+        n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (8,), "float32", shape_signature=(-1,))
+        m.inputs([n, x])
+        if name == "test":
+            more = m.tensor("more", (1,), "bool")
+            m.operator("CAST", [n], [more], in_data_type="int32", out_data_type="bool")
+            m.outputs([more])
+        else:
+            less, y = m.tensor("less", (1,), "int32"), m.tensor("y", (16,), "float32", shape_signature=(-1,))
+            m.operator("SUB", [n, m.constant("one", np.array([1], np.int32))], [less])
+            m.operator("CONCATENATION", [x, x], [y], axis=0)
+            m.outputs([less, y])
+    return m.build(), np.array([20], np.int32)
+
+
+def run_with(content, value, max_memory):
+    interpreter = Interpreter(model_content=content, max_memory=max_memory)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, value)
+    interpreter.invoke()
+
+
+@pytest.mark.parametrize("make", [range_of_data, folded, many_folded, variable, strings, growing_loop])
+def test_max_memory_counts_all_memory(make):
+    content, value = make()
+    with pytest.raises(MemoryLimitError, match=f"max_memory is {LIMIT}"):
+        run_with(content, value, LIMIT)
+    if make is not range_of_data:
+        run_with(content, value, 256 * LIMIT)
+
+
+def test_memory_that_the_machine_does_not_give():
+    """MemoryLimitError, where numpy or the system refuse."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,), "float32"), m.tensor("y", (1,), "float32")
+    state = m.tensor("state", (1 << 20, 1 << 20), "float32", variable=True)
+    m.operator("ADD", [x, state], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(MemoryLimitError):
+        Interpreter(model_content=m.build()).allocate_tensors()

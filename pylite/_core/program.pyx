@@ -171,7 +171,7 @@ cdef class ExecutorBase:
                 key = segment.watched.tobytes()
                 following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
             else:
-                results = segment.evaluate(segment.boundary, *segment.watched)
+                results = self.dynamic_shapes.evaluated(segment)
                 key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
                 following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
                 for array, result in zip(following.evaluated, results):

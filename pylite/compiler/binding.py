@@ -85,14 +85,23 @@ def bind(calls, storage, model):
                     a = model.pack(a)
                 args.append(a)
             operands.append(args)
+    except Exception as problem:
+        raise _named(call, problem)
     finally:
         finish_packing()
     for call, args in zip(calls, operands, strict=True):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:
             kernels.append(make(*args))
-        except ValueError as problem:       # arrays that do not fit, which lowering did not check
-            if call.node is None or isinstance(problem, PyliteError):
-                raise
-            raise call.node.error(str(problem)) from problem
+        except Exception as problem:        # above all, arrays that do not fit, which lowering did not check
+            raise _named(call, problem)
     return kernels
+
+
+def _named(call, problem):
+    """The exception for `problem`, which names the node of `call`."""
+    if call.node is None or isinstance(problem, PyliteError):
+        return problem
+    error = call.node.wrapped(problem)
+    error.__cause__ = problem
+    return error

@@ -6,8 +6,8 @@ import numpy as np
 
 from pylite._core.memory import memory_limit
 from pylite.compiler import pipeline
-from pylite.errors import DataDependentError
-from pylite.ir.graph import replace
+from pylite.errors import DataDependentError, MemoryLimitError, PyliteError
+from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import Lowered
 from pylite.ir.registry import default
 from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
@@ -30,6 +30,8 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
     fused = ()
     if not preserve:
         subgraph, fused = pipeline.rewrite_graph(subgraph, find)
+    if host is not None and host.max_memory is not None:
+        _check_sparse(subgraph, host.max_memory)
     values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     if host is not None:
         for position, data in host.given.items():
@@ -41,6 +43,15 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
     lowered = lower_values(model, subgraph, values, preserve, find, dynamic, host)
     lowered.record(fused)
     return lowered
+
+
+def _check_sparse(subgraph, max_memory):
+    """Raise MemoryLimitError where sparse constants take more than `max_memory` once they are dense."""
+    total = sum([prod(tensor.shape) * NUMPY_DTYPES[tensor.dtype].itemsize for tensor in subgraph.tensors
+                 if tensor.sparsity is not None])
+    if total > max_memory:
+        raise MemoryLimitError(f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; "
+                               f"max_memory is {max_memory}")
 
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
@@ -56,6 +67,10 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
                 raise
             _stop(lowered, position, problem.cause)
             return lowered
+        except PyliteError:
+            raise
+        except Exception as problem:        # above all, scales that no multiplier can express; whatever a file can cause
+            raise node.wrapped(problem) from problem
     return lowered if preserve else pipeline.rewrite_calls(lowered)
 
 
@@ -76,12 +91,43 @@ def _stop(lowered, position, boundary):
     lowered.tail = replace(subgraph, operators=tail, inputs=())
 
 
+class _Budget:
+    """Bytes that results may take which are found while lowering: `max_memory`, or what the machine has.
+
+    many: elements from which a result is checked.
+    """
+    __slots__ = ("max_memory", "many", "known")
+
+    def __init__(self, max_memory):
+        self.max_memory = max_memory
+        self.many = _MANY if max_memory is None else max_memory // 16      # bytes of the largest element
+        self.known = 0
+
+    def check(self, node, value):
+        """Raise MemoryLimitError where `value`, a result of `node`, does not fit."""
+        limit = memory_limit() if self.max_memory is None else self.max_memory
+        if self.known + value.nbytes > limit:
+            has = "this machine has" if self.max_memory is None else "max_memory is"
+            raise MemoryLimitError(f"{node}: tensor {value!r}: its shape would be {list(value.shape)}, which takes "
+                                   f"{value.nbytes} bytes, beside {self.known} of constants that are computed; {has} "
+                                   f"{limit}. Make the inputs smaller")
+
+    def reserve(self, node, values):
+        """Count results that are kept."""
+        for value in values:
+            if value is not None:
+                if value.size > self.many:
+                    self.check(node, value)
+                self.known += value.nbytes
+
+
 class _Lowering:
     """Lowers one node after the other into a Lowered."""
 
     def __init__(self, model, subgraph, values, preserve, host):
         self.lowered = Lowered(subgraph, values, model)
         self.preserve = preserve
+        self.budget = _Budget(None if host is None else host.max_memory)
         self.outputs = set(subgraph.outputs)
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
@@ -90,7 +136,7 @@ class _Lowering:
         """Lower `node`, which `op` runs."""
         lowered = self.lowered
         foldable = not op.stateful and _are_known(node.inputs)
-        emitted = _prepared(op, node, foldable)
+        emitted = _prepared(op, node, foldable, self.budget)
         lowered.nodes.append(node)
         if emitted is None:
             lowered.notes[node.index] = (
@@ -103,6 +149,7 @@ class _Lowering:
             emitted = string_ops.run_in_python(op, node, emitted)
         if foldable:
             from pylite.compiler import constant_folding
+            self.budget.reserve(node, [item.y for item in emitted if type(item) is Constant] or node.outputs)
             constant_folding.fold(lowered.model, lowered.subgraph, node, emitted)
             lowered.notes[node.index] = "computed once, from constants"
         else:
@@ -149,7 +196,7 @@ def _are_known(inputs):
     return True
 
 
-def _prepared(op, node, foldable):
+def _prepared(op, node, foldable, budget):
     """Infer the outputs' shapes; returns what the op lowers `node` to, None where there is nothing to compute."""
     shapes = op.infer(node)
     if shapes is None:
@@ -165,15 +212,11 @@ def _prepared(op, node, foldable):
             value.shape = shape
             if 0 not in shape:
                 empty = False
-                if prod(shape) > _MANY and value.nbytes > memory_limit():
-                    raise node.error(f"its shape would be {list(shape)}, which takes {value.nbytes} bytes; this "
-                                     f"machine has {memory_limit()}. Make the inputs smaller", value)
+                if prod(shape) > budget.many:
+                    budget.check(node, value)
     if empty and node.outputs and not op.stateful:
         return None
-    try:
-        return op.lower(node)
-    except (ValueError, ArithmeticError) as problem:     # above all, scales that no multiplier can express
-        raise node.error(str(problem)) from problem
+    return op.lower(node)
 
 
 def _may_share(y, x, outputs):

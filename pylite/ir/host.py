@@ -36,6 +36,7 @@ class Host(Protocol):
     plugins: {operator index: its Op} of the nodes that plug-ins run;
     given: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
+    max_memory: bytes that the model may take beside its file and its packed weights, or None;
     stale: an op sets it when it learns what ops lowered before should have known; the graph is then lowered again.
     """
     pool: Any
@@ -43,6 +44,7 @@ class Host(Protocol):
     plugins: dict[int, Any]
     given: Mapping[int, NDArray[Any]]
     guard: bool
+    max_memory: int | None
     stale: bool
 
     @property

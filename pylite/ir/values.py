@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import DataDependentError, ExecutionError, OpError
+from pylite.errors import DataDependentError, ExecutionError, MemoryLimitError, OpError
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -276,6 +276,14 @@ class Node:
     def error(self, text: str, value: object = None) -> OpError:
         """The exception for a node that cannot be prepared: names the op and, where given, the tensor."""
         return OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
+
+    def wrapped(self, problem: Exception) -> "OpError | MemoryLimitError":
+        """The exception for what another library, or Python, raised while this node was prepared."""
+        if isinstance(problem, MemoryError):
+            return MemoryLimitError(f"{self}: there is no memory for its results or its weights: {problem}. Make the "
+                                    "inputs smaller")
+        kind = "" if isinstance(problem, (ValueError, ArithmeticError)) else f"{type(problem).__name__}: "
+        return self.error(f"{kind}{problem}")
 
     def failure(self, why: str) -> ExecutionError:
         """The exception for a node that could not run: names its tensors."""

@@ -7,6 +7,7 @@ import numpy as np
 from pylite.errors import ExecutionError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.kernels import kernel_class, raw
+from pylite.runtime.tensor_memory import allocated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,10 @@ def _variables(host: "Executor", node: "Node", body: "Executor", shapes: "Sequen
         offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // 64) * 64)
     arena = host.memory.loop_arenas.get(node.index)
     if arena is None or arena.nbytes < offsets[-1]:
-        arena = host.memory.loop_arenas[node.index] = np.empty(offsets[-1] * 5 // 4, np.uint8)
+        host.memory.loop_arenas.pop(node.index, None)
+        host.memory.check_loop(node, offsets[-1])
+        arena = allocated(offsets[-1] * 5 // 4 if host.max_memory is None else offsets[-1])
+        host.memory.loop_arenas[node.index] = arena
     return [np.ndarray(*each) for each in zip(shapes, dtypes, [arena] * len(shapes), offsets, strict=False)]
 
 

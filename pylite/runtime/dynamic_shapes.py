@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.compiler import lowering
+from pylite.errors import PyliteError
 from pylite.ir.values import Node, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from numpy.typing import NDArray
 
     from pylite.ir.host import Host
     from pylite.ir.lowered import Lowered
@@ -64,6 +67,16 @@ def watch(executor: "Executor", segment: "BoundProgram") -> None:
         segment.watched = [None if v is None else executor.locate(v.index)[1] for v in boundary.inputs]
     else:
         segment.watched = executor.locate(boundary.index)[1]
+
+
+def evaluated(segment: "BoundProgram") -> "list[NDArray[Any]]":
+    """The results of the node at the boundary of `segment`."""
+    try:
+        return segment.evaluate(segment.boundary, *segment.watched)
+    except PyliteError:
+        raise
+    except Exception as problem:
+        raise segment.boundary.wrapped(problem) from problem
 
 
 def follow(executor: "Executor", segment: "BoundProgram", key: "Any") -> "BoundProgram":

@@ -34,7 +34,7 @@ class Executor(TensorAccess, ExecutorBase):
     """Runs one subgraph of a model; a host.Host for its ops.
 
     Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of
-    bounds; max_memory: bytes that the arenas may take, or None; resolver: the OpResolver that finds the ops; shared: a
+    bounds; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
     dict for all executors of an interpreter.  Attributes beside these:
 
     subgraph                the Subgraph that runs: the file's, or a delegate's with the same tensors
@@ -71,6 +71,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.given: Mapping[int, Array] = {}
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.cache = ProgramCache()
+        self.max_memory = max_memory
         self.memory = TensorMemory(max_memory)
         self.current = None  # type: ignore[assignment]     # until allocate()
         self.segments = []
@@ -180,7 +181,7 @@ class Executor(TensorAccess, ExecutorBase):
         """Drop all programs and their memory, and with them the references that nodes have to this executor."""
         self.invalidate()
         self.cache.clear()
-        self.memory = TensorMemory(self.memory.max_bytes)
+        self.memory = TensorMemory(self.max_memory)
         self.current = None  # type: ignore[assignment]
         self.segments = []
         self.callees = set()
@@ -221,7 +222,7 @@ class Executor(TensorAccess, ExecutorBase):
     def sibling(self, index: int) -> "Executor":
         """An Executor of another subgraph of the model, for the same interpreter."""
         return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve, self.guard,
-                          self.memory.max_bytes, self._resolver, self.shared)
+                          self.max_memory, self._resolver, self.shared)
 
     def callee(self, index: int) -> "Executor":
         """The Executor of another subgraph, which an operator of this one calls."""
@@ -299,9 +300,20 @@ class Executor(TensorAccess, ExecutorBase):
         if self.tables is not None:
             self.tables.finish(lowered)
         memory, plan = self.memory, memory_planner.plan(lowered, self.preserve, self.guard)
-        memory.check(lowered, plan, lambda: sum(b.plan.total for b in before) + sum(
-            arena.nbytes for callee in self.callees for arena in callee.memory.arenas))
+        if self.max_memory is not None and not before:
+            self._drop_outgrown(plan.total)
+        memory.check(lowered, plan, lambda: sum([s.plan.total for s in before]) + sum(
+            [other.memory.nbytes for other in self.shared.get("executors", {}).values() if other is not self]))
         arena = memory.arena(plan.total, len(before), self.cache.drop_arena)
         storage = binding.Storage(memory.outside(lowered, before), arena, plan.offsets, plan.scratch)
         kernels = binding.bind(lowered.calls, storage, self.model)
         return BoundProgram(lowered, plan, storage, Program(kernels, self.pool), arena)
+
+    def _drop_outgrown(self, nbytes: int) -> None:
+        """Free the arenas before one of `nbytes` takes the place of the first, where it is larger."""
+        arenas = self.memory.arenas
+        if arenas and arenas[0].nbytes < nbytes:
+            self.cache.clear()
+            arenas.clear()
+            self.segments = []
+            self.current = None  # type: ignore[assignment]

@@ -16,26 +16,35 @@ if TYPE_CHECKING:
     from pylite.compiler.placement import Plan
     from pylite.ir.graph import Tensor
     from pylite.ir.lowered import Lowered
-    from pylite.ir.values import Value
+    from pylite.ir.values import Node, Value
     from pylite.runtime.bound_program import BoundProgram
 
 LARGE_ARENA = 1 << 28   # bytes from which an arena is compared with the machine's memory
 
 
+def allocated(nbytes: int) -> "NDArray[Any]":
+    """A zeroed uint8 array of `nbytes`; MemoryLimitError where there is no memory."""
+    try:
+        return aligned(nbytes)
+    except (MemoryError, OSError, ValueError):      # ValueError: numpy has no array of this size
+        raise MemoryLimitError(f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
+
+
 class TensorMemory:
     """Memory that outlives the bound programs of an Executor.
 
-    max_bytes: that the arenas may take, or None; arenas: one for each depth of segments, as two of one depth are never
+    max_bytes: that the tensors may take, or None; arenas: one for each depth of segments, as two of one depth are never
     in use together; variables: {tensor index: array}; loop_arenas: {operator index: memory for the variables of a loop
-    that change their shapes}.
+    that change their shapes}; counted: bytes outside the arenas of the program bound last, where there is a limit.
     """
-    __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas")
+    __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas", "counted")
 
     def __init__(self, max_bytes: "int | None") -> None:
         self.max_bytes = max_bytes
         self.arenas: list[NDArray[Any]] = []
         self.variables: dict[int, NDArray[Any]] = {}
         self.loop_arenas: dict[int, NDArray[Any]] = {}
+        self.counted = 0
 
     def check(self, lowered: "Lowered", plan: "Plan", others: "Callable[[], int]") -> None:
         """Raise MemoryLimitError where the arenas need more than `max_bytes`, or than the machine has.
@@ -45,26 +54,47 @@ class TensorMemory:
         if self.max_bytes is None and plan.total <= LARGE_ARENA:
             return
         needed = plan.total + others()
+        if self.max_bytes is not None:
+            needed += self._outside_arenas(lowered)
         if self.max_bytes is not None and needed > self.max_bytes:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else lowered.subgraph.name
             raise MemoryLimitError(
-                f"the arena needs {needed} bytes and max_memory is {self.max_bytes}; the peak is at {node} with {live} "
+                f"the model needs {needed} bytes and max_memory is {self.max_bytes}; the peak is at {node} with {live} "
                 "bytes alive. Make the inputs smaller or raise max_memory")
         if plan.total > LARGE_ARENA and needed > memory_limit():
             raise MemoryLimitError(f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the "
                                    "inputs smaller")
+
+    def _outside_arenas(self, lowered: "Lowered") -> int:
+        """Bytes of variables, strings (their references), loops, and constants that were computed."""
+        outside: dict[int, int] = {}
+        for value in lowered.values:
+            if value.data is not None:
+                if value.tensor.data is None or value.tensor.sparsity is not None:
+                    outside[id(value.data)] = value.nbytes
+            elif value.root is value and (value.kind == "variable" or NUMPY_DTYPES[value.dtype].hasobject):
+                outside[id(value)] = value.nbytes
+        self.counted = sum(outside.values())
+        return self.counted + sum([arena.nbytes for arena in self.loop_arenas.values()])
+
+    def check_loop(self, node: "Node", nbytes: int) -> None:
+        """Raise MemoryLimitError where the variables of a loop, of `nbytes`, do not fit beside the rest."""
+        if self.max_bytes is not None and self.nbytes + nbytes > self.max_bytes:
+            raise MemoryLimitError(f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; "
+                                   f"max_memory is {self.max_bytes}. Make the inputs smaller or raise max_memory")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arenas, and of what was last counted outside of them."""
+        return self.counted + sum([arena.nbytes for arena in (*self.arenas, *self.loop_arenas.values())])
 
     def arena(self, nbytes: int, depth: int, outgrow: "Callable[[NDArray[Any] | None], None]") -> "NDArray[Any]":
         """The arena of `depth`, of at least `nbytes` bytes; outgrow(arena) runs before a larger one replaces it."""
         arena = self.arenas[depth] if depth < len(self.arenas) else None
         if arena is None or nbytes > arena.nbytes:
             outgrow(arena)
-            try:
-                arena = aligned(nbytes + nbytes // 4 if depth else nbytes)
-            except (MemoryError, OSError, ValueError):      # ValueError: numpy has no array of this size
-                raise MemoryLimitError(f"there is no memory for an arena of {nbytes} bytes. Make the inputs "
-                                       "smaller") from None
+            arena = allocated(nbytes + nbytes // 4 if depth and self.max_bytes is None else nbytes)
             self.arenas[depth:depth + 1] = [arena]
         return arena
 
@@ -88,7 +118,7 @@ class TensorMemory:
         if NUMPY_DTYPES[value.dtype].hasobject:
             raise TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
         if array is None or array.shape != value.shape:
-            array = aligned(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
+            array = allocated(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
             self.variables[value.index] = array
         return array
 

@@ -1,0 +1,1 @@
+"""Fuzzing: mutated models are loaded, allocated, run, resized and read, each in a process that may crash."""

@@ -1,0 +1,116 @@
+"""One case: a model and all that a caller does with it, drawn from two numbers, the seed and the case."""
+import re
+
+import numpy as np
+
+from pylite.errors import PyliteError
+from pylite.interpreter import Interpreter
+from tests.fuzz import mutate
+
+MAX_MEMORY = 64 << 20       # bytes that a model may take
+SLACK = 96 << 20            # bytes beside these: files, packed weights, copies for the caller, Python
+SECONDS = 6                 # of CPU time for a case
+
+
+class Unexpected(Exception):
+    """A case ended by an exception that is none of pylite's, or took more memory than it may."""
+
+
+def generator(seed, number):
+    return np.random.default_rng([seed, number])
+
+
+def content(seed, number):
+    """The bytes of the model of a case."""
+    return mutate.model(generator(seed, number))[1]
+
+
+def value(rng, shape, dtype):
+    """An input: zeros, extremes, small numbers, not-a-number, any bytes, or words."""
+    if np.dtype(dtype).hasobject or np.dtype(dtype).kind == "S":
+        words = np.empty(shape, object)
+        words.reshape(-1)[:] = [mutate.WORDS[i] for i in rng.integers(0, len(mutate.WORDS), words.size)]
+        return words
+    dtype, choice = np.dtype(dtype), rng.integers(5)
+    if choice == 0 or dtype.kind == "b":
+        return np.zeros(shape, dtype)
+    if choice == 1:
+        return rng.integers(0, 4, shape).astype(dtype)
+    if choice == 2 and dtype.kind in "iu":
+        return np.full(shape, (np.iinfo(dtype).min, np.iinfo(dtype).max)[rng.integers(2)], dtype)
+    if choice == 2:
+        return np.full(shape, mutate.FLOATS[rng.integers(len(mutate.FLOATS))], dtype)
+    count = int(np.prod(shape)) * dtype.itemsize
+    return rng.integers(0, 256, count, np.uint8).view(dtype).reshape(shape)
+
+
+def use(interpreter, rng):
+    """Allocate, set, run and read, then once more in other shapes; returns how far it went."""
+    for details in (interpreter.get_input_details, interpreter.get_output_details, interpreter.get_tensor_details,
+                    interpreter._get_ops_details, interpreter.get_signature_list):
+        details()
+    reached = "loaded"
+    for step in range(2):
+        interpreter.allocate_tensors()
+        reached = "allocated"
+        for detail in interpreter.get_input_details():
+            accepted(lambda d=detail: interpreter.set_tensor(d["index"], value(rng, d["shape"], d["dtype"])))
+        for _ in range(2):
+            interpreter.invoke()
+        reached = "run"
+        for detail in [*interpreter.get_output_details(), *interpreter.get_tensor_details()]:
+            accepted(lambda d=detail: interpreter.get_tensor(d["index"]))
+        if step:
+            break
+        for detail in interpreter.get_input_details():
+            shape = [int(mutate.SIZES[rng.integers(len(mutate.SIZES))]) if rng.random() < 0.4 else int(n)
+                     for n in detail["shape"]]
+            accepted(lambda d=detail, s=shape: interpreter.resize_tensor_input(d["index"], s))
+        interpreter.reset_all_variables()
+    return reached
+
+
+def accepted(call):
+    """Do `call`, which may refuse what it gets."""
+    try:
+        call()
+    except PyliteError:
+        pass
+
+
+def run(seed, number, model=None):
+    """Run a case on its own model or another; how it ended.  Unexpected names what went wrong."""
+    rng = generator(seed, number)
+    if model is None:
+        model = mutate.model(rng)[1]
+    options = {"num_threads": int(rng.integers(1, 3)), "guard_bands": bool(rng.random() < 0.1)}
+    if rng.random() < 0.2:
+        options |= {"experimental_preserve_all_tensors": True, "experimental_op_resolver_type": "BUILTIN_REF"}
+    start = reset_peak()
+    try:
+        interpreter = Interpreter(model_content=model, max_memory=MAX_MEMORY, **options)
+        ended = use(interpreter, rng)
+    except PyliteError as error:
+        ended = re.sub(r"\W", "", type(error).__name__)
+    except Exception as error:
+        raise Unexpected(f"{type(error).__name__}: {error}") from error
+    grown = peak() - start
+    if grown > MAX_MEMORY + SLACK:
+        raise Unexpected(f"{grown >> 20} MB of memory, where max_memory is {MAX_MEMORY >> 20} MB")
+    return ended
+
+
+def reset_peak():
+    """Bytes of memory in use; peak() counts from here."""
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
+    return _status("VmRSS")
+
+
+def peak():
+    return _status("VmHWM")
+
+
+def _status(name):
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith(name))
