@@ -53,8 +53,8 @@ class Interpreter(FastPath):
     at least 1; experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
     The other experimental arguments are accepted and change nothing.
 
-    pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse to use more
-    bytes than this for tensors, beside the file and its packed weights; model: a pylite.Model to share with other interpreters;
+    pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse to use more bytes than
+    this for tensors, beside the file and its packed weights; model: a pylite.Model to share with other interpreters;
     op_resolver: an OpResolver with the ops to use, by default all of pylite and those of `custom_op`.
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for

@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite.errors import MemoryLimitError, ModelError, OpError, PyliteError, ResizeError
+from pylite.errors import MemoryLimitError, ModelError, OpError, ResizeError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 

@@ -15,6 +15,7 @@ from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 if TYPE_CHECKING:
     from pylite.ir.host import Host
 
+_LARGEST = 2**31 - 1    # size of a dimension, which has 32 bits in the file and for callers
 _MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
 
 
@@ -69,7 +70,7 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
             return lowered
         except PyliteError:
             raise
-        except Exception as problem:        # above all, scales that no multiplier can express; whatever a file can cause
+        except Exception as problem:        # above all, scales that no multiplier can express
             raise node.wrapped(problem) from problem
     return lowered if preserve else pipeline.rewrite_calls(lowered)
 
@@ -214,6 +215,8 @@ def _prepared(op, node, foldable, budget):
                 empty = False
                 if prod(shape) > budget.many:
                     budget.check(node, value)
+            elif max(shape) > _LARGEST:
+                raise node.error(f"its shape would be {list(shape)}, and no dimension exceeds {_LARGEST}", value)
     if empty and node.outputs and not op.stateful:
         return None
     return op.lower(node)

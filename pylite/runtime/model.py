@@ -112,16 +112,16 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
 
 def _typed(tensor: "Any") -> "NDArray[Any]":
     """A constant's elements, unpacked, read-only."""
-    if tensor.sparsity is not None:
-        from pylite.schema.sparse import densify
-        try:
+    try:
+        if tensor.sparsity is not None:
+            from pylite.schema.sparse import densify
             array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
-        except ValueError as error:
-            raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
-    elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
-        array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
-    else:
-        from pylite.schema.encodings import unpack
-        array = unpack(tensor.data, tensor.dtype, tensor.shape)
+        elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
+            array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
+        else:
+            from pylite.schema.encodings import unpack
+            array = unpack(tensor.data, tensor.dtype, tensor.shape)
+    except (ValueError, MemoryError) as error:
+        raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
     array.flags.writeable = False
     return array

@@ -26,7 +26,7 @@ def unpack_bits(data, dtype, shape):
     if dtype in _SIGNED:
         sign = np.uint8(2**(bits - 1))
         values = (values ^ sign).view(np.int8) - np.int8(sign)
-    return values.astype(NUMPY_DTYPES[dtype], copy=False)
+    return np.asarray(values, NUMPY_DTYPES[dtype])     # an array, not a scalar, also of shape ()
 
 
 def pack_strings(strings):

@@ -35,7 +35,7 @@ def tensor_details(model: "Model", tensor: "Tensor", shape: "Sequence[int]", dty
         "shape": np.array(shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
         "dtype": REPORTED_DTYPES[dtype],
-        "quantization": (float(scales[0]), int(zero_points[0])) if single else (0.0, 0),
+        "quantization": (float(scales[0]), int(zero_points[0]) if len(zero_points) else 0) if single else (0.0, 0),
         "quantization_parameters": {"scales": scales, "zero_points": zero_points, "quantized_dimension": axis,
                                     "block_size": block_size},
         "sparsity_parameters": {} if tensor.sparsity is None else _sparsity(tensor.sparsity),

@@ -1,4 +1,4 @@
-"""python -P -m tests.fuzz --seconds 60 --seed 1: run mutated models, each in a process that may crash.
+"""python -m tests.fuzz --seconds 60 --seed 1: run mutated models, each in a process that may crash.
 
 A case is given by the seed and its number, so that a run can be repeated; a crash, a hang, an exception that is none
 of pylite's, or too much memory is reported with its number, and its model is kept, made as small as it gets.
@@ -105,7 +105,7 @@ def keep(seed, number, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -P -m tests.fuzz", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
@@ -120,8 +120,8 @@ def main():
     start, run = time.monotonic(), Run(options.seed)
     after = run.until(start + options.seconds, options.first, options.count)
     total = sum(run.ended.values())
-    sys.stdout.write(f"{total} models in {time.monotonic() - start:.0f} s, cases {options.first} to {after - 1} of seed "
-                     f"{options.seed}: {', '.join(f'{n} {how}' for how, n in run.ended.most_common())}\n")
+    sys.stdout.write(f"{total} models in {time.monotonic() - start:.0f} s, cases {options.first} to {after - 1} of "
+                     f"seed {options.seed}: {', '.join(f'{n} {how}' for how, n in run.ended.most_common())}\n")
     if options.keep:
         for number, _ in run.found:
             keep(options.seed, number, options.keep)

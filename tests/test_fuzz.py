@@ -1,0 +1,66 @@
+"""The fuzzer: a part of its cases, whether it finds what there is to find, and faults that it found."""
+import time
+
+import numpy as np
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+from tests.fuzz import case, mutate
+from tests.fuzz.__main__ import Run
+from tests.fuzz.seeds import seeds
+
+
+def test_nothing_unexpected():
+    seeds()
+    run = Run(0)
+    assert run.until(time.monotonic() + 600, most=400) == 400
+    assert run.found == [] and sum(run.ended.values()) == 400
+    assert run.ended["run"] > 50, run.ended     # mutations leave many models whole
+
+
+def test_a_case_can_be_repeated():
+    assert case.content(5, 17) == case.content(5, 17)
+    assert len({case.content(5, number) for number in range(20)}) > 15
+
+
+@pytest.mark.parametrize(("fault", "reported"), [
+    ("raise KeyError('x')", "KeyError: 'x'"), ("__import__('os').abort()", "crash: SIGABRT"),
+    ("while True: pass", "6 s of CPU time"), ("[0] * 10**8", "MB of memory, where max_memory is 64 MB")])
+def test_what_goes_wrong_is_reported(fault, reported, monkeypatch):
+    monkeypatch.setattr(case, "use", lambda interpreter, rng: exec(fault))
+    monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))
+    run = Run(0)
+    run.until(time.monotonic() + 600, most=1)
+    (number, what), = run.found
+    assert number == 0 and reported in what
+
+
+def through():
+    m = ModelBuilder()
+    m.inputs([m.tensor("x", (1,))])
+    return m.build()
+
+
+THROUGH = through()
+
+
+# ---- faults that it found ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("dtype", "data", "want"), [("int4", [0x0F], -1), ("uint4", [0x0F], 15), ("int2", [2], -2)])
+def test_a_packed_constant_without_dimensions(dtype, data, want):
+    m = ModelBuilder()
+    k = m.tensor("k", (), dtype, buffer=m.buffer(np.array(data, np.uint8)))
+    m.inputs([m.tensor("x", (1,))])
+    m.outputs([k])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    assert interpreter.get_tensor(k) == want
+
+
+def test_contents_of_a_type_without_size():
+    m = ModelBuilder()
+    k = m.tensor("k", (1,), "variant", buffer=m.buffer(np.zeros(8, np.uint8)))
+    m.inputs([m.tensor("x", (1,))])
+    m.outputs([k])
+    with pytest.raises(ValueError, match=r"tensor 'k' \(tensor 0\): a variant tensor has no contents"):
+        Interpreter(model_content=m.build()).allocate_tensors()
