@@ -4,14 +4,14 @@ from hypothesis import settings
 
 from pylite.plugins import resolver
 
-# A shared machine may stall any example: how long one takes says nothing about the code.
+# No deadline: the duration of an example depends on the load of the machine.
 settings.register_profile("pylite", deadline=None)
 settings.load_profile("pylite")
 
 
 @pytest.fixture
 def registered():
-    """Whatever a test registers is forgotten after it."""
+    """Restores the registered custom ops after the test."""
     before = {name: list(ops) for name, ops in resolver.registered._entries.items()}
     yield
     resolver.registered._entries.clear()

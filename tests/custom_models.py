@@ -1,4 +1,4 @@
-"""Models that are chains of custom ops, and running them."""
+"""Models that are chains of custom ops, and functions to run them."""
 from flatbuffers import flexbuffers
 
 import pylite
@@ -8,7 +8,7 @@ from pylite.schema.builder import ModelBuilder
 
 def model(name="Atan", nodes=1, shape=(2, 3), options=None, inputs=1, outputs=1, dtype="float32", out_dtype=None,
           version=1, custom_options=True):
-    """A chain of `nodes` nodes, each with so many outputs, of which the next takes the first."""
+    """A chain of `nodes` nodes with `outputs` outputs each; the next node reads the first of them."""
     m = ModelBuilder()
     xs = [m.tensor(f"x{i}", shape, dtype) for i in range(inputs)]
     feed = xs
@@ -40,7 +40,7 @@ def run(i, *arrays):
 
 
 def tracing(log, **methods):
-    """A CustomOp class that writes down what is called."""
+    """A CustomOp class that logs its calls."""
     class Traced(CustomOp):
         def __init__(self, options):
             super().__init__(options)

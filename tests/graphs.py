@@ -1,4 +1,4 @@
-"""Graphs as they are lowered, and their results."""
+"""Lowered graphs, and results on all ISA levels."""
 import numpy as np
 
 from pylite._core import simd
@@ -25,7 +25,7 @@ def lowered(model):
 
 
 def check_every_isa_level(model, inputs, tensors, threads, case):
-    """No rewrite changes an output, or any of the tensors that can be read."""
+    """Assert that rewrites change neither the outputs nor any other readable tensor."""
     chosen = simd.current
     try:
         for isa_level in simd.available():

@@ -1,4 +1,4 @@
-"""Interpreters of small models, for tests of what callers see."""
+"""Interpreters of small models, for tests of the public API."""
 import numpy as np
 
 import pylite

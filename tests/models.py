@@ -2,12 +2,12 @@
 
     python -m tests.models [WORD ...] [--failing] [--layers]
 
-WORD: only models whose path contains one of the words; --failing: leave out what is equal and what is unsupported;
+WORD: only models whose path contains one of the words; --failing: omit equal and unsupported models;
 --layers: name the first node whose result differs.
 
-Where the peer's reference kernels lack an operator of the model, or small differences of floats grow on the way through
-it (a float close to a step of a dynamically quantized one may fall on either side), each node is compared by itself, on
-the inputs that it has in pylite: equal nodes make an equal model.
+If the peer's reference kernels lack an operator of the model, or small float differences grow through the model (such
+as a value near a rounding step of dynamic quantization), each node is compared on its own, on pylite's inputs to it:
+equal nodes make an equal model.
 """
 import argparse
 import multiprocessing
@@ -32,11 +32,11 @@ SIZES = (None, 2, 16, 160, 1760, 16000)     # for unknown dimensions, where the 
 TIMEOUT = 300
 SHAPE_OPERANDS = {"TRANSPOSE_CONV": (0, slice(None)), "RESHAPE": (1, slice(None)), "FILL": (0, slice(None)),
                   "BROADCAST_TO": (1, slice(None)), "RESIZE_BILINEAR": (1, slice(1, 3)),
-                  "RESIZE_NEAREST_NEIGHBOR": (1, slice(1, 3))}     # operand that is a shape, part of the output's
+                  "RESIZE_NEAREST_NEIGHBOR": (1, slice(1, 3))}     # operand that is a shape, part of the output's shape
 VARIANTS = ({"num_threads": 1}, {"num_threads": 2}, {"num_threads": 4}, {"guard_bands": True},
             {"experimental_preserve_all_tensors": True})
 
-# What the peer says where its reference kernels lack an operator or version: its others are taken.
+# The peer's message if its reference kernels lack an operator or version; then its optimized kernels are used.
 OTHER_KERNELS = "Didn't find op"
 
 
@@ -49,7 +49,7 @@ class Result:
     layers: list = field(default_factory=list)
 
     def take(self, status, text, where):
-        """Make the worse of two the result."""
+        """Keep the worse of this status and the new one."""
         if ("equal", "close", "DIFFERS").index(status) > ("equal", "close", "DIFFERS").index(self.status):
             self.status, self.detail = status, where + text
 
@@ -60,7 +60,7 @@ def names():
 
 
 def compare(name, layers=False):
-    """Compare one model in a process of its own: the peer may end its process."""
+    """Compare one model in a process of its own: the peer may abort."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(sender, name, layers))
@@ -129,7 +129,7 @@ def _run(interpreter, arrays):
 
 
 def _node_by_node(path, inputs):
-    """Run every node as a model of its own on the peer, on the inputs that it has in pylite, for the first run."""
+    """Run every node of the first run as a separate model on the peer, on pylite's inputs to the node."""
     ours = Interpreter(path, experimental_preserve_all_tensors=True,
                        experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
     for detail, array in zip(ours.get_input_details(), inputs[0], strict=True):
@@ -157,7 +157,7 @@ def _node_by_node(path, inputs):
 
 
 def _truer(ours, node, output, theirs):
-    """Is a float output nearer to what the op means, computed with 64 bits, than the peer's?"""
+    """Is a float output nearer than the peer's to the op's definition, computed in float64?"""
     op = registry.find(node["op_name"])
     if op.reference is None or theirs.dtype != np.float32:
         return False
@@ -186,7 +186,7 @@ def _one_node(contents, index, inputs, outputs):
 
 
 def _peer(source, **options):
-    """The peer with reference kernels, or its others where it has none."""
+    """The peer with reference kernels, or with its optimized kernels if these are missing."""
     from ai_edge_litert import interpreter as litert
     options["model_content" if isinstance(source, bytes) else "model_path"] = source
     kinds = litert.OpResolverType
@@ -203,13 +203,13 @@ def _peer(source, **options):
 
 
 def _blockwise(source):
-    """Has a model weights with blockwise scales?  The reference kernels take them and answer zeros."""
+    """Does a model have weights with blockwise scales?  The reference kernels accept them and return zeros."""
     return any(t.quantization is not None and t.quantization.block_size
                for subgraph in load(source).subgraphs for t in subgraph.tensors)
 
 
 def _variants(path, inputs, expected):
-    """Threads, memory layout and guard bands change no bit, and ISA levels no integer: what is not so, or None."""
+    """Threads, memory layout and guard bands change no bit, ISA levels no integer; a violation as text, or None."""
     chosen = simd.current
     for isa_level in reversed(simd.available()):
         simd.use(isa_level)
@@ -275,7 +275,7 @@ def _reference(path, layers):
 
 
 def _resize(peer, size):
-    """Give every unknown dimension `size`, but the leading one of several, the batch, 1.  Is there any?"""
+    """Set every unknown dimension to `size`, or to 1 if it is the batch of several; returns whether there is any."""
     unknown = False
     for detail in peer.get_input_details():
         signature = detail["shape_signature"].tolist()
@@ -294,7 +294,7 @@ def _feed(interpreter, arrays):
 
 
 def _shape_operands(path):
-    """{graph input: value} for the inputs that an operator reads as a shape: what gives its declared output."""
+    """{graph input: value} for inputs that an operator reads as a shape; the values give its declared output."""
     graph = Interpreter(path)._model.graph.subgraphs[0]
     found = {}
     for operator in graph.operators:
@@ -305,9 +305,10 @@ def _shape_operands(path):
 
 
 def make_inputs(interpreter, run, mode, integers=4, whole=False, hints=None):
-    """One array for each input, the same on every machine.
+    """One array for each input, equal on all machines.
 
-    integers: indices and counts are below it; whole: floats too, which may become indices; hints: {tensor: value}.
+    integers: upper limit of indices and counts; whole: integral floats, which may become indices; hints: {tensor:
+    value}.
     """
     arrays = []
     for k, detail in enumerate(interpreter.get_input_details()):
@@ -321,7 +322,7 @@ def make_inputs(interpreter, run, mode, integers=4, whole=False, hints=None):
 
 
 def contents(rng, detail, mode, integers, whole):
-    """Random numbers for one input, in any type; see make_inputs()."""
+    """Random values of one input, of any type; see make_inputs()."""
     shape, dtype = tuple(detail["shape"].tolist()), np.dtype(detail["dtype"])
     quantized = len(detail["quantization_parameters"]["scales"]) > 0
     if dtype.kind == "S":
@@ -342,7 +343,7 @@ def contents(rng, detail, mode, integers, whole):
 
 
 def smooth(rng, shape):
-    """Slow waves along every longer axis with a little noise, within [-1, 1]: noise alone saturates classifiers."""
+    """Slow waves along the longer axes plus weak noise, within [-1, 1]: noise alone saturates classifiers."""
     total = np.zeros(shape)
     for _ in range(3):
         wave = np.full(shape, rng.uniform(-np.pi, np.pi))
@@ -354,7 +355,7 @@ def smooth(rng, shape):
 
 
 def _first_differences(ours, theirs, run, inputs):
-    """Run the peer up to `run` again and compare every inner tensor; the first nodes that differ."""
+    """Run the peer up to `run` again, compare all intermediate tensors, and return the first nodes that differ."""
     theirs.reset_all_variables()
     for arrays in inputs[:run + 1]:
         _feed(theirs, arrays)

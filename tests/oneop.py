@@ -1,8 +1,7 @@
 """Differential tests of one-op models: pylite on every ISA level and thread count against the reference kernels.
 
 A test is a function (m: ModelBuilder, rng, dtype) -> list of input arrays that fills a one-op model; `@differential`
-makes a pytest test of it.  Each case also has stored results, so that the test means something where the peer is
-absent: `python -m tests.oneop` records them.
+makes a pytest test of it.  `python -m tests.oneop` stores the results of some cases, for machines without the peer.
 """
 import functools
 import importlib
@@ -25,7 +24,7 @@ THREADS = (1, 2, 4)
 
 
 def run_peer(model, inputs, runs=1):
-    """Outputs of the reference kernels (BUILTIN_REF); with several runs, of one run after the other."""
+    """Outputs of the reference kernels (BUILTIN_REF) of all `runs` runs, in sequence."""
     litert = peer()
     interpreter = litert.Interpreter(model_content=model,
                                      experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
@@ -49,7 +48,7 @@ def _run(interpreter, inputs, runs):
 
 
 def assert_equal(got, want, label, tolerance=1e-5):
-    """Integers to the last bit, floats within `tolerance` of the largest magnitude."""
+    """Integers must be equal, floats within `tolerance` of the largest magnitude."""
     assert len(got) == len(want), label
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         where = f"{label}, output {i}"
@@ -87,7 +86,7 @@ def check(model, inputs, want, label, tolerance=1e-5, runs=1):
 
 
 def draw(function, dtype, case):
-    """Case number `case` of a test: (model bytes, inputs), the same on every machine."""
+    """Case number `case` of a test: (model bytes, inputs), equal on all machines."""
     seed = zlib.crc32(f"{function.__name__} {dtype} {case}".encode())
     builder = ModelBuilder()
     inputs = function(builder, np.random.default_rng(seed), dtype)

@@ -1,8 +1,8 @@
-"""One-op models from a line of text each, for every builtin op: what `tests.probe_ops` asks the peer about.
+"""One-op models of every builtin op, each described by a line of text; `tests.probe_ops` runs them on the peer.
 
 A line is "OP inputs -> outputs; options".  An operand is a data type, or T or U for every type in turn, and its shape;
 "=" makes it a constant with these elements ("=*": ones), "~" gives it a bias's scale, "?" stands for an absent one.
-Tensors of 8 and 16 bits, and those marked "q", have a scale, unless that is tried without.
+Tensors of 8 and 16 bits, and those marked "q", have a scale, except in cases without quantization.
 """
 import re
 from functools import cache
@@ -235,14 +235,14 @@ UNIDIRECTIONAL_SEQUENCE_RNN T[2,1,2] T[3,2]=* T[3,3]=* T[3]=* T[1,3]! -> T; time
 VAR_HANDLE -> resource[1]; shared_name="v"
 HASHTABLE -> resource[1]; table_id=1, key_dtype="int64", value_dtype="string"
 """
-# Those that a line cannot make: only their versions are compared.
+# Ops that a line cannot describe: only their versions are compared.
 MORE = """
 HASHTABLE_LOOKUP LSH_PROJECTION LSTM SKIP_GRAM EMBEDDING_LOOKUP_SPARSE UNIDIRECTIONAL_SEQUENCE_LSTM
 BIDIRECTIONAL_SEQUENCE_RNN BIDIRECTIONAL_SEQUENCE_LSTM IF WHILE DENSIFY CALL_ONCE HASHTABLE_FIND HASHTABLE_IMPORT
 HASHTABLE_SIZE READ_VARIABLE ASSIGN_VARIABLE STABLEHLO_SCATTER STABLEHLO_REDUCE_WINDOW STABLEHLO_COMPOSITE
 STABLEHLO_CASE
 """
-# Scale and zero point of the outputs where an op wants its own.
+# Scale and zero point of the outputs of ops that prescribe them.
 OUTPUTS = {("LOGISTIC", "int8"): (1 / 256, -128), ("LOGISTIC", "uint8"): (1 / 256, 0),
            ("LOGISTIC", "int16"): (2.0**-15, 0),
            ("TANH", "int8"): (1 / 128, 0), ("TANH", "uint8"): (1 / 128, 128), ("TANH", "int16"): (2.0**-15, 0),
@@ -267,7 +267,7 @@ class Line:
         self.letters = [letter for letter in "TU" if re.search(rf"\b{letter}\b", self.signature)]
 
     def cases(self):
-        """Every choice of types for the letters, as dicts."""
+        """All choices of types for the letters, as dicts."""
         choices = [{}]
         for letter in self.letters:
             choices = [{**c, letter: t} for c in choices for t in TYPES]
@@ -283,7 +283,7 @@ class Line:
         inputs = [self._operand(m, f"x{i}", word, choice, quantized) for i, word in enumerate(self.inputs)]
         outputs = [self._operand(m, f"y{i}", word, choice, quantized, True) for i, word in enumerate(self.outputs)]
         reduction = '"ANY"' if choice.get("T") == "bool" else '"ADD"'
-        options = eval(f"dict({self.options.replace('%s', reduction)})", {"dict": dict})     # this file's own text
+        options = eval(f"dict({self.options.replace('%s', reduction)})", {"dict": dict})     # text of this file
         m.operator(self.op, [i for i, _ in inputs], [i for i, _ in outputs], version=version, **options)
         m.inputs([i for i, is_input in inputs if is_input])
         m.outputs([i for i, _ in outputs])

@@ -1,7 +1,7 @@
-"""Ask the installed peer which versions and types of each op it takes: `python -m tests.probe_ops`.
+"""Determine which versions and types of each op the installed peer supports: `python -m tests.probe_ops`.
 
-Writes pylite/cli/litert.txt, which `pylite ops` shows beside the registry.  The peer dies of some questions, so that a
-child process asks them, and another one takes over after the question that was one too many.
+Writes pylite/cli/litert.txt, which `pylite ops` shows beside the registry.  Some questions crash the peer: a child
+process asks them, and after a crash another child continues with the next question.
 """
 import contextlib
 import subprocess
@@ -22,7 +22,7 @@ HIGHEST = 20
 
 
 def questions():
-    """Every question as a tuple of its kind, the number of its line or the op's name, and its details."""
+    """All questions as tuples of kind, line number or name of the op, and details."""
     for number, line in enumerate(op_models.lines()):
         for case in range(len(line.cases())):
             yield "run", number, case
@@ -41,7 +41,7 @@ def resolvers(litert):
 
 
 def answer(litert, kind, what, detail):
-    """Does the peer, with any of its resolvers?"""
+    """Does the peer support it, with any of its resolvers?"""
     if kind == "version":
         m = ModelBuilder()
         m.operator(what, [], [], version=detail)
@@ -57,7 +57,7 @@ def run(module, model, resolver=None):
     options = {} if resolver is None else {"experimental_op_resolver_type": resolver}
     interpreter = module.Interpreter(model_content=model, **options)
     interpreter.allocate_tensors()
-    with contextlib.suppress(ValueError):       # types that only the peer's Python interface does not take
+    with contextlib.suppress(ValueError):       # types that only the peer's Python interface lacks
         for detail in interpreter.get_input_details():
             zeros = np.zeros(detail["shape"], detail["dtype"])
             if zeros.dtype.kind in "OSU":
@@ -86,7 +86,7 @@ def child(start):
 
 
 def answers(asked):
-    """Whether the peer does each of `asked`, determined in subprocesses since some questions crash it."""
+    """For each of `asked`, whether the peer supports it; asked in subprocesses, since some questions crash it."""
     found = {}
     while len(found) < len(asked):
         done = subprocess.run([sys.executable, "-P", "-m", "tests.probe_ops", str(len(found))], capture_output=True,

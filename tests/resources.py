@@ -1,6 +1,6 @@
-"""What some tests need and a machine may lack: the peer, tools, and real models and documents beside the checkout.
+"""Optional resources of tests: the peer, tools, and real models and documents beside the checkout.
 
-A test that lacks them is skipped with its reason; with PYLITE_REQUIRE=1 (as in continuous integration) it fails.
+A test without its resource is skipped; with PYLITE_REQUIRE=1 (as in continuous integration) it fails.
 """
 import importlib.util
 import os
@@ -13,7 +13,7 @@ MODELS = SHARED / "models"
 
 
 def lack(reason):
-    """Skip the running test, or fail it where nothing may be lacking."""
+    """Skip the running test, or fail it if PYLITE_REQUIRE is set."""
     if os.environ.get("PYLITE_REQUIRE"):
         pytest.fail(f"PYLITE_REQUIRE is set, and {reason}")
     pytest.skip(reason)
@@ -28,7 +28,7 @@ def peer():
 
 
 def tool(package):
-    """Go on if a package of the extra `test` is installed."""
+    """Skip the test unless `package`, of the extra `test`, is installed."""
     if importlib.util.find_spec(package) is None:
         lack(f"{package} is not installed")
 

@@ -1,4 +1,4 @@
-"""Small models, made by the project's own writer, that tests of the interpreter run."""
+"""Small models for tests of the interpreter."""
 import numpy as np
 
 from pylite.schema.builder import ModelBuilder
@@ -48,7 +48,7 @@ def variable(dtype="float32", **quantization):
 
 
 def unknown_ops():
-    """Three nodes that no runtime has: a builtin with version 99, and two of one custom op."""
+    """Three unsupported nodes: a builtin op of version 99, and two of a custom op."""
     m = ModelBuilder()
     x = m.tensor("x", (2,))
     a, b, c = (m.tensor(name, (2,)) for name in "abc")
@@ -61,7 +61,7 @@ def unknown_ops():
 
 
 def custom_op():
-    """One custom op that nothing knows."""
+    """One unresolved custom op."""
     m = ModelBuilder()
     x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
     m.operator("Mystery", [x], [y], custom_options=b"")

@@ -1,6 +1,6 @@
-"""The peer's outputs in small files beside the tests: they mean something without the peer, too.
+"""Stored outputs of the peer, for machines without it.
 
-A test module has STORED, its file, and store(), which makes it anew with the peer: `python -m tests.test_converted`.
+A test module has STORED, its file, and store(), which writes the file with the peer: `python -m tests.test_converted`.
 """
 from functools import cache
 
@@ -15,7 +15,7 @@ def save(path, results):
 
 @cache
 def load(path):
-    """What save() was given."""
+    """{name: list of arrays}, as given to save()."""
     results = {}
     with np.load(path) as stored:
         for key, array in stored.items():

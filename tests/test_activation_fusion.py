@@ -1,4 +1,4 @@
-"""Activations of floats are fused into the operators before them, unless the results of these have other readers."""
+"""Float activations are fused into the preceding operator, unless its result has other readers."""
 import numpy as np
 import pytest
 
@@ -83,14 +83,14 @@ def test_every_op_that_fuses_is_tested():
 
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 @pytest.mark.parametrize("name", CASES)
-def test_results_stay_the_same(name, activation):
+def test_fused_results_equal_separate_ones(name, activation):
     content = model(name, activation)
     i, found = run(content)
     assert notes(i)[1] == "folded into node 0"
     np.testing.assert_array_equal(found, separate(content))
 
 
-def test_a_tensor_that_is_not_computed_cannot_be_read():
+def test_a_folded_tensor_cannot_be_read():
     i, _ = run(model("CONV_2D"))
     message = "'between'.* since the operator that reads it is folded into node 0. Create the interpreter with"
     with pytest.raises(ValueError, match=message):
@@ -106,7 +106,7 @@ def output(m, t):
 
 
 @pytest.mark.parametrize("more", [second_reader, output])
-def test_a_result_with_another_reader_stays(more):
+def test_a_result_with_another_reader_is_not_fused(more):
     content = model("CONV_2D", more=more)
     i, found = run(content)
     assert 1 not in notes(i)
@@ -114,7 +114,7 @@ def test_a_result_with_another_reader_stays(more):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_one_activation_after_the_other():
+def test_two_activations_in_sequence_equal_separate_ones():
     def more(m, t):
         z = m.tensor("z", (1, 5, 6, 4))
         m.operator("RELU6", [t["after"]], [z])
@@ -130,7 +130,7 @@ def test_one_activation_after_the_other():
         np.testing.assert_array_equal(run(content)[1], separate(content))
 
 
-def test_integers_stay():
+def test_integers_are_not_fused():
     m = ModelBuilder()
     x, y, z = (m.tensor(name, (3,), "int8", scale=0.1) for name in "xyz")
     m.operator("ADD", [x, x], [y])
@@ -142,7 +142,7 @@ def test_integers_stay():
     assert 1 not in notes(i)
 
 
-def test_an_activation_of_the_users_own_stays():
+def test_a_replaced_activation_is_not_fused():
     class Negative(pylite.CustomOp):
         def invoke(self, x, y):
             np.negative(x, out=y)
@@ -154,7 +154,7 @@ def test_an_activation_of_the_users_own_stays():
     assert not np.array_equal(found, expected, equal_nan=True)
 
 
-def test_after_a_boundary():
+def test_fusion_after_a_dynamic_shape_boundary():
     m = ModelBuilder()
     x, n = m.tensor("x", (4,)), m.tensor("n", (1,), "int32")
     grown, between, y = m.tensor("grown", (None,)), m.tensor("between", (None,)), m.tensor("y", (None,))
@@ -173,8 +173,8 @@ def test_after_a_boundary():
         i.get_tensor(between)
 
 
-def test_variables_stay():
-    """The converter's delay line, and a state that an activation writes: a run reads what the run before wrote."""
+def test_activations_of_variables_are_not_fused():
+    """The converter's delay line, and a state written by an activation: each run reads what the previous one wrote."""
     m = ModelBuilder()
     x, v, y, h, t, z = (m.tensor(name, (4,), variable=name in "vh") for name in "xvyhtz")
     one = m.constant("one", np.ones(4, np.float32))
@@ -192,15 +192,15 @@ def test_variables_stay():
         i = pylite.Interpreter(model_content=content, experimental_preserve_all_tensors=preserve,
                                experimental_op_resolver_type=resolver)
         i.allocate_tensors()
-        for turn in range(3):
-            i.set_tensor(x, np.array([-3, -1, 0, 2], np.float32) + turn)
+        for run_number in range(3):
+            i.set_tensor(x, np.array([-3, -1, 0, 2], np.float32) + run_number)
             i.invoke()
             found.append([i.get_tensor(y), i.get_tensor(z)])
     np.testing.assert_array_equal(found[:3], found[3:])
     np.testing.assert_array_equal([y for y, _ in found[:3]], [[0, 0, 0, 0], [0, 0, 1, 3], [0, 1, 2, 4]])
 
 
-def test_shapes_follow():
+def test_fused_tensors_are_resized():
     i = pylite.Interpreter(model_content=model("ADD"))
     i.resize_tensor_input(0, (1, 2, 7, 3))
     i.allocate_tensors()

@@ -1,7 +1,7 @@
-"""The examples of docs/adding-an-op.md, as printed: a copy of the sources with them is built, and their commands run.
+"""The examples of docs/adding-an-op.md as printed: builds a copy of the sources with them, and runs their commands.
 
-It builds all of pylite, which takes minutes, so it runs once in continuous integration: with PYLITE_BUILD_EXAMPLES=1,
-where meson, ninja, Cython and a C compiler are installed.
+The build takes minutes, so the test runs only with PYLITE_BUILD_EXAMPLES=1, as in continuous integration.  It needs
+meson, ninja, Cython and a C compiler.
 """
 import os
 import re
@@ -19,14 +19,14 @@ COPIED = "meson.build", "pyproject.toml", "pylite", "tests", "docs"
 
 
 def steps():
-    """[(file, "python" or "diff", code)] of the page, and its commands."""
+    """([(file, "python" or "diff", code)], commands) of the page."""
     text = PAGE.read_text()
     return (re.findall(r"^`([\w/.]+)`[^`]*:\n\n```(python|diff)\n(.*?)^```", text, re.S | re.M),
             [line for block in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M) for line in block.splitlines()])
 
 
 def apply(file, kind, code):
-    """Write a new file, or change the one place of a file that the unmarked lines of a diff show."""
+    """Write a new file, or apply a diff whose unmarked lines occur once in the file."""
     if kind == "python":
         assert not file.exists(), f"{file} is not new"
         file.write_text(code)

@@ -1,4 +1,4 @@
-"""The memory planner: properties of every plan, sizes beside the peer's, guard bands and max_memory."""
+"""The memory planner: properties of every plan, sizes compared with the peer's, guard bands and max_memory."""
 import importlib.util
 import itertools
 import sys
@@ -55,21 +55,21 @@ def test_the_same_blocks_get_the_same_plan(blocks):
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 6)), min_size=1, max_size=60))
 @settings(max_examples=50, deadline=None)
-def test_a_chain_takes_at_most_one_and_a_half_times_its_bound(blocks):
-    """In a chain each block lives with the one before and the one after it."""
+def test_a_chain_takes_at_most_one_and_a_half_times_its_lower_bound(blocks):
+    """In a chain each block overlaps in time with the previous and the next one."""
     size = np.array([64 * n for n, _ in blocks], np.int64)
     first = np.arange(len(size), dtype=np.int64)
     _, total, bound = arena.plan(size, first, first + 1)
     assert total <= 1.5 * bound
 
 
-def test_nothing_to_plan():
+def test_an_empty_plan():
     offset, total, bound = arena.plan(*[np.empty(0, np.int64)] * 3)
     assert len(offset) == 0 and (total, bound) == (0, 0)
 
 
 @pytest.mark.parametrize("blocks", [[(-1, 0, 0)], [(1, 2, 1)], [(1, -1, 0)]])
-def test_impossible_blocks_are_refused(blocks):
+def test_invalid_blocks_are_refused(blocks):
     with pytest.raises(ValueError, match="negative size or ends before it begins"):
         arena.plan(*columns(blocks))
 
@@ -82,7 +82,7 @@ def test_columns_of_unequal_length_are_refused():
 @pytest.fixture
 def chain(monkeypatch):
     """A function that builds a model of copying nodes with the tensor sizes given, in bytes."""
-    registry.find("RELU")       # loads the ops, so that the next line is undone to what they registered
+    registry.find("RELU")       # loads the ops first, so that monkeypatch restores their registration
     monkeypatch.setitem(registry._ops, "RELU", registry.Op(
         "RELU", (1, 1), ["uint8 -> uint8"], lambda node: [node.outputs[0].shape], lower_copy, None, False))
 
@@ -133,8 +133,8 @@ def test_max_memory_names_the_node_at_the_peak(chain):
     Interpreter(model_content=model, max_memory=8200).allocate_tensors()
 
 
-def test_an_arena_beyond_the_memory_of_the_machine():
-    """Nothing is allocated, whether one tensor is too large or all together."""
+def test_an_arena_larger_than_the_machines_memory_is_refused():
+    """An error before any allocation, for one large tensor and for a large sum."""
     shape = (4096, int(memory_limit() // 4096 // 4 * 0.9))
     m = ModelBuilder()
     tensors = [m.tensor(f"t{i}", shape, "uint8") for i in range(5)]
@@ -178,8 +178,8 @@ def test_no_arena_is_larger_than_the_peers():
     assert arenas.larger(rows) == []
 
 
-def test_the_recomputed_plan_of_the_peer():
-    """A chain of three in which the first and the last node share; ADD writes over its input."""
+def test_plan_of_litert_recomputed_by_the_benchmark():
+    """In a chain of three, the first and the last node share memory; ADD overwrites its input."""
     plan = benchmark("arena").litert_plan
     nodes = [("CONV_2D", (0,), (1,)), ("CONV_2D", (1,), (2,)), ("CONV_2D", (2,), (3,))]
     assert plan(nodes, (0,), (3,), {0: 10, 1: 100, 2: 50, 3: 100}) == ({0: 0, 1: 64, 3: 64, 2: 192}, 242)

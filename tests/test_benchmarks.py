@@ -1,4 +1,4 @@
-"""The benchmarks' own models and helpers; their figures are for people to read."""
+"""The models and helpers of benchmarks/; measured figures are not tested."""
 import importlib.util
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_scripts_import(script, name):
     script(name)
 
 
-def test_the_models_have_the_sizes_they_claim(script):
+def test_models_have_the_documented_sizes(script):
     models = script("_models")
     assert len(load(models.embedding()).subgraphs[0].operators) == 65
     interpreter = Interpreter(model_content=models.chain(20))

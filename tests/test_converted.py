@@ -1,6 +1,6 @@
-"""Models that TensorFlow's converter made (tests/converted/make.py): control flow, state, strings, recurrent layers.
+"""Models of TensorFlow's converter (tests/converted/make.py): control flow, state, strings, recurrent layers.
 
-`python -m tests.test_converted` stores the peer's outputs anew.
+`python -m tests.test_converted` stores the peer's outputs again.
 """
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def sequence(rng):
     return rng.standard_normal((1, 7, 4)).astype("f4")
 
 
-# The inputs of each model by name; what draws one.
+# The inputs of each model by name, and functions that draw them.
 INPUTS = {
     "collatz": {"n": integers(1, 30)},
     "branches": {"x": floats(None, 4), "which": lambda rng: rng.integers(0, 2).astype(bool)},
@@ -68,7 +68,7 @@ INPUTS = {
 
 
 def draw(inputs, interpreter, rng):
-    """Values of the interpreter's inputs, by the words of their names."""
+    """Values of the interpreter's inputs: an entry of `inputs` applies to names that contain its key as a word."""
     drawn = {key: np.asarray(make(rng)) for key, make in inputs.items()}
     names = [detail["name"].split(":")[0].split("_") for detail in interpreter.get_input_details()]
     return [next(value for key, value in drawn.items() if key in words) for words in names]
@@ -91,7 +91,7 @@ def run(interpreter, values):
         try:
             results.append(interpreter.get_tensor(detail["index"]))
         except ValueError:
-            assert 0 in detail["shape"]             # the peer cannot show what has no elements
+            assert 0 in detail["shape"]             # the peer cannot return tensors without elements
             results.append(np.empty(detail["shape"], object if detail["dtype"] is np.bytes_ else detail["dtype"]))
     return results
 
@@ -105,7 +105,7 @@ def other(litert, path):
 
 
 def runs(interpreter, name):
-    """The outputs of all runs on drawn inputs, one after the other."""
+    """The outputs of all runs on drawn inputs, in sequence."""
     rng, results = np.random.default_rng(0), []
     for _ in range(RUNS):
         results += run(interpreter, draw(INPUTS[name], interpreter, rng))
@@ -127,15 +127,15 @@ def test_converted(name, options, source):
 
 
 def store():
-    """Store what the peer gives."""
+    """Store the peer's outputs."""
     stored.save(STORED, {name: runs(other(peer(), FOLDER / f"{name}.tflite"), name) for name in INPUTS})
 
 
-def test_every_model_is_run():
+def test_every_model_has_inputs():
     assert {path.stem for path in FOLDER.glob("*.tflite")} == set(INPUTS)
 
 
-def test_signatures_of_one_variable():
+def test_signatures_share_a_variable():
     interpreter = pylite.Interpreter(FOLDER / "counter.tflite")
     add, reset = interpreter.get_signature_runner("add"), interpreter.get_signature_runner("reset")
     one = np.array([1, 2, 3], np.float32)
@@ -147,7 +147,7 @@ def test_signatures_of_one_variable():
 
 @pytest.mark.parametrize(("name", "x", "found"), [
     ("vocabulary", np.array(["cat", "dog", "the"]), [2, -1, 1]), ("names", np.array([3, 9]), [b"sat", b"?"])])
-def test_tables(name, x, found):
+def test_hash_tables(name, x, found):
     results = pylite.Interpreter(FOLDER / f"{name}.tflite").get_signature_runner("find")(x=x)
     assert results["found"].tolist() == found and results["size"] == 3
 

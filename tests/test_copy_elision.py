@@ -1,4 +1,4 @@
-"""Concat/split aliasing: the same results to the last bit, no larger arenas."""
+"""Concat/split aliasing: bit-identical results, no larger arenas."""
 import numpy as np
 import pytest
 
@@ -77,7 +77,7 @@ class Rows:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_same_results_of_slices_along_the_outer_axis(seed):
+def test_slices_along_the_outer_axis_give_identical_results(seed):
     rng = np.random.default_rng(seed)
     graph = Rows(rng)
     model = graph.m.build()
@@ -85,7 +85,7 @@ def test_same_results_of_slices_along_the_outer_axis(seed):
     kept, want = run(model, inputs, experimental_preserve_all_tensors=True)
     plain, got = run(model, inputs)
     assert [a.tobytes() for a in got] == [a.tobytes() for a in want]
-    for index in graph.rows:        # what can be read is right
+    for index in graph.rows:        # readable tensors have the right values
         try:
             seen = plain.get_tensor(index)
         except NotAllocatedError:
@@ -95,7 +95,7 @@ def test_same_results_of_slices_along_the_outer_axis(seed):
 
 
 def streaming():
-    """A model: a frame is appended to those before, and each quarter of them goes through a function."""
+    """A model that appends a frame to the previous ones, and applies a function to each quarter of them."""
     m = ModelBuilder()
     x, last = m.tensor("x", (1, 2, 8)), m.tensor("last", (1, 6, 8))
     frames, y = m.tensor("frames", (1, 8, 8)), m.tensor("y", (1, 2, 8))
@@ -120,7 +120,7 @@ def test_copies_of_slices_disappear():
     found = lowered(streaming())
     memory_planner.plan(found)
     assert [c.node.name for c in found.calls].count("SPLIT") == 0
-    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # of the tensor that the caller sets
+    assert [c.node.name for c in found.calls].count("CONCATENATION") == 1        # the one that reads the input
     assert found.notes[2] == "slice of tensor 2"
     assert found.notes[1] == "computed in place, in tensor 2"
     model, rng = streaming(), np.random.default_rng(0)
@@ -135,7 +135,7 @@ class Images:
 
     def __init__(self, rng, dtype):
         self.rng, self.dtype, self.m, self.channels = rng, dtype, ModelBuilder(), {}
-        self.size = (9, 3) if rng.random() < 0.2 else (6, 8)        # lines of few pixels may be convolved as one
+        self.size = (9, 3) if rng.random() < 0.2 else (6, 8)        # short lines may be merged by the convolution
         self.kind = "float32" if dtype == "hybrid" else dtype
         self.batch = int(rng.integers(1, 4))
         self.scale = {} if self.kind == "float32" else {"scale": 0.1, "zero_point": 0 if dtype == "int16" else 7}
@@ -248,7 +248,7 @@ CONVOLUTIONS = {"float32": {("conv_float.ConvF32", 0), ("conv_float.ConvF32", 1)
 
 
 @pytest.mark.parametrize("dtype", list(CONVOLUTIONS))
-def test_same_results_of_slices_of_channels(dtype):
+def test_slices_of_channels_give_identical_results(dtype):
     strided = set()
     for case in range(60):
         rng = np.random.default_rng(case)

@@ -1,4 +1,4 @@
-"""Custom ops in Python: their life, what they may do, and how their failures reach the caller."""
+"""Custom ops in Python: life cycle, declaration, options, pickling, overhead."""
 import gc
 import math
 import pickle
@@ -18,8 +18,8 @@ from tests.custom_models import interpreter, model, run, tracing
 X = np.array([[-8, 0.5, 2], [2.2, 201, 0]], np.float32)
 
 
-class TestLife:
-    def test_each_node_has_an_object_of_its_own(self):
+class TestLifeCycle:
+    def test_each_node_has_its_own_object(self):
         log = []
         i = interpreter(model(nodes=2), ("Atan", tracing(log)))
         assert log == [("init", 0), ("init", 1)]
@@ -33,7 +33,7 @@ class TestLife:
         del log[:], i
         assert log == [("free", 0), ("free", 1)]
 
-    def test_resizing_prepares_again_also_for_shapes_seen_before(self):
+    def test_every_resize_prepares_again_even_for_an_earlier_shape(self):
         log = []
         i = interpreter(model(), ("Atan", tracing(log)))
         for shape in [(2, 3), (4, 1), (2, 3)]:
@@ -43,7 +43,7 @@ class TestLife:
             i.allocate_tensors()
         assert log == [("init", 0), ("prepare", 0, (2, 3)), ("prepare", 0, (4, 1)), ("prepare", 0, (2, 3))]
 
-    def test_every_interpreter_has_its_own(self):
+    def test_each_interpreter_has_its_own_objects(self):
         log = []
         known = pylite.BuiltinOpResolver()
         known.add_custom("Atan", tracing(log))
@@ -54,7 +54,7 @@ class TestLife:
         np.testing.assert_array_equal(run(b, X), X + 1)
         assert [line[0] for line in log] == ["init", "init", "free", "prepare", "invoke"]
 
-    def test_ops_of_every_subgraph_are_made_at_once(self):
+    def test_ops_of_all_subgraphs_are_created_with_the_interpreter(self):
         m = ModelBuilder()
         for name in ("one", "two"):
             m.subgraph(name)
@@ -70,7 +70,7 @@ class TestLife:
         np.testing.assert_array_equal(result["y"], [2, 3])
         assert [line for line in log if line[0] == "prepare"] == [("prepare", 1, (2,))]
 
-    def test_other_threads_keep_the_objects(self):
+    def test_set_num_threads_keeps_the_objects(self):
         log = []
         i = interpreter(model(), ("Atan", tracing(log)))
         i.allocate_tensors()
@@ -78,7 +78,7 @@ class TestLife:
         np.testing.assert_array_equal(run(i, X), X + 1)
         assert [line[0] for line in log].count("init") == 1
 
-    def test_nothing_stays_alive(self):
+    def test_objects_are_freed_with_the_interpreter(self):
         class Op(CustomOp):
             def invoke(self, x, y):
                 y[...] = x
@@ -95,7 +95,7 @@ class TestLife:
         gc.collect()
         assert made and all(ref() is None for ref in made)
 
-    def test_one_free_that_fails_does_not_keep_the_others(self, monkeypatch):
+    def test_a_failing_free_does_not_prevent_the_others(self, monkeypatch):
         log, reported = [], []
         def free(self):
             log.append(("free", self.number))
@@ -107,8 +107,8 @@ class TestLife:
         assert "node 0 Atan failed to be freed: RuntimeError: no" in str(reported[0].exc_value)
 
 
-class TestDeclaring:
-    def test_a_ufunc_is_an_op(self):
+class TestDeclaration:
+    def test_a_ufunc_as_an_op(self):
         np.testing.assert_array_equal(run(interpreter(model(), ("Atan", np.arctan)), X), np.arctan(X))
 
     def test_decorated_function(self, registered):
@@ -131,7 +131,7 @@ class TestDeclaring:
         with pytest.raises(ValueError, match="unresolved custom op: Offset"):
             pylite.Interpreter(model_content=model("Offset")).allocate_tensors()
 
-    def test_shapes_of_a_function(self, registered):
+    def test_shapes_argument_of_a_function_op(self, registered):
         @custom_op("Sum", shapes=lambda x, *, axis: [x[:axis] + x[axis + 1:]])
         def total(x, y, *, axis):
             x.sum(axis, out=y)
@@ -182,7 +182,7 @@ class TestDeclaring:
         with pytest.raises(ValueError, match="'Raw': its custom options"):
             interpreter(m.build(), ("Raw", np.negative))
 
-    def test_bad_declarations(self):
+    def test_invalid_declarations_are_refused(self):
         known = pylite.MutableOpResolver()
         with pytest.raises(TypeError, match="neither a class nor a function"):
             known.add_custom("A", 3)
@@ -197,7 +197,7 @@ class Doubled(CustomOp):
         np.multiply(x, 2, out=y)
 
 
-def test_pickling():
+def test_pickled_interpreters_have_their_custom_ops():
     known = pylite.BuiltinOpResolver()
     known.add_custom("Atan", Doubled)
     i = pickle.loads(pickle.dumps(pylite.Interpreter(model_content=model(), op_resolver=known)))
@@ -215,8 +215,8 @@ def test_registerers():
         pylite.InterpreterWithCustomOps([math.sin], model_content=model())
 
 
-def test_cost():
-    """A node in Python costs no more than a microsecond plus what it does."""
+def test_overhead_of_a_node_in_python():
+    """A node in Python adds about a microsecond to its own work."""
     def empty(x, y):
         pass
     count = 500
@@ -234,7 +234,7 @@ def test_cost():
     assert (best - floor) / count < 1e-6
 
 
-def test_outputs_whose_shapes_depend_on_data():
+def test_outputs_with_data_dependent_shapes():
     class Positive(pylite.CustomOp):
         prepared = 0
 

@@ -1,4 +1,4 @@
-"""Custom ops in Python: what prepare() may ask for, and how failures of all steps reach the caller."""
+"""Custom ops in Python: prepare() and its requests, and the errors of failures in each step."""
 import numpy as np
 import pytest
 
@@ -36,7 +36,7 @@ class TestPrepare:
         assert seen["scratch"].shape == (2, 3)
         assert i.get_output_details()[0]["dtype"] is np.int32
 
-    def test_arrays_are_the_arena(self):
+    def test_arrays_are_views_of_the_arena(self):
         class Op(CustomOp):
             def invoke(self, x, y):
                 self.arrays = x, y
@@ -64,8 +64,8 @@ class TestPrepare:
                 y[...] = x + w
         assert run(interpreter(m.build(), ("Op", Op)), np.ones(2, np.float32)).tolist() == [4, 5]
 
-    def test_never_folded(self):
-        """An op of the user's own may have effects, so it runs each time even if its inputs are constant."""
+    def test_custom_ops_are_not_constant_folded(self):
+        """A custom op may have side effects, so it runs on every invoke() even if its inputs are constant."""
         m = ModelBuilder()
         w, y = m.constant("w", np.array([3, 4], np.float32)), m.tensor("y", (2,))
         m.operator("Count", [w], [y], custom_options=b"")
@@ -81,7 +81,7 @@ class TestPrepare:
         assert run(i).tolist() == [3, 4]
         assert run(i).tolist() == [6, 8]
 
-    def test_next_to_builtin_ops(self):
+    def test_custom_ops_between_builtin_ops(self):
         m = ModelBuilder()
         x, a, b, c = (m.tensor(n, (2, 3)) for n in "xabc")
         m.operator("ABS", [x], [a])
@@ -99,7 +99,7 @@ class TestPrepare:
         i = interpreter(model(shape=(2,), dtype="string"), ("Atan", upper))
         assert run(i, np.array([b"a", b"bc"], object)).tolist() == [b"A", b"BC"]
 
-    def test_by_default_inputs_are_broadcast(self):
+    def test_default_output_shape_is_the_broadcast_of_the_inputs(self):
         m = ModelBuilder()
         a, b, y = m.tensor("a", (2, 1)), m.tensor("b", (3,)), m.tensor("y", (1,))
         m.operator("Sum", [a, b], [y], custom_options=b"")
@@ -115,14 +115,14 @@ class TestPrepare:
         ([], r"returned \[\], which are not the shapes of 1 outputs"), ([(1,), (2,)], "not the shapes of 1 outputs"),
         (5, "returned 5, which"), ("text", "returned 'text', which"), ((1, 2.5), "not the shapes"),
         ({}, "not the shapes"), ((-1, 2), "negative size"), ([("a",)], "is not a shape"), ([5], "is not a shape")])
-    def test_bad_shapes(self, result, text):
+    def test_invalid_shapes_are_refused(self, result, text):
         class Op(CustomOp):
             def prepare(self, node):
                 return result
         with pytest.raises(RuntimeError, match=f"node 0 Atan: .*{text}"):
             interpreter(model(), ("Atan", Op)).allocate_tensors()
 
-    def test_bad_type(self):
+    def test_invalid_data_type_is_refused(self):
         class Op(CustomOp):
             def prepare(self, node):
                 node.outputs[0].dtype = "float"
@@ -131,7 +131,7 @@ class TestPrepare:
 
 
 class TestFailures:
-    def test_while_it_is_made(self):
+    def test_failure_in_the_constructor(self):
         log = []
         base = tracing(log)
 
@@ -145,7 +145,7 @@ class TestFailures:
         assert isinstance(caught.value.__cause__, KeyError)
         assert log == [("init", 0), ("init", 1), ("free", 0)]
 
-    def test_while_it_is_prepared(self):
+    def test_failure_in_prepare(self):
         class Op(CustomOp):
             def prepare(self, node):
                 if node.inputs[0].shape[0] > 2:
@@ -165,7 +165,7 @@ class TestFailures:
         i.resize_tensor_input(0, (2, 3))
         np.testing.assert_array_equal(run(i, X), X)
 
-    def test_while_it_runs(self):
+    def test_failure_in_invoke(self):
         def divide(x, y):
             if x[0, 0] == 0:
                 raise ZeroDivisionError("by zero")
@@ -190,11 +190,11 @@ class TestFailures:
         with pytest.raises(RuntimeError, match="written into the output arrays"):
             run(interpreter(model(), ("Atan", function)), X)
 
-    def test_an_op_that_meddles_with_its_own_interpreter(self):
-        """It gets an error, and does no harm; tests/test_nested_calls.py has every method."""
+    def test_calls_of_the_running_interpreter_by_its_own_op_are_refused(self):
+        """An error without any other effect; tests/test_nested_calls.py tests every method."""
         holder, errors = [], []
 
-        def meddle(x, y):
+        def call_interpreter(x, y):
             i = holder[0]
             for call in (lambda: i.resize_tensor_input(0, (x.shape[0] + 50, 60)), i.allocate_tensors):
                 try:
@@ -202,20 +202,20 @@ class TestFailures:
                 except RuntimeError as error:
                     errors.append(str(error))
             y[...] = x
-        i = interpreter(model(nodes=3), ("Atan", meddle))
+        i = interpreter(model(nodes=3), ("Atan", call_interpreter))
         holder.append(i)
         run(i, X)
         assert i.get_input_details()[0]["shape"].tolist() == list(X.shape)
         assert len(errors) == 6 and all("interpreter is running" in error for error in errors)
 
-    def test_outputs_that_are_none(self):
+    def test_evaluate_must_return_arrays(self):
         class Op(CustomOp):
             def evaluate(self, x):
                 pass
         with pytest.raises(RuntimeError, match="it returned None"):
             run(interpreter(model(), ("Atan", Op)), X)
 
-    def test_an_op_without_invoke(self):
+    def test_an_op_without_invoke_is_refused(self):
         with pytest.raises(RuntimeError, match=r"CustomOp has no invoke\(\)"):
             run(interpreter(model(), ("Atan", CustomOp)), X)
 

@@ -1,4 +1,4 @@
-"""A kernel that a user writes in Cython against the published .pxd files, and that the loop runs without the GIL."""
+"""User-written Cython kernels, built against the published .pxd files and run without the GIL."""
 import importlib.util
 import re
 import shutil
@@ -48,7 +48,7 @@ cdef void rows(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept n
 
 
 def compiled(folder, source):
-    """The module `scaling` of this source, built in the folder."""
+    """Build `source` in `folder` as the module `scaling`, and return it."""
     resources.tool("Cython")
     compiler = shutil.which("cc")
     if compiler is None:
@@ -90,14 +90,14 @@ def run(i, x):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_class(kernels, threads):
+def test_a_kernel_class(kernels, threads):
     class Scale(pylite.CustomOp):
         kernel = kernels.Scale
     x = np.arange(100, dtype=np.float32)
     np.testing.assert_array_equal(run(interpreter(Scale, num_threads=threads), x), x / 2)
 
 
-def test_a_function_that_makes_it(kernels):
+def test_a_kernel_method(kernels):
     class Scale(pylite.CustomOp):
         def kernel(self, x, y):
             return kernels.Scale(x, y, 3)
@@ -109,7 +109,7 @@ def test_a_function_that_makes_it(kernels):
         run(i, x)
 
 
-def test_the_one_in_the_documents(tmp_path):
+def test_the_example_of_the_documents(tmp_path):
     page = Path(__file__).resolve().parents[1] / "docs" / "custom-ops.md"
     block, = re.findall(r"^```cython\n(.*?)^```", page.read_text(), re.S | re.M)
     built = compiled(tmp_path, block)
@@ -120,7 +120,7 @@ def test_the_one_in_the_documents(tmp_path):
     np.testing.assert_array_equal(run(interpreter(Scale, len(x), num_threads=2), x), x / 2)
 
 
-def test_what_does_not_fit(kernels):
+def test_kernels_that_cannot_be_bound_name_the_node(kernels):
     class Scale(pylite.CustomOp):
         kernel = kernels.Scale
     with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: ValueError: Buffer dtype mismatch"):
@@ -132,7 +132,7 @@ def test_what_does_not_fit(kernels):
         interpreter(Nothing).allocate_tensors()
 
 
-def test_a_kernel_of_a_delegate(kernels):
+def test_a_delegate_with_a_kernel(kernels):
     class D(pylite.PythonDelegate):
         def supports(self, node):
             return node.name == "ABS"

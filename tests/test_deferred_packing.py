@@ -1,4 +1,4 @@
-"""Deferred packing gives the same panels on any thread, and in a forked child."""
+"""Deferred packing gives identical panels on any thread, and in a forked child."""
 import os
 import threading
 
@@ -11,10 +11,10 @@ from pylite._core.simd import begin_packing, finish_packing
 
 
 def draw(seed, columns=64, taps=3, channels=96):
-    """Arguments of pack_q8 for weights large enough to start another thread."""
+    """Arguments of pack_q8 for weights large enough for a second thread."""
     rng = np.random.default_rng(seed)
     w = rng.integers(-128, 128, (columns, taps, taps, channels), np.int8)
-    w[0] = 0                # a column of nothing but its bias
+    w[0] = 0                # a column of zeros, with a bias
     return (w, rng.integers(-1000, 1000, columns, np.int32), rng.integers(2**30, 2**31 - 1, columns, np.int32),
             rng.integers(-9, 0, columns, np.int32), 3, 0, 1, None, 1, (-128, 127))
 
@@ -32,7 +32,7 @@ def packed_now(seeds):
 
 
 def packed_deferred(seeds):
-    """The same, deferred, with every argument dropped at once."""
+    """The same, deferred; every argument is released immediately."""
     begin_packing()
     try:
         return packed_now(seeds)
@@ -46,11 +46,11 @@ def check(found, expected):
             np.testing.assert_array_equal(a, b)
 
 
-def test_deferred_packing_is_done_at_the_end():
+def test_deferred_packing_is_complete_after_finish():
     check(packed_deferred(range(12)), packed_now(range(12)))
 
 
-def test_nothing_to_finish():
+def test_finish_without_tasks():
     finish_packing()
     begin_packing()
     finish_packing()
@@ -73,7 +73,7 @@ def test_tasks_keep_their_isa_level():
         simd.use(chosen)
 
 
-def test_nested():
+def test_nested_deferral():
     expected = packed_now(range(3))
     begin_packing()
     outside = packed_now(range(3))
@@ -84,7 +84,7 @@ def test_nested():
     check(more, expected)
 
 
-def test_threads_wait_for_each_others_tasks():
+def test_threads_wait_for_the_tasks_of_others():
     expected = packed_now(range(4))
     found = {}
 
@@ -103,7 +103,7 @@ def test_threads_wait_for_each_others_tasks():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_packs_what_its_parent_deferred():
+def test_a_forked_child_runs_its_parents_tasks():
     expected = packed_now(range(12))
     for _ in range(5):
         begin_packing()

@@ -1,4 +1,4 @@
-"""Delegates in Python: what they see and take, when their kernels are called, and what happens when they fail."""
+"""Delegates in Python: their view of the graph, partitions, the order of calls, and failures."""
 import gc
 
 import numpy as np
@@ -73,7 +73,7 @@ class MyDelegate(PythonDelegate):
         return Kernel(self, part)
 
     def taken(self):
-        """The log so far, which starts anew."""
+        """Return the log and clear it."""
         log, self.log[:] = list(self.log), []
         return log
 
@@ -93,9 +93,9 @@ def names(i):
     return [d["op_name"] for d in i._get_ops_details()]
 
 
-class TestLife:
+class TestLifeCycle:
     def test_static(self):
-        """Everything is prepared at once, and nothing happens in allocate_tensors()."""
+        """Kernels are prepared on application; allocate_tensors() makes no call."""
         d = MyDelegate("NEG", "EXP")
         i = interpreter(d)
         assert d.taken() == [("Prepare", [0, 1, 2, 3], (3,)), ("init", 4, [1, 2], [1], [3]),
@@ -138,14 +138,14 @@ class TestLife:
         assert d.taken()[0][:3] == ("prepare", 4, (2,))
         assert i.get_tensor_details()[2]["shape"].tolist() == [2]
 
-    def test_several_partitions(self):
+    def test_two_partitions(self):
         d = MyDelegate("ABS", "EXP")
         i = interpreter(d)
         made = [line for line in d.log if line[0] == "init"]
         assert made == [("init", 4, [0], [0], [1]), ("init", 5, [2, 3], [2], [4])]
         np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
 
-    def test_one_node_each(self):
+    def test_partitions_of_one_node_each(self):
         for option in ("experimental_disable_delegate_node_fusion", "experimental_preserve_all_tensors"):
             d = MyDelegate("ABS", "EXP")
             i = interpreter(d, experimental_op_resolver_type=pylite.OpResolverType.BUILTIN_REF, **{option: True})
@@ -157,7 +157,7 @@ class TestLife:
         np.testing.assert_allclose(run(interpreter(d)), EXPECTED, rtol=1e-6)
         assert ("init", 4, [0, 1, 2, 3], [0], [4]) in d.log
 
-    def test_nothing(self):
+    def test_no_supported_node(self):
         d = MyDelegate()
         i = interpreter(d)
         np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
@@ -203,7 +203,7 @@ class TestGraph:
         assert details[4]["operand_types"] == [np.float32]
         assert i._interpreter.NumNodes() == 5
 
-    def test_what_the_peer_tells_of_delegate_nodes(self):
+    def test_details_of_delegate_nodes_equal_the_peers(self):
         litert = pytest.importorskip("ai_edge_litert.interpreter")
         peer = litert.Interpreter(model_content=model())
         peer.allocate_tensors()
@@ -213,7 +213,7 @@ class TestGraph:
         ours = interpreter(MyDelegate("ABS", "NEG", "EXP"))._get_ops_details()
         assert [list(map(str, d.values())) for d in ours] == [list(map(str, d.values())) for d in theirs]
 
-    def test_what_a_delegate_sees(self):
+    def test_graph_and_partition_as_the_delegate_sees_them(self):
         m = ModelBuilder()
         x, w, y = m.tensor("x", (2, 3)), m.constant("w", np.ones(3, np.float32)), m.tensor("y", (2, 3))
         m.operator("ADD", [x, w], [y], fused_activation_function="RELU")
@@ -245,7 +245,7 @@ class TestGraph:
         i.invoke()
         assert not i.get_tensor(2).any()
 
-    def test_an_op_that_only_the_delegate_knows(self):
+    def test_an_op_that_only_the_delegate_implements(self):
         m = ModelBuilder()
         x, y = m.tensor("x", (3,)), m.tensor("y", (3,))
         m.operator("Mystery", [x], [y], custom_options=b"")
@@ -269,7 +269,7 @@ class TestGraph:
         i.invoke()
         np.testing.assert_array_equal(i.get_tensor(1), X * 7)
 
-    def test_next_to_custom_ops(self):
+    def test_delegated_nodes_between_custom_ops(self):
         known = pylite.BuiltinOpResolver()
         known.add_builtin("ABS", lambda x, y: np.add(x, 100, out=y))
         i = interpreter(MyDelegate("NEG"), op_resolver=known)
@@ -278,7 +278,7 @@ class TestGraph:
 
 class TestFailures:
     @pytest.mark.parametrize("stage", ["Prepare", "compile", "kernel prepare"])
-    def test_when_it_is_applied(self, stage):
+    def test_failure_while_applied(self, stage):
         d = MyDelegate("ABS", "EXP", fail=stage)
         with pytest.raises(RuntimeError, match=r"delegate MyDelegate failed: .*broken.*Restored original") as caught:
             interpreter(d)
@@ -289,8 +289,8 @@ class TestFailures:
             [("free", 4), ("free", 5)] if stage == "kernel prepare" else [])
 
     @pytest.mark.parametrize("stage", ["Prepare", "compile", "kernel prepare"])
-    def test_when_it_is_applied_again(self, stage):
-        """The graph is as the file has it, and runs without the delegate."""
+    def test_failure_while_applied_again(self, stage):
+        """The original graph is restored, and runs without the delegate."""
         d = MyDelegate("NEG", "EXP")
         i = interpreter(d)
         i.resize_tensor_input(0, (2,))
@@ -302,7 +302,7 @@ class TestFailures:
         np.testing.assert_allclose(run(i, X[:2]), EXPECTED[:2], rtol=1e-6)
         assert d.log == []
 
-    def test_while_it_runs(self):
+    def test_failure_in_invoke(self):
         d = MyDelegate("NEG", "EXP", fail="invoke")
         i = interpreter(d)
         with pytest.raises(RuntimeError, match="node 4 DELEGATE failed: ValueError: broken") as caught:
@@ -312,7 +312,7 @@ class TestFailures:
         np.testing.assert_allclose(run(i), EXPECTED, rtol=1e-6)
         assert "DELEGATE" in names(i)
 
-    def test_nodes_that_cannot_be_taken(self):
+    def test_nodes_that_are_not_in_the_plan_are_refused(self):
         class Greedy(MyDelegate):
             def prepare(self, graph):
                 graph.replace(self.wanted)
@@ -322,7 +322,7 @@ class TestFailures:
             with pytest.raises(RuntimeError, match=text):
                 interpreter(MyDelegate("NEG"), d)
 
-    def test_what_is_no_delegate(self):
+    def test_objects_that_are_no_delegates_are_refused(self):
         with pytest.raises(ValueError, match="not 3"):
             interpreter(3)
         with pytest.raises(RuntimeError, match="no compile"):
@@ -333,7 +333,7 @@ class TestFailures:
             interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
 
 
-def test_kernels_whose_outputs_have_shapes_that_depend_on_data():
+def test_kernels_with_data_dependent_output_shapes():
     class Positive(pylite.PythonDelegate):
         flags = pylite.DelegateFlags.ALLOW_DYNAMIC_TENSORS
 

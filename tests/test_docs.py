@@ -1,4 +1,4 @@
-"""The documents are true: links and paths lead somewhere, names exist, code runs, the picture is the drawn one."""
+"""The documents: links, paths and names exist, code runs, the picture of the layers is current."""
 import importlib.util
 import re
 import shutil
@@ -11,7 +11,7 @@ from pylite.media import models
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 INSIDE = [page for page in PAGES if page.parent.name == "decisions" or page.name in (
-    "architecture.md", "where.md", "glossary.md", "adding-an-op.md", "numerics.md", "CONTRIBUTING.md")]    # on the code
+    "architecture.md", "where.md", "glossary.md", "adding-an-op.md", "numerics.md", "CONTRIBUTING.md")]    # on code
 BASES = ROOT, ROOT / "pylite", ROOT / "pylite" / "_core"
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|pyx|pxd|pxi|c|cc|h|md|toml|build|svg))")
 
@@ -21,7 +21,7 @@ def names(pages):
 
 
 def prose(page):
-    """The page without its blocks of code, on one line."""
+    """The page on one line, without its blocks of code."""
     return " ".join(re.sub(r"^\s*```.*?^\s*```", "", (ROOT / page).read_text(), flags=re.S | re.M).split())
 
 
@@ -30,14 +30,14 @@ def blocks(page, language):
 
 
 def found(path):
-    """The files and folders that a path in a document may mean."""
+    """The files and folders that a path in a document may refer to."""
     if "/" not in path.rstrip("/"):
         return [*ROOT.glob(path), *(ROOT / "pylite").rglob(path.rstrip("/")), *(ROOT / "tests").rglob(path.rstrip("/"))]
     return [file for base in BASES for file in base.glob(path)]
 
 
 def anchors(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """The anchors that GitHub generates for a page's headings."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M), re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -63,7 +63,7 @@ def test_paths(page):
 
 @pytest.mark.parametrize("page", [page for page in names(INSIDE) if "decisions/" in page])
 def test_names(page):
-    """A name in brackets behind a file is in the file."""
+    """A name in brackets after a file occurs in the file."""
     for path, listed in re.findall(r"`([\w/.]+\.\w+)` \(((?:`\w+`(?:, )?)+)\)", prose(page)):
         text = "".join(file.read_text() for file in found(path))
         for name in re.findall(r"\w+", listed):
@@ -76,7 +76,7 @@ def test_every_decision_is_in_the_index():
     assert listed == {page.name for page in folder.glob("*.md")} - {"README.md"}
 
 
-def test_the_picture_of_the_layers_is_the_drawn_one():
+def test_the_picture_of_the_layers_is_current():
     spec = importlib.util.spec_from_file_location("draw_layers", ROOT / "docs" / "draw_layers.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -85,7 +85,7 @@ def test_the_picture_of_the_layers_is_the_drawn_one():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/drop-in.md"])
 def test_code_runs(page, tmp_path, monkeypatch, capsys):
-    """With a model that ships in place of the reader's own."""
+    """The reader's own model is replaced by a bundled one."""
     shutil.copy(models.path("digits"), tmp_path / "model.tflite")
     monkeypatch.chdir(tmp_path)
     assert blocks(page, "python")

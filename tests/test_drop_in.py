@@ -1,4 +1,4 @@
-"""Standing in for other packages: programs that import tflite_runtime and its like run unchanged."""
+"""Drop-in replacement: programs that import tflite_runtime, ai_edge_litert or tf.lite run unchanged."""
 import importlib
 import os
 import re
@@ -36,7 +36,7 @@ IMPORTS = {
                    ("from tensorflow import lite as tflite", "tflite.Interpreter"),
                    ("from tensorflow.lite.python.interpreter import Interpreter, load_delegate", "Interpreter")],
 }
-# Modules that users import from, and the names that must stay there.
+# Public modules and their public names.
 PUBLIC = {
     "interpreter": "Delegate Interpreter InterpreterWithCustomOps OpResolverType SignatureRunner load_delegate",
     "capi": "get_include load_custom_ops",
@@ -68,8 +68,8 @@ def model(tmp_path):
 
 
 def run(*arguments, **environment):
-    """Run Python beside this one's search path; its output."""
-    home = Path(pylite.__file__).parents[1]     # also where it runs: beside the checkout, "" would find the sources
+    """The output of a new Python process with this one's search path."""
+    home = Path(pylite.__file__).parents[1]     # also the working directory: in the checkout, "" would find the sources
     path = os.pathsep.join([*environment.pop("before", []), str(home)])
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=home,
                           env={**os.environ, "PYTHONPATH": path, **environment})
@@ -112,7 +112,7 @@ def test_the_module_is_the_same():
     assert run("-c", check) == "True"
 
 
-def test_a_package_imported_before_is_replaced(tmp_path):
+def test_an_imported_package_is_replaced(tmp_path):
     (tmp_path / "tflite_runtime").mkdir()
     (tmp_path / "tflite_runtime" / "__init__.py").write_text("other = 1\n")
     (tmp_path / "tflite_runtime" / "interpreter.py").write_text("class Interpreter: pass\n")
@@ -121,7 +121,7 @@ def test_a_package_imported_before_is_replaced(tmp_path):
     assert run("-c", check, before=[str(tmp_path)]) == "True pylite.interpreter"
 
 
-def test_the_stand_in_for_tensorflow_has_nothing_else():
+def test_the_replacement_of_tensorflow_has_only_lite():
     check = "import pylite; pylite.install_as('tensorflow.lite'); import tensorflow as tf\n" \
             "try: tf.constant(1)\nexcept AttributeError as e: print(e)"
     assert "only tensorflow.lite" in run("-c", check)
@@ -132,12 +132,12 @@ def test_other_names_are_refused():
         pylite.install_as("numpy")
 
 
-def test_nothing_stands_in_unasked():
+def test_importing_pylite_replaces_nothing():
     assert run("-c", "import pylite.interpreter, sys; print("
                "{m.partition('.')[0] for m in sys.modules if 'tflite' in m or 'litert' in m})") == "{'pylite'}"
 
 
-def test_public_names_are_imported_when_asked_for():
+def test_public_names_are_imported_on_demand():
     assert run("-c", "import sys, pylite; print('numpy' in sys.modules, pylite.Interpreter.__name__)") == \
         "False Interpreter"
     for name in pylite.__all__:
@@ -146,7 +146,7 @@ def test_public_names_are_imported_when_asked_for():
         _ = pylite.nothing
 
 
-def test_completion_shows_the_public_names_alone():
+def test_dir_lists_only_public_names():
     assert dir(pylite) == sorted(pylite.__all__)
     shown = rlcompleter.Completer({"pylite": pylite}).attr_matches("pylite.")
     assert {name.removeprefix("pylite.").rstrip("()") for name in shown} == set(pylite.__all__) - {"__version__"}
@@ -172,7 +172,7 @@ def test_names_in_documents_and_examples_exist():
             found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
 
 
-def test_one_version():
+def test_versions_agree():
     root = Path(__file__).parents[1]
     assert pylite.get_version() == pylite.__version__
     for file in ("pyproject.toml", "meson.build"):

@@ -1,4 +1,4 @@
-"""Chains of element-wise functions run block by block: the same results as one function after the other."""
+"""Chains of element-wise functions run block by block: results are identical to those of separate functions."""
 from itertools import pairwise
 
 import numpy as np
@@ -8,14 +8,14 @@ from pylite.errors import NotAllocatedError
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import check_every_isa_level, lowered, run
 
-COUNT = 21000           # elements: more than a block of every type, and not a multiple of one
+COUNT = 21000           # elements: more than a block of any type, and no multiple of a block
 pytestmark = pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
 UNARY = {"float32": ["ABS", "NEG", "TANH", "LOGISTIC", "SQUARE", "RELU", "EXP"], "int8": ["TANH", "LOGISTIC", "RELU"]}
 BINARY = ["ADD", "SUB", "MUL", "MAXIMUM"]
 
 
 class Functions:
-    """A random graph of functions of one or two operands; most read the result of the one before."""
+    """A random graph of functions of one or two operands; most read the result of the previous one."""
 
     def __init__(self, rng, dtype):
         self.rng, self.dtype, self.m, self.made = rng, dtype, ModelBuilder(), []
@@ -39,7 +39,7 @@ class Functions:
         return index
 
     def unary(self, x):
-        if self.dtype == "int8" and self.rng.random() < 0.3:        # through floats, which are larger
+        if self.dtype == "int8" and self.rng.random() < 0.3:        # by way of float32
             wide, more = self.tensor("float32"), self.tensor("float32")
             self.m.operator("DEQUANTIZE", [x], [wide])
             self.m.operator(str(self.rng.choice(UNARY["float32"])), [wide], [more])
@@ -64,7 +64,7 @@ class Functions:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_same_results(dtype):
+def test_chains_give_identical_results(dtype):
     chains = 0
     for case in range(60):
         rng = np.random.default_rng(case)
@@ -76,7 +76,7 @@ def test_same_results(dtype):
     assert chains > 40
 
 
-def two(count):
+def abs_sqrt(count):
     m = ModelBuilder()
     x, t, y = (m.tensor(name, (count,)) for name in "xty")
     m.operator("ABS", [x], [t])
@@ -86,18 +86,18 @@ def two(count):
     return m.build()
 
 
-def test_notes():
-    found = lowered(two(COUNT))
+def test_a_folded_tensor_cannot_be_read():
+    found = lowered(abs_sqrt(COUNT))
     assert [call.kernel for call in found.calls] == ["elementwise.Chain"]
     assert found.notes == {0: "folded into node 1"}
     assert found.calls[0].note == "with node 0"
-    i, _ = run(two(COUNT), [np.ones(COUNT, np.float32)])
+    i, _ = run(abs_sqrt(COUNT), [np.ones(COUNT, np.float32)])
     with pytest.raises(NotAllocatedError, match=r"folded into node 1.*experimental_preserve_all_tensors"):
         i.get_tensor(1)
 
 
 def test_few_elements_are_not_fused():
-    assert [call.kernel for call in lowered(two(100)).calls] == ["elementwise.Unary"] * 2
+    assert [call.kernel for call in lowered(abs_sqrt(100)).calls] == ["elementwise.Unary"] * 2
 
 
 def test_long_chains_are_split():
@@ -112,8 +112,8 @@ def test_long_chains_are_split():
     np.testing.assert_array_equal(run(m.build(), [x])[1][0], x)
 
 
-def test_beside_an_operator_without_elements():
-    """An operator with a state runs for a batch of none, too."""
+def test_chain_in_a_graph_with_an_empty_batch():
+    """An operator with a state runs with an empty batch, too."""
     m, q = ModelBuilder(), {"scale": 0.1, "zero_point": 0}
     x, state, y = m.tensor("x", (0, 4), "int8", **q), m.tensor("state", (0, 8), "int8", variable=True, **q), \
         m.tensor("y", (0, 4), "int8", **q)

@@ -1,4 +1,4 @@
-"""Chains of functions of bytes become one lookup table: the same results as one function after the other."""
+"""Chains of 8-bit functions become one lookup table: results are identical to those of separate functions."""
 import numpy as np
 import pytest
 
@@ -25,7 +25,7 @@ def model(names, watched=None, dtype="int8"):
 @pytest.mark.parametrize(("names", "watched"), [
     ([], None), (["ELU"], None), (["ELU"], 0), (["TANH", "NEG", "EXP"], None), (["TANH", "NEG", "EXP"], 2)])
 @pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
-def test_same_results(names, watched):
+def test_tables_give_identical_results(names, watched):
     content = model(names, watched)
     x = (np.arange(210) % 256).astype(np.uint8).view(np.int8).reshape(3, 70)
     fused, got = run(content, [x])
@@ -37,7 +37,7 @@ def test_same_results(names, watched):
 
 
 @pytest.mark.filterwarnings("ignore:experimental_preserve_all_tensors")
-def test_other_elements_of_the_same_bytes():
+def test_a_bitcast_ends_the_chain():
     builder = ModelBuilder()
     x = builder.tensor("x", (8, 4), "int8", scale=0.05, zero_point=3)
     q = builder.tensor("q", (8, 4), "int8", scale=1 / 256, zero_point=-128)

@@ -1,4 +1,4 @@
-"""The examples run on a desk without camera or microphone, and say what they should."""
+"""The Raspberry Pi examples run without camera or microphone, and print the expected results."""
 import os
 import subprocess
 import sys
@@ -10,12 +10,12 @@ import pytest
 from pylite.media import images, models
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "raspberry_pi"
-SCENE = ["four", "one", "three", "two"]         # what samples/scene.pgm shows, sorted
+SCENE = ["four", "one", "three", "two"]         # the digits in samples/scene.pgm, sorted
 
 
 def run(script, *args, cwd, code=0):
     """The lines that an example prints; its error text when `code` is not 0."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}    # a script finds its neighbours
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}    # for imports of their folder
     done = subprocess.run([sys.executable, str(EXAMPLES / script), *map(str, args)], cwd=cwd, env=environment,
                           text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert done.returncode == code, done.stderr
@@ -31,13 +31,13 @@ def test_classify_reads_its_sample(tmp_path):
 
 
 @pytest.mark.parametrize("name", models.samples())
-def test_every_sample_is_read(tmp_path, name):
+def test_every_sample_is_classified(tmp_path, name):
     assert run("classify_image.py", "--image", models.sample(name), "--top", 1, cwd=tmp_path)[0].split()[1] == name
 
 
 @pytest.mark.parametrize("name", ["zero", "three", "seven"])
-def test_classify_cuts_a_digit_from_paper(tmp_path, name):
-    """A dark digit, off the middle of shaded paper, as a camera sees it."""
+def test_classify_crops_a_digit_on_paper(tmp_path, name):
+    """A dark digit on unevenly lit paper, away from the centre."""
     digit = images.resize(images.read(models.sample(name)), 160, 160)[:, :, 0] / 255
     light = np.linspace(230, 170, 320)[None]
     paper = np.repeat(light, 240, 0)
@@ -56,20 +56,20 @@ def test_detect_finds_the_digits_and_draws_boxes(tmp_path):
     assert drawn.shape == (480, 480, 3) and (drawn.max(2) != drawn.min(2)).any()      # the boxes are coloured
 
 
-def test_detect_sees_ink_on_paper(tmp_path):
+def test_detect_inverts_dark_digits(tmp_path):
     images.write(tmp_path / "paper.pgm", 255 - images.read(EXAMPLES / "samples" / "scene.pgm"))
     lines = run("detect_objects.py", "--image", "paper.pgm", "--invert", cwd=tmp_path)
     assert sorted(line.split()[1] for line in lines[:-2]) == SCENE
 
 
-def test_spot_hears_every_sound(tmp_path):
+def test_spot_detects_every_sound(tmp_path):
     lines = run("spot_keywords.py", cwd=tmp_path)
     heard = [line.split("%")[1].strip() for line in lines[:-1]]
     assert heard == ["rising whistle", "double clap", "low tone", "falling whistle", "high tone"]
     assert lines[-1] == "5 heard"
 
 
-def test_spot_hears_nothing_in_noise(tmp_path):
+def test_spot_detects_nothing_in_noise(tmp_path):
     import wave
     with wave.open(str(tmp_path / "noise.wav"), "wb") as file:
         file.setnchannels(2)
@@ -81,7 +81,7 @@ def test_spot_hears_nothing_in_noise(tmp_path):
 
 @pytest.mark.skipif(os.path.exists("/dev/video0"), reason="this machine has a camera")
 @pytest.mark.parametrize("script", ["classify_image.py", "detect_objects.py"])
-def test_camera_that_is_absent(tmp_path, script):
+def test_a_missing_camera_package_is_named(tmp_path, script):
     assert "picamera2" in run(script, "--camera", cwd=tmp_path, code=2)
 
 
@@ -92,5 +92,5 @@ def test_camera_that_is_absent(tmp_path, script):
     ("spot_keywords.py", ["--wav", "nowhere.wav"], "nowhere.wav"),
     ("spot_keywords.py", ["--model", "digits"], "features of logmel.py"),
 ])
-def test_mistakes_are_explained(tmp_path, script, args, says):
+def test_errors_name_their_cause(tmp_path, script, args, says):
     assert says in run(script, *args, cwd=tmp_path, code=2)

@@ -10,12 +10,12 @@ from pylite.ir import graph
 from pylite.ir.values import Value
 
 
-def test_dtypes_follow_the_numbers_of_the_file():
+def test_dtypes_are_in_the_order_of_the_formats_enumeration():
     assert len(graph.DTYPES) == 23
     assert graph.DTYPES.index("int8") == 9 and graph.DTYPES.index("float8_e5m2") == 22
 
 
-def test_every_dtype_has_a_numpy_dtype_that_holds_it():
+def test_numpy_dtypes_are_large_enough():
     for name, bits in graph.DTYPE_BITS.items():
         dtype = graph.NUMPY_DTYPES[name]
         assert dtype.hasobject if bits is None else dtype.itemsize * 8 == max(bits, 8)
@@ -35,7 +35,7 @@ def test_model_defaults():
     assert q.axis == 0 and q.block_size == 0
 
 
-def test_records_are_made_by_position_or_name_and_equal_only_to_themselves():
+def test_records_take_positional_or_named_fields_and_compare_by_identity():
     one = graph.Signature("k", 0, {}, outputs={})
     assert one == one and one != graph.Signature("k", 0, {}, {}) and len({one, graph.Signature(*one)}) == 2
     other = graph.replace(one, key="l")
@@ -46,7 +46,7 @@ def test_records_are_made_by_position_or_name_and_equal_only_to_themselves():
             graph.Signature(*values, **named)
 
 
-def test_what_is_evaluated_beforehand_has_its_tensors_type():
+def test_folded_constants_have_the_type_of_their_tensor():
     """numpy returns indices in 32 bits on 32-bit machines, where the model may have 64."""
     value = Value(graph.Tensor(0, "y", "int64", (3,), (3,)))
     op = SimpleNamespace(evaluate=lambda node: [np.array([1, -2, 3], np.int32)])

@@ -1,4 +1,4 @@
-"""How pylite's modules are found, and what importing and loading leave to whoever needs it."""
+"""Importing: the finder of pylite's modules, and the imports and allocations that are made on demand only."""
 import importlib
 import importlib.util
 import pkgutil
@@ -20,14 +20,14 @@ PACKAGES = Path(numpy.__file__).parents[1]
 
 
 def run(code, *flags):
-    """What fresh Python prints."""
+    """The output of a new Python process."""
     return subprocess.run([sys.executable, "-P", *flags, "-c", code], capture_output=True, text=True,
                           check=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with a copy of pylite's modules as a wheel has them, whatever pylite itself is installed by."""
+    """A folder with a copy of pylite's modules in the layout of a wheel, for any kind of installation."""
     folder = tmp_path_factory.mktemp("installed")
     for name in ["pylite", *MODULES]:
         spec = importlib.util.find_spec(name)
@@ -39,8 +39,8 @@ def installed(tmp_path_factory):
     return folder
 
 
-def test_modules_are_found_where_the_search_finds_them(installed):
-    """But for the modules in Cython, none of which is in a file of its name."""
+def test_the_finder_agrees_with_pythons_search(installed):
+    """Except for the modules in Cython, which have no file of their own."""
     assert len(MODULES) > 100
     assert run(f"""
 import importlib.util, sys
@@ -63,21 +63,21 @@ def test_modules_in_cython_come_from_the_library():
 
 @pytest.mark.parametrize("name", ["pylite.nothing", "pylite._core.nothing", "pylite._core.kernels.nothing",
                                   "pylite.media.models.nothing"])
-def test_modules_that_there_are_not(name):
+def test_missing_modules_raise_import_errors(name):
     with pytest.raises(ImportError, match="nothing"):
         importlib.import_module(name)
 
 
-def test_folders_without_a_module_are_left_to_the_search():
+def test_folders_without_modules_are_left_to_pythons_search():
     assert _core._SourceFinder.find_spec("pylite.include", pylite.__path__) is None
 
 
-def test_folders_that_are_none():
+def test_missing_folders_are_ignored():
     assert _core._SourceFinder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
 
 
-def test_an_application_that_has_the_sources_in_an_archive(installed, tmp_path):
-    """As PyInstaller makes them: the libraries lie in folders, and a finder of its own knows the rest."""
+def test_applications_with_the_sources_in_an_archive(installed, tmp_path):
+    """As PyInstaller builds them: libraries in folders, all other modules by a finder of its own."""
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
         for file in installed.rglob("*"):
             if file.suffix == ".so":
@@ -104,8 +104,8 @@ print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__f
     assert run(code, "-S") == "True True"
 
 
-def test_packages_in_folders_that_are_virtual(installed):
-    """As in an editable install: a finder of its own knows files by the names of modules alone."""
+def test_packages_in_virtual_folders(installed):
+    """As in an editable install: its finder maps names of modules to files."""
     code = f"""
 import sys, pathlib, importlib.util
 root = pathlib.Path({str(installed)!r})
@@ -127,8 +127,8 @@ print(pylite.__path__, *(pathlib.Path(module.__file__).parent.relative_to(root) 
     assert run(code, "-S") == "['/virtual/pylite'] pylite/_core pylite/_core/capi"
 
 
-def test_sources_that_are_not_built(installed, tmp_path):
-    """As Python finds them first where it runs in a checkout."""
+def test_unbuilt_sources_raise_an_error_with_the_remedy(installed, tmp_path):
+    """As when Python runs in a checkout and imports its sources."""
     shutil.copytree(installed / "pylite", tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so"))
     done = subprocess.run([sys.executable, "-S", "-c", "import pylite._core.arena"], cwd=tmp_path, capture_output=True,
                           text=True, check=False)
@@ -136,7 +136,7 @@ def test_sources_that_are_not_built(installed, tmp_path):
 
 
 def test_a_new_module_of_ops_is_found(installed, tmp_path):
-    """Without a build that would enter it in the index."""
+    """Without a build, which would enter it in the index."""
     shutil.copytree(installed / "pylite", tmp_path / "pylite")
     (tmp_path / "pylite" / "ops" / "brand_new.py").write_text(
         "from pylite.ir.registry import register\n"
@@ -147,21 +147,21 @@ def test_a_new_module_of_ops_is_found(installed, tmp_path):
                "print(registry.find('BrandNew').name, registry.find('BrandNewer'))", "-S") == "BrandNew None"
 
 
-def test_the_collector_of_the_host_program_is_left_alone():
+def test_the_garbage_collectors_state_is_unchanged():
     assert run("import gc\n"
-               "seen, frozen = [], gc.get_freeze_count()\n"
-               "gc.disable = gc.enable = gc.freeze = lambda: seen.append(1)\n"
+               "calls, frozen = [], gc.get_freeze_count()\n"
+               "gc.disable = gc.enable = gc.freeze = lambda: calls.append(1)\n"
                "import pylite.interpreter\n"
                "from pylite.media import models\n"
                "i = pylite.Interpreter(str(models.path('digits'))); i.allocate_tensors(); i.invoke()\n"
-               "print(gc.isenabled(), gc.get_freeze_count() == frozen, seen)") == "True True []"
+               "print(gc.isenabled(), gc.get_freeze_count() == frozen, calls)") == "True True []"
 
 
-def test_the_collector_stays_off_where_it_is_off():
+def test_a_disabled_garbage_collector_stays_disabled():
     assert run("import gc; gc.disable()\nimport pylite.interpreter\nprint(gc.isenabled())") == "False"
 
 
-def test_the_index_of_ops_is_what_they_register():
+def test_the_index_of_ops_equals_their_registrations():
     assert run("import importlib\n"
                "import pylite.ops\n"
                "from pylite.ir import registry\n"

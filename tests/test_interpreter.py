@@ -1,4 +1,4 @@
-"""The interpreter's interface as a client of tf.lite uses it, on models of the project's own."""
+"""The tf.lite interface of the interpreter, on small models."""
 import gc
 import os
 import pickle
@@ -75,7 +75,7 @@ def test_details():
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in ("variant", "resource")])
-def test_types_are_the_peers(dtype):
+def test_types_equal_the_peers(dtype):
     litert = peer()
     value = np.array([b"a", b"", b"xyz", b"\0"], object) if dtype == "string" else np.array([0, 1, 1, 0]).astype(
         NUMPY_DTYPES[dtype])
@@ -85,7 +85,7 @@ def test_types_are_the_peers(dtype):
                                 experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
     theirs.allocate_tensors()
     expected = theirs.get_tensor_details()
-    if dtype == "bfloat16":     # the peer has no numpy type for it
+    if dtype == "bfloat16":     # the peer maps it to no numpy type
         assert not expected and ours.get_tensor(1).dtype == np.uint16
         return
     assert same(ours.get_tensor_details(), expected)
@@ -96,7 +96,7 @@ def test_types_are_the_peers(dtype):
 
 @pytest.mark.parametrize("quantization", [{}, {"scale": 0.25, "zero_point": 5},
                                           {"scale": [0.1, 0.2, 0.3], "zero_point": [1, 2, 3], "axis": 1}])
-def test_details_are_the_peers(quantization):
+def test_details_equal_the_peers(quantization):
     litert = peer()
     for model in (small_models.reshape("int8", to=(2, 3), **quantization), small_models.two_signatures(),
                   small_models.reshape(shape=(1, 3), to=(-1, 1), shape_signature=(-1, 3))):
@@ -136,7 +136,7 @@ def test_resize_to_the_same_shape_changes_nothing():
     np.testing.assert_array_equal(interpreter.get_tensor(0), X)
 
 
-def test_an_interpreter_is_freed_at_once():
+def test_an_interpreter_is_freed_without_the_garbage_collector():
     gc.disable()
     try:
         interpreter = ready()
@@ -233,7 +233,7 @@ def test_max_memory():
         ready(small_models.reshape(shape=(1000, 3), to=(3, 1000)), max_memory=10_000)
 
 
-def test_threads_take_turns():
+def test_calls_of_several_threads_are_serialized():
     interpreter = ready(small_models.reshape(shape=(64, 3), to=(3, 64)))
     x = np.zeros((64, 3), np.float32)
     failures = []
@@ -244,7 +244,7 @@ def test_threads_take_turns():
                 interpreter.set_tensor(0, x + k)
                 interpreter.invoke()
                 y = interpreter.get_tensor(2)
-                assert (y == y.flat[0]).all()       # of one run, of whichever thread
+                assert (y == y.flat[0]).all()       # from a single run, of any thread
         except BaseException as error:
             failures.append(error)
 
@@ -302,7 +302,7 @@ def test_set_num_threads():
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[1]["index"]), X.ravel() + 1)
 
 
-def test_no_native_handle():
+def test_native_handle_raises_not_implemented():
     with pytest.raises(RuntimeError, match="tflite::Interpreter"):
         ready()._native_handle()
 

@@ -1,4 +1,4 @@
-"""An interpreter of a graph whose shapes depend on data."""
+"""Interpreters of graphs with data-dependent shapes."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,7 @@ from tests.interpreters import ready
 
 
 def shape_from_data():
-    """x (2, 6) is doubled, reshaped to the input "shape", which a MUL computes, and summed over rows."""
+    """x (2, 6) is doubled, reshaped to the input "shape" times a constant, and summed over rows."""
     m = ModelBuilder()
     x, shape, doubled = m.tensor("x", (2, 6)), m.tensor("shape", (2,), "int32"), m.tensor("doubled", (2, 6))
     wanted, y, z = m.tensor("wanted", (2,), "int32"), m.tensor("y", (3, 4)), m.tensor("z", (4,))
@@ -24,7 +24,7 @@ def shape_from_data():
 @pytest.mark.parametrize("options", [
     {}, {"guard_bands": True}, {"num_threads": 2},
     {"experimental_preserve_all_tensors": True, "experimental_op_resolver_type": pylite.OpResolverType.BUILTIN_REF}])
-def test_shapes_that_depend_on_data(options):
+def test_data_dependent_shapes(options):
     interpreter = ready(shape_from_data(), **options)
     x, shape = (d["index"] for d in interpreter.get_input_details())
     z, doubled = (d["index"] for d in interpreter.get_output_details())
@@ -48,7 +48,7 @@ def test_shapes_that_depend_on_data(options):
     assert interpreter.get_tensor(z).shape == (6,)
 
 
-def test_many_shapes_that_depend_on_data():
+def test_many_data_dependent_shapes():
     interpreter = ready(shape_from_data(), max_memory=4096)
     x, shape = (d["index"] for d in interpreter.get_input_details())
     interpreter.set_tensor(x, np.ones((2, 6), np.float32))

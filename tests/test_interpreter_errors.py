@@ -1,4 +1,4 @@
-"""Failures of the interpreter: the built-in exception types of the peer, side by side, and texts that help."""
+"""Errors of the interpreter: the built-in exception types of the peer, and texts with cause and remedy."""
 import gc
 import pathlib
 import re
@@ -15,7 +15,7 @@ GOOD = np.zeros((2, 3), np.uint8)
 
 
 class Bench:
-    """One implementation with its models at hand."""
+    """One implementation, and its models."""
 
     def __init__(self, module, folder):
         self.module = module
@@ -48,7 +48,7 @@ class Bench:
         return self.folder / name
 
 
-# name -> (the call, pattern that pylite's text must have)
+# name -> (the call, pattern of pylite's text)
 CASES = {
     "missing file": (lambda b: b.module.Interpreter("/nope.tflite"), r"Could not open '/nope\.tflite'"),
     "missing file, pathlib": (lambda b: b.module.Interpreter(pathlib.Path("/no/pe.tflite")), r"Could not open"),
@@ -134,7 +134,7 @@ CASES = {
     "signature input a list": (lambda b: b.runner("rows")(x=[[1.0]]), r"list"),
     "missing delegate": (lambda b: b.module.load_delegate("/nope.so"), r"/nope\.so"),
 }
-# Where the peer's type is an accident of its internals, what pylite raises instead.
+# Deliberate differences: the peer's type comes from its internals.
 INSTEAD = {"delegates that are none": ValueError}
 
 
@@ -161,7 +161,7 @@ def test_text(name, tmp_path):
 
 @pytest.fixture
 def swept(monkeypatch):
-    """A half-made delegate of the peer fails once more when it is collected: here, not in a later test."""
+    """An incomplete delegate of the peer raises again when it is collected: collect it in this test."""
     monkeypatch.setattr("sys.unraisablehook", lambda _: None)
     yield
     gc.collect()
@@ -177,14 +177,14 @@ def test_type(name, tmp_path, swept):
     assert isinstance(error, wanted), f"{type(error).__mro__}: {error}; the peer raises {wanted}"
 
 
-def test_a_missing_delegate_is_both_kinds_of_error():
+def test_a_missing_delegate_library_is_a_value_error_and_an_os_error():
     with pytest.raises(ValueError, match=r"Failed to load delegate from /nope\.so"):
         pylite.load_delegate("/nope.so")
     with pytest.raises(OSError, match="No such file"):
         pylite.load_delegate("/nope.so")
 
 
-def test_a_library_that_is_no_delegate():
+def test_a_library_without_a_delegate_is_refused():
     with pytest.raises(ValueError, match="tflite_plugin_create_delegate"):
         pylite.load_delegate("libc.so.6", {"option": 1})
 
@@ -195,7 +195,7 @@ def test_custom_op_registerers_are_refused():
     assert pylite.InterpreterWithCustomOps(model_content=small_models.reshape()).num_subgraphs() == 1
 
 
-def test_one_failure_one_message(tmp_path):
+def test_a_repeated_error_has_the_same_message(tmp_path):
     interpreter = Bench(pylite.interpreter, tmp_path).open()
     texts = []
     for call in (interpreter.invoke, interpreter.invoke):
@@ -215,14 +215,14 @@ def test_only_inputs_can_be_resized(tmp_path):
         Bench(pylite.interpreter, tmp_path).open().resize_tensor_input(2, [1])
 
 
-def test_a_model_of_ones_own_and_a_path():
+def test_a_model_object_and_a_path_exclude_each_other():
     model = pylite.Model(small_models.reshape())
     with pytest.raises(ValueError, match="`model`"):
         pylite.Interpreter("/x", model=model)
 
 
 @pytest.mark.parametrize("resolver", ["AUTO", "BUILTIN", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"])
-def test_warnings_are_the_peers(resolver):
+def test_warnings_equal_the_peers(resolver):
     litert = peer()
     for module in (pylite.interpreter, litert):
         with warnings.catch_warnings(record=True) as caught:

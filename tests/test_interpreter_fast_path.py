@@ -1,4 +1,4 @@
-"""set_tensor(), invoke() and get_tensor(), whose fast path behaves as their methods in Python."""
+"""The fast paths of set_tensor(), invoke() and get_tensor() behave like the methods in Python."""
 import inspect
 import pickle
 from unittest import mock
@@ -11,7 +11,7 @@ from tests import small_models
 from tests.interpreters import X, ready, run
 
 
-def test_arrays_that_set_tensor_takes():
+def test_set_tensor_takes_arrays_of_any_layout():
     interpreter = ready()
     for value in (X.T.copy().T, X.astype(">f4"), np.broadcast_to(np.float32(3), (2, 3)), X[::-1, ::-1],
                   np.ma.masked_array(X), X.view(np.recarray)):
@@ -30,7 +30,7 @@ def test_the_fast_path_takes_the_same_arrays():
     x, y = i.get_input_details()[0]["index"], i.get_output_details()[0]["index"]
     numbers = np.arange(12, dtype=np.float32)
     misaligned = np.frombuffer(bytes(1) + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
-    for _ in range(2):      # the first call makes the fast path possible
+    for _ in range(2):      # the first call installs the fast path
         for value in (X, X + 1, X.T.copy().T, numbers.reshape(2, 6)[:, ::2], numbers.reshape(4, 3)[::-2], misaligned,
                       X.view(np.recarray), np.broadcast_to(np.float32(3), (2, 3)), X.astype(">f4")):
             i.set_tensor(x, value)

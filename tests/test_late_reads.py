@@ -1,4 +1,4 @@
-"""Variables read where their values are needed first: the same results, whatever assigns them in between."""
+"""Variables are read immediately before their first use; assignments in between do not change the results."""
 import numpy as np
 import pytest
 
@@ -50,7 +50,7 @@ def streaming(rng):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_same_results(seed):
+def test_late_reads_give_identical_results(seed):
     rng = np.random.default_rng(seed)
     model = streaming(rng)
     ours, plain = (Interpreter(model_content=model, experimental_preserve_all_tensors=p) for p in (False, True))

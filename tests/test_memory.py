@@ -1,4 +1,4 @@
-"""Memory for arenas and packed weights: zeroed, aligned, and never given twice."""
+"""Memory for arenas and packed weights is zeroed and aligned, and blocks do not overlap."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every real model beside the checkout whose operators are registered gives the reference kernels' results."""
+"""Real models in ../shared/models give the results of the reference kernels."""
 import numpy as np
 import pytest
 
@@ -29,7 +29,7 @@ def test_model(name):
 
 @pytest.mark.parametrize("name", BEYOND)
 def test_models_that_the_peer_refuses(name):
-    """x + x in float32, and x once more, quantized as x is: three times x."""
+    """x + x in float32, plus x, quantized like x: three times x."""
     path = models.MODELS / "LiteRT/tflite/testdata" / name
     if not path.exists():
         lack("../shared/models is not beside the checkout")

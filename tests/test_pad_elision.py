@@ -1,4 +1,4 @@
-"""Padding done by its readers: the same results to the last bit."""
+"""PAD folded into the operators that read it: bit-identical results."""
 import numpy as np
 import pytest
 
@@ -48,7 +48,7 @@ def padded(rng, dtype, depthwise):
 
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "hybrid", "int8", "int16"])
-def test_same_results_of_convolutions(dtype, depthwise):
+def test_convolutions_give_identical_results(dtype, depthwise):
     chosen, folded = simd.current, 0
     try:
         for case in range(70):
@@ -68,7 +68,7 @@ def test_same_results_of_convolutions(dtype, depthwise):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16"])
-def test_same_results_of_maxima(dtype):
+def test_max_pools_give_identical_results(dtype):
     folded = 0
     for case in range(40):
         rng, m = np.random.default_rng(case), ModelBuilder()
@@ -97,7 +97,7 @@ def test_same_results_of_maxima(dtype):
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
-def test_padding_of_an_image_without_pixels(depthwise):
+def test_padding_of_an_empty_image(depthwise):
     m = ModelBuilder()
     x, p, y = m.tensor("x", (1, 0, 4, 2)), m.tensor("p", (1, 2, 4, 2)), m.tensor("y", (1, 1, 3, 2))
     weights = m.constant("w", np.ones((1, 2, 2, 2) if depthwise else (2, 2, 2, 2), np.float32))
@@ -111,7 +111,7 @@ def test_padding_of_an_image_without_pixels(depthwise):
     np.testing.assert_array_equal(got[0], np.broadcast_to(np.float32([3, 4]), (1, 1, 3, 2)))
 
 
-def test_a_folded_tensor_names_the_remedy():
+def test_reading_a_folded_tensor_names_the_remedy():
     model, x = next(found for seed in range(99) if (found := padded(np.random.default_rng(seed), "float32", False))
                     and lowered(found[0]).notes)
     interpreter, _ = run(model, [x])

@@ -1,4 +1,4 @@
-"""The partitioner makes the partitions, inputs, outputs and plans that TensorFlow Lite makes."""
+"""The partitioner gives the same partitions, inputs, outputs and plans as TensorFlow Lite."""
 import random
 
 import pytest
@@ -42,8 +42,8 @@ def test_inputs_and_outputs_of_a_chain():
     assert [(p.inputs, p.outputs) for p in partition(*chain(*"ddc"))] == [((0,), (2,)), ((2,), (3,))]
 
 
-def test_collects_independent_nodes_over_a_gap():
-    """Two claimed nodes that do not depend on each other are one partition although another node is between them."""
+def test_independent_nodes_join_across_an_unclaimed_one():
+    """Independent claimed nodes form one partition, even with another node between them."""
     nodes = {0: ((0,), (1,)), 1: ((0,), (2,)), 2: ((0,), (3,)), 3: ((1, 2, 3), (4,))}
     assert [p.nodes for p in partition(nodes, range(4), {0, 2}, [4])] == [(0, 2), (1, 3)]
     runs = partition(nodes, range(4), {0, 2}, [4], greedy=False)
@@ -55,8 +55,8 @@ def test_without_fusion_every_claimed_node_is_a_partition():
     assert [p.nodes for p in parts] == [(0,), (1,), (2, 3), (4,)]
 
 
-def test_later_nodes_of_the_plan_may_come_first():
-    """The second pass of an epoch takes the nodes that the first one made ready."""
+def test_later_nodes_may_move_before_earlier_ones():
+    """The second pass of an epoch takes the nodes that became ready in the first."""
     nodes = {0: ((2,), (3,)), 1: ((1,), (2,)), 2: ((0,), (1,))}
     assert partition(nodes, range(3), {0, 1, 2}, [3]) == [Partition(True, (2, 1, 0), (0,), (3,))]
 

@@ -1,4 +1,4 @@
-"""The examples of custom ops and delegates in Python run, on the models that their scripts write."""
+"""The examples of custom ops and delegates in Python run on the models written by their scripts."""
 import importlib.util
 import re
 import subprocess
@@ -23,7 +23,7 @@ def load(path):
 
 @pytest.mark.parametrize(("folder", "model"), [
     ("custom_op_python", "atan.tflite"), ("delegate_python", "two_convolutions.tflite")])
-def test_models_are_what_their_scripts_write(folder, model):
+def test_models_equal_the_output_of_their_scripts(folder, model):
     assert load(EXAMPLES / folder / "make_model.py").build() == (EXAMPLES / folder / model).read_bytes()
 
 
@@ -52,7 +52,7 @@ def test_scripts(script):
 
 @pytest.mark.parametrize("page", ["custom-ops.md", "delegates.md", "from-tflite.md"])
 def test_pages_run(page, registered, tmp_path, monkeypatch):
-    """The blocks of Python on a page, one after the other, in a folder with the examples' models."""
+    """The Python blocks of a page run in sequence, in a folder with the examples' models."""
     for model in EXAMPLES.glob("*_python/*.tflite"):
         (tmp_path / model.name).write_bytes(model.read_bytes())
     monkeypatch.chdir(tmp_path)

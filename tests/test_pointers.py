@@ -1,4 +1,4 @@
-"""Ops made of function pointers, whoever made these."""
+"""Ops made of function pointers of ctypes, cffi, numba, and PyCapsules."""
 import ctypes
 
 import numpy as np
@@ -53,7 +53,7 @@ def test_addresses_and_objects_with_an_address():
     functions = logging(log)
     addresses = {k: ctypes.cast(f, ctypes.c_void_p).value for k, f in functions.items()}
 
-    class Compiled:     # numba's cfunc has its pointer there
+    class Compiled:     # like numba's cfunc
         address = addresses["invoke"]
     run(pylite.from_pointers("Mine", **{**addresses, "invoke": Compiled()}))
     assert ("invoke",) in log
@@ -93,13 +93,13 @@ def test_numba():
         run(pylite.from_pointers("Mine", invoke=invoke))
 
 
-def test_failures_are_named():
+def test_failures_name_the_op():
     with pytest.raises(RuntimeError, match="Mine"):
         run(pylite.from_pointers("Mine", invoke=CALL(lambda context, node: 1)))
 
 
 @pytest.mark.parametrize("function", ["text", 0, len, 1.5])
-def test_what_is_no_function(function):
+def test_objects_that_are_no_functions_are_refused(function):
     with pytest.raises(TypeError, match="invoke of op 'Mine'"):
         pylite.from_pointers("Mine", invoke=function)
     with pytest.raises(TypeError, match="needs an invoke"):
@@ -107,8 +107,8 @@ def test_what_is_no_function(function):
     assert pointers.address(None) is None
 
 
-def test_sparse_constants_show_how_they_are_laid_out():
-    """What prepare() finds in TfLiteTensor.sparsity, at its offsets on 64-bit machines."""
+def test_sparse_constants_have_their_sparsity_parameters():
+    """prepare() reads TfLiteTensor.sparsity at its offsets on 64-bit machines."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         pytest.skip("offsets are those of 64-bit machines")
     found = {}

@@ -1,4 +1,4 @@
-"""The worker pool, checked on its own by tests/pool.c."""
+"""The worker pool, tested by the C program tests/pool.c."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,7 +22,7 @@ def pool(tmp_path_factory):
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("callers", [1, 3])
-def test_loops_are_done_once(pool, threads, callers):
+def test_each_task_runs_exactly_once(pool, threads, callers):
     done = subprocess.run([pool, str(threads), str(8000 // callers), str(callers)], capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The numerics that lowering uses, against definitions written independently."""
+"""The numerics of lowering against independent definitions."""
 from fractions import Fraction
 
 import numpy as np
@@ -43,7 +43,7 @@ def test_quantize_multiplier_examples(d, expected):
 
 
 @pytest.mark.parametrize("d", [float("inf"), float("nan"), -float("inf")])
-def test_no_multiplier_for_what_is_not_a_number(d):
+def test_invalid_scales_have_no_multiplier(d):
     with pytest.raises(ValueError, match="cannot be quantized"):
         q.quantize_multiplier(d)
     with pytest.raises(ValueError, match="cannot be quantized"):

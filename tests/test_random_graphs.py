@@ -1,6 +1,6 @@
-"""Random graphs whose shapes depend on data, with branches and loops, run over and over on changing inputs.
+"""Random graphs with data-dependent shapes, branches and loops, run repeatedly on changing inputs.
 
-`python -m tests.test_random_graphs` stores the peer's outputs anew.
+`python -m tests.test_random_graphs` stores the peer's outputs again.
 """
 from pathlib import Path
 
@@ -19,7 +19,7 @@ OPTIONS = [{}, {"guard_bands": True}, {"num_threads": 2},
             "experimental_op_resolver_type": pylite.OpResolverType.BUILTIN_REF}]
 
 
-class Drawn:
+class RandomModel:
     """A model of two inputs, x (n, 3) float32 and k (1,) int32; each of its steps computes an (m, 3) from another."""
 
     def __init__(self, rng):
@@ -132,8 +132,8 @@ def run(interpreter, x, k):
 
 
 def draw(rng):
-    """A model, and some pairs of inputs."""
-    model = Drawn(rng).m.build()
+    """(model, pairs of inputs)"""
+    model = RandomModel(rng).m.build()
     return model, [(rng.integers(-3, 4, (rng.integers(1, 5), 3)).astype(np.float32),
                     rng.integers(1, 3, 1).astype(np.int32)) for _ in range(RUNS)]
 
@@ -148,7 +148,7 @@ def theirs(model, inputs):
 
 @pytest.mark.parametrize("source", ["stored", "peer"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_graph(seed, source):
+def test_random_graphs_equal_the_peer(seed, source):
     rng = np.random.default_rng(seed)
     model, inputs = draw(rng)
     wanted = theirs(model, inputs) if source == "peer" else [

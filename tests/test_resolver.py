@@ -1,4 +1,4 @@
-"""Op resolvers: what they hold, and interpreters that have no more than that."""
+"""Op resolvers, and interpreters restricted to their ops."""
 import subprocess
 import sys
 
@@ -24,7 +24,7 @@ def model(*names, version=1):
     return m.build()
 
 
-def test_ops_that_there_are_not():
+def test_unknown_ops_are_not_found():
     assert registry.find("NO_SUCH_OP") is None
 
 
@@ -40,7 +40,7 @@ def result(resolver, *names, **options):
     "import pylite; assert 'CONV_2D' in pylite.BuiltinOpResolver().names()",
     "import pylite; r = pylite.MutableOpResolver(); r.add_builtin('CONV_2D'); assert r.find_op('CONV_2D', 3)",
     "from pylite.cli import ops; assert ops.rows()['CONV_2D'].ours"])
-def test_builtin_ops_are_known_before_the_first_interpreter(code):
+def test_builtin_ops_are_loaded_before_the_first_interpreter(code):
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
@@ -50,7 +50,7 @@ def test_all_builtin_ops():
     assert result(known, "ABS", "NEG") == [-1, -4]
 
 
-def test_only_what_was_added():
+def test_a_mutable_resolver_has_only_the_added_ops():
     known = pylite.MutableOpResolver()
     known.add_builtin("ABS")
     assert known.names() == ["ABS"]
@@ -78,7 +78,7 @@ def test_versions_of_a_builtin_op():
         result(known, "ABS", version=2)
 
 
-def test_what_is_added_later_goes_first():
+def test_later_additions_take_precedence():
     known, more = pylite.BuiltinOpResolver(), pylite.MutableOpResolver()
     more.add_builtin("ABS", np.negative)
     more.add_custom("Twice", lambda x, y: np.multiply(x, 2, out=y))
@@ -89,13 +89,13 @@ def test_what_is_added_later_goes_first():
     assert result(None, "ABS") == [1, 4]
 
 
-def test_a_custom_op_that_pylite_has():
+def test_custom_ops_implemented_by_pylite():
     known = pylite.MutableOpResolver()
     known.add_custom("TFLite_Detection_PostProcess")
     assert known.find_op("TFLite_Detection_PostProcess") is registry.find("TFLite_Detection_PostProcess")
 
 
-def test_bad_arguments():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="no op 'Mine' is registered"):
         pylite.MutableOpResolver().add_custom("Mine")
     with pytest.raises(TypeError, match="must be an OpResolver"):

@@ -1,4 +1,4 @@
-"""The C rounding rules (simd/rounding.h) against exact definitions, as the compiler builds them for loops."""
+"""The C rounding rules (simd/rounding.h) against exact definitions, compiled as vectorized loops."""
 import ctypes
 import math
 import os
@@ -122,7 +122,7 @@ def test_rdbpot(c, pairs):
 
 
 @given(int32, st.integers(-200, 200))
-def test_rdbpot_outside_its_range_takes_counts_as_the_hardware_does(c, x, k):
+def test_rdbpot_takes_shift_counts_modulo_the_register_width(c, x, k):
     mask = signed32((1 << (k % 64)) - 1)
     expected = signed32((x >> (k % 32)) + ((x & mask) > (mask >> 1) + (x < 0)))
     assert c("rdbpot_any", [x], k) == [expected]
@@ -163,13 +163,13 @@ def test_round_away32(c, values):
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 3e9, -3e9])
-def test_rounding_what_does_not_fit(c, value):
+def test_rounding_values_out_of_range(c, value):
     assert c("round_away64", [value], dtype=np.float64) == [-(2**31)]
     assert c("round_away32", [value], dtype=np.float32) == [-(2**31)]
 
 
 class Fixed:
-    """The fixed-point functions once more, from docs/numerics.md section 2, one value at a time."""
+    """The fixed-point functions of docs/numerics.md section 2, one value at a time."""
 
     def __init__(self, bits):
         self.bits, self.max = bits, 2 ** (bits - 1) - 1
@@ -304,7 +304,7 @@ def test_div(c, a, b, scale):
 
 
 def test_functions_in_16_bit_lanes(c):
-    """Every value."""
+    """All 65,536 values."""
     values = np.arange(-(2**15), 2**15)
     assert c("fx16_logistic_q3", values) == c("logistic_q3_16", values)
     for m, wide in ((0, "wide_tanh_q0"), (3, "tanh_q3_16"), (5, "wide_tanh_q5"), (6, "tanh_q6_16")):

@@ -1,4 +1,4 @@
-"""Shapes against numpy's own rules."""
+"""Shape functions against numpy."""
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_broadcast_agrees_with_numpy(operands):
 
 
 def walk(shape, strides):
-    """The offsets that a nested loop visits, in order."""
+    """The offsets visited by a nested loop, in order."""
     offsets = np.zeros((), np.int64)
     for n, stride in zip(shape, strides, strict=True):
         offsets = offsets[..., None] + np.arange(n) * stride

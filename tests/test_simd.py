@@ -23,7 +23,7 @@ def isa_level(request):
 
 
 class Guarded:
-    """An array between two bands of known bytes, and `gap` elements of them between any two of its pixels."""
+    """An array between two guard bands, with `gap` guard elements between neighbouring pixels."""
 
     def __init__(self, shape, dtype, gap=0):
         *lines, c = shape
@@ -39,13 +39,13 @@ class Guarded:
 
 
 def spaced(flat, shape, gap):
-    """An array of `shape` in the elements of `flat`, of which `gap` lie between any two pixels."""
+    """A view of `flat` as an array of `shape` with `gap` elements between neighbouring pixels."""
     pixels, strides = int(np.prod(shape[:-1])), (flat.itemsize * (shape[-1] + gap), flat.itemsize)
     return np.lib.stride_tricks.as_strided(flat, (pixels, shape[-1]), strides).reshape(shape)
 
 
-def apart(array, gap):
-    """The same array with `gap` elements between any two pixels, and nothing behind the last one."""
+def strided(array, gap):
+    """The same array with `gap` elements between neighbouring pixels, and none after the last one."""
     pixels = int(np.prod(array.shape[:-1]))
     copy = spaced(np.zeros(array.size + (pixels - 1) * gap, array.dtype), array.shape, gap)
     copy[...] = array
@@ -88,14 +88,14 @@ def draw_filter(rng, most=4):
 
 
 def draw_bytes(rng, shape):
-    """Values of int8: everything, the two ends, or the lower end alone."""
+    """Values of int8: all, the two extremes, or the minimum alone."""
     kind = rng.integers(4)
     return np.full(shape, -128) if kind == 0 else rng.choice([-128, 127], shape) if kind == 1 else \
         rng.integers(-128, 128, shape)
 
 
 def draw_columns(rng, n):
-    """Bias, multipliers and shifts; sometimes all the shifts that there are, often those of real models."""
+    """Bias, multipliers and shifts; sometimes of the full range of shifts, often of the range of real models."""
     e = rng.integers(-31, 20, n) if rng.random() < 0.2 else -rng.integers(0, 12, n)
     if rng.random() < 0.5:
         e = -rng.integers(6, 11, n)
@@ -112,7 +112,7 @@ def draw_ends(rng):
 
 
 def in_reach(ends, seed):
-    """What packing takes to look for a way in float32; sometimes None, not to look."""
+    """The clamping range for which packing checks requantization in float32; sometimes None: no check."""
     zero_point, low, high = ends
     return None if seed % 4 == 0 else (low - zero_point, high - zero_point)
 
@@ -133,7 +133,7 @@ def test_conv_q8(isa_level, seed):
     groups = int(rng.choice([1, 1, 2, 3]))
     c, k = int(rng.choice([1, 2, 3, 4, 17, 40])), int(rng.integers(1, 150))
     if seed % 10 == 9:
-        groups, c, size, filter = 1, 9000, (2, 2), (1, 1, 1, 1, 1, 1, 0, 0)      # deeper than a strip
+        groups, c, size, filter = 1, 9000, (2, 2), (1, 1, 1, 1, 1, 1, 0, 0)      # deeper than a packed A panel
     flip = int(rng.choice([0, 0x80]))
     x, w = draw_bytes(rng, (2, *size, c * groups)), draw_bytes(rng, (k * groups, *filter[:2], c))
     x_zero = int(rng.choice([-128, 127, rng.integers(-128, 128)]))
@@ -152,7 +152,7 @@ def test_conv_q8(isa_level, seed):
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
         y = Guarded(want.shape, np.uint8, gap)
-        kernel = conv.ConvQ8(apart(stored(x, flip), gap), y.array, packed, filter, groups, zero, w_zero, *ends, flip,
+        kernel = conv.ConvQ8(strided(stored(x, flip), gap), y.array, packed, filter, groups, zero, w_zero, *ends, flip,
                              flip)
         assert kernel.run(pool) == 0
         y.check()
@@ -160,8 +160,8 @@ def test_conv_q8(isa_level, seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_conv_q8_several_pixels_at_once(isa_level, seed):
-    """Few columns, images of many lines: output pixels may count as one, and lines are laid down ahead."""
+def test_conv_q8_packed_pixels(isa_level, seed):
+    """Few columns, images of many lines: pixel packing and line buffers."""
     rng = np.random.default_rng(seed)
     fh, fw = (1, 1) if seed % 5 == 0 else rng.integers(1, 6, 2).tolist()
     strides = (1, 1) if seed % 5 == 0 and seed % 2 else tuple(rng.integers(1, 4, 2).tolist())
@@ -176,7 +176,7 @@ def test_conv_q8_several_pixels_at_once(isa_level, seed):
     own = slice(1) if seed % 4 == 1 else slice(None)
     m, e = (np.broadcast_to(a[own], a.shape) for a in (m, e))
     ends, out = draw_ends(rng), output_size(size, filter)
-    out = out[0], max(out[1] // 4 * 4, 1)           # what is seen of the images then is less than they are
+    out = out[0], max(out[1] // 4 * 4, 1)           # windows cover a part of the image only
     bias = None if seed % 7 == 0 else bias
     want = requantized(sums(x, w, filter, out, 1, x_zero, w_zero) + (0 if bias is None else bias), m, e, *ends)
     most = int(np.gcd(out[1], 4))
@@ -193,8 +193,8 @@ def test_conv_q8_several_pixels_at_once(isa_level, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_steps_of_requantization(isa_level, seed):
-    """Accumulators on both sides of where a result changes, which float32 might not tell apart."""
+def test_requantization_near_rounding_steps(isa_level, seed):
+    """Accumulators on both sides of each rounding step, which float32 might not distinguish."""
     rng = np.random.default_rng(seed)
     n = 300
     m, e = rng.integers(2**30, 2**31, n).astype(np.int32), -rng.integers(5, 11, n).astype(np.int32)
@@ -215,8 +215,8 @@ def test_steps_of_requantization(isa_level, seed):
         np.testing.assert_array_equal(y.view(np.int8), want)
 
 
-def test_columns_that_are_always_below_the_activation(isa_level):
-    """No product changes these sums by a step: they are below what RELU lets through, or above."""
+def test_columns_that_are_always_clamped(isa_level):
+    """The products are too small to change these results, which are below the clamp of RELU, or above."""
     bias = np.array([-1 << 24, -1, 0, 1 << 24] * 5, np.int32)
     m, e = np.full(20, 2**30, np.int32), np.full(20, -20, np.int32)
     for low, want in ((7, [7, 7, 7, 15]), (-128, [-1, 7, 7, 15])):
@@ -290,7 +290,7 @@ def test_conv_f32(isa_level, seed):
     panels = conv_float.pack_f32(w, groups)
     for pool, gap in zip(threads(), (0, 1, 12), strict=True):
         y = Guarded(want.shape, np.float32, gap)
-        assert conv_float.ConvF32(apart(x, gap), y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
+        assert conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, want)
 
@@ -329,7 +329,7 @@ def test_conv16(isa_level, rule, seed):
                        -30000, 32767)
     gap = seed % 4
     y = Guarded(want.shape, np.int16, gap)
-    kernel = conv16.Conv16(apart(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias,
+    kernel = conv16.Conv16(strided(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias,
                            (m, e), -30000, 32767)
     assert kernel.run(simd.Pool(3)) == 0
     y.check()
@@ -338,7 +338,7 @@ def test_conv16(isa_level, rule, seed):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("operation", ["max", "average"])
-def test_pooling_of_pixels_that_lie_apart(isa_level, operation, seed):
+def test_pooling_of_strided_pixels(isa_level, operation, seed):
     rng = np.random.default_rng(seed)
     (h, w), c = rng.integers(1, 20, 2).tolist(), int(rng.choice([1, 3, 16, 17, 32, 64, 70]))
     dtype = "int8" if seed % 2 or operation == "average" else "float32"
@@ -350,15 +350,15 @@ def test_pooling_of_pixels_that_lie_apart(isa_level, operation, seed):
     arguments = operation, dtype, window, stride, before, -100, 100
     want, y = np.zeros((2, *size, c), dtype), Guarded((2, *size, c), dtype, 5)
     assert pooling.Pool(x.view(np.uint8), want.view(np.uint8), *arguments).run() == 0
-    assert pooling.Pool(apart(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
+    assert pooling.Pool(strided(x, 3).view(np.uint8), y.array.view(np.uint8), *arguments).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 17, 64, 65])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_softmax_8_together(isa_level, n, bits):
-    """Many short rows give what each of them does alone, also over their own memory."""
+def test_softmax_8_of_many_rows_equals_single_rows(isa_level, n, bits):
+    """Many short rows give the results of each row alone, in place too."""
     rng = np.random.default_rng(n)
     x = rng.integers(0, 256, (37, n)).astype(np.uint8)
     arguments = bits, 0x80, 1 << 30, 22, -240
@@ -373,8 +373,8 @@ def test_softmax_8_together(isa_level, n, bits):
         np.testing.assert_array_equal(x, alone)
 
 
-def test_profile():
-    """Every step has its time."""
+def test_profile_times_every_step():
+    """Every step has a time; an array of another size is refused."""
     x, y = np.zeros((5, 7), np.uint8), np.zeros((5, 7), np.uint8)
     steps = Program([softmax.Softmax8(x, y, 8, 0x80, 1 << 30, 22, -240)] * 3)
     times = np.full(3, -1, np.int64)
@@ -384,14 +384,14 @@ def test_profile():
         steps.profile(times[:2])
 
 
-def test_isa_levels():
+def test_unavailable_isa_level_is_refused():
     assert simd.available()[0] == "base"
     with pytest.raises(ValueError, match="not available"):
         simd.use("abacus")
 
 
 def product_kernel(seed=0):
-    """A kernel that has work for several threads, its output, and what that must be."""
+    """A kernel with work for several threads, its output, and the expected output."""
     rng = np.random.default_rng(seed)
     x, w = rng.integers(-128, 128, (1, 40, 40, 16)), rng.integers(-128, 128, (32, 1, 1, 16))
     m, e = np.full(32, 2**30, np.int32), np.full(32, -6, np.int32)
@@ -403,7 +403,7 @@ def product_kernel(seed=0):
 
 
 def test_pool_after_fork():
-    """A child of a process whose pool has workers gets its own."""
+    """A forked child starts workers of its own."""
     pool = simd.Pool(3)
     kernel, y, want = product_kernel()
     kernel.run(pool)
@@ -419,7 +419,7 @@ def test_pool_after_fork():
 
 
 def test_pool_shared_by_threads():
-    """Two threads in one pool at once: one of them works alone."""
+    """Of threads that use a pool at once, one gets the workers; the others work alone."""
     pool = simd.Pool(2)
     kernels = [product_kernel(seed) for seed in range(3)]
 
@@ -437,7 +437,7 @@ def test_pool_shared_by_threads():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_blockwise(isa_level, seed):
-    """Weights with a scale for each block of the depth; x is such that it is quantized without loss."""
+    """Weights with a scale for each block of the depth; x is exactly representable in 8 bits."""
     rng = np.random.default_rng(seed)
     m, n, blocks = int(rng.integers(1, 20)), int(rng.integers(1, 150)), int(rng.integers(1, 6))
     size = int(rng.choice([32, 32, 64, 1100]))      # the last in pieces

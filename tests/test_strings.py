@@ -1,4 +1,4 @@
-"""Tensors of strings, in and out and through the ops that move them."""
+"""String tensors: as inputs and outputs, and in the ops that move them."""
 import numpy as np
 import pytest
 
@@ -66,7 +66,7 @@ def through(shape):
 
 @pytest.mark.parametrize("value", [WORDS, np.array(["x", "yy"]), np.array([b"x", b"yy"]),
                                    np.array(["ü", b"\xff"], object)])
-def test_what_goes_in_comes_out_as_bytes(value):
+def test_strings_are_returned_as_bytes(value):
     got, theirs = run(pylite, through(value.shape), [value]), run(peer(), through(value.shape), [value])
     assert got.dtype == theirs.dtype == object and got.shape == value.shape
     assert got.tolist() == theirs.tolist()
@@ -80,13 +80,13 @@ def test_strings_without_dimensions():
 
 @pytest.mark.parametrize("value", [np.array([1, 2]), np.array([1, 2], object), np.array([b"a"], object),
                                    np.array([None, b"a"], object)])
-def test_what_is_no_string(value):
+def test_other_values_are_refused(value):
     with pytest.raises(ValueError, match="Cannot set tensor"):
         run(pylite, through((2,)), [value])
 
 
 def test_strings_in_a_loop_and_a_branch():
-    """IF chooses one of two halves of the words; WHILE turns them round so often."""
+    """IF selects one half of the words; WHILE reverses them the given number of times."""
     m = ModelBuilder()
     c, n, x = m.tensor("c", (1,), "bool"), m.tensor("n", (1,), "int32"), m.tensor("x", (4,), "string")
     half, left, y = m.tensor("half", (2,), "string"), m.tensor("left", (1,), "int32"), m.tensor("y", (2,), "string")
@@ -129,5 +129,5 @@ def test_fill():
     m.inputs([x])
     m.outputs([y])
     word = np.array(b"word", object)
-    got = run(pylite, m.build(), [word])            # the peer takes the address of a scalar's object for its letters
+    got = run(pylite, m.build(), [word])            # the peer reads a scalar's object address as its characters
     np.testing.assert_array_equal(got, np.full((2, 3), b"word", object))

@@ -1,4 +1,4 @@
-"""Types: the stubs agree with the modules, and programs that use pylite pass mypy."""
+"""Types: stubs agree with their modules, and programs that use pylite pass mypy."""
 import ast
 import os
 import subprocess
@@ -15,7 +15,7 @@ EXAMPLES = [ROOT / "examples" / name for name in (
     "custom_op_python/atan.py", "custom_op_python/make_model.py", "custom_op_c/run.py",
     "delegate_python/my_delegate.py", "delegate_python/make_model.py", "delegate_c/run.py")]
 
-# What users import directly is compared, and what has a stub; the packages inside have neither.
+# Public modules, and modules with a stub, are compared.  Internal packages have no stubs.
 ALLOWED = "\n".join([
     *[rf"pylite\.{folder.name}\..*" for folder in HERE.iterdir() if folder.is_dir() and folder.name != "_core"],
     r"pylite\.__main__",
@@ -27,9 +27,9 @@ ALLOWED = "\n".join([
 
 
 def mypy(*arguments, cwd):
-    """Run a tool of mypy, which must find nothing."""
+    """Run a tool of mypy; fails if it reports anything."""
     resources.tool("mypy")
-    # An editable install is not where mypy looks.
+    # mypy does not find an editable install.
     environment = {} if HERE.parent.name == "site-packages" else {"MYPYPATH": str(HERE.parent)}
     done = subprocess.run([sys.executable, "-P", "-m", *map(str, arguments)], cwd=cwd, capture_output=True, text=True,
                           env={**os.environ, **environment}, check=False)
@@ -44,7 +44,7 @@ def test_stubs_agree(tmp_path):
 
 
 def test_programs_type_check(tmp_path):
-    for program in (PROGRAM, *EXAMPLES):    # copied: beside the sources mypy finds these, not what is installed
+    for program in (PROGRAM, *EXAMPLES):    # copied: beside the sources mypy finds these
         (tmp_path / f"{program.parent.name}_{program.name}").write_text(program.read_text())
     mypy("mypy", "--strict", "--config-file=", "--follow-imports=silent", *tmp_path.glob("*.py"), cwd=tmp_path)
 
@@ -55,7 +55,7 @@ def test_the_typed_program_runs():
 
 
 def test_the_stub_of_the_package_lists_its_public_names():
-    """`_HOMES` of __init__.py is for Python, __init__.pyi for checkers, which do not read it."""
+    """Python reads `_HOMES` of __init__.py, type checkers read __init__.pyi."""
     tree = ast.parse((HERE / "__init__.pyi").read_text())
     homes = {alias.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     names, = [ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)]

@@ -1,4 +1,4 @@
-"""Writes of one element of a TensorArray, as the converter spells them, are recognised, and nothing else is."""
+"""Writes of one TensorArray element are recognised in the converter's form; other graphs are left unchanged."""
 import numpy as np
 import pytest
 
@@ -75,9 +75,9 @@ def test_writes(rank, options):
 
 
 @pytest.mark.parametrize("options", [{"step": 2}, {"flag": "RELU"}])
-def test_other_concatenations_stay(options):
+def test_other_concatenations_are_not_replaced(options):
     assert "DYNAMIC_UPDATE_SLICE" not in names(writer(2, **options))
 
 
-def test_slices_with_other_readers_stay():
+def test_slices_with_other_readers_are_not_replaced():
     assert names(writer(2, keep=True)).count("SLICE") == 1

@@ -1,4 +1,4 @@
-"""The project's own models: they are what the stored weights give, and do as well as their card says."""
+"""The bundled models: reproducible from the stored weights, as accurate as documented."""
 import importlib
 import re
 import sys
@@ -27,7 +27,7 @@ TASKS = {"digits": "digits", "detector": "digit-detector", "sounds": "sounds"}  
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_file_is_what_weights_give(training, name):
+def test_files_equal_the_export_of_the_stored_weights(training, name):
     pytest.importorskip("sklearn", reason="scikit-learn, which has the digits, is not installed")
     task, export = training(name), training("export")
     network = task.network()
@@ -36,12 +36,12 @@ def test_file_is_what_weights_give(training, name):
 
 
 def test_layers_gradients(training):
-    """What backward says agrees with differences of forward, for every kind of layer."""
+    """Gradients of backward() agree with finite differences of forward(), for every kind of layer."""
     nn = training("nn")
     rng = np.random.default_rng(0)
     net = nn.Network([nn.Conv(rng, 2, 3, stride=2), nn.Depthwise(rng, 3, stride=2), nn.Conv(rng, 3, 4, kernel=1),
                       nn.MaxPool()], [nn.Mean(), nn.Dense(rng, 4, 3)], [nn.Dense(rng, 16, 2, relu=True)])
-    for p in net.parameters:        # away from the corners of ReLU
+    for p in net.parameters:        # away from the kink of ReLU
         p += np.float32(0.1)
     x = rng.normal(size=(3, 9, 13, 2)).astype(np.float32)
     weights = [rng.normal(size=y.shape) for y in net.forward(x)]
@@ -61,7 +61,7 @@ def test_layers_gradients(training):
             assert (high - low) / 2e-3 == pytest.approx(np.abs(g).sum(), rel=0.03), type(layer).__name__
 
 
-def test_training_repeats(training, monkeypatch):
+def test_training_is_reproducible(training, monkeypatch):
     """The same few steps give the same bytes."""
     pytest.importorskip("sklearn", reason="scikit-learn, which has the digits, is not installed")
     digits, export, nn = training("digits"), training("export"), training("nn")
@@ -73,13 +73,13 @@ def test_training_repeats(training, monkeypatch):
         digits.fit(net)
         export.halve(net)
         return digits.build(net, export.calibrate(net, digits.calibration()))
-    from threadpoolctl import threadpool_limits  # scikit-learn needs it, so it is there
-    with threadpool_limits(1):          # as the scripts ask of BLAS before they import numpy
+    from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
+    with threadpool_limits(1):          # as the scripts set before they import numpy
         assert made() == made()
 
 
-# What examples/training/README.md promises, with a little room.
-def test_digits_are_read(training):
+# The accuracies documented in examples/training/README.md, with a small margin.
+def test_accuracy_of_digits(training):
     pytest.importorskip("sklearn", reason="scikit-learn, which has the digits, is not installed")
     digits, run = training("digits"), shipped(training, "digits")
     _, _, pictures, labels = digits.data()
@@ -87,7 +87,7 @@ def test_digits_are_read(training):
     assert np.mean([run(x[None])[0].argmax() for x in steps] == labels) >= 0.985
 
 
-def test_digits_are_detected(training, monkeypatch):
+def test_accuracy_of_digit_detector(training, monkeypatch):
     pytest.importorskip("sklearn", reason="scikit-learn, which has the digits, is not installed")
     detector = training("detector")
     monkeypatch.setattr(detector, "TEST", 60)
@@ -96,7 +96,7 @@ def test_digits_are_detected(training, monkeypatch):
     assert precision >= 85 and recall >= 88
 
 
-def test_sounds_are_heard(training, monkeypatch):
+def test_accuracy_of_sounds(training, monkeypatch):
     sounds = training("sounds")
     monkeypatch.setattr(sounds, "TEST", 200)
     assert float(sounds.measure(shipped(training, "sounds")).partition("%")[0]) >= 94
@@ -112,7 +112,7 @@ def test_models_equal_the_reference_kernels(training, name):
         ramp = np.linspace(*rng.integers(-128, 128, 2), np.prod(shape)).reshape(shape)
         for x in (rng.integers(-128, 128, shape).astype(np.int8), ramp.astype(np.int8)):
             got, want = run_pylite(model, [x], 2), run_peer(model, [x])
-            if len(want) == 4:      # boxes; the peer leaves those after the count as they were in memory
+            if len(want) == 4:      # boxes; the peer leaves those after the count uninitialized
                 got, want = ([y[:, :int(found[3][0])] for y in found[:3]] for found in (got, want))
             assert_equal(got, want, name)
 

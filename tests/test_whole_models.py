@@ -1,6 +1,6 @@
-"""The models that ship with pylite against the reference kernels' outputs, stored: for machines without the peer.
+"""The bundled models against stored outputs of the reference kernels, for machines without the peer.
 
-`python -m tests.test_whole_models` stores them anew, with the peer.
+`python -m tests.test_whole_models` stores them again, with the peer.
 """
 import pathlib
 
@@ -24,7 +24,7 @@ def outputs(interpreter, seed):
                                                              endpoint=True))
     interpreter.invoke()
     found = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-    if len(found) == 4:     # a detector: boxes, classes, scores, and how many of them the reference has written
+    if len(found) == 4:     # a detector: boxes, classes, scores, and their count
         found[:3] = [array[:, :int(found[3][0])] for array in found[:3]]
     return found
 

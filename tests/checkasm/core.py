@@ -1,4 +1,4 @@
-"""How checks are made, run and timed; see the package."""
+"""Registers, runs and times checks; see the package."""
 import time
 
 import numpy as np
@@ -10,7 +10,7 @@ CHECKS = {}
 
 
 def check(*slots, rounds=12):
-    """Register a check for these slots; `rounds`: how often it is asked for calls."""
+    """Register a check for these slots; `rounds`: how many times it is called."""
     def register(function):
         for slot in slots:
             assert slot in SLOTS and slot not in CHECKS, slot
@@ -20,7 +20,7 @@ def check(*slots, rounds=12):
 
 
 class In:
-    """An array that is read; `start`: the byte in it that the pointer is to."""
+    """An array that is read; `start`: the byte offset of the pointer."""
     start = 0
 
     def __init__(self, array, start=0):
@@ -45,7 +45,7 @@ class At:
 
 
 class Pointers:
-    """An array of pointers to arrays, or to nothing where one is None."""
+    """An array of pointers to arrays; None becomes NULL."""
 
     def __init__(self, arrays):
         self.arrays = arrays
@@ -61,8 +61,8 @@ class Struct:
 class Call:
     """arguments: numbers, In, Out, InOut, At, Pointers, Struct, or None (NULL).
 
-    expect: what must come out, or a function that asserts something of it; front: results are followed by what does
-    not matter; close: floats may differ in their last bits, "relative", or on the "scale" of all.
+    expect: the outputs, or a function that checks them; front: compare only the first elements of the outputs;
+    close: tolerance of floats, "relative" to each or on the "scale" of the largest.
     """
 
     def __init__(self, *arguments, expect=None, front=False, close=None, work=0, unit="elements"):
@@ -71,13 +71,13 @@ class Call:
 
 
 class Draw:
-    """Random sizes and values; `slot` is what is checked, `isa_level` where."""
+    """Random sizes and values for a check of `slot` on `isa_level`."""
 
     def __init__(self, slot, isa_level, rng, bench=False):
         self.slot, self.isa_level, self.rng, self.bench = slot, isa_level, rng, bench
 
     def size(self, most=300, bench=4096, least=0):
-        """Often small, often just beside a multiple of a vector."""
+        """Often small, often a multiple of a vector's length, or one more or less."""
         if self.bench:
             return bench
         kind = self.rng.integers(3)
@@ -94,7 +94,7 @@ class Draw:
         return values[self.rng.integers(len(values))]
 
     def array(self, dtype, shape, low=None, high=None):
-        """Everything, or the two ends, or one of them alone."""
+        """All values of the type, or the two extremes, or one of them alone."""
         dtype = np.dtype(dtype)
         if dtype.kind == "f":
             return self.floats(dtype, shape)
@@ -108,7 +108,7 @@ class Draw:
         return self.rng.integers(low, high, shape, dtype, endpoint=True)
 
     def floats(self, dtype, shape):
-        """Numbers around one; sometimes also large ones, infinities and what is none."""
+        """Numbers around one; sometimes also large ones, infinities and NaN."""
         x = (self.rng.standard_normal(shape) * self.choice(1, 1, 10, 1000)).astype(dtype)
         if not self.bench and self.rng.random() < 0.3:
             odd = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e4, -1e4, 0.5, 1.5, 2.5, -0.5], dtype)
@@ -142,7 +142,7 @@ class Memory:
 
 
 class Frame:
-    """The arguments of one call in memory: `values` for ctypes, `outputs` as they are now."""
+    """The arguments of one call in memory: `values` for ctypes, `outputs` as arrays."""
 
     def __init__(self, call, names, fill=0xA5, shift=0):
         self.fill, self.shift, self.alive, self.outputs, memories = fill, shift, [], [], {}
@@ -180,7 +180,7 @@ class Frame:
 
 
 def run(call, isa_level, slot, fill=0xA5, shift=0):
-    """What an ISA level's function writes."""
+    """The outputs of an ISA level's function."""
     frame = Frame(call, SLOTS[slot].split(","), fill, shift)
     getattr(ISA_LEVELS[isa_level], slot)(*frame.values)
     frame.check()
@@ -199,14 +199,14 @@ def compare(got, want, close):
 
 
 def examine(slot, isa_level, seed=0):
-    """Check one slot of one ISA level; AssertionError says what is wrong."""
+    """Check one slot of one ISA level; AssertionError names the difference."""
     made, rounds = CHECKS[slot]
     for number in range(rounds):
         draw = Draw(slot, ISA_LEVELS[isa_level], np.random.default_rng((seed, number)))
         with np.errstate(all="ignore"):
             for call in made(draw):
                 want = call.expect if call.expect is not None else run(call, "base", slot)
-                # what lies around the arguments must not matter, nor how they are aligned
+                # neither the bytes around the arguments nor their alignment may change the outputs
                 for fill, shift in ((0xA5, 0), (0x7F, draw.integer(1, 3))):
                     got = run(call, isa_level, slot, fill, shift)
                     if callable(want):
@@ -217,7 +217,7 @@ def examine(slot, isa_level, seed=0):
 
 
 def best_time(function, values):
-    """Nanoseconds of a call, the smallest of many."""
+    """Nanoseconds of a call, the minimum of many."""
     best, times = float("inf"), 1
     until = time.perf_counter() + 0.1
     while time.perf_counter() < until:

@@ -1,6 +1,7 @@
 """Checks of matrix products and depthwise convolutions.
 
-Tiles differ between ISA levels, so what must come out is made in plain C from the same matrices, packed for it."""
+Tiles differ between ISA levels, so the expected outputs are computed in plain C from the same matrices, packed for it.
+"""
 import ctypes
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.checkasm.slots import ISA_LEVELS, ALayout, Blocks, Columns, Depthwise
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
 MOST_ROWS = 16
-# Of pl_columns, as packing makes them.
+# Members of pl_columns, in the order of packing.
 MEMBERS = ["bias", "mult", "odd", "left", "right", "half", "sign", "scale", "rest", "start"]
 
 
@@ -32,15 +33,15 @@ def using(isa_level, make, *arguments):
 
 
 def a_panel_of(tile, x):
-    """ALayout x of int8 as the tile wants them, from what its fields say."""
+    """x of int8 as a packed A panel of this tile."""
     rows, depth = x.shape
     a_panel = np.zeros((rows, padded(depth, tile.ka)), S if tile.bytes == 2 else B)
     a_panel[:, :depth] = x if tile.bytes == 2 else x.astype(L) + tile.offset & 0xFF
     return a_panel
 
 
-def behind(a_panel):
-    """The same with the room behind it that strips have: products read whole tiles, of MOST_ROWS at most."""
+def with_slack(a_panel):
+    """The panel followed by the slack of packed A panels: products read full tiles, of at most MOST_ROWS rows."""
     return np.concatenate([a_panel.reshape(-1), np.zeros(MOST_ROWS * a_panel.shape[-1] + SLACK, a_panel.dtype)])
 
 
@@ -48,10 +49,10 @@ def behind(a_panel):
 def pack_b_q8(draw):
     tile = draw.isa_level.q8
     columns, depth, flip = draw.size(150, 256, least=1), draw.size(200, 256), draw.choice(0, 0x80)
-    room = padded(columns, tile.nv) * padded(depth, tile.ka)
+    capacity = padded(columns, tile.nv) * padded(depth, tile.ka)
     members = {name: getattr(tile, name) for name, _ in Tile._fields_ if name != "order"}
     yield Call(Struct(Tile, **members), columns, depth, In(draw.array(B, columns * depth)), flip,
-               InOut(np.zeros(room, B)), Out(columns, I), work=columns * depth, unit="bytes")
+               InOut(np.zeros(capacity, B)), Out(columns, I), work=columns * depth, unit="bytes")
 
 
 @check("pack_a_q8", rounds=60)
@@ -95,7 +96,7 @@ def sums_q8(draw):
     rows, length, lines = draw.integer(1, 20), draw.size(200, 256), draw.integer(1, 3)
     pitch = padded(length, tile.ka) * rows
     x = draw.array(np.int8, (lines, rows, padded(length, tile.ka)))
-    a_panel = behind(a_panel_of(tile, x.reshape(lines * rows, -1)))
+    a_panel = with_slack(a_panel_of(tile, x.reshape(lines * rows, -1)))
     offset = tile.offset if tile.bytes == 1 else 0
     want = (x[:, :, :length].astype(L) + offset).sum((0, 2)).astype(I)
     yield Call(rows, shape_of(padded(length, tile.ka), padded(length, tile.ka), lines, pitch), length, In(a_panel),
@@ -103,14 +104,14 @@ def sums_q8(draw):
 
 
 def product(draw):
-    """(rows, columns, depth, x, w, a_panel of this ISA level, shape): x as rows of int8, or as lines that overlap."""
+    """(rows, columns, depth, x, w, a_panel of this ISA level, shape): x as rows of int8."""
     tile = draw.isa_level.q8
     rows = 48 if draw.bench else draw.integer(1, 40)
     columns = tile.nr if draw.bench else draw.integer(1, tile.nr)
     depth = 256 if draw.bench else draw.choice(draw.size(300, least=1), tile.ka, 2 * tile.ka)
     x, w = draw.array(np.int8, (rows, depth)), draw.array(np.int8, (columns, depth), draw.choice(-128, -127))
     a_panel = a_panel_of(tile, x)
-    return rows, columns, depth, x, w, behind(a_panel), shape_of(a_panel.shape[1], a_panel.shape[1])
+    return rows, columns, depth, x, w, with_slack(a_panel), shape_of(a_panel.shape[1], a_panel.shape[1])
 
 
 def parameters(draw, columns):
@@ -144,7 +145,7 @@ def columns_of(draw, rows, depth, ends):
 
 
 def output(draw, rows, columns, dtype):
-    """Lines of it are further apart than they are long."""
+    """An output whose row pitch exceeds the length of a row."""
     return np.full((rows, columns + draw.integer(0, 5)), 0x5A, dtype)
 
 
@@ -153,10 +154,10 @@ def gemm_q8(draw):
     rows, columns, depth, x, w, a_panel, shape = product(draw)
     bias, mult, shift = parameters(draw, columns)
     ends = ends_of(draw)
-    # float32 is only for accumulators that come from the products alone
+    # only accumulators without a term are requantized in float32
     term = draw.rng.integers(-999, 999, rows).astype(I) if draw.rng.random() < 0.5 and not draw.bench else None
-    asked = (ends[1] - ends[0], ends[2] - ends[0]) if term is None else None
-    panels, numbers = using(draw.isa_level, matmul.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, asked)
+    clamp = (ends[1] - ends[0], ends[2] - ends[0]) if term is None else None
+    panels, numbers = using(draw.isa_level, matmul.pack_q8, w, bias, mult, shift, 0, 0, 1, None, 1, clamp)
     members, to = columns_of(draw, numbers, depth, ends), output(draw, rows, columns, B)
     want = to.copy()
     acc = x.astype(I) @ w.T.astype(I) + (0 if term is None else term[:, None])
@@ -184,7 +185,7 @@ def gemm_s32(draw):
 
 @check("fit_q8", rounds=40)
 def fit_q8(draw):
-    """Where it says that float32 does, it must: for accumulators within reach, drawn at random.  NEON seeks -128."""
+    """Columns reported as fit for float32 must be exact for random accumulators within reach.  NEON looks for -128."""
     n, reach = draw.size(20, 64), float(draw.choice(9, 64, 300) * 255 * 128)
     bias, mult, shift = parameters(draw, n)
     shift = -draw.rng.integers(4, 14, n).astype(I)
@@ -244,17 +245,17 @@ A_T = np.array([[1, 1, 1, 0], [0, 1, -1, -1]], F)
 @check("winograd_in", rounds=40)
 def winograd_in(draw):
     tiles, c = (16, 64) if draw.bench else (draw.integer(1, 5), draw.integer(16, 70))
-    lines = [draw.whole((2 * tiles + 2, c + 3)) for _ in range(4)]
+    pixel_lines = [draw.whole((2 * tiles + 2, c + 3)) for _ in range(4)]
     steps = np.full(4, c + 3)
     for y in range(4):
-        if not draw.bench and draw.rng.random() < 0.2:      # beside the image
-            lines[y], steps[y] = draw.whole((1, c)), 0
-    seen = np.stack([np.broadcast_to(a[:, :c], (2 * tiles + 2, c)) for a in lines])
-    d = np.stack([seen[:, 2 * t:2 * t + 4] for t in range(tiles)])
+        if not draw.bench and draw.rng.random() < 0.2:      # outside the image
+            pixel_lines[y], steps[y] = draw.whole((1, c)), 0
+    lines = np.stack([np.broadcast_to(a[:, :c], (2 * tiles + 2, c)) for a in pixel_lines])
+    d = np.stack([lines[:, 2 * t:2 * t + 4] for t in range(tiles)])
     want = np.full((16, tiles + 1, c), 7, F)
     want[:, :tiles] = np.einsum("iy,jx,tyxc->jitc", B_T, B_T, d).reshape(16, tiles, c)
     to = np.full_like(want, 7)
-    yield Call(tiles, c, Pointers(lines), steps.astype(np.intp), InOut(to), (tiles + 1) * c, expect=[want],
+    yield Call(tiles, c, Pointers(pixel_lines), steps.astype(np.intp), InOut(to), (tiles + 1) * c, expect=[want],
                work=tiles * c * 16)
 
 
@@ -435,7 +436,7 @@ def scaled_sums(draw):
 
 
 def window(draw, pixels_of, most=1):
-    """(members of pl_dw_window, input lines, zero): some lines lie outside; of up to `most` output lines."""
+    """(members of pl_dw_window of up to `most` output lines, input lines, None where outside the image, zero)"""
     fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
     stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 3), draw.integer(1, 2))
     pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
@@ -485,7 +486,7 @@ def depthwise_q8(draw):
 def depthwise_f32(draw):
     g, lines, _ = window(draw, draw.whole)
     c, more, down = g["c"], 0 if draw.bench else draw.integer(0, 6), draw.integer(0, 40)
-    if more:        # equally far apart in memory; here all are the same one
+    if more:        # lines at equal distances in memory
         lines = [None if line is None else draw.whole(g["width"] * c + more * down) for line in lines]
     line = Struct(DepthwiseWindow, row=Pointers(lines), next=4 * down, zero=np.zeros(c, F), **{**g, "lines": 1 + more})
     bias = draw.choice(In(draw.whole(c)), None)

@@ -1,4 +1,4 @@
-"""Checks of the slots that move elements, and of those that find the largest."""
+"""Checks of the slots that move elements, and of arg_max."""
 import numpy as np
 
 from tests.checkasm.core import Call, In, InOut, Out, check

@@ -1,4 +1,4 @@
-"""Checks of the rows of recurrent layers."""
+"""Checks of the micro-kernels of recurrent layers."""
 import numpy as np
 
 from tests.checkasm.core import Call, In, InOut, Out, check

@@ -28,7 +28,7 @@ def pool_row(draw):
     width, n = draw.integer(1, 40), 0
     if operation == "max" and not draw.bench and draw.rng.random() < 0.5:      # maxima of two columns
         c, left, cols, rows = draw.integer(16, 70), 0, 2, draw.integer(1, 2)
-    while n * stride - left < width and n < 30:        # each window sees a column at least
+    while n * stride - left < width and n < 30:        # each window covers at least one column
         n += 1
     if left == 0 and cols == 2:
         n = max(1, (width - cols) // stride + 1)

@@ -49,7 +49,7 @@ class Table(ctypes.Structure):
 
 
 def _table():
-    """Where the table in use lies: Cython exports the pointer that other modules reach it by."""
+    """The address of the table in use: Cython exports it as a capsule for other modules."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.c_void_p.from_address(get(simd.__pyx_capi__["slots"], b"pl_slots const *")).value

@@ -1,4 +1,4 @@
-"""`pylite bench`: what it measures adds up, and it says when it means nothing.  Times themselves are not judged."""
+"""`pylite bench`: consistent sums, and warnings about unreliable measurements.  Times themselves are not tested."""
 import json
 from pathlib import Path
 
@@ -38,8 +38,8 @@ def test_table(capsys):
     assert len(table) == 3
 
 
-def test_shapes_that_depend_on_data(capsys):
-    """The nodes of every part are timed, each part on what the one before has found, and those in between."""
+def test_data_dependent_shapes(capsys):
+    """The nodes of all segments are timed, each on the shapes that the previous one computed, and those in between."""
     model = Path(__file__).parents[1] / "converted" / "masked.tflite"
     assert cli.main(["bench", str(model), "--seconds", "0.02", "--json"]) == 0
     names = [node["name"] for node in json.loads(capsys.readouterr().out)["nodes"]]
@@ -62,12 +62,12 @@ def test_wrong_arguments(capsys):
     assert "no input is called 'nothing'" in capsys.readouterr().err
 
 
-def test_a_failing_trace_loses_nothing(capsys, tmp_path):
+def test_a_trace_that_cannot_be_written_is_an_error(capsys, tmp_path):
     assert cli.main(["bench", "digits", "--seconds", "0.02", "--trace", str(tmp_path / "no" / "trace.json")]) == 2
     assert "No such file" in capsys.readouterr().err
 
 
-def test_doubts():
+def test_warnings_about_unreliable_measurements():
     quiet = {"load": 0.0, "clock": 1_500_000, "temperature": 50.0, "throttled": 0}
     assert _board.doubts(quiet, quiet, 1) == [d for d in _board.doubts(quiet, quiet, 1) if "governor" in d]
     hot = {"load": 3.0, "clock": 600_000, "temperature": 85.0, "throttled": 0b1100}

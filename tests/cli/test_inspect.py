@@ -1,4 +1,4 @@
-"""`pylite inspect` and the command line's manners."""
+"""`pylite inspect`, and the exit codes and messages of the command line."""
 import json
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from pylite.schema.builder import ModelBuilder
 
 @pytest.fixture
 def path(tmp_path):
-    """A model of a reshape that runs, and operators that nothing registers."""
+    """A model of a supported RESHAPE and several unsupported operators."""
     m = ModelBuilder("one of each")
     x = m.tensor("x", (None, 4, 4, 2), "int8", scale=0.5, zero_point=-3)
     w = m.constant("weights", np.zeros((3, 1, 1, 2), np.int8), scale=[0.1, 0.2, 0.3], axis=0)
@@ -45,7 +45,7 @@ def runnable(tmp_path):
     return str(file)
 
 
-def test_everything_missing_is_named_at_once(path, capsys):
+def test_all_unsupported_operators_are_named(path, capsys):
     assert cli.main(["inspect", path]) == 0
     text = capsys.readouterr().out
     assert "opcode 'CONV_2D' version '99'" in text and "custom op: Mystery" in text
@@ -55,13 +55,13 @@ def test_everything_missing_is_named_at_once(path, capsys):
     assert "3 scales, axis 0" in capsys.readouterr().out
 
 
-def test_compat_tells_by_its_code(path, runnable, capsys):
+def test_exit_codes_of_compat(path, runnable, capsys):
     assert cli.main(["inspect", path, "--compat"]) == 1
     assert cli.main(["inspect", runnable, "--compat"]) == 0
     assert "pylite runs it" in capsys.readouterr().out
 
 
-def test_json_has_everything(path, runnable, capsys):
+def test_json_has_all_parts(path, runnable, capsys):
     cli.main(["inspect", path, "--json"])
     facts = json.loads(capsys.readouterr().out)
     [subgraph] = facts["subgraphs"]
@@ -75,7 +75,7 @@ def test_json_has_everything(path, runnable, capsys):
     assert subgraph["arena"]["bytes"] == 64 + 24 and subgraph["operators"][0]["kernels"]
 
 
-def test_each_node_says_what_was_chosen_for_it(tmp_path, capsys):
+def test_each_node_shows_its_kernels_and_notes(tmp_path, capsys):
     m = ModelBuilder()
     x, padded, y, halves, z = (m.tensor(*t) for t in (
         ("x", (1, 6, 6, 2)), ("padded", (1, 8, 8, 2)), ("y", (1, 6, 6, 2)), ("flat", (72,)), ("z", (72,))))
@@ -100,7 +100,7 @@ def test_each_node_says_what_was_chosen_for_it(tmp_path, capsys):
     assert "folded into node 1" in capsys.readouterr().out
 
 
-def test_a_subgraph_that_is_not_there(path, capsys):
+def test_a_missing_subgraph_is_named(path, capsys):
     assert cli.main(["inspect", path, "--subgraph", "1"]) == 2
     assert "has 1 subgraph(s), and no subgraph 1" in capsys.readouterr().err
 
@@ -118,7 +118,7 @@ def test_a_damaged_file_is_one_line_and_code_2(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_command_imports_no_other():
+def test_a_command_imports_no_other_command():
     code = "import sys; from pylite.cli import main; main(['inspect', '/no/such.tflite']); " \
            "sys.exit('pylite.cli.run' in sys.modules or 'PIL' in sys.modules)"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True)

@@ -1,4 +1,4 @@
-"""`pylite run`: files in, answers out."""
+"""`pylite run`: input files, outputs, labels, and errors."""
 import json
 import struct
 import wave
@@ -18,7 +18,7 @@ from pylite.schema.builder import ModelBuilder
 
 @pytest.fixture
 def model(tmp_path):
-    """A function that writes a model whose output is its input, as one row; returns its path."""
+    """A function that writes a model that reshapes its input to one row, and returns its path."""
     def make(shape, dtype="float32", scale=None, zero_point=0, signature=None):
         m = ModelBuilder()
         x = m.tensor("x", shape, dtype, scale, zero_point, shape_signature=signature)
@@ -55,7 +55,7 @@ def test_numbers_are_quantized_and_dequantized(model, tmp_path, capsys):
     assert found["values"] == [-3.0, -0.5, 0.5, 62.0] and found["dtype"] == "int8"
 
 
-def test_integers_of_the_input_type_go_in_as_they_are(model, tmp_path, capsys):
+def test_integers_of_the_input_type_are_not_converted(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 4], np.int64))
     assert report(capsys, model((1, 4), "int8", 0.5, 0), "--input", given)["outputs"][0]["values"] == [.5, 1, 1.5, 2]
     given = save(tmp_path / "x.npy", only=np.array([1, 2, 3, 400]))
@@ -73,7 +73,7 @@ def test_labels_rank_the_classes(model, tmp_path, capsys):
     assert [c["label"] for c in found["classes"]] == ["bee", "cat", "ant"]
 
 
-def test_without_a_file_it_says_so(model, capsys):
+def test_inputs_without_a_file_are_reported(model, capsys):
     done = run(capsys, model((1, 4)))
     assert "filled with zeros" in done.err and "min 0, max 0" in done.out
     one, other = (report(capsys, model((1, 4)), "--random", 7) for _ in range(2))
@@ -86,7 +86,7 @@ def test_outputs_are_written(model, tmp_path, capsys):
     assert np.load(tmp_path / "out")["y"].tolist() == [[1.0, 2.0]]
 
 
-def test_an_open_dimension_is_resized(model, tmp_path, capsys):
+def test_an_unknown_dimension_is_resized(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.arange(6, dtype=np.float32))
     assert report(capsys, model((1, 1), signature=(1, -1)), "--input", given)["outputs"][0]["shape"] == [1, 6]
 
@@ -168,7 +168,7 @@ def test_resizing_keeps_a_ramp_and_the_mean():
     assert np.abs(small.reshape(10, 15, 3) - noise.reshape(10, 10, 15, 10, 3).mean((1, 3))).max() <= 0.5
 
 
-def test_pixels_go_into_each_type(model, tmp_path, capsys):
+def test_pixels_are_converted_to_each_type(model, tmp_path, capsys):
     write_ppm(tmp_path / "p.ppm", np.array([[[0, 51, 255]]], np.uint8))
     shape = (1, 1, 1, 3)
 
@@ -201,7 +201,7 @@ def test_sound_is_read(model, tmp_path, capsys, width):
     assert padded["outputs"][0]["values"] == [*samples, 0, 0] and "padded with silence" in padded["notes"][0]
 
 
-def test_labels_of_every_form():
+def test_label_file_formats():
     assert labels.parse("ant\n\ncat\n") == {0: "ant", 2: "cat"}
     assert labels.parse("0 person\n2: bicycle wheel\n") == {0: "person", 2: "bicycle wheel"}
     assert labels.fitted({0: "ant", 1: "bee"}, 3) == {0: "background", 1: "ant", 2: "bee"}
@@ -227,7 +227,7 @@ def test_detections_are_boxes():
     assert "cat" in _answers.lines(found)[1]
 
 
-def test_numbers_that_json_lacks(model, tmp_path, capsys):
+def test_numbers_that_json_does_not_support(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.array([np.nan, np.inf, 1], np.float32))
     found = report(capsys, model((1, 3)), "--input", given)["outputs"][0]
     assert found["values"] == [None, None, 1.0] and found["not_finite"] == 2 and found["max"] == 1.0

@@ -1,6 +1,6 @@
-"""Makes the models of this folder with TensorFlow's converter: `python make.py [NAME ...]`, where tensorflow is there.
+"""Makes the models of this folder with TensorFlow's converter: `python make.py [NAME ...]`; needs tensorflow.
 
-Each function below is a model; its decorator tells the inputs' shapes and types.  The calibrator of TensorFlow 2.21
+Each function below is a model; its decorator has the inputs' shapes and types.  The calibrator of TensorFlow 2.21
 crashes on `lstm_integer`; 2.15 makes it.
 """
 import os
@@ -38,7 +38,7 @@ def model(*inputs):
 
 @model(spec(dtype=tf.int32))
 def collatz(n):
-    """How many steps, and the way: a vector that grows."""
+    """The number of steps, and the sequence, a growing vector."""
     return tf.while_loop(lambda n, way: n > 1,
                          lambda n, way: (tf.where(n % 2 == 0, n // 2, 3 * n + 1), tf.concat([way, [n]], 0)),
                          (n, tf.reshape(n, [1])), shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])))
@@ -46,7 +46,7 @@ def collatz(n):
 
 @model(spec(None, 4), spec(dtype=tf.bool))
 def branches(x, which):
-    """Branches of different shapes, one of them with a branch of its own."""
+    """Branches of different shapes; one has a nested branch."""
     def inner():
         return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.nn.relu(x), lambda: -x)
     return tf.cond(which, inner, lambda: tf.concat([x, x + 1], 0))
@@ -54,7 +54,7 @@ def branches(x, which):
 
 @model(spec(6, 3))
 def tensor_array(x):
-    """Rows written one after the other, each from the one before."""
+    """Rows written in sequence, each computed from the previous one."""
     made = tf.TensorArray(tf.float32, 6, element_shape=[3])
     state = tf.zeros([3])
     for i in tf.range(6):
@@ -75,14 +75,14 @@ def scanned(x):
 
 @model(spec(None, 3))
 def masked(x):
-    """The rows with a positive sum, how many there are, and their mean."""
+    """The rows with a positive sum, their number, and their mean."""
     rows = tf.boolean_mask(x, tf.reduce_sum(x, 1) > 0)
     return rows, tf.shape(rows)[0], tf.reduce_mean(rows, 0)
 
 
 @model(spec(None, dtype=tf.int32), spec(dtype=tf.int32))
 def counted(x, n):
-    """Different elements, a range up to n, repeated, and a table of ones."""
+    """The unique elements, a repeated range up to n, and a matrix of ones."""
     different, index = tf.unique(x)
     steps = tf.range(n) * 2
     return different, index, tf.tile(steps, [n]), tf.fill([n, tf.size(different)], 1.5)
@@ -90,7 +90,7 @@ def counted(x, n):
 
 @model(spec(1, None, None, 2), spec(2, dtype=tf.int32))
 def resized(image, size):
-    """An image of any size brought to a computed one, then cut out of its padding."""
+    """An image resized to a computed size, padded, then cropped."""
     larger = tf.image.resize(image, size)
     padded = tf.pad(larger, [[0, 0], [1, 2], [3, 1], [0, 0]])
     return padded[:, 1:-1, :, :], tf.reduce_max(larger, [1, 2])
@@ -98,7 +98,7 @@ def resized(image, size):
 
 @model(spec(8, 4), spec(8))
 def suppressed(boxes, scores):
-    """The boxes that overlap no better one."""
+    """The boxes that overlap no box with a higher score."""
     chosen = tf.image.non_max_suppression(boxes, scores, 5, 0.4, 0.1)
     return tf.gather(boxes, chosen), chosen
 
@@ -109,7 +109,7 @@ def words(x, which):
 
 
 class Counter(tf.Module):
-    """Adds to a vector that it keeps; two signatures on one variable."""
+    """Accumulates into a variable vector; two signatures share the variable."""
 
     def __init__(self):
         super().__init__()
@@ -141,7 +141,7 @@ def counter():
 
 
 class Vocabulary(tf.Module):
-    """The numbers of words, and words by number."""
+    """A hash table from words to numbers, and one from numbers to words."""
 
     def __init__(self, keys, values, default):
         super().__init__()
@@ -181,7 +181,7 @@ def lstm_dynamic():
 
 
 def _integer(name, *layers, activations):
-    """Integers alone, calibrated on noise."""
+    """An integer-only model, calibrated on noise."""
     rng = np.random.default_rng(0)
     _layers(name, *layers, optimizations=[tf.lite.Optimize.DEFAULT], target_spec=tf.lite.TargetSpec([activations]),
             representative_dataset=lambda: ([rng.standard_normal((1, 7, 4)).astype("f4")] for _ in range(50)),

@@ -1,16 +1,16 @@
-"""The arg-max kernel on plain arrays: every way it walks, with equal elements."""
+"""The arg-max kernel on plain arrays: all memory layouts, with equal elements."""
 import numpy as np
 import pytest
 
 from pylite._core import simd
 from pylite._core.kernels.argmax import ArgMax
 
-TURNED = {"float32": 0x80000000, "int32": 0xFFFFFFFF, "int8": 0xFF, "uint8": 0xFF}
+REVERSED_ORDER = {"float32": 0x80000000, "int32": 0xFFFFFFFF, "int8": 0xFF, "uint8": 0xFF}
 
 
-@pytest.mark.parametrize("dtype", TURNED)
+@pytest.mark.parametrize("dtype", REVERSED_ORDER)
 @pytest.mark.parametrize("isa_level", simd.available())
-def test_first_of_the_best(dtype, isa_level):
+def test_first_of_equal_elements_is_returned(dtype, isa_level):
     rng = np.random.default_rng(0)
     chosen = simd.current
     simd.use(isa_level)
@@ -27,10 +27,10 @@ def check(rng, shape, dtype):
     levels = int(rng.choice([1, 3, 100]))
     x = rng.integers(0, levels, shape).astype(np.float64) - (0 if dtype == "uint8" else levels // 2)
     if rng.random() < 0.3:
-        x[:] = -np.inf if dtype == "float32" else np.iinfo(dtype).min     # nothing exceeds the least there is
+        x[:] = -np.inf if dtype == "float32" else np.iinfo(dtype).min     # the identity of the maximum
     x = x.astype(dtype)
     largest = rng.random() < 0.5
-    flip = (0x80 if dtype == "uint8" else 0) ^ (0 if largest else TURNED[dtype])
+    flip = (0x80 if dtype == "uint8" else 0) ^ (0 if largest else REVERSED_ORDER[dtype])
     y = np.zeros((shape[0], shape[2]), rng.choice(["int32", "int64"]))
     kind = {"float32": "f", "int32": "i"}.get(dtype, "b")
     kernel = ArgMax(x.reshape(-1).view(np.uint8), y.reshape(-1).view(np.uint8), kind, flip, *shape)

@@ -1,4 +1,4 @@
-"""Sizes of scratch that kernels hold themselves: lowering decides by the same numbers whether to plan any."""
+"""Sizes of the kernels' local buffers: lowering plans scratch memory above the same limits."""
 import importlib
 import re
 from pathlib import Path
@@ -16,6 +16,6 @@ KERNELS = Path(__file__).resolve().parents[2] / "pylite" / "_core" / "kernels"
     ("recurrent.pyx", "LOCAL", "recurrent_layer", "LOCAL"),
     ("recurrent_integer.pyx", "LOCAL", "recurrent_layer", "LOCAL"),
 ])
-def test_ops_know_the_kernels_limits(kernels, constant, ops, name):
+def test_limits_of_lowering_equal_those_of_kernels(kernels, constant, ops, name):
     found = re.search(rf"^    {constant} = (\d+)", (KERNELS / kernels).read_text(), re.M)
     assert int(found[1]) == getattr(importlib.import_module(f"pylite.ops.{ops}"), name)

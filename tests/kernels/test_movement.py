@@ -21,7 +21,7 @@ def random_view(rng, shape, dtype):
 
 
 def copied(x, base, y):
-    """What `base` should be when y, a view of it, has been overwritten with x."""
+    """`base` after y, a view of it, has been overwritten with x."""
     want = base.copy()
     start = y.__array_interface__["data"][0] - base.__array_interface__["data"][0]
     if y.size:
@@ -63,7 +63,7 @@ def test_large_copies_are_shared_among_threads(shape, axes, dtype, threads):
     np.testing.assert_array_equal(y, x.transpose(axes))
 
 
-def test_what_does_not_match_is_refused():
+def test_shapes_and_types_that_differ_are_refused():
     with pytest.raises(ValueError, match=r"cannot copy float32\(2, 3\) to float32\(3, 2\)"):
         Copy(np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32))
     with pytest.raises(ValueError, match="cannot copy"):

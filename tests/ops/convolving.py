@@ -14,7 +14,7 @@ KINDS = {"float32": ("float32", "float32", "float32"), "int8": ("int8", "int8", 
 
 
 def filters(rng, shape, dtype):
-    """Weights: the ends of the type now and then; of very many, few that repeat, to be stored in little."""
+    """Weights: sometimes the extremes of the type; large arrays repeat few values, so that stored models are small."""
     if np.prod(shape) > 10000:
         return np.resize(filters(rng, (97,), dtype), shape)
     if dtype == "float32":
@@ -26,17 +26,17 @@ def filters(rng, shape, dtype):
 
 
 def operands(m, rng, kind, x_shape, w_shape, axis, y_shape, bias=True):
-    """x, w, b and y of a product whose results use most of y's range.  Returns (indices, values of x)."""
+    """Add x, w, b and y of a product whose results use most of y's range; returns (tensor indices, values of x)."""
     x_type, w_type, b_type = KINDS[kind]
     channels = w_shape[axis]
     depth = max(1, int(np.prod(w_shape)) // max(channels, 1))
-    # Floats of ordinary size: what is clamped to [-1, 1] keeps the rounding errors of what it was.
+    # Floats of moderate size: values clamped to [-1, 1] keep the rounding errors of the values before clamping.
     data = rng.standard_normal(x_shape).astype(np.float32) if x_type == "float32" else values(rng, x_shape, x_type)
     if data.size > 10000:
         data = np.resize(data.reshape(-1)[:1009], x_shape)
     weights = filters(rng, w_shape, w_type)
     if "hybrid" in kind:
-        weights = np.maximum(weights, -127)     # the peer's vector code takes -128 for 128
+        weights = np.maximum(weights, -127)     # the peer's vector code computes wrongly with -128
     if x_type == "float32":
         x, y = m.tensor("x", x_shape), m.tensor("y", y_shape)
         fields = {}
@@ -55,7 +55,7 @@ def operands(m, rng, kind, x_shape, w_shape, axis, y_shape, bias=True):
     unit = x_scale * w_scale.max(initial=1e-3)
     y_scale = float(unit * reach / {"int16": 8000}.get(x_type, 60) * rng.choice([1, 1, 0.05]))
     if rng.random() < 0.08:
-        y_scale = float(unit * rng.choice([0.2, 1e-4]))         # shifts to the left
+        y_scale = float(unit * rng.choice([0.2, 1e-4]))         # left shifts
     x = m.tensor("x", x_shape, x_type, scale=x_scale, zero_point=zeros[0])
     w = m.constant("w", weights, dtype=w_type, scale=w_scale, axis=axis,
                    zero_point=int(values(rng, (), "uint8")) if unsigned else 0)

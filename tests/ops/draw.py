@@ -1,11 +1,11 @@
-"""Random shapes, values and quantizations that several of the one-op tests draw from."""
+"""Random shapes, values and quantizations of one-op tests."""
 import numpy as np
 
 from pylite.numerics.quantization import LIMITS
 
 
 def image(rng, most=13):
-    """An NHWC shape, now and then empty."""
+    """An NHWC shape, sometimes empty."""
     n, h, w = (int(rng.integers(1, top)) for top in (4, most, most))
     c = int(rng.choice([1, 2, 3, 5, 16, 24, 65, 130]))
     if rng.random() < 0.08:
@@ -42,7 +42,7 @@ def quantization(rng, dtype):
 
 
 def mild_quantization(rng, dtype, scale=None):
-    """{scale, zero_point} among which no output scale is out of an op's reach."""
+    """{scale, zero_point} of moderate size, so that every output scale is supported."""
     low, high = LIMITS[dtype]
     if scale is None:
         scale = np.exp(rng.uniform(-5, 0)) / (64 if dtype == "int16" else 1)

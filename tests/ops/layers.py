@@ -1,4 +1,4 @@
-"""What the tests of recurrent layers share: operands, sizes and options drawn at random, and a state that is reset."""
+"""Shared by the tests of recurrent layers: random operands, sizes and options, and the reset of states."""
 import numpy as np
 
 from pylite.interpreter import Interpreter
@@ -9,7 +9,7 @@ TANH = {"fused_activation_function": "TANH"}
 
 
 def repeating(values, shape):
-    """values(n) as often as it takes to fill `shape`: stored results are to be small."""
+    """values(n), repeated to fill `shape`, so that stored results are small."""
     return np.resize(values(min(int(np.prod(shape)), 397)), shape).astype(np.float32)
 
 
@@ -20,7 +20,7 @@ class Operands:
         self.m, self.rng, self.kind = m, rng, kind
 
     def weights(self, *shape):
-        """A matrix of the kind's type, small enough for a layer not to behave chaotically."""
+        """A matrix of the kind's type, of values small enough for a stable layer."""
         name, size = f"w{self.rng.integers(1 << 30)}", 0.7 / np.sqrt(shape[-1])
         if self.kind == "float32":
             return self.m.constant(name, repeating(self.rng.standard_normal, shape) * np.float32(size))
@@ -51,7 +51,7 @@ def clips(rng):
 
 
 def check_reset(test):
-    """reset_all_variables() takes a layer of a differential test back to where it began."""
+    """Assert that reset_all_variables() restores the initial state of the layers of a differential test."""
     function, kinds, _, _ = test.drawn
     model, inputs = draw(function, kinds[0], 1)
     interpreter = Interpreter(model_content=model)

@@ -7,7 +7,7 @@ WIDTHS = ("int8", "float16", "float32", "int64", "bool")    # a type for each el
 
 
 def random_shape(rng, low, high, empty=True, largest=7):
-    """low to high dimensions of 1 to `largest` elements; now and then one of none, where `empty`."""
+    """low to high dimensions of 1 to `largest` elements; sometimes one of 0, if `empty`."""
     rank = int(rng.integers(low, high + 1))
     shape = [int(n) for n in rng.integers(1, largest if rank < 5 else 4, rank)]
     if shape and empty and rng.random() < 0.1:
@@ -16,7 +16,7 @@ def random_shape(rng, low, high, empty=True, largest=7):
 
 
 def random_array(rng, shape, dtype):
-    """Elements of all bits for integers, normal numbers for floats."""
+    """Integers of all bit patterns, normally distributed floats."""
     numpy = NUMPY_DTYPES[dtype]
     if dtype == "bool":
         return rng.random(shape) < 0.5

@@ -42,7 +42,7 @@ def test_tanh(m, rng, dtype):
 
 
 def sigmoid_input(rng):
-    """int16 input of LOGISTIC and TANH: a power of two (of which some are special) or any scale."""
+    """int16 quantization of LOGISTIC and TANH inputs: a power of two (some are special cases) or any scale."""
     if rng.random() < 0.5:
         return {"scale": 2.0 ** int(rng.integers(-15, -8))}
     return {"scale": float(np.float32(np.exp(rng.uniform(-12, -5))))}
@@ -115,7 +115,7 @@ def test_prelu_of_int16(m, rng, dtype):
     return [x]
 
 
-# ---- what the reference resolver lacks ------------------------------------------------------------------------
+# ---- not in the reference resolver ------------------------------------------------------------------------
 def run(m, x):
     interpreter = Interpreter(model_content=m.build())
     interpreter.allocate_tensors()
@@ -141,7 +141,7 @@ HALF = {"LOGISTIC": lambda x: 1 / (1 + np.exp(-x)), "TANH": np.tanh, "NEG": np.n
 
 
 @pytest.mark.parametrize("name", HALF)
-def test_float16_is_rounded_once(name):
+def test_float16_results_are_rounded_once(name):
     x = np.arange(0, 65536, 7, dtype=np.uint16).view(np.float16)
     x = x[np.isfinite(x)]
     m = ModelBuilder()
@@ -151,13 +151,13 @@ def test_float16_is_rounded_once(name):
     np.testing.assert_allclose(run(m, x).astype(np.float64), expected, rtol=2.0**-11 * 1.01, atol=2.0**-25 * 1.01)
 
 
-# Below -9 the reference takes exp(x) for LOGISTIC.
+# Below -9 the reference computes LOGISTIC as exp(x).
 EXACT = {"LOGISTIC": lambda x: np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x))), "TANH": np.tanh,
          "EXP": np.exp, "SQRT": np.sqrt}
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_floats_are_within_a_millionth(name):
+def test_float_results_are_within_a_millionth(name):
     x = np.concatenate([np.linspace(-85, 85, 20001), np.linspace(-1, 1, 20001), 10.0 ** np.arange(-30, 1)])
     x = x.astype(np.float32)
     if name == "SQRT":

@@ -15,7 +15,7 @@ QUANTIZED = ("int8", "uint8", "int16")
 
 
 def operands(rng):
-    """Two shapes that broadcast, and their common one: rank 0 to 6, at times empty."""
+    """Two shapes that broadcast, and their common shape: rank 0 to 6, sometimes empty."""
     shape = shape_of(rng, 6)
     shapes = []
     for _ in range(2):
@@ -25,7 +25,7 @@ def operands(rng):
 
 
 def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=None, x_scale=None, **options):
-    """A model of one op on two drawn operands, each at times a constant."""
+    """A model of one op on two drawn operands, each sometimes a constant."""
     shapes = operands(rng) if broadcasting else [shape_of(rng, 6)] * 2
     y_shape = np.broadcast_shapes(*shapes)
     inputs, feeds = [], []
@@ -50,7 +50,7 @@ def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=Non
 
 
 def real(array, tensor):
-    """What a tensor's elements stand for, in float32."""
+    """The real values of a tensor's elements, in float32."""
     q = tensor.quantization
     if array.dtype == np.float32:
         return array
@@ -58,7 +58,7 @@ def real(array, tensor):
 
 
 def meet_in_float(inputs, contents):
-    """What operands of which some are quantized and some are not give: the peer refuses them."""
+    """The expected sum of quantized and float operands, which the peer refuses."""
     model = Model(contents)
     subgraph = model.graph.subgraphs[0]
     operator, feeds = subgraph.operators[0], dict(zip(subgraph.inputs, inputs, strict=True))
@@ -79,7 +79,7 @@ def meet_in_float(inputs, contents):
 
 @differential(*QUANTIZED, count=30, reference=meet_in_float)
 def test_mixed_operands(m, rng, dtype):
-    """A float32 operand among quantized ones: LiteRT's own add_quantized.bin is a chain of such nodes."""
+    """A float32 and a quantized operand, as in LiteRT's add_quantized.bin."""
     name = str(rng.choice(["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"]))
     kinds = [(dtype, dtype, "float32"), ("float32", dtype, dtype), (dtype, "float32", dtype), (dtype, "float32",
              "float32"), ("float32", "float32", dtype)][int(rng.integers(5))]
@@ -132,7 +132,7 @@ def test_sub(m, rng, dtype):
 
 
 def powers_of_two(rng):
-    """Scales with which the int16 form for powers of two applies."""
+    """Scales for which the int16 power-of-two rule applies."""
     y = int(rng.integers(-14, -6))
     shifts = [0, -int(rng.integers(0, 5))]
     if rng.random() < 0.5:
@@ -142,7 +142,7 @@ def powers_of_two(rng):
 
 @differential("int16")
 def test_add_of_powers_of_two(m, rng, dtype):
-    # the reference kernel ends the process where this form has to broadcast
+    # the reference kernel of this rule aborts if it has to broadcast
     options = {**powers_of_two(rng), **activation(rng)}
     return one_op(m, rng, "ADD", dtype, broadcasting=False, pot_scale_int16=True, **options)
 
@@ -202,7 +202,7 @@ SCALES = [(0.02, 0.03, 0.04), (0.1, 0.1, 0.1), (0.1, 0.1, 0.2), (0.05, 0.1, 0.2)
 @pytest.mark.parametrize("name", ["ADD", "SUB"])
 @pytest.mark.parametrize("scales", SCALES, ids=str)
 def test_every_pair_of_bytes(name, scales):
-    """The row that tries float32 first gives the rule's result for all 65,536 pairs."""
+    """The micro-kernel that computes in float32 first gives the rule's result for all 65,536 pairs."""
     zeros = (3, -100, 20)
     a, b = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(*[np.arange(-128, 128, dtype=np.int8)] * 2))
     m = ModelBuilder()
@@ -265,7 +265,7 @@ def test_division_by_zero_is_an_error(dtype):
         Interpreter(model_content=quotient(dtype, np.full(4, zero, dtype))[0]).allocate_tensors()
 
 
-def test_shapes_that_do_not_broadcast():
+def test_shapes_that_do_not_broadcast_are_refused():
     m = ModelBuilder()
     a, b, y = m.tensor("a", (2, 3)), m.tensor("other", (4,)), m.tensor("y", (2, 3))
     m.operator("ADD", [a, b], [y])
@@ -276,7 +276,7 @@ def test_shapes_that_do_not_broadcast():
 
 
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV"])
-def test_bytes_need_a_scale(name):
+def test_8_bit_operands_need_a_scale(name):
     m = ModelBuilder()
     a, b, y = (m.tensor(n, (4,), "int8") for n in "aby")
     m.operator(name, [a, b], [y])
@@ -289,8 +289,8 @@ def test_bytes_need_a_scale(name):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV"])
 @pytest.mark.parametrize("scales", [(0, 1, 1), (1, 1, -1), (1e-38, 1e-38, 1e38), (1e38, 1e38, 1e-38), (1, 1e-45, 1)])
-def test_scales_beyond_reason(name, scales):
-    """Either a result or an error that names the node; no warning."""
+def test_extreme_scales(name, scales):
+    """Gives a result, or an error that names the node; never a warning."""
     m = ModelBuilder()
     arrays = one_op_on(m, name, [np.ones(3, np.int8)] * 2, "int8", [{"scale": s} for s in scales])
     interpreter = Interpreter(model_content=m.build())

@@ -1,4 +1,4 @@
-"""The custom ops that the peer has built in, against it."""
+"""The peer's built-in custom ops, against the peer."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ from tests.ops.test_detection import flexbuffer
 
 
 def custom(m, name, inputs, options, constants=(), shape=()):
-    """One custom op; inputs: (array, type, {quantization}), of which some are constants."""
+    """One custom op; inputs: (array, type, {quantization}); constants: positions of constants among them."""
     tensors = []
     for i, (x, dtype, q) in enumerate(inputs):
         tensors.append(m.constant(f"c{i}", x, **q) if i in constants else m.tensor(f"x{i}", x.shape, dtype, **q))
@@ -48,7 +48,7 @@ def test_numeric_verify(m, rng, dtype):
     return custom(m, "NumericVerify", inputs, {"tolerance": 5.0, "log_if_failed": False}, shape=shape)
 
 
-def test_numeric_verify_fails_if_asked_to():
+def test_numeric_verify_fails_beyond_its_tolerance():
     m = ModelBuilder()
     x = np.zeros((2, 2), np.int8)
     custom(m, "NumericVerify", [(x, "int8", {"scale": 0.5}), (x.astype(np.float32), "float32", {})],

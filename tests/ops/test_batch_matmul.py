@@ -58,13 +58,13 @@ def product(m, rng, kind, constant, depth=None):
         rows = 0
     x_type, w_type, y_type = types(kind)
     if "hybrid" in kind:
-        before, w_before = before[-1:], w_before[-1:]   # with more dimensions the peer takes the scales of other rows
+        before, w_before = before[-1:], w_before[-1:]   # with more dimensions the peer uses the scales of other rows
     x = few(rng, (*before, k, rows) if adj_x else (*before, rows, k), x_type)
     w = few(rng, (*w_before, columns, k) if adj_y else (*w_before, k, columns), w_type)
     options, fields, w_fields, y_fields = {}, {}, {}, {}
     if "hybrid" in kind:
         w = np.maximum(w, -127)                         # the peer's vector code computes wrongly with -128
-        # With one x for several w, and zero points, the peer takes the sums of other columns.
+        # With one x for several w, and zero points, the peer uses the sums of other columns.
         options["asymmetric_quantize_inputs"] = bool(rng.integers(2)) and np.prod(before) >= np.prod(w_before)
         several = kind == "hybrid columns"
         w_fields = {"scale": rng.random(columns if several else 1) + 1e-3, "axis": w.ndim - (2 if adj_y else 1)}
@@ -82,7 +82,7 @@ def product(m, rng, kind, constant, depth=None):
 
 @differential(*KINDS, count=30)
 def test_late(m, rng, kind):
-    """Both operands are only known at run time."""
+    """Both operands are inputs."""
     return product(m, rng, kind, constant=False)
 
 
@@ -94,12 +94,12 @@ def test_constant(m, rng, kind):
 
 @differential(*KINDS, count=3)
 def test_deep(m, rng, kind):
-    """Rows longer than any buffer."""
+    """A depth larger than any local buffer."""
     return product(m, rng, kind, bool(rng.integers(2)), depth=int(rng.integers(2000, 5000)))
 
 
 def several_batches(inputs, model):
-    """What a hybrid product of several batch dimensions means; the peer takes the scales of other rows there."""
+    """A hybrid product with several batch dimensions, for which the peer uses the scales of other rows."""
     subgraph = load(model).subgraphs[0]
     w = subgraph.tensors[1]
     scale = w.quantization.scale[0]
@@ -111,7 +111,7 @@ def several_batches(inputs, model):
 
 @differential("float32", count=10, tolerance=1e-2, reference=several_batches)
 def test_hybrid_batches(m, rng, dtype):
-    """The reference is wrong here (docs/numerics.md section 14)."""
+    """A deviation from the reference, which is wrong (docs/numerics.md section 14)."""
     x = rng.standard_normal((2, 3, 4, 16)).astype(np.float32)
     w = rng.integers(-127, 128, (2, 3, 16, 5)).astype(np.int8)
     a, b = m.tensor("x", x.shape), m.tensor("w", w.shape, "int8", scale=0.01)

@@ -10,7 +10,7 @@ from tests.ops.test_arithmetic import operands
 
 
 def compare(m, rng, name, dtype, quantized=("int8", "uint8")):
-    """A model of one comparison of two operands that are often equal."""
+    """A model of one comparison of operands with many equal elements."""
     shapes, inputs, feeds, q = operands(rng), [], [], {}
     for i, shape in enumerate(shapes):
         if dtype in quantized and not (i and rng.random() < 0.5):
@@ -84,7 +84,7 @@ def test_logical_not(m, rng, dtype):
 
 @differential("int8", "uint8")
 def test_scales_of_one_and_more(m, rng, dtype):
-    """The rule is not made for them; shift counts are taken modulo the register's width, as in the reference."""
+    """Outside the rule's range: shift counts are taken modulo the register's width, as in the reference."""
     inputs = [m.tensor(name, (64,), dtype, scale=float(rng.uniform(0.9, 9)), zero_point=int(rng.integers(0, 9)))
               for name in "ab"]
     y = m.tensor("y", (64,), "bool")
@@ -94,7 +94,7 @@ def test_scales_of_one_and_more(m, rng, dtype):
     return [values(rng, (64,), dtype) for _ in inputs]
 
 
-def test_integers_that_need_a_scale_say_so():
+def test_a_missing_scale_is_named():
     m = ModelBuilder()
     a, b, y = m.tensor("a", (2,), "int8"), m.tensor("b", (2,), "int8"), m.tensor("y", (2,), "bool")
     m.operator("LESS", [a, b], [y])

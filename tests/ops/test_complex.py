@@ -20,7 +20,7 @@ def test_rfft2d(m, rng, dtype):
 
 @differential("float32", count=5)
 def test_late_length(m, rng, dtype):
-    """The length of the transform is only known at run time."""
+    """The length of the transform is computed at run time."""
     x, n, y = m.tensor("x", (3, 20)), m.tensor("n", (2,), "int32"), m.tensor("y", (4, 9), "complex64")
     m.operator("RFFT2D", [x, n], [y])
     m.inputs([x, n])

@@ -1,4 +1,4 @@
-"""Ops that run other subgraphs: IF, WHILE, STABLEHLO_COMPOSITE, STABLEHLO_CASE, one inside the other."""
+"""Ops that call subgraphs: IF, WHILE, STABLEHLO_COMPOSITE, STABLEHLO_CASE, also nested."""
 import signal
 
 import numpy as np
@@ -11,7 +11,7 @@ from tests.oneop import differential
 
 
 def counter(m):
-    """A subgraph (n, x, ...) -> is n other than 0?"""
+    """A subgraph (n, x, ...) -> n != 0."""
     index = m.subgraph("test")
     n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("go on", (1,), "bool")
     m.operator("CAST", [n], [y], in_data_type="int32", out_data_type="bool")
@@ -27,7 +27,7 @@ def less_one(m, n):
 
 
 def body(m, grow=False, swap=False):
-    """A subgraph (n, x) -> (n - 1, x + x, or x and x joined)."""
+    """A subgraph (n, x) -> (n - 1, x + x or concat(x, x))."""
     index = m.subgraph("body")
     n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
     fewer = less_one(m, n)
@@ -91,14 +91,14 @@ def test_while_that_grows(m, rng, dtype):
 
 @differential("float32", count=4)
 def test_while_in_while(m, rng, dtype):
-    """Each turn of the outer loop runs as many turns of the inner one as are left."""
+    """Each iteration of the outer loop runs as many iterations of the inner one as remain."""
     n, x, y, z = start(m)
     left = m.tensor("left", (1,), "int32")
     m.operator("WHILE", [n, x], [left, y], cond_subgraph_index=3, body_subgraph_index=4)
     finish(m, y, z, left)
     counter(m)
     body(m, grow=bool(rng.integers(2)))
-    counter(m)          # the peer cannot have both loops call the same subgraph
+    counter(m)          # in the peer, two loops cannot call the same subgraph
     m.subgraph("outer")
     n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
     fewer = m.tensor("fewer", (1,), "int32")
@@ -109,7 +109,7 @@ def test_while_in_while(m, rng, dtype):
 
 
 def branch(m, name, kind):
-    """A subgraph (x,) -> (something,) of one of several shapes."""
+    """A subgraph (x,) -> (y,); `kind` determines the function and y's shape."""
     index = m.subgraph(name)
     x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
     m.inputs([x])
@@ -159,15 +159,15 @@ def test_composite(m, rng, dtype):
     _, x, y, z = start(m)
     m.inputs([x])
     m.operator("STABLEHLO_COMPOSITE", [x], [y], name="own.thing", decomposition_subgraph_index=1,
-               composite_attributes=np.array([0, 0, 1, 0, 0, 36, 1], np.uint8))      # an empty map in FlexBuffers
+               composite_attributes=np.array([0, 0, 1, 0, 0, 36, 1], np.uint8))      # an empty FlexBuffers map
     finish(m, y, z)
     branch(m, "decomposition", str(rng.choice(["add", "join", "nothing"])))
     return [rng.standard_normal(2).astype(np.float32)]
 
 
 @differential("STABLEHLO_COMPOSITE", "IF", "WHILE", count=3)
-def test_constants_are_handed_in(m, rng, name):
-    """The weights of a layer come from the caller; a layer that is called again has others."""
+def test_constants_are_passed_to_subgraphs(m, rng, name):
+    """The weights of a layer come from the caller, and differ between two calls."""
     n, x, y, z = start(m, "int32" if name == "WHILE" else "bool")
     weights = [m.constant(f"w{i}", rng.standard_normal((2, 2)).astype(np.float32)) for i in range(2)]
     for k, (w, a, b) in enumerate(zip(weights, (x, y), (y, z), strict=True)):
@@ -230,7 +230,7 @@ def test_case(which, want, options):
 
 
 @pytest.mark.parametrize("options", [{}, {"guard_bands": True}])
-def test_loop_variables_that_change_places(options):
+def test_loop_variables_that_are_permuted(options):
     """(n, a, b, c) -> (n - 1, b, c, a)"""
     m = ModelBuilder()
     names = "abc"
@@ -264,7 +264,7 @@ def loop_of(make_body):
     return m
 
 
-def test_a_failure_inside_names_every_node():
+def test_a_failure_in_a_subgraph_names_all_calling_nodes():
     def gather_out_of_range(m):
         m.subgraph("body")
         n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (1,))
@@ -278,7 +278,7 @@ def test_a_failure_inside_names_every_node():
             run(loop_of(gather_out_of_range).build(), np.array([5], np.int32), np.zeros(2, np.float32), **options)
 
 
-def test_a_loop_without_an_end_can_be_interrupted():
+def test_an_endless_loop_can_be_interrupted():
     def nothing(m):
         m.subgraph("body")
         n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (2,))
@@ -297,7 +297,7 @@ def test_a_loop_without_an_end_can_be_interrupted():
         signal.signal(signal.SIGALRM, before)
 
 
-def test_subgraphs_that_do_not_fit():
+def test_subgraphs_with_other_operands_are_refused():
     def two_inputs(m):
         m.subgraph("body")
         n = m.tensor("n", (1,), "int32")
@@ -317,7 +317,7 @@ def test_subgraphs_that_do_not_fit():
 
 
 class Adder(PythonDelegate):
-    """Takes every ADD."""
+    """Delegates all ADD nodes."""
 
     def __init__(self, flags):
         self.flags = flags
@@ -339,7 +339,7 @@ class Adder(PythonDelegate):
 @pytest.mark.parametrize("kind", ["custom op", "delegate"])
 @pytest.mark.parametrize("options", [{}, {"guard_bands": True}])
 def test_plug_ins_in_a_loop(grow, kind, options):
-    """Each turn doubles x; the plug-in runs the addition."""
+    """Each iteration doubles x; the plug-in runs the addition."""
     def doubled(m):
         m.subgraph("body")
         n, x, y, z = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,)), m.tensor("z", (2,))

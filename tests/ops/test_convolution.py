@@ -26,7 +26,7 @@ def test_conv(m, rng, kind):
 
 @differential("float32", "int8", "uint8", "int16", count=4)
 def test_conv_deep(m, rng, kind):
-    """More depth than a strip takes."""
+    """A depth larger than a packed A panel."""
     n, c, k, taps = 1, int(rng.integers(6000, 9000)), int(rng.integers(1, 40)), int(rng.integers(1, 3))
     (x, w, b, y), data = operands(m, rng, kind, (n, 3, 3, c), (k, taps, taps, c), 0, (n, 3, 3, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
@@ -34,7 +34,7 @@ def test_conv_deep(m, rng, kind):
 
 @differential("float32", "int8", "int8 per tensor", "uint8", "int16", count=40)
 def test_conv_dilated(m, rng, kind):
-    """Images narrower and wider than what filters reach, which may be done phase by phase."""
+    """Images narrower and wider than the dilated filter; some are split into phases."""
     dilation, taps = rng.integers(1, 11, 2).tolist(), rng.integers(1, 4, 2).tolist()
     if rng.random() < 0.5:
         dilation[1] = dilation[0]
@@ -49,7 +49,7 @@ def test_conv_dilated(m, rng, kind):
                   dilation_h_factor=dilation[0], dilation_w_factor=dilation[1])
 
 
-def test_phases_are_said():
+def test_phases_are_noted():
     m = ModelBuilder()
     x, y = (m.tensor(name, (1, 8, 8, 4), "int8", scale=0.1, zero_point=0) for name in "xy")
     w = m.constant("w", np.ones((4, 3, 3, 4), np.int8), [0.1], [0])
@@ -64,7 +64,7 @@ def test_phases_are_said():
 
 @differential("int8")
 def test_conv_dilated_beside_the_image(m, rng, kind):
-    """An image narrower than the dilation, of which some pixels of the output see nothing."""
+    """Images narrower than the dilation: the windows of some output pixels lie outside."""
     (x, w, b, y), data = operands(m, rng, kind, (1, 3, 3, 4), (5, 3, 2, 4), 0, (1, 3, 3, 5))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME", dilation_h_factor=2,
                   dilation_w_factor=6)
@@ -72,7 +72,7 @@ def test_conv_dilated_beside_the_image(m, rng, kind):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_conv_dilated_hybrid(seed):
-    """What a filter gives that has zeros between its taps; the peer does not dilate these."""
+    """Equal to a filter with zeros between its taps; the peer ignores the dilation of hybrid filters."""
     rng = np.random.default_rng(seed)
     dilation, taps = rng.integers(1, 6, 2), rng.integers(1, 4, 2)
     size, (c, k) = rng.integers(1, 20, 2), rng.integers(1, 20, 2)
@@ -107,7 +107,7 @@ def test_conv_winograd(m, rng, kind):
 
 @differential("int8", "int8 per tensor", "uint8", count=40)
 def test_conv_points(m, rng, kind):
-    """3 x 3 filters over enough 8-bit channels for Winograd's way, and images that do not end with a tile."""
+    """3 x 3 filters over enough 8-bit channels for Winograd, and images with partial tiles."""
     size, padding = [int(v) for v in rng.integers(5, 26, 2)], str(rng.choice(["SAME", "VALID"]))
     n, c, k = int(rng.integers(1, 3)), int(rng.choice([32, 32, 48, 64, 128, 144])), int(rng.choice([32, 33, 40, 65]))
     out = size if padding == "SAME" else [v - 2 for v in size]
@@ -118,7 +118,7 @@ def test_conv_points(m, rng, kind):
 
 @differential("int8", "uint8", count=20)
 def test_conv_points_far(m, rng, kind):
-    """The same with sums as large as they get."""
+    """The same with the largest possible sums."""
     limits, zero = np.iinfo(kind), 0 if kind == "int8" else int(rng.choice([0, 255]))
     size, c, k = [int(v) for v in rng.integers(8, 17, 2)], int(rng.choice([32, 48, 56, 112, 128])), 32
     w, data = (np.where(rng.random(shape) < rng.choice([0, 0.05, 1]), limits.min, limits.max).astype(kind)

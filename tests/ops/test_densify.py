@@ -1,4 +1,4 @@
-"""DENSIFY, and sparse weights that operators read as they are."""
+"""DENSIFY, and operators with sparse weights."""
 import numpy as np
 
 from tests.oneop import differential

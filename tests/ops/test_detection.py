@@ -1,4 +1,4 @@
-"""TFLite_Detection_PostProcess against the peer: same boxes, same order, ties and all."""
+"""TFLite_Detection_PostProcess against the peer: the same boxes in the same order, with ties; non-max suppression."""
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
@@ -13,7 +13,7 @@ NAME = "TFLite_Detection_PostProcess"
 
 
 def flexbuffer(options):
-    """A dict as a FlexBuffer, the way converters write these options."""
+    """A dict as a FlexBuffer, as written by converters."""
     builder = flexbuffers.Builder()
     with builder.Map():
         for key, value in options.items():
@@ -24,7 +24,7 @@ def flexbuffer(options):
 
 
 def found(inputs, model):
-    """The peer's results, with zeros in the places that it leaves as they were in memory."""
+    """The peer's results, with zeros for the elements that it does not write."""
     options = flex.decode(load(model).subgraphs[0].operators[0].custom_options, NAME)
     boxes, labels, scores, count = run_peer(model, inputs)
     per_box, regular = options["max_classes_per_detection"], options["use_regular_nms"]
@@ -41,7 +41,7 @@ def found(inputs, model):
 def draw_detection(m, rng, dtype, regular, per_box):
     n, classes = int(rng.integers(1, 120)), int(rng.integers(1, 9))
     background = int(rng.integers(0, 2))
-    levels = int(rng.choice([4, 50, 5000]))             # few levels make many equal scores
+    levels = int(rng.choice([4, 50, 5000]))             # few levels give many ties
     quantization = {"scale": 0.05, "zero_point": 118} if dtype == "uint8" else {}
     encodings = rng.normal(0, 1.5, (1, n, 4 + int(rng.integers(0, 2)))).astype(np.float32)
     scores = (rng.integers(0, levels, (1, n, classes + background)) / levels).astype(np.float32)
@@ -96,7 +96,7 @@ def small_model(anchor_height=0.5, **options):
     return Interpreter(model_content=m.build())
 
 
-def test_a_box_inside_out_is_refused_when_run():
+def test_a_box_of_negative_size_is_refused_in_invoke():
     interpreter = small_model(anchor_height=-0.5)
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match=f"{NAME}.*minimum above its maximum"):
@@ -106,7 +106,7 @@ def test_a_box_inside_out_is_refused_when_run():
 @pytest.mark.parametrize(("options", "text"), [({"nms_iou_threshold": 0.0}, "nms_iou_threshold"),
                                                ({"max_detections": 0}, "must be positive"),
                                                ({"num_classes": 4}, "scores")])
-def test_bad_options_are_refused(options, text):
+def test_invalid_options_are_refused(options, text):
     with pytest.raises(OpError, match=text):
         small_model(**options).allocate_tensors()
 

@@ -1,4 +1,4 @@
-"""Shapes that depend on data: WHERE, UNIQUE, RANGE, and operands that tell shapes, computed at run time."""
+"""Data-dependent shapes: WHERE, UNIQUE, RANGE, and shape operands that are computed at run time."""
 import numpy as np
 import pytest
 
@@ -16,7 +16,7 @@ def draw(rng, shape, dtype):
 
 
 def finish(m, inputs, y, shape, dtype="float32"):
-    """Have something computed after the shape is known, and before."""
+    """Finish a model with ADD after y, whose shape is dynamic; both tensors are outputs."""
     z = m.tensor("z", shape, dtype)
     m.operator("ADD", [y, y], [z])
     m.inputs(inputs)
@@ -27,7 +27,7 @@ def finish(m, inputs, y, shape, dtype="float32"):
 def test_where(m, rng, dtype):
     shape = tuple(rng.integers(1, 5, rng.integers(1, 6)))
     value = draw(rng, shape, dtype)
-    value[(0,) * len(shape)] = 1                # the peer cannot show results without elements
+    value[(0,) * len(shape)] = 1                # the peer cannot return tensors without elements
     x = m.tensor("x", shape, dtype)
     y, z = m.tensor("y", (1, len(shape)), "int64"), m.tensor("z", (1, len(shape)), "int64")
     m.operator("WHERE", [x], [y])
@@ -87,7 +87,7 @@ def test_slice(m, rng, dtype):
     begin = np.array([rng.integers(0, n) for n in shape], dtype)
     size = np.array([rng.integers(1, n - b + 1) for n, b in zip(shape, begin, strict=True)], dtype)
     size[rng.integers(3)] = -1
-    x, y = m.tensor("x", shape), m.tensor("y", (None, None, None))      # what is declared, the peer insists on
+    x, y = m.tensor("x", shape), m.tensor("y", (None, None, None))      # the peer requires the declared shape
     b, s = m.tensor("b", (3,), dtype), m.tensor("s", (3,), dtype)
     m.operator("SLICE", [x, b, s], [y])
     finish(m, [x, b, s], y, (1, 1, 1))
@@ -138,7 +138,7 @@ def test_element_at_a_computed_place(m, rng, dtype):
     return [draw(rng, shape, dtype), begin, begin + 1]
 
 
-def test_a_computed_place_outside():
+def test_a_computed_slice_out_of_bounds_is_refused():
     m = ModelBuilder()
     x, b, y = m.tensor("x", (4,)), m.tensor("b", (1,), "int32"), m.tensor("y", (3,))
     m.operator("SLICE", [x, b, m.constant("size", np.array([3], np.int32))], [y])
@@ -261,7 +261,7 @@ def test_computed_operands(m, rng, name):
 
 @differential("float32", count=6)
 def test_gather_of_where(m, rng, dtype):
-    """What detectors do: the elements that a condition holds for, then only those, twice over."""
+    """As in detectors: gather the elements where a condition holds, twice in sequence."""
     n = int(rng.integers(2, 20))
     x, keep = m.tensor("x", (n, 3)), m.tensor("keep", (n,), "bool")
     at, flat, some = m.tensor("at", (1, 1), "int64"), m.tensor("flat", (1,), "int64"), m.tensor("some", (1, 3))
@@ -278,8 +278,8 @@ def test_gather_of_where(m, rng, dtype):
     return [rng.standard_normal((n, 3)).astype(np.float32), kept]
 
 
-def test_unique_of_zeros_and_nan():
-    """-0 is 0, and no NaN is another."""
+def test_unique_of_negative_zero_and_nan():
+    """-0 equals 0, and each NaN is unique."""
     m = ModelBuilder()
     x, y, i = m.tensor("x", (6,)), m.tensor("y", (1,)), m.tensor("i", (6,), "int64")
     m.operator("UNIQUE", [x], [y, i], idx_out_type="int64")
@@ -294,8 +294,8 @@ def test_unique_of_zeros_and_nan():
         np.testing.assert_array_equal(interpreter.get_tensor(y), np.array([0, np.nan, np.nan, 1], np.float32))
 
 
-def test_a_known_value_is_known_under_other_shapes():
-    """The sizes are waited for once, though two operators ask for them under different shapes."""
+def test_a_computed_shape_is_shared_by_its_aliases():
+    """One boundary for the sizes, although two operators read them under different shapes."""
     m = ModelBuilder()
     n, flat = m.tensor("n", (), "int32"), m.tensor("flat", (1,), "int32")
     y, z = m.tensor("y", (1,)), m.tensor("z", (1,))
@@ -315,8 +315,8 @@ def test_a_known_value_is_known_under_other_shapes():
         assert len(interpreter._main.segments) == 2
 
 
-def test_nothing_found():
-    """Sizes of zero go through the rest of the graph."""
+def test_an_empty_result():
+    """Empty tensors pass through the rest of the graph."""
     m = ModelBuilder()
     x, at, flat = m.tensor("x", (4,)), m.tensor("at", (1, 1), "int64"), m.tensor("flat", (1,), "int64")
     y, total = m.tensor("y", (1,)), m.tensor("total", ())

@@ -1,4 +1,4 @@
-"""What element-wise ops share: broadcasting to rows, parameters, scales."""
+"""Shared parts of element-wise ops: broadcasting to rows, parameters, scales."""
 import numpy as np
 import pytest
 
@@ -46,14 +46,14 @@ def test_short_constant_rows_are_repeated():
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), a + b)
 
 
-def test_an_operand_of_the_outputs_size_is_written_over():
+def test_an_operand_of_the_outputs_size_is_overwritten():
     interpreter = add((4, 1), (4, 3))
     interpreter.allocate_tensors()
     call, = interpreter._main.current.lowered.calls
     assert [value.name for value in call.inplace] == ["y", "b"]
 
 
-def test_shapes_that_do_not_fit():
+def test_shapes_that_do_not_broadcast_are_refused():
     interpreter = add((2, 3), (1, 3))
     interpreter.resize_tensor_input(1, (2, 4))
     with pytest.raises(RuntimeError, match="node 0 ADD"):
@@ -65,7 +65,7 @@ def test_integers_need_a_scale():
         add((2,), (2,), dtype="int8").allocate_tensors()
 
 
-def test_parameters_out_of_range():
+def test_parameters_out_of_range_are_refused():
     interpreter = add((2,), (2,))
     interpreter.allocate_tensors()
     node = interpreter._main.current.lowered.nodes[0]

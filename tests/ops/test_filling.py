@@ -52,7 +52,7 @@ def test_broadcast_args(m, rng, dtype):
 def test_reverse_v2(m, rng, dtype):
     x = random_array(rng, random_shape(rng, 1, 5), dtype)
     first = int(rng.integers(0, x.ndim))
-    axes = np.arange(first, int(rng.integers(first, x.ndim)) + 1, dtype=np.int32)      # the peer wants neighbours
+    axes = np.arange(first, int(rng.integers(first, x.ndim)) + 1, dtype=np.int32)      # the peer requires adjacent axes
     return one_op(m, "REVERSE_V2", dtype, [x], [axes], version=2)
 
 
@@ -113,7 +113,7 @@ def test_bitcast(old, new, constant):
 
 
 @pytest.mark.parametrize("constant", [False, True])
-def test_shapes_beyond_all_memory_are_refused(constant):
+def test_shapes_larger_than_memory_are_refused(constant):
     m = ModelBuilder()
     shape, x = m.constant("shape", np.array([2**31 - 1] * 2, np.int32)), np.array(1, np.float32)
     value = m.constant("x", x) if constant else m.tensor("x", (), "float32")
@@ -125,7 +125,7 @@ def test_shapes_beyond_all_memory_are_refused(constant):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 
-def test_shapes_that_do_not_broadcast_are_refused_when_run():
+def test_shapes_that_do_not_broadcast_are_refused_in_invoke():
     m = ModelBuilder()
     one_op(m, "BROADCAST_ARGS", "int32", [np.array([3, 2], np.int32), np.array([3], np.int32)])
     interpreter = Interpreter(model_content=m.build())

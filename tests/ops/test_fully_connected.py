@@ -43,7 +43,7 @@ def depths(rng, depth, rows):
 
 
 def activations(rng, shape, dtype):
-    """Contents of the input; many repeat."""
+    """Values of the input; many repeat."""
     data = rng.standard_normal(shape).astype(np.float32) if dtype == "float32" else values(rng, shape, dtype)
     return np.resize(data.reshape(-1)[:1009], shape) if data.size > 10000 else data
 
@@ -69,7 +69,7 @@ def integer_operands(rng, kind, k, n, w_scale):
         y_scale *= 0.01
     x_fields, y_fields = ({"scale": scale, "zero_point": 0 if dtype == "int16" else int(values(rng, (), dtype))}
                           for scale, dtype in ((x_scale, x_type), (y_scale, y_type)))
-    reach = min(int(reach) + 1, 2**30)      # the peer reads a bias of int64 as int32 where weights are int16
+    reach = min(int(reach) + 1, 2**30)      # the peer reads an int64 bias as int32 if weights are int16
     return x_fields, y_fields, rng.integers(-reach, reach, n).astype(b_type), {"scale": x_scale * w_scale, "axis": 0}
 
 
@@ -94,7 +94,7 @@ def product(m, rng, kind, constant=True, depth=None, rows=None):
         w = m.constant("w", w_data, dtype=w_type, **w_fields)
     else:
         w = m.tensor("w", w_data.shape, w_type, **w_fields)
-    absent = rng.random() < 0.3 and kind != "uint8 int16"       # without a bias the peer crashes
+    absent = rng.random() < 0.3 and kind != "uint8 int16"       # the peer crashes without a bias
     b = -1 if absent else m.constant("b", bias, **b_fields)
     y = m.tensor("y", y_shape, y_type, **y_fields)
     m.operator("FULLY_CONNECTED", [x, w, b], [y], **options)
@@ -116,7 +116,7 @@ def test_late_weights(m, rng, kind):
 
 @differential("float32", "int8", "uint8", "int16", count=3)
 def test_deep(m, rng, kind):
-    """More depth than a block of the product.  (The peer's hybrid sums are wrong at such depths.)"""
+    """A depth larger than a block of the product.  (The peer's hybrid sums are wrong at such depths.)"""
     return product(m, rng, kind, depth=int(rng.integers(5000, 70000)), rows=int(rng.integers(1, 3)))
 
 
@@ -142,7 +142,7 @@ def test_blocks(m, rng, dtype):
                        scales=scales, zero_points=-1, block_size=size)))
     b = m.constant("b", rng.standard_normal(columns).astype(np.float32)) if rng.random() < 0.5 else -1
     x, y = m.tensor("x", (rows, blocks * size)), m.tensor("y", (rows, columns))
-    # the peer leaves the activation undone
+    # the peer ignores the activation
     m.operator("FULLY_CONNECTED", [x, w, b], [y], version=13, asymmetric_quantize_inputs=bool(rng.integers(2)))
     m.inputs([x])
     m.outputs([y])
@@ -151,7 +151,7 @@ def test_blocks(m, rng, dtype):
 
 @differential("uint8", count=20)
 def test_shuffled_weights(m, rng, dtype):
-    """Blocks of 4 rows and 16 columns; the peer takes 1 row or 4 of the input, the types are always these."""
+    """Blocks of 4 rows and 16 columns; the peer supports only these types, and 1 or 4 rows of the input."""
     rows, columns, depth = int(rng.choice([1, 4])), 4 * int(rng.integers(1, 6)), 16 * int(rng.integers(1, 5))
     x_scale, w_scale = float(np.float32(rng.random() * 0.1 + 0.01)), float(np.float32(rng.random() * 0.1 + 0.01))
     x = m.tensor("x", (rows, depth), dtype, x_scale, 128)

@@ -30,14 +30,14 @@ def test_gather(m, rng, dtype):
 
 @differential("int4", count=10)
 def test_gather_pairs_of_nibbles(m, rng, dtype):
-    """The peer moves whole bytes: its runs of int4 must be even."""
+    """The peer copies bytes, so runs of int4 must have even lengths."""
     shape = (*random_shape(rng, 1, 3, empty=False), 2 * int(rng.integers(1, 4)))
     axis = int(rng.integers(0, len(shape) - 1))
     return gather_model(m, random_array(rng, shape, dtype), rng.integers(0, shape[axis], 5), dtype, axis=axis)
 
 
 @pytest.mark.parametrize("index", [-1, 5])
-def test_indices_outside_are_refused_when_run(index):
+def test_indices_out_of_range_are_refused_in_invoke(index):
     m = ModelBuilder()
     x, indices = gather_model(m, np.zeros((5, 2), np.float32), np.array([0, index]), "float32", axis=0)
     interpreter = Interpreter(model_content=m.build())

@@ -1,4 +1,4 @@
-"""Damaged operators: shapes, types, operands and scales that do not fit give an error that pylite raises on purpose."""
+"""Damaged operators: wrong shapes, types, operands and scales raise the documented exceptions."""
 import random
 
 import numpy as np
@@ -10,7 +10,7 @@ from pylite.schema import read, write
 from tests.oneop import STORED, stored_file
 
 MODULES = sorted(path.stem for path in STORED.glob("*.npz"))
-CASES = 60          # of each module
+CASES = 60          # per module
 TYPES = ("float32", "int8", "int16", "int32", "uint8", "int4")
 
 

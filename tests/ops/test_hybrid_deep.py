@@ -1,4 +1,4 @@
-"""Float activations with int8 weights whose rows are longer than what is laid down at once, several of them."""
+"""Hybrid products whose rows are deeper than a packed A panel, with several rows."""
 import numpy as np
 import pytest
 
@@ -33,7 +33,7 @@ def fully_connected(rows, w):
 
 
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(16, 16384, 8), (40, 6000, 20), (5, 70000, 3)])
-def test_rows_are_what_each_is_by_itself(rows, depth, columns):
+def test_several_rows_equal_single_rows(rows, depth, columns):
     rng = np.random.default_rng(0)
     w = rng.integers(-127, 128, (columns, depth), np.int8)
     x = rng.standard_normal((rows, depth), np.float32)
@@ -55,7 +55,7 @@ def convolution(w, shape, stride, hybrid):
 
 @pytest.mark.parametrize(("shape", "taps", "stride"), [
     ((1, 8, 20, 2048), 3, 1), ((1, 8, 40, 1024), 3, 2), ((1, 9, 40, 640), 5, 3)])
-def test_convolutions_are_near_those_of_floats(shape, taps, stride):
+def test_hybrid_convolutions_are_near_float_ones(shape, taps, stride):
     rng = np.random.default_rng(0)
     w = rng.integers(-127, 128, (4, taps, taps, shape[3]), np.int8)
     x = rng.standard_normal(shape, np.float32)

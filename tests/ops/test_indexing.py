@@ -1,4 +1,4 @@
-"""Ops that choose, gather and scatter by condition or index against the reference kernels."""
+"""Ops that select, gather and scatter by condition or index against the reference kernels."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ from tests.ops.test_reduction import combine
 
 
 def model(m, name, inputs, dtype, constants=(), version=1, shape=(), **options):
-    """One operator on (array, data type) pairs; those whose numbers are in `constants` are constants."""
+    """One operator on (array, data type) pairs; `constants` lists the positions of constants."""
     tensors, fed = [], []
     for i, (x, t) in enumerate(inputs):
         if i in constants:
@@ -139,7 +139,7 @@ def test_segment_sum(dtype):
 
 @differential(*WIDTHS, count=16)
 def test_stablehlo_gather(m, rng, dtype):
-    """Any placement of the offset and batch dimensions, indices outside included."""
+    """Any placement of the offset and batch dimensions, with indices out of range."""
     shape = random_shape(rng, 1, 4, empty=False)
     x = random_array(rng, shape, dtype)
     depth = int(rng.integers(1, len(shape) + 1))
@@ -161,7 +161,7 @@ def test_stablehlo_gather(m, rng, dtype):
 
 @pytest.mark.parametrize("name", ["GATHER_ND", "SCATTER_ND"])
 @pytest.mark.parametrize("index", [-1, 5])
-def test_indices_outside_are_refused_when_run(name, index):
+def test_indices_out_of_range_are_refused_in_invoke(name, index):
     m = ModelBuilder()
     indices = np.array([[0], [index]], np.int32)
     if name == "GATHER_ND":
@@ -179,9 +179,9 @@ def test_indices_outside_are_refused_when_run(name, index):
 
 @differential("float32", "int8", "uint8", "int16", "int32", "int64", count=16)
 def test_stablehlo_scatter(m, rng, dtype):
-    """Any placement of the window and batch dimensions; some indices outside.
+    """Any placement of the window and batch dimensions, with indices out of range.
 
-    Where elements are replaced, windows come last: otherwise it is undefined which of two that meet is the later one.
+    Replacing scatters have trailing window dimensions: otherwise the order of overlapping windows is undefined.
     """
     name = str(rng.choice(["STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM", ""]))
     shape = random_shape(rng, 1, 4, empty=False)

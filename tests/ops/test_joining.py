@@ -84,7 +84,7 @@ def test_split_v(m, rng, dtype):
                   outputs=len(sizes), num_splits=len(sizes))
 
 
-def test_int8_inputs_must_share_their_parameters():
+def test_int8_inputs_with_other_parameters_are_refused():
     m = ModelBuilder()
     tensors = [m.tensor(name, (4,), "int8", scale=scale) for name, scale in (("a", 0.5), ("b", 0.25), ("y", 0.5))]
     m.operator("CONCATENATION", tensors[:2], tensors[2:], axis=0)

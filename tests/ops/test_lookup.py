@@ -23,7 +23,7 @@ def test_rows(m, rng, dtype):
 
 @differential(*HYBRID, count=12)
 def test_scaled_rows(m, rng, dtype):
-    """Integers in, floats out, with a scale for the table or for each row."""
+    """Integer tables with float results, with a scale for the table or for each row."""
     shape = (int(rng.integers(1, 7)), 4 * int(rng.integers(1, 100)), *[2] * int(rng.integers(2)))
     low, high = {"int8": (-128, 128), "int4": (-8, 8), "int2": (-2, 2), "uint8": (0, 256)}[dtype]
     table = rng.integers(low, high, shape).astype("uint8" if dtype == "uint8" else "int8")
@@ -51,7 +51,7 @@ def test_blocks(m, rng, dtype):
     return [rng.integers(0, rows, 4).astype(np.int32)]
 
 
-def test_an_index_outside_is_named():
+def test_an_index_out_of_range_is_named():
     m = ModelBuilder()
     ids, y = m.tensor("ids", (2,), "int32"), m.tensor("y", (2, 2))
     m.operator("EMBEDDING_LOOKUP", [ids, m.constant("table", np.ones((3, 2), np.int8), scale=1.0)], [y])

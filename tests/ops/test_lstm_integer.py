@@ -1,4 +1,4 @@
-"""LSTM layers of integers: int8 with cells of int16, the older cell of bytes, and what is refused."""
+"""Integer LSTM layers: int8 with int16 cells, the older 8-bit cell, and refused models."""
 import numpy as np
 import pytest
 
@@ -109,7 +109,7 @@ def test_state_is_reset():
 
 
 def integer_lstm(middle=5, peepholes=False):
-    """A model of one layer with 2 cells and 3 outputs, and so many intermediate tensors."""
+    """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors."""
     m, q = ModelBuilder(), {"scale": 0.01}
 
     def weights(*shape):
@@ -128,13 +128,13 @@ def integer_lstm(middle=5, peepholes=False):
     return Interpreter(model_content=m.build())
 
 
-def test_gates_normalised_in_8_bits():
+def test_twelve_intermediate_tensors_are_refused():
     with pytest.raises(RuntimeError, match=r"5 intermediate tensors.*has 12. Convert the model"):
         integer_lstm(middle=12).allocate_tensors()
 
 
-def test_peepholes_with_more_outputs_than_cells():
-    """The reference reads weights out of bounds there."""
+def test_peepholes_with_more_outputs_than_cells_are_refused():
+    """The reference reads weights out of bounds."""
     integer_lstm().allocate_tensors()
     with pytest.raises(RuntimeError, match=r"more outputs \(3\) than cells \(2\).*Leave the peepholes out"):
         integer_lstm(peepholes=True).allocate_tensors()

@@ -1,4 +1,4 @@
-"""LSTM of int8 with 12 intermediate tensors, whose gates are kept in 8 bits and normalised in float32."""
+"""int8 LSTM with 12 intermediate tensors: gates in 8 bits, normalised in float32."""
 import ctypes
 import functools
 
@@ -17,7 +17,7 @@ WORDS = np.arange(-32768, 32768)
 
 
 class Layer:
-    """A layer drawn at random: its operands, and what they stand for."""
+    """A random layer: its operands, and its reference result."""
 
     def __init__(self, rng, rows=None, cells=None, outputs=None):
         def scale(least, most):
@@ -36,10 +36,10 @@ class Layer:
         self.bias = [rng.integers(-30000, 30000, self.cells).astype(np.int32) for _ in range(4)]
         least = 0 if rng.random() < 0.8 else -32768
         self.norm = [(rng.integers(least, 32768, self.cells).astype(np.int16), scale(1e-6, 1e-4)) for _ in range(4)]
-        if rng.random() < 0.1:          # cells that are all alike: the variance is 0, or what rounding leaves of it
+        if rng.random() < 0.1:          # equal cells: the variance is 0, or a rounding error
             self.w[CELL] = (np.full_like(self.w[CELL][0], 100), self.w[CELL][1])
             self.r[CELL] = (np.full_like(self.r[CELL][0], 3), self.r[CELL][1])
-        if rng.random() < 0.1:          # far more than fits
+        if rng.random() < 0.1:          # far out of range
             self.norm[FORGET] = (self.norm[FORGET][0], f32(1000))
         self.projection, self.projection_scale = weights(self.outputs, self.cells)
         self.projection_bias = rng.integers(-300000, 300000, self.outputs).astype(np.int32)
@@ -50,7 +50,7 @@ class Layer:
         self.input_gate, self.peephole = rng.random() < 0.5, rng.random() < 0.3
 
     def add_to(self, m, name="LSTM", without=(), unknown=()):
-        """Add it to a model; without: numbers of operands that are left out; unknown: of intermediate tensors."""
+        """Add it to a model; without: positions of omitted operands; unknown: of intermediate tensors without scale."""
         names = iter(range(100))
 
         def constant(array, scale=1e-4):
@@ -81,14 +81,14 @@ class Layer:
         whole, x_scale, h_scale = self.middle[3 * k:3 * k + 3]
         to_x, to_h = quantize_multiplier(x_scale / whole), quantize_multiplier(h_scale / whole)
         x_zero, h_zero = self.zeros[3 * k + 1], self.zeros[3 * k + 2]
-        if k == OUTPUT:     # the reference reads beside its multipliers: another gate's exponent, which leaves about 0
+        if k == OUTPUT:     # the reference reads another gate's exponent, which gives about 0
             h_zero, to_h = self.zeros[7], (quantize_multiplier(self.middle[5] / self.middle[3])[1], to_h[1])
         x = product(self.x, self.x_zero, *self.w[k], self.x_scale, x_scale, x_zero)
         h = product(h, self.h_zero, *self.r[k], self.h_scale, h_scale, h_zero)
         return np.clip(mbqm32(x, *to_x) + mbqm32(h, *to_h), -32768, 32767)
 
     def run(self, runs=1):
-        """What the output is run by run."""
+        """The output of each run."""
         h, c = np.full((self.rows, self.outputs), self.h_zero), np.zeros((self.rows, self.cells), np.int64)
         clipped, found = self.c_scale == 2.0**-15, []
         for _ in range(runs):
@@ -110,7 +110,7 @@ class Layer:
 
 
 def product(x, x_zero, w, w_scale, x_scale, scale, zero):
-    """Of 8 bits, less its zero point."""
+    """An 8-bit product, less its zero point."""
     zero = (zero + 128) % 256 - 128
     m, e = quantize_multiplier(w_scale * x_scale / scale)
     return np.clip(mbqm32((x.astype(np.int64) - x_zero) @ w.astype(np.int64).T, m, e) + zero, -128, 127) - zero
@@ -121,7 +121,7 @@ def limits(clip, scale):
 
 
 def normalised(gates, weights, scale, bias):
-    """Layer normalization, every step of it in float32."""
+    """Layer normalization, all in float32."""
     found = []
     for row in gates.astype(f32):
         mean, squares = (np.cumsum(v, dtype=f32)[-1] / f32(row.size) for v in (row, row * row))
@@ -135,13 +135,13 @@ def normalised(gates, weights, scale, bias):
 
 
 def table(function, scale):
-    """Of the numbers of 16 bits, cut off at Q15; negative indices are for negative numbers."""
+    """A table of all 16-bit numbers, clipped to Q15; negative indices are for negative numbers."""
     values = (f32(function(x)) * f32(32768) for x in (WORDS * scale).tolist())
     return np.roll(np.array([min(int(v), 32767) for v in values]), 32768)
 
 
 def libm(name):
-    """A function of the C library for float32: the reference's gates are what that of the machine gives."""
+    """A float32 function of the C library, which the reference's gates use."""
     function = getattr(ctypes.CDLL(None), name)
     function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float]
     return function
@@ -170,8 +170,8 @@ def test_state_is_reset():
 
 
 @pytest.mark.parametrize("case", range(40))
-def test_statement(case):
-    """The arithmetic above is what the kernel does; without a bias of the projection (a crash of tf.lite) it is 0."""
+def test_kernel_equals_this_arithmetic(case):
+    """The kernel computes as above; a missing projection bias (a crash in tf.lite) counts as 0."""
     rng, m = np.random.default_rng(case), ModelBuilder()
     layer = Layer(rng, *((17, 300) if case == 0 else ()))
     if case % 4 == 0:
@@ -183,7 +183,7 @@ def test_statement(case):
 
 @pytest.mark.parametrize("gate", [FORGET, CELL])
 def test_every_input_of_the_gates(gate):
-    """Gates that are their bias: every number of 16 bits, as the cells show it."""
+    """Gates equal to their bias: all 16-bit inputs of the gates' functions, observed in the cells."""
     rng, m = np.random.default_rng(1), ModelBuilder()
     layer = Layer(rng, 1, WORDS.size, 1)
     layer.cell_clip = 0.0
@@ -207,7 +207,7 @@ def test_every_input_of_the_gates(gate):
     ("LSTM", (16, 17), r"only with a projection. Convert the model"),
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", (), r"needs 5 intermediate tensors, which tell scales; it has 12. Convert"),
 ])
-def test_what_is_refused(name, without, message):
+def test_unsupported_layers_are_refused(name, without, message):
     rng, m = np.random.default_rng(3), ModelBuilder()
     Layer(rng, 2, 5, 5).add_to(m, name, without, unknown=() if without else (4,))
     with pytest.raises(RuntimeError, match=message):

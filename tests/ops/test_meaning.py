@@ -1,4 +1,4 @@
-"""Quantized results against what the op means on real numbers, within a step or two of the output's scale."""
+"""Quantized results against the ops' float references, within a step or two of the output's scale."""
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ LOG_SOFTMAX = {"int8": (2.0**-4, 127), "uint8": (2.0**-4, 255)}
 L2 = {"int8": (2.0**-7, 0), "uint8": (2.0**-7, 128)}
 
 # op: (dimensions, second input or None, options, output quantization or "same" or "free", types, steps)
-# Where tables or coarse positions are part of the arithmetic, more steps of 16 bits: WIDER.
+# WIDER: steps allowed in 16 bits, where the arithmetic uses tables or coarse positions.
 WIDER = {("SOFTMAX", "int16"): 20, ("RESIZE_BILINEAR", "int16"): 600}
 CASES = {
     "AVERAGE_POOL_2D": (4, None, POOL, "same", "int8 uint8 int16", 1),
@@ -37,7 +37,7 @@ CASES = {
 @pytest.mark.parametrize(("name", "dtype"), [(n, t) for n, c in CASES.items() for t in c[4].split()])
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_quantized_results_mean_what_the_op_means(name, dtype, seed):
+def test_quantized_results_are_near_the_reference(name, dtype, seed):
     rank, second, options, output, _, steps = CASES[name]
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 9, rank))

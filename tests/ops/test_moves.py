@@ -1,4 +1,4 @@
-"""What each op that moves elements is said to mean, in numpy, is what it does; some do not say it."""
+"""The numpy reference of each op that moves elements equals its kernel; ops without a reference are skipped."""
 import importlib
 
 import numpy as np

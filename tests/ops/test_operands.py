@@ -1,4 +1,4 @@
-"""Operands that are known beforehand, or that broadcast: the same results as from whole tensors set at run time."""
+"""Constant and broadcast operands give the same results as full tensors set at run time."""
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ Q = {"scale": 0.1, "zero_point": -3}
 
 
 def one_op(name, dtype, operands, constants=()):
-    """A model of one operator on arrays of which those numbered `constants` are part of it; what is to be set."""
+    """(a model of one operator, its inputs); `constants` lists the positions of constants among the operands."""
     m = ModelBuilder()
     same = name in ("MAXIMUM", "MINIMUM")
     q = {} if dtype == "float32" else {**Q, "zero_point": 120 if dtype == "uint8" else -3}
@@ -53,15 +53,15 @@ def test_one_constant_becomes_a_table(name, dtype):
 @pytest.mark.parametrize("dtype", ["int8", "float32", "int16"])
 @pytest.mark.parametrize("shapes", [((300, 1), (1, 17)), ((7, 50, 1, 3), (50, 9, 1)), ((2, 1, 40000, 1), (3, 1, 2)),
                                     ((1, 5), (700, 1)), ((4, 1, 6, 1, 5), (2, 6, 3, 5))])
-def test_short_rows_side_by_side(shapes, dtype):
+def test_broadcasts_of_short_rows_equal_full_tensors(shapes, dtype):
     operands = drawn(np.random.default_rng(1), dtype, *shapes)
-    whole = [np.ascontiguousarray(x) for x in np.broadcast_arrays(*operands)]
+    full = [np.ascontiguousarray(x) for x in np.broadcast_arrays(*operands)]
     name = "ADD" if dtype == "int8" else "MAXIMUM"
     chosen = simd.current
     try:
         for isa_level in simd.available():
             simd.use(isa_level)
-            want = run_pylite(*one_op(name, dtype, whole))
+            want = run_pylite(*one_op(name, dtype, full))
             for threads in (1, 3):
                 got = run_pylite(*one_op(name, dtype, operands), threads)
                 np.testing.assert_array_equal(got[0], want[0])

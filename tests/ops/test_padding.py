@@ -49,7 +49,7 @@ def test_mirror_pad(m, rng, dtype):
     return one_op(m, "MIRROR_PAD", dtype, [random_array(rng, shape, dtype)], [widths], mode=mode, version=2)
 
 
-def test_a_mirror_must_be_large_enough():
+def test_mirror_padding_wider_than_the_input_is_refused():
     m = ModelBuilder()
     one_op(m, "MIRROR_PAD", "float32", [np.zeros((2, 3), np.float32)], [np.array([[0, 0], [3, 0]], np.int32)],
            mode="REFLECT")

@@ -83,14 +83,14 @@ def test_floor_mod(m, rng, dtype):
 
 
 def plain(m, rng, name, dtype, **options):
-    """Two operands without scales, the second never 0."""
+    """A model of two operands without scales, the second never 0."""
     a, b = (values(rng, shape, dtype) for shape in operands(rng))
     return one_op(m, name, dtype, [a, np.where(b == 0, b.dtype.type(3), b)], **options)
 
 
 @pytest.mark.parametrize(("name", "exact"), [("FLOOR_DIV", lambda a, b: a // b), ("FLOOR_MOD", lambda a, b: a % b)])
 def test_floor_of_extreme_integers(name, exact):
-    """Quotients next to whole numbers, and -2^31 / -1, which wraps."""
+    """Quotients near integers, and -2^31 / -1, which wraps."""
     edges = [-(2**31), -(2**31) + 1, -7, -1, 1, 7, 2**30 - 1, 2**31 - 2, 2**31 - 1]
     a, b = (v.astype(np.int32) for v in map(np.ravel, np.meshgrid([*edges, 0], edges)))
     m = ModelBuilder()
@@ -102,7 +102,7 @@ def test_floor_of_extreme_integers(name, exact):
 
 @differential("float32", tolerance=1e-6)
 def test_pow_of_a_constant(m, rng, dtype):
-    """A constant exponent that has a kernel of its own, or none; it may broadcast."""
+    """A constant exponent, with or without a special kernel; it may broadcast."""
     x = rng.random((2, 3)).astype(np.float32) + np.float32(0.1)
     exponent = rng.choice([2, 3, 0.5, -0.5, 1.5])
     shape = [(), (1,), (1, 1), (1, 1, 1)][int(rng.integers(4))]
@@ -191,7 +191,7 @@ def test_bucketize(m, rng, dtype):
     return one_op(m, "BUCKETIZE", dtype, [x], out_dtype="int32", boundaries=boundaries)
 
 
-# ---- what the reference resolver lacks --------------------------------------------------------------------------
+# ---- not in the reference resolver --------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "dtypes", "meaning"), [
     ("CEIL", "float32 float16", np.ceil), ("ROUND", "float32 float16", np.rint), ("FLOOR", "float16 float64", np.floor),
     ("SIN", "float16", np.sin), ("COS", "float16", np.cos)])
@@ -228,7 +228,7 @@ def once(model, operand, x):
     ("FLOOR_DIV", "int32", 0, "zero"), ("FLOOR_MOD", "int64", 0, "zero"),
     ("POW", "int32", -1, "negative exponent|below zero")])
 @pytest.mark.parametrize("constant", [False, True])
-def test_operands_without_a_result_are_refused(name, dtype, b, message, constant):
+def test_operands_with_undefined_results_are_refused(name, dtype, b, message, constant):
     m = ModelBuilder()
     x = m.tensor("x", (2,), dtype)
     bad = np.array([1, b], dtype)
@@ -262,7 +262,7 @@ def bfloat16(x):
 
 @pytest.mark.parametrize("name", BFLOAT)
 def test_bfloat16(name):
-    """The peer's Python face cannot hand these over."""
+    """The peer's Python interface does not support bfloat16."""
     rng = np.random.default_rng(0)
     stored = [bfloat16(rng.standard_normal(100) * 5) for _ in range(getattr(BFLOAT[name], "nin", 1))]
     real = [(x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) for x in stored]

@@ -17,7 +17,7 @@ def pool(m, rng, dtype, name, shape=None, **options):
     options = {"padding": str(rng.choice(["SAME", "VALID"])), "stride_h": int(rng.integers(1, 4)),
                "stride_w": int(rng.integers(1, 4)), "filter_height": int(rng.integers(1, 5)),
                "filter_width": int(rng.integers(1, 5)), "fused_activation_function": activation(rng)} | options
-    # A window may just not fit, but no more: the peer then has a shape with a size below 0.
+    # A window may exceed the image by one at most: beyond that the peer computes a negative size.
     for size, side, stride in zip(shape[1:3], ("filter_height", "filter_width"), ("stride_h", "stride_w"), strict=True):
         options[side] = min(options[side], size + options[stride])
     m.operator(name, [x], [y], **options)
@@ -43,7 +43,7 @@ def test_l2_pool(m, rng, dtype):
 
 @differential("float32", "int8", "uint8", "int16", count=6)
 def test_pool_whole_images(m, rng, dtype):
-    """Few taps and many channels, or more taps than a float32 quotient is exact for."""
+    """Few taps and many channels, or more taps than float32 division is exact for."""
     h, w, c = (7, 5, 201) if rng.random() < 0.7 else (201, 199, 1)
     x, = pool(m, rng, dtype, "AVERAGE_POOL_2D", (1, h, w, c), padding="VALID", filter_height=h, filter_width=w,
               stride_h=1, stride_w=1)
@@ -63,7 +63,7 @@ def test_max_pool_passes_over_nan(m, rng, dtype):
     ((1, 2, 2, 1), {"filter_width": 0}, "at least 1"),
     ((1, 2, 2, 1), {"fused_activation_function": "RELU"}, "needs a scale"),
 ])
-def test_errors(shape, options, words):
+def test_invalid_pools_are_refused(shape, options, words):
     m = ModelBuilder()
     x = m.tensor("x", shape, "int8")
     y = m.tensor("y", shape, "int8")

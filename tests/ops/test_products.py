@@ -1,4 +1,4 @@
-"""What convolutions and matrix products share: checks of scales, multipliers, ranges."""
+"""Shared parts of convolutions and matrix products: checks of scales, multipliers, ranges."""
 import numpy as np
 import pytest
 
@@ -21,21 +21,21 @@ def product(w_scale=0.1, axis=0, bias_scale=None, dtype="int8", w_zero=0):
     return Interpreter(model_content=m.build())
 
 
-def test_one_scale_or_one_for_each_column():
+def test_weights_have_one_scale_or_one_per_column():
     product().allocate_tensors()
     product(np.full(4, 0.1)).allocate_tensors()
     with pytest.raises(RuntimeError, match=r"tensor 'w'.*has 3 scales for 4 output channels"):
         product(np.full(3, 0.1), axis=1).allocate_tensors()
 
 
-def test_the_bias_counts_in_units_of_the_products():
+def test_the_bias_has_the_scale_of_the_products():
     product(bias_scale=0.05).allocate_tensors()
     with pytest.raises(RuntimeError, match=r"tensor 'b'.*its scale is"):
         product(bias_scale=0.5).allocate_tensors()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
-def test_the_output_has_a_scale_to_divide_by(dtype):
+def test_an_output_scale_of_0_is_refused(dtype):
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 4, 4, 3), dtype, 0.5), m.tensor("y", (1, 4, 4, 4), dtype, 0.0)
     w = m.constant("w", np.ones((4, 1, 1, 3), "uint8" if dtype == "uint8" else "int8"), 0.1)
@@ -46,7 +46,7 @@ def test_the_output_has_a_scale_to_divide_by(dtype):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 
-def test_scales_that_vary():
+def test_per_channel_scales_are_detected():
     assert not products.varied(np.array([0.5, 0.5]))
     assert products.varied(np.array([0.5, 0.25]))
     assert not products.varied(np.array([0.5]))

@@ -98,8 +98,8 @@ def test_cast(m, rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
-def test_what_does_not_fit_32_bits_is_the_least_value(dtype):
-    """The reference converts to int32 first, where x86-64 gives the least int32 for all that does not fit."""
+def test_floats_beyond_int32_become_its_minimum(dtype):
+    """The reference converts to int32 first; x86-64 gives the minimum for all values out of range."""
     m = ModelBuilder()
     x = np.array([1e30, -1e30, np.inf, -np.inf, np.nan, 3e9, 1], np.float32)
     one_op(m, "QUANTIZE", x, "float32", dtype, y_q={"scale": 0.1, "zero_point": 0})
@@ -132,7 +132,7 @@ def test_four_bits():
 
 @differential("int4", "int2", "uint4", count=3)
 def test_cast_to_a_few_bits_and_back(m, rng, dtype):
-    """Truncated, then cut to the type's range."""
+    """Truncated, then reduced to the type's bits."""
     x = (rng.standard_normal((5, 7)) * 10.0 ** rng.integers(0, 3)).astype(np.float32)
     x.flat[:4] = np.nan, np.inf, -np.inf, 7.9
     tensors = [m.tensor("x", x.shape), m.tensor("few", x.shape, dtype), m.tensor("y", x.shape)]

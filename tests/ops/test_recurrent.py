@@ -1,4 +1,4 @@
-"""LSTM and RNN layers of floats, with integer weights too: every optional operand, several steps, and a state."""
+"""Float and hybrid LSTM and RNN layers: all optional operands, several steps, and states."""
 import numpy as np
 import pytest
 
@@ -35,7 +35,7 @@ def lstm(m, rng, kind):
         operands += [-1] * 4
     y = m.tensor("y", (*shape[:-1], outputs))
     options = clips(rng) | {"asymmetric_quantize_inputs": "asymmetric" in kind}
-    # the peer leaves the activation NONE undone
+    # the peer ignores the activation NONE
     options["fused_activation_function"] = str(rng.choice(["TANH", "TANH", "RELU", "RELU6"]))
     if one_step:
         m.operator("LSTM", operands, [y], kernel_type="FULL", **options)
@@ -54,13 +54,13 @@ def test_lstm(m, rng, kind):
 
 @differential(*FLOAT[1:], count=30, runs=2, tolerance=1e-3)
 def test_hybrid_lstm(m, rng, kind):
-    """The same with integer weights: a last bit of the state may decide how it is quantized for the next step."""
+    """The same with integer weights: a last-bit difference of the state may change its quantization."""
     return lstm(m, rng, kind)
 
 
 @differential("float32", "int8", count=10, runs=2)
 def test_diagonal_lstm(m, rng, kind):
-    """Recurrent weights that are diagonals."""
+    """Diagonal recurrent weights."""
     steps, rows, depth, cells = sizes(rng)
     add = Operands(m, rng, kind)
     gates = lstm_gates(add, depth, cells, cells, dict.fromkeys(("peephole", "cifg", "projection"), False))
@@ -75,10 +75,10 @@ def test_diagonal_lstm(m, rng, kind):
 
 def bidirectional_lstm(m, rng, kind):
     steps, rows, depth, cells = sizes(rng)
-    other = cells                           # which the peer insists on
+    other = cells                           # required by the peer
     merged, major = bool(rng.integers(2)), bool(rng.integers(2))
     if merged and not major:
-        rows = 1                            # with more the peer writes beyond its state
+        rows = 1                            # with more the peer writes past its state
     choice = choices(rng)
     outputs = 5 if choice["projection"] else cells
     other_outputs = 5 if choice["projection"] else other
@@ -141,7 +141,7 @@ def test_bidirectional_rnn(m, rng, kind):
     other = int(rng.choice([2, cells, 20]))
     merged, major = bool(rng.integers(2)), bool(rng.integers(2))
     stacked = str(rng.choice(["no", "linked", "apart"]))
-    # The peer runs integer weights as often as there are steps, and never sees an input apart in batch-major order.
+    # The peer runs layers with integer weights once per step, and ignores an auxiliary input in batch-major order.
     major = kind == "float32" and (major or stacked == "apart")
     if stacked == "apart" and not major:
         stacked = "linked"
@@ -165,7 +165,7 @@ def test_bidirectional_rnn(m, rng, kind):
 
 @differential("float32", count=15, runs=3)
 def test_basic_lstm(m, rng, kind):
-    """The kernel of 5 inputs, which writes over its state."""
+    """The kernel of 5 inputs, which overwrites its state."""
     _, rows, depth, cells = sizes(rng)
     add = Operands(m, rng, kind)
     x, h, c = m.tensor("x", (rows, depth)), m.tensor("h", (rows, cells)), m.tensor("c", (rows, cells))

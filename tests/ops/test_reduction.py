@@ -30,7 +30,7 @@ def test_mean(m, rng, dtype):
 
 
 def exact_sum(inputs, model):
-    """SUM by the uint8 formula, since the peer reads int8 and int16 as uint8 (docs/numerics.md section 14)."""
+    """SUM by the uint8 formula: the peer reads int8 and int16 as uint8 (docs/numerics.md section 14)."""
     from pylite.schema import load
     graph = load(model).subgraphs[0]
     x, y, axes = graph.tensors
@@ -84,7 +84,7 @@ def test_reduce_prod(m, rng, dtype):
 
 @oneop.differential("int8", "int16", count=40)
 def test_reduce_prod_of_integers(m, rng, dtype):
-    """The scales are such that products neither vanish nor overflow at once."""
+    """With scales for which products neither vanish nor overflow immediately."""
     scale = {"int8": 0.02, "int16": 1e-4}[dtype] * float(np.exp(rng.uniform(-1, 2)))
     return reduce(m, rng, dtype, "REDUCE_PROD", draw.mild_quantization(rng, dtype, scale),
                   draw.mild_quantization(rng, dtype, scale * float(np.exp(rng.uniform(-1, 1)))), 0)
@@ -157,7 +157,7 @@ STABLEHLO = {"ADD": "STABLEHLO_ADD", "MUL": "STABLEHLO_MULTIPLY", "MAXIMUM": "ST
 
 @oneop.differential("float32", "float64", "int8", "uint8", "int16", "int32", "int64")
 def test_stablehlo_reduce_window(m, rng, dtype):
-    """With padding before and after, also below zero, and both kinds of dilation."""
+    """With padding before and after, also negative, and dilation of base and window."""
     rank = int(rng.integers(1, 4))
     shape = tuple(int(n) for n in rng.integers(1, 7, rank))
     window, base, dilations = (rng.integers(1, 3, rank) for _ in range(3))

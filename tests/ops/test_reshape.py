@@ -55,7 +55,7 @@ def test_shape(m, rng, dtype):
 @pytest.mark.parametrize(("name", "options", "text"), [
     ("RESHAPE", {"new_shape": (5, 2)}, "12 elements"), ("RESHAPE", {"new_shape": (-1, -1)}, "12 elements"),
     ("SQUEEZE", {"squeeze_dims": (1,)}, "not all are of one element")])
-def test_what_does_not_fit_is_refused_by_name(name, options, text):
+def test_invalid_shapes_are_refused(name, options, text):
     m = ModelBuilder()
     one_op(m, name, "float32", [np.zeros((3, 4), np.float32)], **options)
     with pytest.raises(OpError, match=rf"{name}.*x0.*{text}"):

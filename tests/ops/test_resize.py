@@ -28,7 +28,7 @@ def test_resize_bilinear(m, rng, dtype):
 
 @oneop.differential("float32", "int8", "uint8", count=12)
 def test_resize_bilinear_of_many_channels(m, rng, dtype):
-    """Images that become wider are blended line by line, as far as lines of so many channels fit."""
+    """Wider images are interpolated line by line if a line of that many channels fits the buffer."""
     shape = (1, *rng.integers(1, 7, 2), int(rng.choice([17, 21, 70, 1030])))
     size = np.array([rng.integers(1, 4), rng.integers(1, 12)], np.int32)
     q = draw.quantization(rng, dtype)
@@ -56,8 +56,8 @@ def model(name, shape, size, dtype="float32", **options):
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("half_pixel_centers", [False, True])
-def test_a_rounded_scale_never_leads_out_of_the_image(size, half_pixel_centers):
-    """Enlarged a thousand times, the fixed-point scale is too coarse, and the reference reads behind the image."""
+def test_a_rounded_scale_stays_within_the_image(size, half_pixel_centers):
+    """At a thousandfold enlargement the fixed-point scale is too coarse; the reference reads past the image."""
     x = np.arange(size, dtype=np.int8).reshape(1, size, 1, 1) + 10
     got, = oneop.run_pylite(model("RESIZE_BILINEAR", x.shape, (size * 1500, 1), "int8",
                                   half_pixel_centers=half_pixel_centers), [x])
@@ -72,6 +72,6 @@ def test_a_rounded_scale_never_leads_out_of_the_image(size, half_pixel_centers):
     ("RESIZE_NEAREST_NEIGHBOR", (1, 3, 3, 1), (-1, 4), {}, "height and width"),
     ("RESIZE_NEAREST_NEIGHBOR", (3, 3, 1), (4, 4), {}, "4 dimensions"),
 ])
-def test_errors(name, shape, size, options, words):
+def test_invalid_resizes_are_refused(name, shape, size, options, words):
     with pytest.raises(RuntimeError, match=words):
         Interpreter(model_content=model(name, shape, size, **options)).allocate_tensors()

@@ -1,4 +1,4 @@
-"""Cumulative sums, the largest elements, response normalization and random numbers against the reference kernels."""
+"""Cumulative sums, TOPK, response normalization and random numbers against the reference kernels."""
 import numpy as np
 import pytest
 
@@ -33,7 +33,7 @@ def test_topk_v2(m, rng, dtype):
 @pytest.mark.parametrize(("shape", "radius", "beta"), [
     ((2, 3, 4, 11), 3, 0.6), ((1, 40, 40, 3), 5, 0.5), ((5, 1, 1, 1300), 1, 1.0), ((2, 2, 2, 1), 0, -0.75)])
 def test_local_response_normalization(shape, radius, beta):
-    """The reference leaves out one channel of its window; the other resolver does not."""
+    """Compared with the peer's optimized kernel: the reference omits one channel of the window."""
     rng = np.random.default_rng(3)
     x = rng.standard_normal(shape).astype(np.float32)
     m = ModelBuilder()
@@ -45,9 +45,9 @@ def test_local_response_normalization(shape, radius, beta):
         np.testing.assert_allclose(got, x * (1.5 + 0.3 * total) ** -beta, rtol=1e-5)
 
 
-# ---- random numbers: equal to the peer's as long as there is a seed --------------------------------------------
+# ---- random numbers: equal to the peer's if there is a seed --------------------------------------------
 def runs(module, data, count):
-    """What each of `count` runs of one interpreter gives."""
+    """The outputs of `count` runs of one interpreter."""
     interpreter = module.Interpreter(model_content=data)
     interpreter.allocate_tensors()
     results = []
@@ -83,7 +83,7 @@ def test_multinomial(out, samples):
         np.testing.assert_array_equal(got, want)
 
 
-def test_the_generator_goes_on_where_shapes_depend_on_data():
+def test_the_generator_continues_over_dynamic_shapes():
     import pylite
     from tests.resources import peer
     m = ModelBuilder()
@@ -104,7 +104,7 @@ def test_the_generator_goes_on_where_shapes_depend_on_data():
 
 
 def drawn_over_resizes(interpreter):
-    """The results of two runs for each of three shapes of an input that has nothing to do with them."""
+    """The results of two runs for each of three shapes of an unrelated input."""
     x, y, results = interpreter.get_input_details()[0]["index"], interpreter.get_output_details()[0]["index"], []
     for n in (2, 4, 2):
         interpreter.resize_tensor_input(x, (n,))
@@ -116,7 +116,7 @@ def drawn_over_resizes(interpreter):
 
 
 @pytest.mark.parametrize("name", ["RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL"])
-def test_a_change_of_shapes_takes_the_generator_back_to_its_start(name):
+def test_resizing_restarts_the_generator(name):
     m = ModelBuilder()
     x, double, y = m.tensor("x", (2,)), m.tensor("double", (2,)), m.tensor("y", (3,))
     m.operator(name, [m.constant("shape", np.array([3], np.int32))], [y], seed=7, seed2=9)
@@ -129,7 +129,7 @@ def test_a_change_of_shapes_takes_the_generator_back_to_its_start(name):
     np.testing.assert_allclose(results, drawn_over_resizes(peer().Interpreter(model_content=model)), rtol=1e-5)
 
 
-def test_without_seeds_every_interpreter_draws_its_own():
+def test_without_seeds_interpreters_draw_different_numbers():
     import pylite
     m = ModelBuilder()
     one_op(m, "RANDOM_UNIFORM", "float32", [], [np.array([8], np.int32)])
@@ -155,7 +155,7 @@ def test_random_bits(algorithm, dtype, size):
         np.testing.assert_array_equal(got, want)
 
 
-def test_more_than_there_are_is_refused():
+def test_topk_of_more_than_the_row_is_refused():
     m = ModelBuilder()
     x, k = m.tensor("x", (3,)), m.constant("k", np.array(4, np.int32))
     outputs = [m.tensor("values", ()), m.tensor("indices", (), "int32")]

@@ -39,7 +39,7 @@ def test_strided_slice(m, rng, dtype):
     ellipsis = rng.integers(0, len(shape) + 1) if rng.random() < 0.4 else -1
     named = len(shape) - int(rng.integers(1, 3)) if ellipsis >= 0 else int(rng.integers(1, len(shape) + 1))
     entries = drawn_entries(rng, shape, max(named, 0))
-    if ellipsis >= 0:       # then entries may apply to other axes, whose sizes the indices may not fit
+    if ellipsis >= 0:       # the ellipsis may move entries to other axes, whose sizes may be smaller
         entries.insert(min(ellipsis, len(entries)), (0, 0, 1, "o"))
         entries = [(0, 1, 1, "s") if e[3] == "s" else e for e in entries]
     for _ in range(int(rng.integers(0, 3)) if rng.random() < 0.4 and len(shape) < 4 else 0):
@@ -63,14 +63,14 @@ def test_strided_slice_offset(m, rng, dtype):
 
 
 @pytest.mark.parametrize(("begin", "size"), [([0, 3], [2, 3]), ([0], [1]), ([-1, 0], [1, 1])])
-def test_slices_outside_are_refused(begin, size):
+def test_slices_out_of_bounds_are_refused(begin, size):
     m = ModelBuilder()
     one_op(m, "SLICE", "float32", [np.zeros((2, 4), np.float32)], [np.array(v, np.int32) for v in (begin, size)])
     with pytest.raises(OpError, match=r"SLICE.*x0"):
         Interpreter(model_content=m.build()).allocate_tensors()
 
 
-def test_an_index_outside_is_refused():
+def test_an_index_out_of_range_is_refused():
     m = ModelBuilder()
     one_op(m, "STRIDED_SLICE", "float32", [np.zeros((2, 4), np.float32)],
            [np.array(v, np.int32) for v in ([0, 4], [1, 5], [1, 1])], shrink_axis_mask=2)

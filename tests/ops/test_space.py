@@ -1,4 +1,4 @@
-"""TRANSPOSE and the ops that trade space for channels or batch entries, against the peer."""
+"""TRANSPOSE and the SPACE_TO and TO_SPACE ops against the peer."""
 import numpy as np
 import pytest
 
@@ -66,7 +66,7 @@ def test_batch_to_space(m, rng, dtype):
 
 
 @pytest.mark.parametrize("axes", [(0, 0), (0, 2), (0,)])
-def test_what_is_no_permutation_is_refused(axes):
+def test_invalid_permutations_are_refused(axes):
     m = ModelBuilder()
     one_op(m, "TRANSPOSE", "float32", [np.zeros((2, 3), np.float32)], [np.array(axes, np.int32)])
     with pytest.raises(OpError, match=r"TRANSPOSE.*x0.*does not permute"):

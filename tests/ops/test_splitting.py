@@ -1,4 +1,4 @@
-"""Work large enough for several threads: the same bits for any number of them, and near what numpy makes of it."""
+"""Work shared by several threads: bit-identical results for any number of threads, and near numpy's."""
 import numpy as np
 import pytest
 
@@ -26,7 +26,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_splitting_over_threads(case):
+def test_results_do_not_depend_on_the_number_of_threads(case):
     name, shape, second, options = CASES[case]
     if name.endswith("POOL_2D"):
         options = {"stride_h": 1, "stride_w": 2, "padding": "SAME"} | options

@@ -1,4 +1,4 @@
-"""What outlives a run: resource variables, hash tables, variable tensors; signatures that share them."""
+"""State between runs: resource variables, hash tables, variable tensors, and signatures that share them."""
 import numpy as np
 import pytest
 
@@ -18,7 +18,7 @@ def handle(m, name="state"):
 
 
 def accumulator(shape=(2,), signature=None, initialized=True, join=False):
-    """y = the variable + x (or both joined), which the variable becomes; the variable starts as [10, 20]."""
+    """y = variable + x (or their concatenation), assigned to the variable, which is initially [10, 20]."""
     m = ModelBuilder()
     x, old, y = m.tensor("x", (2,)), m.tensor("old", shape, shape_signature=signature), m.tensor("y", shape)
     if initialized:
@@ -45,7 +45,7 @@ def accumulator(shape=(2,), signature=None, initialized=True, join=False):
 
 
 def steps(interpreter, values):
-    """The outputs after each of several runs."""
+    """The outputs of several runs."""
     results = []
     for value in values:
         interpreter.set_tensor(interpreter.get_input_details()[0]["index"], value)
@@ -55,7 +55,7 @@ def steps(interpreter, values):
 
 
 def assert_agree(model, values, resolver="BUILTIN_REF", **options):
-    """Several runs of one interpreter give what the peer's give."""
+    """Assert that several runs of one interpreter agree with the peer's."""
     litert = peer()
     theirs = litert.Interpreter(model_content=model,
                                 experimental_op_resolver_type=getattr(litert.OpResolverType, resolver))
@@ -83,12 +83,12 @@ def test_variable(options, signature):
     assert_agree(model, values, **options)
 
 
-def test_what_resets_a_variable():
+def test_resetting_a_variable():
     interpreter = pylite.Interpreter(model_content=accumulator())
     interpreter.allocate_tensors()
     one = np.ones(2, np.float32)
     assert steps(interpreter, [one])[0][0].tolist() == [11, 21]
-    interpreter.reset_all_variables()           # is about variable tensors
+    interpreter.reset_all_variables()           # concerns variable tensors only
     assert steps(interpreter, [one])[0][0].tolist() == [12, 22]
     interpreter.resize_tensor_input(0, [1])
     interpreter.allocate_tensors()
@@ -119,14 +119,14 @@ def test_signatures_share_variables():
 
 
 @pytest.mark.parametrize("signature", [None, (-1,)])
-def test_a_variable_without_contents(signature):
+def test_reading_an_unassigned_variable_is_refused(signature):
     interpreter = pylite.Interpreter(model_content=accumulator(initialized=False, signature=signature))
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match=r"node 1 READ_VARIABLE.*read before anything was assigned"):
         interpreter.invoke()
 
 
-def test_what_is_no_resource():
+def test_a_tensor_that_is_no_resource_is_refused():
     m = ModelBuilder()
     h, y = m.constant("h", np.array(3, np.int32), dtype="resource"), m.tensor("y", (2,))
     m.operator("READ_VARIABLE", [h], [y])
@@ -136,7 +136,7 @@ def test_what_is_no_resource():
 
 
 def test_variables_in_a_loop():
-    """A loop whose body counts its turns in a variable, given to it as a resource."""
+    """A loop whose body counts its iterations in a variable, which it gets as a resource."""
     m = ModelBuilder()
     n, left, y = m.tensor("n", (1,), "int32"), m.tensor("left", (1,), "int32"), m.tensor("y", (1,), "int32")
     m.operator("CALL_ONCE", [], [], init_subgraph_index=1)
@@ -167,7 +167,7 @@ def test_variables_in_a_loop():
     interpreter.allocate_tensors()
     values = [np.array([turns], np.int32) for turns in (3, 0, 5)]
     assert [y.item() for y, in steps(interpreter, values)] == [3, 3, 8]
-    assert interpreter._executors[3].current.boundary is None      # the body knows which variable it is
+    assert interpreter._executors[3].current.boundary is None      # no boundary: the body's variable is known
     assert_agree(model, values)
 
 
@@ -177,7 +177,7 @@ DEFAULTS = {"int64": np.array([-1]), "string": np.array([b"none"], object)}
 
 
 def table(keys, values, filled=True):
-    """Looks up three keys; tells how many there are."""
+    """Looks up three keys; returns the size of the table."""
     def handle(m):
         h = m.tensor("handle", (1,), "resource")
         m.operator("HASHTABLE", [], [h], table_id=5, key_dtype=keys, value_dtype=values)
@@ -211,7 +211,7 @@ def test_hash_table(keys, values, options):
     assert_agree(table(keys, values), wanted, "BUILTIN_WITHOUT_DEFAULT_DELEGATES", **options)
 
 
-def test_an_empty_hash_table():
+def test_reading_an_empty_hash_table_is_refused():
     interpreter = pylite.Interpreter(model_content=table("string", "int64", filled=False))
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match=r"HASHTABLE_FIND failed: .*before anything was imported"):
@@ -219,7 +219,7 @@ def test_an_empty_hash_table():
 
 
 def test_subgraphs_share_weights():
-    """A constant of two subgraphs with one buffer is unpacked and packed once."""
+    """A buffer shared by constants of two subgraphs is decoded and packed once."""
     m = ModelBuilder()
     weights = np.arange(48, dtype=np.float32).reshape(6, 8)
     for subgraph in range(2):
@@ -238,8 +238,8 @@ def test_subgraphs_share_weights():
     assert sizes[0] == sizes[1] > 0
 
 
-def test_a_subgraph_that_is_called_and_run_by_itself():
-    """The caller's constants are not those of whoever runs the signature."""
+def test_a_subgraph_both_called_and_run_by_a_signature():
+    """Constants passed by a caller do not apply to runs of the signature."""
     m = ModelBuilder()
     x, y, w = m.tensor("x", (2,)), m.tensor("y", (2,)), m.constant("w", np.array([10, 20], np.float32))
     m.operator("STABLEHLO_COMPOSITE", [x, w], [y], name="scale", decomposition_subgraph_index=1,

@@ -1,4 +1,4 @@
-"""SVDF layers of floats, with integer weights, and of integers."""
+"""Float, hybrid and integer SVDF layers."""
 import numpy as np
 import pytest
 
@@ -50,7 +50,7 @@ def test_integer_svdf(m, rng, kind):
 
 
 def svdf_of_bytes(inputs, contents):
-    """Three runs of a layer whose state is int8, by the rules of TensorFlow Lite for Microcontrollers."""
+    """Three runs of a layer with int8 state, by the rules of TensorFlow Lite for Microcontrollers."""
     model = Model(contents)
     subgraph = model.graph.subgraphs[0]
     operator = subgraph.operators[0]
@@ -73,7 +73,7 @@ def svdf_of_bytes(inputs, contents):
 
 @differential("int8", count=20, runs=3, reference=svdf_of_bytes)
 def test_integer_svdf_of_bytes(m, rng, kind):
-    """The peer takes the bytes of time weights and state for int16 and reads and writes beyond them."""
+    """The peer treats int8 time weights and state as int16, and accesses memory beyond them."""
     return integer_svdf(m, rng, -127, {"dtype": "int8", "zero_point": int(rng.integers(-20, 20))})
 
 

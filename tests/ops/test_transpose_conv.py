@@ -28,8 +28,8 @@ def test_transpose_conv(m, rng, kind):
     return finish(m, "TRANSPOSE_CONV", [shape, w, x] + ([] if b is None else [b]), y, x, data, version=4, **options)
 
 
-def test_transpose_conv_of_another_batch():
-    """The output's shape is a constant, so that the batch cannot change."""
+def test_a_batch_other_than_the_constant_shapes_is_refused():
+    """The output's shape is a constant, so the batch cannot change."""
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 4, 4, 2)), m.tensor("y", (1, 8, 8, 3))
     shape = m.constant("shape", np.array([1, 8, 8, 3], np.int32))

@@ -1,4 +1,4 @@
-"""EXP, SQRT, RSQRT, ABS and NEG against the reference kernels; tests/ops/test_activation.py has their limits."""
+"""EXP, SQRT, RSQRT, ABS and NEG against the reference kernels; extreme values are in tests/ops/test_activation.py."""
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ def test_exp(m, rng, dtype):
 
 
 def _not_negative(rng, dtype, q):
-    """Values whose real number is not negative."""
+    """Values that stand for real numbers >= 0."""
     x = values(rng, shape_of(rng), dtype)
     return np.abs(x) if dtype == "float32" else np.maximum(x, x.dtype.type(q["zero_point"]))
 
@@ -66,7 +66,7 @@ def test_abs_of_int32():
 
 @pytest.mark.parametrize("name", ["SQRT", "RSQRT"])
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
-def test_no_root_of_what_is_negative(name, dtype):
+def test_roots_of_negative_integers_are_refused(name, dtype):
     if (name, dtype) == ("RSQRT", "int16"):
         pytest.skip("int16 RSQRT is a table, which gives its largest value there")
     m = ModelBuilder()

@@ -1,4 +1,4 @@
-"""The micro-kernels that take any type by way of int64 or float64, against numpy."""
+"""The micro-kernels that compute any type in int64 or float64, against numpy."""
 import itertools
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "maximum": np.m
           "less": np.less, "less_equal": np.less_equal, "equal": np.equal, "not_equal": np.not_equal,
           "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "floor_div": np.floor_divide,
           "floor_mod": np.mod}
-INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")     # uint64 is not compared or divided
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")   # uint64: neither comparison nor division
 BITS = ("and", "or", "xor")
 
 
@@ -60,7 +60,7 @@ def test_binary(dtype, op):
 
 @pytest.mark.parametrize("dtype", wide.TYPES)
 def test_every_type_is_known(dtype):
-    """The names of types in ops/wide.py are those in simd/casts.h."""
+    """ops/wide.py and simd/casts.h list the same types."""
     known = simd.kernel_parameters("wide_unary", f"cast {dtype} {dtype}".encode())
     assert known[4:8] == known[8:]
     headers = Path(__file__).resolve().parents[2] / "pylite" / "_core" / "simd"
@@ -72,12 +72,12 @@ def test_every_type_is_known(dtype):
     ("wide_unary", b"cast int8 int3"), ("wide_unary", b"floor int8 int8"), ("wide_unary", b"add int8 int8"),
     ("wide_unary", b"abs int8"), ("wide_binary", b"abs int8 int8"), ("wide_binary", b"and float32 float32"),
     ("wide_binary", b"")])
-def test_what_there_is_not(name, words):
+def test_unsupported_types_and_ops_are_refused(name, words):
     with pytest.raises(ValueError, match=f"{name} has no"):
         simd.kernel_parameters(name, words)
 
 
-def test_combining_takes_a_micro_kernel_of_its_own_where_there_is_one():
+def test_combining_prefers_a_specialized_micro_kernel():
     assert wide.combining("add", "int32")[0] == "add_i32"
     assert wide.combining("maximum", "float32")[0] == "maximum_f32"
     assert wide.combining("add", "int8")[0] == "wide_binary"

@@ -25,11 +25,11 @@ def sparsify(dense, order, compressed, block_map=(), blocks=()):
 
 
 def _in_blocks(dense, order, block_map, blocks):
-    """(`dense` with its dimensions split into blocks and in traversal order, the size of each dimension and block)"""
+    """(`dense` split into blocks and transposed to traversal order, the size of each dimension and block)"""
     rank, outer = dense.ndim, list(dense.shape)
     for dimension, size in zip(block_map, blocks, strict=True):
         outer[dimension] //= size
-    shape, numbers = [], []     # numbers: of the dimensions of the split array, blocks after all others
+    shape, numbers = [], []     # numbers: dimensions of the split array in order, blocks last
     for dimension in range(rank):
         shape.append(outer[dimension])
         numbers.append(dimension)

@@ -1,4 +1,4 @@
-"""A zip archive after the model: its names are found, and nothing after a model disturbs it."""
+"""A zip archive after the model: its files are listed; other trailing bytes are ignored."""
 import io
 import zipfile
 

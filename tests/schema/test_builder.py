@@ -1,4 +1,4 @@
-"""ModelBuilder: what it builds is what the loader finds."""
+"""ModelBuilder: the loader reads back all that was built."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,7 @@ from pylite.schema.encodings import unpack
 
 
 def conv_model():
-    """One quantised convolution with everything that a model may carry."""
+    """A quantised convolution, with signatures, metadata and all other optional parts of a model."""
     m = ModelBuilder("a convolution")
     x = m.tensor("x", (None, 8, 8, 3), "int8", scale=0.5, zero_point=3)
     scales = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
@@ -25,7 +25,7 @@ def conv_model():
 
 
 @pytest.mark.parametrize("outside", [False, True])
-def test_a_model_comes_back_as_it_was_built(outside):
+def test_a_built_model_is_read_back(outside):
     model = load(conv_model().build(outside))
     assert (model.description, model.version, bytes(model.metadata["note"])) == ("a convolution", 3, b"hello")
     signature, = model.signatures
@@ -123,7 +123,7 @@ def test_several_subgraphs():
     (lambda m: m.tensor("t", (1,), "float128"), ValueError, "unknown data type 'float128'"),
     (lambda m: m.operator("MUL", [0], [0], fused_activation_function="RELU7") or m.build(), ValueError, "RELU7"),
 ])
-def test_mistakes_are_named(call, error, text):
+def test_wrong_arguments_are_named(call, error, text):
     m = ModelBuilder()
     m.tensor("x", (1,))
     with pytest.raises(error, match=text):

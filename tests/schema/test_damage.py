@@ -1,4 +1,4 @@
-"""Damaged and hostile files: each is a ModelError that says what is wrong, in bounded time and memory."""
+"""Damaged and hostile files: each raises a ModelError that names the damage, in bounded time and memory."""
 import contextlib
 import os
 import struct
@@ -20,7 +20,7 @@ from tests.schema.test_builder import conv_model
 
 
 def rich_model():
-    """A model with something in most fields."""
+    """A model with values in most fields."""
     m = conv_model()
     x, c = 0, m.tensor("c", (), "bool")
     s = m.constant("s", ["a", "bc"])
@@ -70,7 +70,7 @@ def bounded(size):
 
 
 def survive(data):
-    """Load `data`; only ModelError may come of it."""
+    """Load `data`; no exception other than ModelError may be raised."""
     with bounded(len(data)), contextlib.suppress(ModelError):
         load(data)
 
@@ -86,7 +86,7 @@ def test_flipped_bytes(model, data):
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([RICH, OUTSIDE]), st.data())
-def test_wild_offsets(model, data):
+def test_random_offsets(model, data):
     damaged = bytearray(model)
     for _ in range(data.draw(st.integers(1, 3))):
         at = 4 * data.draw(st.integers(0, len(damaged) // 4 - 1))
@@ -133,8 +133,8 @@ def hostile(body):
             + body)
 
 
-def test_shared_tables_do_not_blow_up():
-    """A vector of n subgraphs that are all the same one, of n tensors that are all the same one: n * n tensors."""
+def test_shared_tables_are_bounded():
+    """n references to one subgraph with n references to one tensor: n * n tensors."""
     n = 20_000
     subgraphs = struct.pack("<I", n) + b"".join(struct.pack("<I", 4 * (n - i)) for i in range(n))
     subgraph = struct.pack("<iI", -8, 12) + struct.pack("<HHH2x", 6, 8, 4)
@@ -144,7 +144,7 @@ def test_shared_tables_do_not_blow_up():
     with bounded(len(data)), pytest.raises(ModelError, match="more than a file of this size holds"):
         load(data)
     small = hostile(struct.pack("<II", 1, 4) + subgraph + struct.pack("<II", 1, 4) + tensor)
-    assert len(read(small).subgraphs[0].tensors) == 1      # the same, unshared, is what it seems
+    assert len(read(small).subgraphs[0].tensors) == 1      # without sharing, it is valid
 
 
 def test_a_vector_longer_than_the_file():
@@ -254,7 +254,7 @@ def change(path, value):
     ("signature_defs.0.subgraph_index", 9, "subgraph 9 of 2"),
     ("metadata.0.buffer", 99, "metadata 0: buffer 99"),
 ])
-def test_nonsense_is_named(path, value, text):
+def test_invalid_values_are_named(path, value, text):
     with pytest.raises(ModelError, match=text):
         load(change(path, value))
 
@@ -266,18 +266,18 @@ def test_data_outside_the_file():
 
 
 def read_offset(data):
-    """Where the first constant lies in a file whose constants are outside the flatbuffer."""
+    """The offset of the first constant, in a file with constants outside the flatbuffer."""
     return data.index(np.arange(108, dtype=np.int8).tobytes())
 
 
-def test_strings_that_do_not_fit():
+def test_string_offsets_out_of_bounds_are_refused():
     m = ModelBuilder()
     m.tensor("s", (2,), "string", buffer=m.buffer(struct.pack("<5i", 2, 16, 17, 99, 0)))
     with pytest.raises(ModelError, match="out of order or out of bounds"):
         load(m.build())
 
 
-def test_names_that_are_not_text():
+def test_names_that_are_not_utf_8():
     m = ModelBuilder()
     m.tensor("a\udcff", (1,))
     record = read(m.build())

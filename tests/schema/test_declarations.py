@@ -1,4 +1,4 @@
-"""The declared tables, enumerations and unions against those that the peer's schema was generated into."""
+"""The declared tables, enumerations and unions against the peer's generated schema."""
 import importlib
 import inspect
 import re
@@ -93,7 +93,7 @@ def test_every_options_table_belongs_to_an_operator():
     assert used - {None} == known
 
 
-def test_records_say_what_they_lack():
+def test_errors_list_the_fields_of_a_table():
     conv = tables.table("Conv2DOptions")
     assert conv().dilation_w_factor == 1 and conv(stride_w=2) == conv(stride_w=2) != conv()
     assert repr(conv(stride_w=2)) == "Conv2DOptions(stride_w=2)"

@@ -17,7 +17,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_values_come_back(value):
+def test_values_round_trip(value):
     assert decode(flexbuffers.Dumps(value), "Mine") == value
 
 
@@ -34,8 +34,8 @@ def test_damage_is_refused_or_harmless(value, data):
         decode(bytes(damaged[:data.draw(st.integers(1, len(damaged)))]), "Mine")
 
 
-def test_shared_values_do_not_blow_up():
-    # A vector of two references to a vector of two references ..., thirty deep.
+def test_shared_values_are_bounded():
+    # A vector of two references to a vector of two references ..., thirty levels deep.
     data = bytearray(b"\x02\x01\x01\x04\x04")
     vector = 1
     for _ in range(30):

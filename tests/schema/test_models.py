@@ -1,4 +1,4 @@
-"""Real models: each is read, written and read again, and says of its tensors what the peer says."""
+"""Real models: reading, writing and reading again, and tensor details equal to the peer's."""
 import contextlib
 import os
 
@@ -29,7 +29,7 @@ def test_round_trip(path):
 
 
 @every_model
-def test_the_peer_agrees(path):
+def test_details_equal_the_peers(path):
     litert = peer()
     with _quiet():
         try:
@@ -75,7 +75,7 @@ def _compare(tensor, detail):
 
 @contextlib.contextmanager
 def _quiet():
-    """The peer prints what it thinks of a model on the standard error stream."""
+    """The peer prints warnings about models on the standard error stream."""
     kept = os.dup(2)
     null = os.open(os.devnull, os.O_WRONLY)
     try:

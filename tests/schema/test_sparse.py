@@ -1,4 +1,4 @@
-"""Sparse constants: every layout gives the array back, and damaged ones are named."""
+"""Sparse constants: all layouts are densified, and damaged ones are named."""
 import numpy as np
 import pytest
 
@@ -26,7 +26,7 @@ def test_layouts(layout, dtype):
     shape, *rest = layout
     for seed in range(4):
         dense = array(shape, np.random.default_rng(seed), dtype) * (seed > 0)
-        dense.flat[-1] = 1                  # or else there is no buffer
+        dense.flat[-1] = 1                  # an all-zero array has no buffer
         m = ModelBuilder()
         x, y = sparse_constant(m, "x", dense, *rest), m.tensor("y", shape, dtype)
         m.operator("DENSIFY", [x], [y])

@@ -1,6 +1,6 @@
-"""A program that uses pylite, fully annotated: test_stubs.py checks it with `mypy --strict`, and runs it.
+"""A fully annotated program that uses pylite; test_stubs.py checks it with `mypy --strict`, and runs it.
 
-Where a comment tells mypy to ignore an error, that error must be found.
+Each error that a comment ignores must be found by mypy.
 """
 import contextlib
 import sys
