@@ -24,11 +24,11 @@ FLOAT = {"float32": "f32", "float16": "f16"}
 BYTES = ("int8", "uint8")
 
 
-def real_function(node, row, f):
-    """y = f(x): the float row, or a table of the real function f for integers."""
+def real_function(node, name, f):
+    """y = f(x): the float micro-kernel, or a table of the real function f for integers."""
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype in FLOAT:
-        return unary(node, f"{row}_{FLOAT[y.dtype]}")
+        return unary(node, f"{name}_{FLOAT[y.dtype]}")
     require_quantized(node, x, y)
     if y.dtype == "int16":
         table = lookup_tables.lut16(f, x.scale, x.zero_point, y.scale, y.zero_point)
@@ -42,16 +42,16 @@ def lower_sigmoid(node):
     if x.dtype == "bfloat16":
         return wide_unary(node, node.name.lower())
     if node.name == "TANH":
-        row, f, shifts = "tanh", lookup_tables.tanh, (0, 1)
+        name, f, shifts = "tanh", lookup_tables.tanh, (0, 1)
     else:
-        row, f, shifts = "logistic", lookup_tables.logistic, (0,)
+        name, f, shifts = "logistic", lookup_tables.logistic, (0,)
     if x.dtype != "int16":
-        return real_function(node, row, f)
+        return real_function(node, name, f)
     require_quantized(node, x, node.outputs[0])
     if x.zero_point or node.outputs[0].zero_point:
         raise node.error("must have the zero point 0, as must the output", x)
     p = parameters(node, "2i", *sigmoid16_multiplier(x.scale, shifts)) + lookup_tables.sigmoid16_table().tobytes()
-    return unary(node, f"{row}_i16", p)
+    return unary(node, f"{name}_i16", p)
 
 
 def lower_gelu(node):

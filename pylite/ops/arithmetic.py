@@ -68,15 +68,15 @@ def _sum(node, name, sign):
             return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
     left, a_scaling, b_scaling, y_scaling = add_parameters(a.scale, b.scale, y.scale, y.dtype)
     if y.dtype == "int16":
-        row, estimate = "sum_q16", (0, 0, 0, 0)
+        slot, estimate = "sum_q16", (0, 0, 0, 0)
     else:
-        row, estimate = "sum_q8", _estimate(float(a.scale), float(b.scale), float(y.scale), sign, y_scaling[1])
+        slot, estimate = "sum_q8", _estimate(float(a.scale), float(b.scale), float(y.scale), sign, y_scaling[1])
     p = parameters(node, "14i4f", *zeros_and_range(node), left, sign, *a_scaling, *b_scaling, *y_scaling, *estimate)
-    return binary(node, row, p)
+    return binary(node, slot, p)
 
 
 def _estimate(a_scale, b_scale, y_scale, sign, y_e):
-    """(a_ratio, b_ratio, sure, rule) with which the row sum_q8 first tries float32, or integers of 20 fraction bits.
+    """(a_ratio, b_ratio, sure, rule) of the micro-kernel sum_q8, which first tries float32, or 20 fraction bits.
 
     The rule's value before its last rounding is within `rule` of the true sum: each input is rounded to 20 fraction
     bits of twice the larger scale (by up to 1 unit, and the multiplier's own error), and the sum once before the
@@ -98,8 +98,8 @@ def lower_mul(node):
     if not is_quantized(node):
         return plain(node, "mul")
     m, e = quantize_multiplier(a.scale * b.scale / y.scale)
-    row = "mul_q8" if a.dtype != "int16" else "mul_q16" if y.dtype == "int16" else "mul_q16_q8"
-    return binary(node, row, parameters(node, "8i", *zeros_and_range(node), m, e))
+    slot = "mul_q8" if a.dtype != "int16" else "mul_q16" if y.dtype == "int16" else "mul_q16_q8"
+    return binary(node, slot, parameters(node, "8i", *zeros_and_range(node), m, e))
 
 
 def lower_div(node):
@@ -109,8 +109,8 @@ def lower_div(node):
     zero = 0
     if is_quantized(node):
         m, e = quantize_multiplier(a.scale / (b.scale * y.scale))
-        row = "div_q16" if y.dtype == "int16" else "div_q8"
-        call = binary(node, row, parameters(node, "8i", *zeros_and_range(node), m, e))
+        slot = "div_q16" if y.dtype == "int16" else "div_q8"
+        call = binary(node, slot, parameters(node, "8i", *zeros_and_range(node), m, e))
         zero = b.zero_point
     else:
         call = plain(node, "div")

@@ -37,7 +37,7 @@ def lower_fully_connected(node):
     if node.options.weights_format != "DEFAULT":
         return _lower_shuffled(node, x, w, b, y, rows)
     if len(node.outputs) > 1:
-        raise node.error("has room for shuffled inputs, which only shuffled weights need; leave it out",
+        raise node.error("is an output for shuffled inputs, which only shuffled weights need; leave it out",
                          node.outputs[1])
     if x.dtype == "float32":
         return _lower_float(node, x, w, b, y, rows)

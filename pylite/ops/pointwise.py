@@ -68,8 +68,8 @@ def _without(node, i, kernel, value, problem):
 def lower_floor(op):
     """FLOOR_DIV and FLOOR_MOD: rounded towards minus infinity; the remainder has the divisor's sign."""
     def lower(node):
-        row = f"{op}_{_SUFFIX.get(node.inputs[1].dtype)}"
-        call = binary(node, row) if row in _DIVISIONS else wide_binary(node, op)
+        slot = f"{op}_{_SUFFIX.get(node.inputs[1].dtype)}"
+        call = binary(node, slot) if slot in _DIVISIONS else wide_binary(node, op)
         if node.inputs[1].dtype == "float32":
             return call
         return [*_without(node, 1, "RequireNot", 0, "holds a zero, and is divided by"), call]
@@ -159,10 +159,10 @@ def lower_add_n(node):
     y, (x, *others) = node.outputs[0], node.inputs
     if not others:
         return Call("movement.Copy", x, y)
-    row, p = combining("add", y.dtype)
-    calls = [Call("elementwise.Binary", row, (y.size,), x.bytes, (1,), others[0].bytes, (1,), y.bytes, p)]
+    slot, p = combining("add", y.dtype)
+    calls = [Call("elementwise.Binary", slot, (y.size,), x.bytes, (1,), others[0].bytes, (1,), y.bytes, p)]
     for other in others[1:]:
-        calls.append(Call("elementwise.Binary", row, (y.size,), y.bytes, (1,), other.bytes, (1,), y.bytes, p))
+        calls.append(Call("elementwise.Binary", slot, (y.size,), y.bytes, (1,), other.bytes, (1,), y.bytes, p))
     return calls
 
 

@@ -15,8 +15,8 @@ from pylite.ops.wide import wide_unary
 _STORED = {"int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32", "int4": "i8", "int2": "i8", "uint4": "u8"}
 
 
-def _per_axis(node, row, layout, parameters_of):
-    """The row with parameters for each index of the axis that the scales run along."""
+def _per_axis(node, slot, layout, parameters_of):
+    """A micro-kernel with parameters for each index of the axis that the scales run along."""
     x, y = node.inputs[0], node.outputs[0]
     owner = y if x.dtype == "float32" else x
     shape, axis = owner.shape, owner.axis
@@ -25,7 +25,7 @@ def _per_axis(node, row, layout, parameters_of):
     p = b"".join(parameters(node, layout, *parameters_of(float(s), int(z)))
                  for s, z in zip(owner.scales, owner.zero_points, strict=True))
     split = prod(shape[:axis]), shape[axis], prod(shape[axis + 1:])
-    return Call("elementwise.UnaryPerAxis", row, split, x.bytes, y.bytes, p)
+    return Call("elementwise.UnaryPerAxis", slot, split, x.bytes, y.bytes, p)
 
 
 def lower_quantize(node):
@@ -33,10 +33,10 @@ def lower_quantize(node):
     require_quantized(node, y)
     limits = LIMITS[y.dtype]
     if x.dtype == "float32":
-        row = "quantize_f32_i16" if y.dtype == "int16" else "quantize_f32_i8"
+        slot = "quantize_f32_i16" if y.dtype == "int16" else "quantize_f32_i8"
         if len(y.scales) > 1:
-            return _per_axis(node, row, "f3i", lambda s, z: (s, z, *limits))
-        return unary(node, row, parameters(node, "f3i", y.scale, y.zero_point, *limits))
+            return _per_axis(node, slot, "f3i", lambda s, z: (s, z, *limits))
+        return unary(node, slot, parameters(node, "f3i", y.scale, y.zero_point, *limits))
     require_quantized(node, x)
     m, e = quantize_multiplier(float(x.scale) / float(y.scale))
     if x.dtype in ("int8", "uint8"):
@@ -44,8 +44,8 @@ def lower_quantize(node):
         if y.dtype != "int16":
             return lut(node, values)
         return unary(node, "lut8_i16", np.clip(values, *limits).astype(np.int16).view(np.uint8))
-    row = f"rescale_{_STORED[x.dtype]}_{_STORED[y.dtype].replace('u8', 'i8')}"
-    return unary(node, row, parameters(node, "6i", x.zero_point, m, e, y.zero_point, *limits))
+    slot = f"rescale_{_STORED[x.dtype]}_{_STORED[y.dtype].replace('u8', 'i8')}"
+    return unary(node, slot, parameters(node, "6i", x.zero_point, m, e, y.zero_point, *limits))
 
 
 def lower_dequantize(node):
@@ -53,17 +53,17 @@ def lower_dequantize(node):
     if x.dtype == "float16":
         return unary(node, "half_to_float")
     require_quantized(node, x)
-    row = f"dequantize_{_STORED[x.dtype]}"
+    slot = f"dequantize_{_STORED[x.dtype]}"
     if len(x.scales) > 1:
-        return _per_axis(node, row, "fi", lambda s, z: (s, z))
-    return unary(node, row, parameters(node, "fi", x.scale, x.zero_point))
+        return _per_axis(node, slot, "fi", lambda s, z: (s, z))
+    return unary(node, slot, parameters(node, "fi", x.scale, x.zero_point))
 
 
 def lower_cast(node):
     x, y = node.inputs[0], node.outputs[0]
-    row = _FAST_CASTS.get((x.dtype, y.dtype))
-    if row:
-        return unary(node, *row)
+    slot = _FAST_CASTS.get((x.dtype, y.dtype))
+    if slot:
+        return unary(node, *slot)
     return wide_unary(node, "cast")
 
 
