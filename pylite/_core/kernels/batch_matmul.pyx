@@ -33,7 +33,7 @@ cdef enum Kind:
 cdef enum:
     DEPTH = 1024            # elements of a row that are gathered at a time
     ROUND = 4               # matrices that are packed before they are used
-    FEW = 2                 # rows that are not worth packing late columns for
+    FEW = 2                 # rows for which packing columns at run time does not pay
     LINES = 32              # of such columns that a thread takes
     LOCAL = 4096            # bytes of panels in the kernel; LOCAL, LOCAL_SUMS, ROUND as in ops/batch_matmul.py
     LOCAL_SUMS = 256
@@ -54,9 +54,9 @@ cdef struct Batch:
     char *y
     const int64_t *y_which
     const char *panels
-    char *room              # panels of ROUND matrices that are packed at run time; else NULL
+    char *scratch           # panels of ROUND matrices that are packed at run time; else NULL
     const int32_t *sums
-    int32_t *room_sums
+    int32_t *scratch_sums
     char small[LOCAL]
     int32_t small_sums[LOCAL_SUMS]
     int32_t *bias           # BYTES: the start of the accumulators
@@ -78,8 +78,8 @@ cdef class BatchMatmul(Kernel):
     """y[i] = x[x_which[i]] times w[w_which[i]] for each i, in the order of w_which.
 
     kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: bytes (w None where packed).
-    packed: (panels, column sums) of all matrices of w, or None where they are packed at each run; then room (uint8) and
-    room_sums (int32) are scratch, or None up to LOCAL.
+    packed: (panels, column sums) of all matrices of w, or None where they are packed at each run: in scratch (uint8)
+    and scratch_sums (int32), each None up to LOCAL.
     which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
     transposed, x as (k, m) and w as (n, k)?
     zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers; bias: int32 scratch; w_item: bytes of an element of
@@ -88,25 +88,25 @@ cdef class BatchMatmul(Kernel):
     for each row of x), and gathered (float32, the size of x, where x is adjoint, else None).
     """
     cdef const uint8_t[::1] x, w
-    cdef uint8_t[::1] y, room
+    cdef uint8_t[::1] y, scratch
     cdef const int64_t[:, ::1] which
     cdef object panels, parameters
     cdef const int32_t[::1] sums
-    cdef int32_t[::1] room_sums, bias, row_zeros
+    cdef int32_t[::1] scratch_sums, bias, row_zeros
     cdef int32_t[:, ::1] rows
     cdef int8_t[::1] q
     cdef const float[::1] scales
     cdef float[::1] row_scales, gathered
     cdef Batch state
 
-    def __init__(self, kind, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] w, packed, uint8_t[::1] room,
-                 int32_t[::1] room_sums, const int64_t[:, ::1] which, sizes, adjoints, zeros=(0, 0, 0),
+    def __init__(self, kind, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] w, packed, uint8_t[::1] scratch,
+                 int32_t[::1] scratch_sums, const int64_t[:, ::1] which, sizes, adjoints, zeros=(0, 0, 0),
                  multiplier=(0, 0), int32_t[::1] bias=None, scales=None, q=None, row_scales=None, row_zeros=None,
                  gathered=None, bint asymmetric=False, bint column_first=False, int w_item=1):
         cdef Batch *s = &self.state
         cdef const uint8_t[::1] panels
         cdef int low = -128, zero, i
-        self.x, self.y, self.w, self.which, self.room, self.room_sums = x, y, w, which, room, room_sums
+        self.x, self.y, self.w, self.which, self.scratch, self.scratch_sums = x, y, w, which, scratch, scratch_sums
         s.m, s.n, s.k = sizes
         s.kind = {"float32": FLOAT, "int8": BYTES, "int32": SUMS, "hybrid": HYBRID, "int16": WORDS}[kind]
         s.products = which.shape[1]
@@ -136,12 +136,12 @@ cdef class BatchMatmul(Kernel):
             s.w_item = w_item
         if packed is None:
             s.w.at = <const char *>&w[0] if w.shape[0] else NULL
-            if room is None:
-                s.room, s.room_sums = s.small, s.small_sums
+            if scratch is None:
+                s.scratch, s.scratch_sums = s.small, s.small_sums
             else:
-                s.room, s.room_sums = <char *>&room[0] if room.shape[0] else NULL, &room_sums[0]
-            s.panels = s.room
-            s.sums = s.room_sums
+                s.scratch, s.scratch_sums = <char *>&scratch[0] if scratch.shape[0] else NULL, &scratch_sums[0]
+            s.panels = s.scratch
+            s.sums = s.scratch_sums
         else:
             self.panels = packed[0].view(np.uint8)
             panels = self.panels.reshape(-1)
@@ -185,7 +185,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     s.a_panels, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
         parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)
-    if s.kind == FLOAT and s.room != NULL and s.m <= FEW and s.w.k == 1 and s.x.k == 1:
+    if s.kind == FLOAT and s.scratch != NULL and s.m <= FEW and s.w.k == 1 and s.x.k == 1:
         s.splits = (s.n + LINES - 1) // LINES
         parallel_for(pool, s.products * s.splits, 1 + 16384 // (LINES * max(s.k, <ptrdiff_t>1)), multiply_lines, s)
         return 0
@@ -193,7 +193,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     while s.first < s.products:
         s.base = 0
         end = s.products
-        if s.room != NULL:
+        if s.scratch != NULL:
             s.base = s.w.which[s.first]
             whole = min(<ptrdiff_t>ROUND, s.matrices - s.base)
             end = s.first
@@ -201,7 +201,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
                 end += 1
             parallel_for(pool, whole * s.panels_each, 1, pack_panels, s)
         if s.kind == BYTES:
-            start_columns(s, s.matrices if s.room == NULL else whole)
+            start_columns(s, s.matrices if s.scratch == NULL else whole)
         s.splits = max(<ptrdiff_t>1, min(s.panels_each, wanted // (s.a_panels * (end - s.first))))
         parallel_for(pool, (end - s.first) * s.a_panels * s.splits, 1, multiply, s)
         s.first = end

@@ -26,7 +26,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
         n = min(<ptrdiff_t>s.tile.nr, s.n - j0)
         width = min(<ptrdiff_t>s.tile.nr, s.wide - j0)
         k = (s.base + matrix) * s.w.size + j0 * sj
-        panel = <uint8_t *>s.room + matrix * s.panel_bytes
+        panel = <uint8_t *>s.scratch + matrix * s.panel_bytes
         if s.kind == FLOAT:
             w, panel = <const uint8_t *>s.w.at + k * 4, panel + j0 * depth * 4
             if n < width:
@@ -45,7 +45,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
                     h[j * depth + k] = bytes[j * sj + k * sk] if s.w_item == 1 else words[j * sj + k * sk]
         else:
             pack_bytes(s, <const uint8_t *>s.w.at + k, n, width, panel + j0 * s.deep,
-                       s.room_sums + matrix * s.n + j0)
+                       s.scratch_sums + matrix * s.n + j0)
 
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,

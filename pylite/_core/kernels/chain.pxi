@@ -1,8 +1,8 @@
-# The rest of elementwise.pyx: several functions, one after the other, block by block.
+# The rest of elementwise.pyx: several functions in sequence, block by block.
 cdef struct Step:
     pl_unary_fn unary           # or
     pl_binary_fn binary
-    const uint8_t *a            # NULL: the result of the step before
+    const uint8_t *a            # NULL: the result of the previous step
     const uint8_t *b
     const void *p
     ptrdiff_t a_size, b_size    # bytes from one element to the next; 0 for a single element
@@ -10,7 +10,7 @@ cdef struct Step:
 
 
 cdef class Chain(Kernel):
-    """Functions of one or two operands, each applied to the result of the one before, a block at a time.
+    """Functions of one or two operands, each applied to the result of the previous one, a block at a time.
 
     n: number of elements.  steps: (micro-kernel, operands, p, size) of each.  operands: pairs of an index of `arrays`
     and the bytes of an element, 0 for a single element; index -1 is the result of the step before.  p: the index of

@@ -1,4 +1,4 @@
-"""Kernels that run the programs of other subgraphs, and the variables that outlive a run.
+"""Kernels that run the programs of other subgraphs, and resource variables.
 
 A callee is (program, failure, ins, outs): a Program; a function that returns the exception for a step and its status;
 the bytes of its inputs (None where nothing reads them) and of its outputs.  The arrays of the caller are bytes, too:
@@ -20,7 +20,7 @@ cdef void *address(array) except? NULL:
 
 cdef enum:
     MAX_DIMS = 16
-    PATIENCE = 1 << 16      # iterations between two checks for KeyboardInterrupt
+    CHECK_INTERVAL = 1 << 16    # iterations between two checks for KeyboardInterrupt
 
 
 cdef struct Move:
@@ -140,7 +140,7 @@ cdef int run_branch(Branch self, pl_pool *pool) noexcept nogil:
 
 cdef class While(Nested):
     """Runs `body` while `test` returns true.  The inputs of the body hold the variables of the loop."""
-    cdef Moves enter, leave, back, aside
+    cdef Moves enter, leave, back, saved
     cdef Block test, body
     cdef const uint8_t *go_on
     cdef object kept, interrupt
@@ -154,14 +154,14 @@ cdef class While(Nested):
         self.body = Block((*body[:2], [], []))
         self.blocks = self.test, self.body
         places = {<size_t>address(x) for x in ins if x is not None and x.size}
-        aside, back = [], []
+        saved, back = [], []
         for x, y in zip(ins, outs, strict=True):
             if x is not None and x.size and <size_t>address(y) != <size_t>address(x):
                 if <size_t>address(y) in places:    # another input, which may be overwritten before it is copied
-                    aside.append((y.copy(), y))
-                    y = aside[-1][0]
+                    saved.append((y.copy(), y))
+                    y = saved[-1][0]
                 back.append((x, y))
-        self.aside, self.back = Moves(aside), Moves(back)
+        self.saved, self.back = Moves(saved), Moves(back)
         self.kept = test[3][0]
         self.go_on = <const uint8_t *>address(self.kept)
         self.fn = <kernel_fn>run_while
@@ -175,11 +175,11 @@ cdef class While(Nested):
 
 cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     cdef int status
-    cdef size_t turns = 0
+    cdef size_t iterations = 0
     move(self.enter)
     while True:
-        turns += 1
-        if turns % PATIENCE == 0:       # an endless loop can be interrupted
+        iterations += 1
+        if iterations % CHECK_INTERVAL == 0:       # an endless loop can be interrupted
             with gil:
                 try:
                     PyErr_CheckSignals()
@@ -196,7 +196,7 @@ cdef int run_while(While self, pl_pool *pool) noexcept nogil:
         status = run_block(self.body, pool)
         if status:
             return status
-        move(self.aside)
+        move(self.saved)
         move(self.back)
     move(self.leave)
     return 0

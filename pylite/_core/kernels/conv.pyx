@@ -180,7 +180,7 @@ cdef void pack_output_pixels(Conv *s, ptrdiff_t pixels):
     s.output.sw *= pixels
     s.output.span //= pixels
     w.ow //= pixels
-    if w.direct and w.sw == w.length:       # the pixels that they see become one, too
+    if w.direct and w.sw == w.length:       # the input pixels are merged, too
         w.w //= pixels
         w.sw *= pixels
         w.length *= pixels

@@ -45,21 +45,21 @@ cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
     FEW = 64                # pixels; for up to so many, the weights are read once
     RUN = 256 * 1024        # bytes of the input lines of a depthwise task
-    ROOM = 24 * 1024        # floats of Winograd's operands and products, and of the pixels of a tile
+    WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
 
 
 cdef struct Packing:
     pl_packing_task task
     const float *w              # (groups * columns, depth)
     float *panels
-    ptrdiff_t groups, columns, depth, room
+    ptrdiff_t groups, columns, depth, group_size
 
 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
     cdef ptrdiff_t g
     for g in range(p.groups):
-        pack_panels(&task.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.room)
+        pack_panels(&task.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.group_size)
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
@@ -69,8 +69,8 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """
     w = arranged(w, layout)
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t room = padded(columns, slots.f32.nv) * depth
-    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), pooled(groups * room * 4).view(np.float32)
+    cdef ptrdiff_t group_size = padded(columns, slots.f32.nv) * depth
+    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), pooled(groups * group_size * 4).view(np.float32)
     cdef const float[::1] source = flat
     cdef float[::1] panels = packed
     if not source.shape[0]:
@@ -79,7 +79,7 @@ def pack_f32(w, Py_ssize_t groups=1, layout=None):
     if p == NULL:
         raise MemoryError("no memory to pack weights")
     p.task.run, p.w, p.panels = run_packing, &source[0], &panels[0]
-    p.groups, p.columns, p.depth, p.room = groups, columns, depth, room
+    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size
     defer_packing(&p.task, flat.nbytes, (flat, packed))
     return packed
 
@@ -106,8 +106,8 @@ cdef struct Conv:
     pl_tile tile            # mr: rows of a task
     const pl_slots *slots
     const float *panels
-    const float *weights    # where they are only known at run time: packed
-    float *room             # here at each run
+    const float *weights    # run-time weights, packed at each run
+    float *scratch          # in this memory; else NULL
     const float *bias
     ptrdiff_t columns, groups, depth, wide
     ptrdiff_t direct        # floats from one row of x to the next where rows are read in place, else 0
@@ -120,33 +120,33 @@ cdef struct Conv:
 cdef class ConvF32(Kernel):
     """float32 2-D convolution: clamp(sum w x + b).
 
-    x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None where the
-    weights (k, depth) are only known at run time: room is scratch for them then; bias: (k,) or None; filter: (fh, fw,
-    stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
+    x: (n, h, w, c) and y: (n, oh, ow, k), any strides but contiguous channels; panels: from pack_f32, or None: then
+    weights (k, depth) are packed in `scratch` at each run; bias: (k,) or None; filter: (fh, fw, stride_h, stride_w,
+    dilation_h, dilation_w, pad_h, pad_w); winograd: panels are those of its 16 products.
     """
     cdef const float[:, :, :, :] x
     cdef float[:, :, :, :] y
     cdef const float[::1] panels, bias
     cdef const float[:, ::1] weights
-    cdef float[::1] room
+    cdef float[::1] scratch
     cdef const uint8_t[::1] zero
     cdef Conv state
 
     def __init__(self, const float[:, :, :, :] x, float[:, :, :, :] y, const float[::1] panels,
                  const float[::1] bias, filter, groups, float low, float high, const float[:, ::1] weights=None,
-                 float[::1] room=None, bint winograd=False):
+                 float[::1] scratch=None, bint winograd=False):
         cdef Conv *s = &self.state
         cdef Window *g = &s.window
         self.x, self.y, self.panels, self.bias = x, y, panels, bias
-        self.weights, self.room = weights, room
+        self.weights, self.scratch = weights, scratch
         if 0 in self.y.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
         s.slots, s.groups, s.low, s.high = slots, groups, low, high
         s.columns = y.shape[3] // s.groups
         if panels is None:
-            s.weights, s.room = &weights[0, 0], &room[0]
-            s.panels = s.room
+            s.weights, s.scratch = &weights[0, 0], &scratch[0]
+            s.panels = s.scratch
         else:
             s.panels = &panels[0] if panels.shape[0] else NULL
         s.bias = &bias[0] if bias is not None else NULL
@@ -189,7 +189,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
-        pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.room)
+        pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.scratch)
     pool = parallel_pool(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
     parallel_for(pool, plan_tasks(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
     return 0
@@ -197,7 +197,7 @@ cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
 
 cdef const float *pack_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *a_panel,
                              LineBuffer *line_buffer) noexcept nogil:
-    """The lines that `pixels` output pixels see, packed one after another."""
+    """The lines under the windows of `pixels` output pixels, packed in sequence."""
     cdef ptrdiff_t size = s.window.length, i, step = share(s.window.dilation_h, s.lines.down)
     cdef Line line
     cdef char *to
@@ -377,7 +377,7 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     while line < end:
         first = line % s.oh * s.stride - s.pad
         g.lines = 1
-        if first >= 0:      # further lines that see no line outside of the image
+        if first >= 0:      # further lines whose windows lie inside the image
             iy = (s.h - first - <ptrdiff_t>(g.fh - 1) * s.dilation - 1) // s.stride + 1
             g.lines = <int>max(<ptrdiff_t>1, min(min(end - line, iy), s.run))
         for y in range(g.fh):

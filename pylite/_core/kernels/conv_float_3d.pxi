@@ -67,7 +67,7 @@ cdef class Conv3D(Kernel):
             s.axis[i].size, s.axis[i].out = x_shape[1 + i], y_shape[1 + i]
             s.depth *= s.axis[i].taps
         s.rows = s.slots.f32.mr
-        size = line_room(s, s.axis[2].out)
+        size = line_size(s, s.axis[2].out)
         if s.axis[2].step == 1 and s.axis[2].out >= 8 and s.axis[2].taps * s.channels <= SHORT and size <= A_PANEL_3D:
             s.lines, s.rows = True, s.axis[2].out
             s.runs *= s.run // s.rows
@@ -77,7 +77,7 @@ cdef class Conv3D(Kernel):
         self.fn = <kernel_fn>conv_3d
 
 
-cdef ptrdiff_t line_room(const Volume *s, ptrdiff_t rows) noexcept nogil:
+cdef ptrdiff_t line_size(const Volume *s, ptrdiff_t rows) noexcept nogil:
     """Floats of the packed lines of so many output positions."""
     return s.axis[0].taps * s.axis[1].taps * ((rows - 1) * s.axis[2].stride + s.axis[2].taps) * s.channels
 
@@ -110,7 +110,7 @@ cdef void conv_3d_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
             if s.lines:
                 piece = s.depth
                 shape.lines, shape.depth = <int>(a[0].taps * a[1].taps), a[2].taps * s.channels
-                shape.step, shape.pitch = a[2].stride * s.channels, line_room(s, rows) // max(1, shape.lines)
+                shape.step, shape.pitch = a[2].stride * s.channels, line_size(s, rows) // max(1, shape.lines)
                 pack_lines_3d(s, &first, shape.pitch, a_panel)
             else:
                 piece = min(<ptrdiff_t>DEPTH, s.depth - k)
@@ -131,7 +131,7 @@ cdef void conv_3d_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) 
 
 
 cdef void pack_lines_3d(const Volume *s, const Spot *first, ptrdiff_t pitch, float *to) noexcept nogil:
-    """Pack the lines that the output positions from `first` on see, `pitch` floats apart."""
+    """Pack the lines under the windows of the output positions from `first` on, `pitch` floats apart."""
     cdef const Axis *a = &s.axis[0]
     cdef ptrdiff_t x0 = first.x * a[2].stride - a[2].pad, tap_y, tap_z, y, z, at
     cdef ptrdiff_t before = min(pitch, max(<ptrdiff_t>0, -x0) * s.channels)

@@ -76,9 +76,9 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef ptrdiff_t blocks = wraps if wraps else padded(c, nr) // nr
-    cdef ptrdiff_t room = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
+    cdef ptrdiff_t packed_bytes = pl_tap_order(&slots.dw8, fh, fw, order) * blocks * nr * slots.dw8.bytes
     cdef ptrdiff_t nbytes = PARAMETERS * blocks * nr * 4
-    flat, packed, rows = np.ascontiguousarray(w), pooled(room), pooled(nbytes)
+    flat, packed, rows = np.ascontiguousarray(w), pooled(packed_bytes), pooled(nbytes)
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     if ends is not None:
         low, high = ends
@@ -87,7 +87,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef ptrdiff_t one = 1 if len(multipliers) == 1 else c
     cdef void *m = memory_of(multipliers, 4 * one)
     cdef void *e = memory_of(shifts, 4 * one)
-    cdef void *to = memory_of(packed, room)
+    cdef void *to = memory_of(packed, packed_bytes)
     cdef void *at = memory_of(rows, nbytes)
     if not fh * fw * c:
         return packed, parameters

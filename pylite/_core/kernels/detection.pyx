@@ -166,7 +166,7 @@ cdef float overlap(const Box *a, const Box *b) noexcept nogil:
 
 
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
-    """Choose boxes from self.heap[:n], best first, that no chosen one overlaps too much."""
+    """Select boxes from self.heap[:n], best first, that overlap no selected one by more than the threshold."""
     cdef Py_ssize_t i, taken = 0
     cdef uint64_t *heap = &self.heap[0]
     cdef Box *boxes = <Box *>&self.decoded[0, 0]

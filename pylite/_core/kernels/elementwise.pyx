@@ -1,4 +1,4 @@
-"""Element-wise kernels: one for any function of one operand, one for any of two with broadcasting."""
+"""Element-wise kernels: functions of one operand, and of two operands with broadcasting."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
@@ -23,9 +23,9 @@ ctypedef fused integer:
 
 cdef enum:
     MAX_OUTER = 7      # outer dimensions of a broadcast; the last of eight is the row
-    SHORT = 64         # bytes of rows that are copied side by side first, in blocks of
+    SHORT = 64         # bytes; shorter rows are first copied side by side, in blocks of
     BLOCK = 8192
-    PARALLEL_THRESHOLD = 16384     # elements; fewer are done before another thread has begun
+    PARALLEL_THRESHOLD = 16384     # elements; fewer finish before another thread starts
     PIECE = 4096       # least elements of a thread
     LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0

@@ -19,19 +19,19 @@ cdef class Rfft2d(Kernel):
     """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
 
     x: (n, rows, columns) float32, cut or padded with zeros to (height, width), which are powers of two; y: (n, height,
-    2 * (width / 2 + 1)) float32, pairs of real and imaginary part; room: (m, 2, height, width + 2) scratch for m images
+    2 * (width / 2 + 1)) float32, pairs of real and imaginary part; scratch: (m, 2, height, width + 2) for m images
     at a time, None up to LOCAL floats.
     """
     cdef const float[:, :, ::1] x
     cdef float[:, :, ::1] y
-    cdef float[:, :, :, ::1] room
+    cdef float[:, :, :, ::1] scratch
     cdef const float[::1] along_width, along_height, halves
     cdef ptrdiff_t height, width
 
-    def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, float[:, :, :, ::1] room, ptrdiff_t height,
+    def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, float[:, :, :, ::1] scratch, ptrdiff_t height,
                  ptrdiff_t width):
-        self.x, self.y, self.room, self.height, self.width = x, y, room, height, width
-        if room is None and 2 * height * (width + 2) > LOCAL:
+        self.x, self.y, self.scratch, self.height, self.width = x, y, scratch, height, width
+        if scratch is None and 2 * height * (width + 2) > LOCAL:
             raise ValueError("scratch is needed")
         self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
         self.fn = <kernel_fn>rfft2d
@@ -50,23 +50,24 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef int rfft2d(Rfft2d self, pl_pool *pool) noexcept nogil:
-    if self.room is None:
+    if self.scratch is None:
         parallel_for(pool, self.y.shape[0], 1, <pl_range_fn>small_images, <void *>self)
     else:
-        parallel_for(pool, self.room.shape[0], 1, <pl_range_fn>large_images, <void *>self)
+        parallel_for(pool, self.scratch.shape[0], 1, <pl_range_fn>large_images, <void *>self)
     return 0
 
 
 cdef void small_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef float room[LOCAL]
-    rfft2d_images(self, begin, end, room, room + LOCAL // 2)
+    cdef float scratch[LOCAL]
+    rfft2d_images(self, begin, end, scratch, scratch + LOCAL // 2)
 
 
 cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Images that are divided among the parts of the scratch."""
-    cdef ptrdiff_t i, n = self.y.shape[0], parts = self.room.shape[0]
+    """Images that are divided among the slices of the scratch."""
+    cdef ptrdiff_t i, n = self.y.shape[0], slices = self.scratch.shape[0]
     for i in range(begin, end):
-        rfft2d_images(self, i * n // parts, (i + 1) * n // parts, &self.room[i, 0, 0, 0], &self.room[i, 1, 0, 0])
+        rfft2d_images(self, i * n // slices, (i + 1) * n // slices, &self.scratch[i, 0, 0, 0],
+                      &self.scratch[i, 1, 0, 0])
 
 
 cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, float *b) noexcept nogil:
@@ -87,7 +88,8 @@ cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, f
             transform(h, line // 2, &self.along_height[0], a, b, y)
 
 
-cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const float *halves, float *y) noexcept nogil:
+cdef void real_row(float *x, float *scratch, ptrdiff_t n, const float *turn, const float *halves,
+                   float *y) noexcept nogil:
     """The transform of n real numbers, from that of n / 2 complex ones."""
     cdef ptrdiff_t k, here, there, half = n // 2
     cdef float ar, ai, br, bi, sr, si, dr, di
@@ -95,7 +97,7 @@ cdef void real_row(float *x, float *room, ptrdiff_t n, const float *turn, const 
     if n == 1:
         y[0], y[1] = x[0], 0
         return
-    transform(half, 1, turn, x, room, y)
+    transform(half, 1, turn, x, scratch, y)
     memcpy(z, y, n * sizeof(float))
     for k in range(half + 1):
         here, there = 2 * k if k < half else 0, 2 * (half - k) if k else 0

@@ -55,7 +55,7 @@ cdef struct Range:                      # of the slots add_f32 and mul_f32
 
 
 cdef enum:
-    LARGE = 16384           # elements of an image that several threads quantize in parts,
+    LARGE = 16384           # elements of an image that several threads quantize in slices,
     PARTS = 64              # so many at most
 
 
@@ -78,7 +78,7 @@ cdef struct Hybrid:
     ptrdiff_t parts         # of a single, large image
     float low[PARTS]
     float high[PARTS]
-    const float *in_turn    # weights of TransposeHybrid
+    const float *float_weights   # weights of TransposeHybrid
 
 
 cdef class ConvHybrid(Kernel):
@@ -163,7 +163,7 @@ cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
         else:
             parallel_for(pool, s.images, max(<ptrdiff_t>1, 4096 // s.size), quantize_images, s)
     parallel_for(pool, plan_tasks(&s.tasks, &s.output, &p.tile, p.columns, p.groups, pool), 1,
-                 transpose_hybrid_tasks if s.in_turn != NULL else
+                 transpose_hybrid_tasks if s.float_weights != NULL else
                  conv_hybrid_lines if s.lines.chunk else conv_hybrid_tasks, s)
     return 0
 
@@ -301,13 +301,13 @@ cdef class TransposeHybrid(ConvHybrid):
     Like ConvHybrid, but the weights are from pack_in_turn, and scales and bias have as many columns, filled with zeros:
     each product is scaled by itself and added in float32, as in the reference kernel.
     """
-    cdef const float[:, ::1] in_turn
+    cdef const float[:, ::1] float_weights
 
-    def __init__(self, x, y, q, row_scales, row_zeros, padding, first, const float[:, ::1] in_turn, *rest):
+    def __init__(self, x, y, q, row_scales, row_zeros, padding, first, const float[:, ::1] float_weights, *rest):
         ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, first, (_NO_PANEL, _NO_SUM), *rest)
-        self.in_turn = in_turn
+        self.float_weights = float_weights
         if self.fn == <kernel_fn>conv_hybrid:
-            self.state.in_turn = &in_turn[0, 0] if in_turn.shape[0] else &_no_weight
+            self.state.float_weights = &float_weights[0, 0] if float_weights.shape[0] else &_no_weight
             self.state.product.tile.mr, self.state.product.tile.nr, self.state.product.flip = MAX_MR, MAX_NR, 0
 
 
@@ -347,7 +347,7 @@ cdef void transpose_hybrid_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
                         memcpy(copied + n * length, src[r * segments + n], length)
                 else:
                     copy_row(&p.window, task.position + r, 0, k, k + piece, copied)
-                s.slots.scaled_sums(<int>(task.end - j), <int>piece, x, zeros[r], s.in_turn + k * wide + j, wide,
+                s.slots.scaled_sums(<int>(task.end - j), <int>piece, x, zeros[r], s.float_weights + k * wide + j, wide,
                                     h.scale + j, scales[r], k == 0, k + piece == p.depth,
                                     h.bias + j, h.low, h.high, <float *>(task.y + r * s.output.sw) + j)
                 k += piece

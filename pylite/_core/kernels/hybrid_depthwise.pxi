@@ -35,7 +35,7 @@ cdef class DepthwiseHybrid(Kernel):
     cdef float[::1] row_scales
     cdef const float[:, ::1] w
     cdef const float[::1] scales, bias
-    cdef const float[::1] zeros     # the pixel that stands for those outside of an image; a bias of 0
+    cdef const float[::1] zeros     # the pixel read outside of the image; a bias of 0
     cdef HybridDepthwise state
 
     def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, float[:, :, :, ::1] q,

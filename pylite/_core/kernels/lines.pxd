@@ -43,7 +43,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 
     item: bytes of an element of the image; adds: sums of lines may be added up, as those of dilated filters must.
     """
-    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, room, behind = 0
+    cdef ptrdiff_t c = g.length // item, line = g.fw * c, most, pieces, line_size, behind = 0
     cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
     cdef bint packed = padded_lines(t, groups, g.fh, line) and g.dilation_w == 1
     cdef bint dilated = extent != g.fw      # then taps of a line are runs of their own
@@ -61,21 +61,21 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     most = min(most, <ptrdiff_t>(MOST_DIRECT if g.direct else MAX_CHUNK))
     pieces = (span_of(g, o) + most - 1) // most
     most = min(padded((span_of(g, o) + pieces - 1) // pieces, t.mr), span_of(g, o))
-    room = ((most - 1) * g.stride_w + extent) * c
+    line_size = ((most - 1) * g.stride_w + extent) * c
     if most > 1:        # products read full tiles
         behind = (t.mr - 1) * g.stride_w * c
-    if (room * g.fh + behind) * t.bytes > A_PANEL_BYTES:
+    if (line_size * g.fh + behind) * t.bytes > A_PANEL_BYTES:
         return False
-    l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, room
-    l.line, l.pitch, l.chunk, l.passes, l.pixels = line, room, <int>most, 1, o.span * o.lines
+    l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, line_size
+    l.line, l.pitch, l.chunk, l.passes, l.pixels = line, line_size, <int>most, 1, o.span * o.lines
     if dilated:
         l.passes = g.fh
         l.shape.lines, l.shape.depth, l.shape.pitch, l.line = g.fw, c, g.dilation_w * c, c
     if not g.direct:
         o.lines = o.span * o.lines // g.ow
         o.span = g.ow
-    l.most = (A_PANEL_BYTES // t.bytes - behind) // room
-    pieces = min(l.most, CHUNK_BYTES // t.bytes // room)
+    l.most = (A_PANEL_BYTES // t.bytes - behind) // line_size
+    pieces = min(l.most, CHUNK_BYTES // t.bytes // line_size)
     l.reach, l.down, l.ahead = (g.fh - 1) * g.dilation_h + 1, g.dilation_h, 1
     if pieces >= l.reach > 1 and (g.dilation_h == 1 or (
             l.chunk == g.ow and l.reach + (g.oh - 1) * g.stride_h < g.fh * g.oh)):
@@ -84,7 +84,7 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
         l.most = pieces
     else:
         l.ahead = 1
-        if g.dilation_h > 1:        # then only the lines that the filter sees are packed
+        if g.dilation_h > 1:        # then only the lines at the filter's taps are packed
             l.reach, l.down = g.fh, 1
     if not dilated:
         l.shape.pitch *= l.down
@@ -92,16 +92,16 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
 
 
 cdef struct LineBuffer:
-    ptrdiff_t row, lines    # it holds so many lines, from the first that output line `row` sees on
-    ptrdiff_t ready         # output lines, from the last one asked for on, whose lines are all packed
+    ptrdiff_t row, lines    # it holds `lines` lines, from the first under the windows of output line `row` on
+    ptrdiff_t ready         # output lines, from the last requested one on, whose lines are all packed
 
 
 cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdiff_t row, ptrdiff_t pixels,
                                          ptrdiff_t rows, LineBuffer *buffer, ptrdiff_t *begin) noexcept nogil:
-    """Make the buffer hold what output line `row` (of all images) sees; returns the place of its first line.
+    """Make the buffer hold the lines under output line `row` (of all images); returns the place of the first one.
 
-    pixels: of the output; rows: the caller's output lines from there on, for some of which lines may be packed as well.
-    The caller has to pack lines begin[0]..buffer.lines, counted from the first that buffer.row sees.
+    pixels: of the output; rows: the caller's output lines from `row` on; lines of some may be packed ahead.
+    The caller packs lines begin[0]..buffer.lines, counted from the first under buffer.row.
     """
     cdef ptrdiff_t first = (row - buffer.row) * g.stride_h, ahead
     if (g.fh == 1 or buffer.lines == 0 or row < buffer.row or share(row, g.oh) != share(buffer.row, g.oh)
@@ -131,5 +131,5 @@ cdef inline bint next_line(const Tasks *t, const Output *o, LineBuffer *buffer, 
 
 
 cdef inline bint in_place(ptrdiff_t position, ptrdiff_t rows, ptrdiff_t total) noexcept nogil:
-    """May products read these rows in place?  They read full tiles, and must not read behind the last row."""
+    """May products read these rows in place?  They read full tiles, and must not read past the last row."""
     return rows == 1 or position + rows + MAX_MR <= total

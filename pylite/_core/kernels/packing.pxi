@@ -39,15 +39,15 @@ cdef struct Packing:            # a task; parameters is NULL where columns have 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
     cdef const pl_slots *slots = task.slots
-    cdef ptrdiff_t room = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
+    cdef ptrdiff_t group_bytes = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
     cdef int64_t start
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.points:
         slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.points else 0):
-        slots.pack_b_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip, p.panels + g * room,
-                        p.sums + g * p.columns)
+        slots.pack_b_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip,
+                        p.panels + g * group_bytes, p.sums + g * p.columns)
     if p.parameters == NULL:
         return
     for i in range(p.groups * p.columns):
@@ -61,7 +61,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(slots, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
-                    p.groups * room)
+                    p.groups * group_bytes)
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -76,12 +76,12 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
     """A task that packs w (groups * columns, ...); appends its arrays to held: the bytes of w, panels and sums."""
     cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
     cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
-    cdef ptrdiff_t room = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
-                           groups * wide * padded(depth, slots.q8.ka))
-    flat, panels, sums = np.ascontiguousarray(w), pooled(room), np.empty(groups * columns, np.int32)
+    cdef ptrdiff_t nbytes = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if points else
+                             groups * wide * padded(depth, slots.q8.ka))
+    flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
     held += flat, panels, sums
     cdef void *source = memory_of(flat, groups * columns * depth)
-    cdef void *to = memory_of(panels, room)
+    cdef void *to = memory_of(panels, nbytes)
     cdef void *totals = memory_of(sums, groups * columns * 4)
     cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
     if p == NULL:

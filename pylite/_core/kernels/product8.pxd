@@ -1,4 +1,4 @@
-# Products of 8-bit rows that a window sees: packing of their A panels and lines, and sums of any depth.
+# Products of the 8-bit rows of windows: packing of A panels and lines, and sums of any depth.
 from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
@@ -83,7 +83,7 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
 
 cdef inline uint8_t *pack_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
                                  uint8_t *to) noexcept nogil:
-    """Pack n pixels of x, `step` bytes apart (0: all the same), in the form of A panels; returns their end."""
+    """Pack n pixels of x, `step` bytes apart (0: one pixel repeated), in the form of A panels; returns their end."""
     cdef ptrdiff_t c = p.window.length, i, k
     cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
     cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
@@ -109,9 +109,9 @@ cdef inline uint8_t *pack_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t 
 cdef inline const uint8_t *pack_lines(const Product8 *p, const Lines *l, bint as_is, ptrdiff_t position,
                                       ptrdiff_t pixels, ptrdiff_t rows, uint8_t *a_panel,
                                       LineBuffer *buffer) noexcept nogil:
-    """The lines that `pixels` output pixels see, where products can read them: packed in a_panel, or in place (as_is).
+    """The lines under the windows of `pixels` output pixels: packed in a_panel, or in place (as_is).
 
-    rows: output lines that are asked for one after the other, this one included.
+    rows: consecutive output lines of this task, this one included.
     """
     cdef Line line
     cdef uint8_t *to = a_panel

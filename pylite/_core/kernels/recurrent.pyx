@@ -1,4 +1,4 @@
-"""Recurrent layers of floats, with float or integer weights: LSTM, RNN and SVDF, a whole sequence at a time."""
+"""Float recurrent layers with float or integer weights: LSTM, RNN and SVDF, over a full sequence."""
 import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, uint8_t
@@ -26,7 +26,7 @@ from pylite._core.kernels import conv_float, matmul
 cdef enum:
     WORK = 1 << 16          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
+    LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
 
 def pack(w, scales=None):
@@ -41,7 +41,7 @@ def pack(w, scales=None):
 
 
 cdef list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
-    """Point m at weights from pack(), at a diagonal (float32 array) or at nothing; returns objects to keep alive."""
+    """Point m at weights from pack(), at a diagonal (float32 array) or at NULL; returns objects to keep alive."""
     cdef const uint8_t[::1] panels
     cdef const int32_t[::1] sums
     cdef const float[::1] scales, diagonal
@@ -90,7 +90,7 @@ cdef struct Layer:
     Operand operands[4]     # x, aux, h and the input of the projection
     float *h
     float *c
-    float *room             # (gates, steps ahead, rows, cells)
+    float *scratch          # (gates, steps ahead, rows, cells)
     float *now              # the slice of the current step,
     ptrdiff_t plane         # from gate to gate
     ptrdiff_t ahead         # most steps whose inputs are multiplied at once, so that weights are read less often
@@ -102,7 +102,7 @@ cdef class Recurrent(Kernel):
 
     x, aux (or None) and y: (time, rows, depth) float32, any strides but contiguous rows.
     h (rows * outputs), c (rows * cells; None: an RNN): the state, which is read and written.
-    Scratch, each None up to LOCAL elements: room, (gates, rows, cells) float32; with integer weights q, int8 for the
+    Scratch, each None up to LOCAL elements: scratch, (gates, rows, cells) float32; with integer weights q, int8 for the
     rows of x, aux, outputs and the input of the projection, and row_scales and row_zeros, (4 * rows,).
     sizes: (cells, outputs); options: (backward, asymmetric, activation: "TANH", "SIGN_BIT" or (low, high), cell_clip,
     projection_clip: 0 for none).
@@ -112,7 +112,7 @@ cdef class Recurrent(Kernel):
     """
     cdef const float[:, :, :] x, aux
     cdef float[:, :, :] y
-    cdef float[::1] h, c, room
+    cdef float[::1] h, c, scratch
     cdef int8_t[::1] q
     cdef float[::1] row_scales
     cdef int32_t[::1] row_zeros
@@ -120,14 +120,14 @@ cdef class Recurrent(Kernel):
     cdef Layer state
 
     def __init__(self, const float[:, :, :] x, const float[:, :, :] aux, float[:, :, :] y, float[::1] h,
-                 float[::1] c, float[::1] room, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros, sizes,
+                 float[::1] c, float[::1] scratch, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros, sizes,
                  options, *operands):
         cdef Layer *s = &self.state
         cdef Engine *e = &s.engine
         cdef Gate *g
         cdef int i
         cdef ptrdiff_t at = 0
-        self.x, self.aux, self.y, self.h, self.c, self.room = x, aux, y, h, c, room
+        self.x, self.aux, self.y, self.h, self.c, self.scratch = x, aux, y, h, c, scratch
         self.q, self.row_scales, self.row_zeros = q, row_scales, row_zeros
         self.kept = []
         s.cells, s.outputs = sizes
@@ -168,9 +168,9 @@ cdef class Recurrent(Kernel):
         for i in range(4):
             s.operands[i].depth = depths[i]
             at += s.rows * s.operands[i].depth if s.hybrid else 0
-        check_room(room, s.count * s.rows * s.cells)
-        check_room(q, at)
-        check_room(row_scales, 4 * s.rows if s.hybrid else 0)
+        check_scratch(scratch, s.count * s.rows * s.cells)
+        check_scratch(q, at)
+        check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
         self.fn = <kernel_fn>recurrent
 
     cdef const float *floats(self, given):
@@ -186,7 +186,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-def check_room(given, Py_ssize_t size):
+def check_scratch(given, Py_ssize_t size):
     if (LOCAL if given is None else len(given)) < size:
         raise ValueError(f"{size} elements of scratch are needed")
 
@@ -200,9 +200,9 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     cdef int8_t *for_q = q
     cdef float *for_scales = scales
     cdef int32_t *for_zeros = zeros
-    s.room = gates
-    if self.room is not None:
-        s.room = &self.room[0]
+    s.scratch = gates
+    if self.scratch is not None:
+        s.scratch = &self.scratch[0]
     if self.q is not None:
         for_q = &self.q[0]
     if self.row_scales is not None:
@@ -230,7 +230,7 @@ cdef int walk(Layer *s, pl_pool *pool) noexcept nogil:
     s.plane = s.ahead * s.rows * s.cells
     for step in range(s.steps):
         t = s.steps - 1 - step if s.backward else step
-        s.now = s.room + step % s.ahead * s.rows * s.cells
+        s.now = s.scratch + step % s.ahead * s.rows * s.cells
         if step % s.ahead == 0:
             if s.x != NULL:
                 s.operands[0].x, s.operands[0].step = <const float *>(s.x + t * s.x_time), s.x_row // 4
@@ -261,7 +261,7 @@ cdef void input_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
     cdef ptrdiff_t i, at
     for i in range(begin, end):
         at = s.first + i // s.panels
-        add_inputs(s, &s.gates[at], i % s.panels * s.nr, s.room + at * s.plane, s.now_rows)
+        add_inputs(s, &s.gates[at], i % s.panels * s.nr, s.scratch + at * s.plane, s.now_rows)
 
 
 cdef void add_inputs(Layer *s, const Gate *g, ptrdiff_t j, float *y, ptrdiff_t rows) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Recurrent layers of integers: LSTM with 16-bit gates, the older LSTM cell of bytes, and SVDF."""
+"""Integer recurrent layers: LSTM with 16-bit or 8-bit gates, the older 8-bit LSTM cell, and SVDF."""
 import numpy as np
 
 from libc.math cimport sqrtf
@@ -28,7 +28,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row that are multiplied at a time
     WORK = 1 << 17          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch that the stack has room for; as in ops/recurrent_layer.py
+    LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
 
 cdef struct Matrix:         # weights (columns, depth), and the bias of their sums
@@ -117,7 +117,7 @@ cdef struct Layer:
     int hidden_e
     int8_t *h
     int16_t *c
-    int16_t *room           # (gates, rows, cells)
+    int16_t *scratch        # (gates, rows, cells)
     int8_t *hidden          # (rows, cells), with a projection; twice as much in a narrow layer
 
 
@@ -126,7 +126,7 @@ cdef class Lstm(Kernel):
 
     x, y: (time, rows, depth) int8, any strides but contiguous rows.
     h (rows * outputs) int8 and c (rows * cells) int16: the state, which is read and written.
-    Scratch, each None up to LOCAL elements: room, (4 * rows * cells,) int16; hidden, (rows * cells,) int8 with a
+    Scratch, each None up to LOCAL elements: scratch, (4 * rows * cells,) int16; hidden, (rows * cells,) int8 with a
     projection, twice as much with gates of int8.
     sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the scale of c;
     clips: (cell, projection), 0 for none; flat: see Layer; narrow: None, or for gates of int8 the argument of
@@ -139,19 +139,19 @@ cdef class Lstm(Kernel):
     cdef const int8_t[:, :, :] x
     cdef int8_t[:, :, :] y
     cdef int8_t[::1] h, hidden
-    cdef int16_t[::1] c, room
+    cdef int16_t[::1] c, scratch
     cdef list kept
     cdef Layer state
 
     def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c,
-                 int16_t[::1] room, int8_t[::1] hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips,
+                 int16_t[::1] scratch, int8_t[::1] hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips,
                  bint flat, narrow, *operands):
         cdef Layer *s = &self.state
         cdef Gate *g
         cdef int i, x_zero
         cdef const int16_t[::1] words
         cdef const int32_t[::1] longs
-        self.x, self.y, self.h, self.c, self.room, self.hidden = x, y, h, c, room, hidden
+        self.x, self.y, self.h, self.c, self.scratch, self.hidden = x, y, h, c, scratch, hidden
         self.kept = []
         s.cells, s.outputs = sizes
         s.steps, s.rows = y.shape[0], y.shape[1]
@@ -198,14 +198,14 @@ cdef class Lstm(Kernel):
                 s.projection_bias = &longs[0]
                 self.kept.append(longs)
                 bias = None
-        # The input of the projection has lost its zero point by then, which the bias adds again.
+        # The zero point was subtracted from the input of the projection; the bias adds it again.
         self.kept += set_matrix(&s.projection, w, bias, s.outputs, s.cells, -s.hidden_zero, multiplier)
-        check_room(room, 4 * s.rows * s.cells)
-        check_room(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
+        check_scratch(scratch, 4 * s.rows * s.cells)
+        check_scratch(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
         self.fn = <kernel_fn>lstm
 
 
-def check_room(given, Py_ssize_t size):
+def check_scratch(given, Py_ssize_t size):
     if (LOCAL if given is None else len(given)) < size:
         raise ValueError(f"{size} elements of scratch are needed")
 
@@ -215,14 +215,14 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 
 
 cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
-    cdef int16_t room[LOCAL]
+    cdef int16_t scratch[LOCAL]
     cdef int8_t hidden[LOCAL]
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
     cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.slots.q8.nr * (s.gates[1].input.depth + s.outputs))
-    s.room, s.hidden = room, hidden
-    if self.room is not None:
-        s.room = &self.room[0]
+    s.scratch, s.hidden = scratch, hidden
+    if self.scratch is not None:
+        s.scratch = &self.scratch[0]
     if self.hidden is not None:
         s.hidden = &self.hidden[0]
     for t in range(s.steps):
@@ -250,7 +250,7 @@ cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
         row = 0
         while row < s.rows:
             rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
-            y = s.room + (at * s.rows + row) * s.cells + j
+            y = s.scratch + (at * s.rows + row) * s.cells + j
             if s.narrow:
                 narrow_sums(s, g, row, rows, j, n, acc, y)
                 row += rows
@@ -269,7 +269,7 @@ cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 cdef int16_t *gate(Layer *s, int which) noexcept nogil:
     """Peephole, normalization and activation of a gate."""
     cdef const Gate *g = &s.gates[which]
-    cdef int16_t *x = s.room + which * s.rows * s.cells
+    cdef int16_t *x = s.scratch + which * s.rows * s.cells
     cdef ptrdiff_t r, step = s.outputs if s.flat else s.cells
     if s.narrow:
         narrow_gate(s, g, which, x)
@@ -301,7 +301,7 @@ cdef void cells(Layer *s) noexcept nogil:
 cdef void output(Layer *s) noexcept nogil:
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef int16_t *o = gate(s, 3)
-    cdef int16_t *t = s.room + 2 * s.rows * s.cells
+    cdef int16_t *t = s.scratch + 2 * s.rows * s.cells
     cdef const Matrix *w = &s.projection
     cdef ptrdiff_t row = 0, j
     cdef int n = <int>(s.rows * s.cells), r, rows, k

@@ -1,4 +1,4 @@
-# The rest of recurrent_integer.pyx: the older LSTM cell of bytes, and SVDF of integers.
+# The rest of recurrent_integer.pyx: the older 8-bit LSTM cell, and integer SVDF.
 cdef struct Basic:
     const pl_slots *slots
     Matrix w
@@ -148,8 +148,8 @@ cdef class Svdf(Kernel):
             self.bias = np.zeros(s.units, np.int32)
         s.bias = &self.bias[0]
         s.memory = &memory[0]
-        check_room(newest, s.filters)
-        check_room(sums, s.filters)
+        check_scratch(newest, s.filters)
+        check_scratch(sums, s.filters)
         self.fn = <kernel_fn>svdf
 
 

@@ -1,4 +1,4 @@
-# The rest of recurrent.pyx: SVDF, and the older LSTM cell, of floats.
+# The rest of recurrent.pyx: float SVDF, and the older LSTM cell.
 cdef struct Filters:
     Engine engine
     Matrix features
@@ -8,7 +8,7 @@ cdef struct Filters:
     const float *time
     const float *bias
     float *memory
-    float *room
+    float *scratch
     float *y
     ptrdiff_t rows, filters, steps, units, rank
 
@@ -17,25 +17,25 @@ cdef class Svdf(Kernel):
     """SVDF: a layer that filters features over time.
 
     x: (rows, depth), y: (rows, units) float32; memory: (rows * filters * steps,), read and written.
-    Scratch, each None up to LOCAL elements: room, (rows * filters,) float32; with integer features q, row_scales and
+    Scratch, each None up to LOCAL elements: scratch, (rows * filters,) float32; with integer features q, row_scales and
     row_zeros for x.
     features: from pack(); time: (filters, steps); bias: (units,) or None; options: (asymmetric, activation), as in
     Recurrent.
     """
     cdef const float[:, ::1] x, time
     cdef float[:, ::1] y
-    cdef float[::1] memory, room, row_scales
+    cdef float[::1] memory, scratch, row_scales
     cdef int8_t[::1] q
     cdef int32_t[::1] row_zeros
     cdef const float[::1] bias
     cdef list kept
     cdef Filters state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, float[::1] room, int8_t[::1] q,
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, float[::1] scratch, int8_t[::1] q,
                  float[::1] row_scales, int32_t[::1] row_zeros, features, const float[:, ::1] time,
                  const float[::1] bias, options):
         cdef Filters *s = &self.state
-        self.x, self.y, self.memory, self.room, self.q = x, y, memory, room, q
+        self.x, self.y, self.memory, self.scratch, self.q = x, y, memory, scratch, q
         self.row_scales, self.row_zeros, self.time, self.bias = row_scales, row_zeros, time, bias
         s.rows, s.units, s.filters, s.steps = y.shape[0], y.shape[1], time.shape[0], time.shape[1]
         if 0 in y.shape[:2] or s.filters == 0 or s.steps == 0:
@@ -51,16 +51,16 @@ cdef class Svdf(Kernel):
             s.bounds[0], s.bounds[1] = activation
         self.kept = set_matrix(&s.features, features, s.filters, x.shape[1])
         s.x.x, s.x.step, s.x.depth = &x[0, 0] if x.shape[1] else NULL, x.shape[1], x.shape[1]
-        check_room(room, s.rows * s.filters)
-        check_room(q, s.rows * x.shape[1] if s.features.sums != NULL else 0)
-        check_room(row_scales, s.rows)
+        check_scratch(scratch, s.rows * s.filters)
+        check_scratch(q, s.rows * x.shape[1] if s.features.sums != NULL else 0)
+        check_scratch(row_scales, s.rows)
         s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
         s.memory, s.y = &memory[0], &y[0, 0]
         self.fn = <kernel_fn>svdf
 
 
 cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
-    cdef float room[LOCAL]
+    cdef float scratch[LOCAL]
     cdef int8_t q[LOCAL]
     cdef float scales[LOCAL]
     cdef int32_t zeros[LOCAL]
@@ -68,9 +68,9 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t j = 0, r, i, k, at, nr = s.engine.slots.f32.nr
     cdef float *past
     cdef float v
-    s.room = room
-    if self.room is not None:
-        s.room = &self.room[0]
+    s.scratch = scratch
+    if self.scratch is not None:
+        s.scratch = &self.scratch[0]
     if s.features.sums != NULL:
         nr = s.engine.slots.q8.nr
         s.x.q, s.x.scales, s.x.zeros = q, scales, zeros
@@ -78,10 +78,10 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
             s.x.q = &self.q[0]
         if self.row_scales is not None:
             s.x.scales, s.x.zeros = &self.row_scales[0], &self.row_zeros[0]
-    memset(s.room, 0, s.rows * s.filters * sizeof(float))
+    memset(s.scratch, 0, s.rows * s.filters * sizeof(float))
     quantize(&s.engine, &s.x, s.rows)
     while j < s.filters:
-        add_product(&s.engine, &s.features, &s.x, s.rows, j, nr, s.room, s.filters)
+        add_product(&s.engine, &s.features, &s.x, s.rows, j, nr, s.scratch, s.filters)
         j += nr
     memmove(s.memory, s.memory + 1, (s.rows * s.filters * s.steps - 1) * sizeof(float))
     for r in range(s.rows):
@@ -90,7 +90,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
             for j in range(s.rank):
                 at = r * s.filters + i * s.rank + j
                 past = s.memory + at * s.steps
-                past[s.steps - 1] = s.room[at]
+                past[s.steps - 1] = s.scratch[at]
                 for k in range(s.steps):
                     v += past[k] * s.time[(i * s.rank + j) * s.steps + k]
             s.y[r * s.units + i] = v + s.bias[i] if s.bias != NULL else v

@@ -1,4 +1,4 @@
-# Shared by recurrent layers of floats: products with weights of any kind, activations, normalization.
+# Shared by float recurrent layers: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memset

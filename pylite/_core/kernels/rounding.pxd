@@ -1,4 +1,4 @@
-# The rules of rounding of docs/numerics.md that kernels apply by themselves.
+# The rounding rules of docs/numerics.md that kernels apply directly.
 from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "rounding.h" nogil:

@@ -14,7 +14,7 @@ cdef extern from *:
 cdef enum:
     MAX_MR = 16             # limits of pl_tile
     MAX_NR = 64
-    PARALLEL_THRESHOLD = 1 << 17    # products; fewer are done before another thread has begun
+    PARALLEL_THRESHOLD = 1 << 17    # products; fewer finish before another thread starts
 
 
 cdef inline ptrdiff_t padded(ptrdiff_t n, ptrdiff_t to) noexcept nogil:

@@ -1,4 +1,4 @@
-# Windows: the lines and pixels of an image that each output position sees.
+# Windows: the lines and pixels of an image that each output position reads.
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -92,7 +92,9 @@ cdef inline bint short_lines(const Window *g) noexcept nogil:
 
 cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8_t *to,
                             const uint8_t **src) noexcept nogil:
-    """What output positions position..position+rows see, to `to`, rows * SHORT bytes at most, and pointers to each."""
+    """Copy the windows of output positions position..position+rows to `to`, at most rows * SHORT bytes each, and set
+    pointers to them.
+    """
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
     cdef ptrdiff_t ox = position % g.ow
@@ -133,7 +135,7 @@ cdef struct Line:
 
 
 cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
-    """The pixels of a line that `pixels` output pixels of image n see, from ox on."""
+    """The pixels of a line under the windows of `pixels` output pixels of image n, from ox on."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1
     cdef ptrdiff_t first = max(begin, <ptrdiff_t>0), last = min(end, g.w)

@@ -1,7 +1,7 @@
 # The rest of conv_float.pyx: 3 x 3 filters by Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h.
 cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
     """The number of tiles of a task: tasks are equally large, and multiples of what products take."""
-    cdef ptrdiff_t most = (ROOM - 16 * (c + 16)) // (16 * (c + t.nr))
+    cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
     if most > 4:
         most -= most % (t.mr if most >= t.mr else 4)
     cdef ptrdiff_t tasks = (tiles + most - 1) // most
@@ -63,8 +63,8 @@ cdef void finish_tiles(const Conv *s, const Task *task, const float *m, ptrdiff_
 
 cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef float space[ROOM + 16]
-    cdef float *room = <float *>(<size_t>(space + 15) & ~<size_t>63)      # vectors do not cross cache lines
+    cdef float space[WINOGRAD_SCRATCH + 16]
+    cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # vectors do not cross cache lines
     cdef float *m
     cdef ptrdiff_t i, j, p, next, seen = -1
     cdef pl_a_layout shape = pl_packed_layout(s.depth)
@@ -75,15 +75,15 @@ cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int
         next = task.rows * s.depth
         if next % 1024 == 0:        # the 16 operands would share few sets of the cache
             next += 16
-        m = room + 16 * next
+        m = scratch + 16 * next
         if i // s.tasks.splits != seen:
             seen = i // s.tasks.splits
-            transform(s, &task, room, next, m)
+            transform(s, &task, scratch, next, m)
         j = task.begin
         while j < task.end:
             n = <int>min(<ptrdiff_t>s.tile.nr, task.end - j)
             for p in range(16):
-                s.slots.gemm_f32(task.rows, n, &shape, room + p * next, s.panels + (p * s.wide + j) * s.depth, 1, 0,
+                s.slots.gemm_f32(task.rows, n, &shape, scratch + p * next, s.panels + (p * s.wide + j) * s.depth, 1, 0,
                                  NULL, 0, 0, m + p * task.rows * s.tile.nr, s.tile.nr)
             finish_tiles(s, &task, m, j, n)
             j += s.tile.nr

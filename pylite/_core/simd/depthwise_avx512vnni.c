@@ -226,7 +226,7 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
   }
 }
 
-/* ---- lines cut into blocks of 64 channels without regard to where pixels end: see pl_wraps ----
+/* ---- lines cut into blocks of 64 channels that may span pixels: see pl_wraps ----
  *
  * A chunk of pixels, of channels and of output lines is packed at a time.  Where the channels are a multiple of 64
  * ("whole"), pixels that a stride skips lie among the others; else each phase of the stride has line buffers of its
@@ -261,8 +261,8 @@ static int lines_at_once(const pl_dw_window *g, ptrdiff_t reach, ptrdiff_t chann
 /* How many output pixels it has, all chunks of a line being equally long. */
 static ptrdiff_t pixels_at_once(const pl_dw_window *g, const chunk *k, ptrdiff_t channels) {
   const ptrdiff_t each = k->rows * g->stride * channels;
-  const ptrdiff_t room = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
-  ptrdiff_t most = room / each - k->reach;
+  const ptrdiff_t capacity = (k->reach + 4) * each <= CACHED ? CACHED : PL_DW_BYTES;
+  ptrdiff_t most = capacity / each - k->reach;
   if (most < 1) most = 1;
   return steps(g->pixels, most >= g->pixels ? 1 : (g->pixels + most - 1) / most);
 }

@@ -1,6 +1,6 @@
 /* The most frequent functions of functions.h with intrinsics, within the same error bounds; included by
- * portable_unary.h alone.  gcc makes two comparisons and a choice of each minimum, and cannot express multiplying by a
- * power of two, nor for an inexact quotient on Arm. */
+ * portable_unary.h alone.  gcc compiles each minimum to two comparisons and a select.  Scaling by a power of two, and
+ * approximate division on Arm, have no C expression. */
 #if defined(__ARM_NEON)
 #include <arm_neon.h>
 #else

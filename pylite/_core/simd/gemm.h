@@ -156,7 +156,7 @@ typedef struct pl_winograd {
   ptrdiff_t h, w, oh, ow, c;
   int pad_h, pad_w, flip;
 } pl_winograd;
-#define PL_WINOGRAD_ROOM 92160  /* bytes of the buffers */
+#define PL_WINOGRAD_SCRATCH 92160  /* bytes of the buffers */
 #define PL_WINOGRAD_DEEPEST 128 /* c */
 #define PL_WINOGRAD_WIDE 32     /* columns of a panel */
 /* The most tiles of a task: more would not stay in the first-level cache. */

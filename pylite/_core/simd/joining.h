@@ -1,4 +1,4 @@
-/* The sum or the extreme of n floats, in an order that depends on n alone; included by portable_*.h alone. */
+/* The sum or the extreme of n floats, in an order that depends on n alone; included by portable_*.h only. */
 #ifndef PYLITE_JOINING_H
 #define PYLITE_JOINING_H
 #include "rounding.h"

@@ -22,7 +22,7 @@ static pl_packing_task *running, *finished;        /* in no order */
 static ptrdiff_t bytes;                            /* of the waiting tasks */
 static int preparing;                              /* threads between begin and finish */
 static int worker, idle;                           /* is there a worker, and does it sleep? */
-static int crowded;                                /* there is no core for a worker, until nobody prepares a model */
+static int crowded;                                /* there is no core for a worker, until no thread prepares a model */
 static int64_t called;                             /* when the worker was last started or woken */
 static _Thread_local int depth;                    /* how often the calling thread has begun */
 

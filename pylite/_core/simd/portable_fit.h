@@ -70,8 +70,8 @@ static int close_steps(double s, double half, int steps, int16_t *close) {
     int8_t is_close[LANES];
     int any = 0;
     for (int l = 0; l < LANES; l++) {
-      const double at = (k + l + 1 - half) * per, part = at - __builtin_floor(at), room = near + at * 0x1p-28;
-      any |= is_close[l] = all | (part < room) | (part > 1 - room);
+      const double at = (k + l + 1 - half) * per, part = at - __builtin_floor(at), margin = near + at * 0x1p-28;
+      any |= is_close[l] = all | (part < margin) | (part > 1 - margin);
     }
     for (int l = 0; any && l < LANES && k + l < steps; l++)
       if (is_close[l]) close[count++] = (int16_t)(k + l + 1);
@@ -170,7 +170,7 @@ static int find_steps(rule q, int steps, double *at) {
   return 1;
 }
 
-/* The start between the bounds of the first n steps for the scale s; 0 where they leave no room. */
+/* The start between the bounds of the first n steps for the scale s; 0 where no number lies between them. */
 static int find_start(const double *at, const double *reached, int n, float s, float *start) {
   const double margin = 0x1p-40;
   double low[FIT_LANES] = {0}, high[FIT_LANES] = {1, 1, 1, 1};

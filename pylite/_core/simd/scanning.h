@@ -5,7 +5,7 @@
 #include <string.h>
 #include "simd.h"
 
-/* p: arrays; n: whole numbers; f: real ones; each task says which.  status: an error, see scanning.pyx. */
+/* p: arrays; n: integers; f: reals; each task lists them.  status: an error, see scanning.pyx. */
 typedef struct {
   const pl_slots *slots;
   void *p[6];
@@ -21,7 +21,7 @@ typedef struct {
 #define PL_FAST
 #endif
 
-/* The types that tasks tell apart; scanning.pyx takes their names for the numbers. */
+/* The types that tasks distinguish; scanning.pyx finds their numbers by name. */
 #define PL_TYPES(X) \
   X(float32, float) X(int8, int8_t) X(uint8, uint8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t)
 #define X(name, T) PL_##name,
@@ -79,7 +79,7 @@ PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
 }
 /* does a come after b: is it smaller, or as large and later? */
 PL_FAST static int pl_after(pl_ranked a, pl_ranked b) { return a.key < b.key || (a.key == b.key && a.index > b.index); }
-/* a heap whose first entry comes after all others: make room there for v */
+/* a heap whose first entry comes after all others: replace that entry by v */
 PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   size_t at = 0;
   for (size_t child; (child = 2 * at + 1) < n; at = child) {
@@ -282,7 +282,7 @@ TASK(uniform) {
   }
 }
 /* classes drawn with the probabilities whose logarithms are logits, up to a constant;
- * p: key and counter, logits, y, room for as many doubles as classes; n: batches, classes, samples, y is int64 */
+ * p: key and counter, logits, y, scratch of as many doubles as classes; n: batches, classes, samples, y is int64 */
 TASK(multinomial) {
   uint32_t *state = P(uint32_t, 0), counter[4], bits[4];
   const float *logits = P(float, 1);

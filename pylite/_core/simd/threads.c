@@ -20,8 +20,8 @@ enum { STACK = 512 * 1024 };
 /* How long a worker spins for the next loop, and the caller for the end of this one, before they sleep. */
 enum { SPIN_NS = 50000 };
 
-/* Variables of different threads are two cache lines apart, which some CPUs fetch together. */
-enum { APART = 128 };
+/* Variables of different threads are two cache lines apart: some CPUs fetch lines in pairs. */
+enum { LINE_PAIR = 128 };
 
 /* A count of pieces carries the number of its loop: number * NUMBER + count.  So it needs no reset, and a worker that
  * was delayed since an earlier loop takes nothing of this one.  A number has the bit WRITING while the caller describes
@@ -33,24 +33,24 @@ enum { APART = 128 };
 typedef _Atomic uint64_t atomic_tagged;
 
 typedef struct {
-  _Alignas(APART) atomic_tagged taken; /* pieces of this thread's share that any thread has begun */
-  _Alignas(APART) atomic_tagged done;  /* pieces of any share that this thread has finished; not of the caller */
+  _Alignas(LINE_PAIR) atomic_tagged taken; /* pieces of this thread's share that any thread has begun */
+  _Alignas(LINE_PAIR) atomic_tagged done;  /* pieces of any share that this thread has finished; not of the caller */
 } thread_state;
 
 struct pl_pool {
-  _Alignas(APART) atomic_tagged number;
+  _Alignas(LINE_PAIR) atomic_tagged number;
   _Atomic(pl_range_fn) fn;
   _Atomic(void *) ctx;
   atomic_ptrdiff_t n, grain;
   atomic_int pieces;             /* of `grain` items each, the last one of as many or fewer */
   /* Read by all threads, and rarely written. */
-  _Alignas(APART) int threads, workers; /* wanted, the caller included; running */
+  _Alignas(LINE_PAIR) int threads, workers; /* wanted, the caller included; running */
   int spins;                     /* are there enough CPUs to spin? */
   atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
   unsigned forks;                /* of the process, when the workers were started */
   pthread_t *ids;
   void *memory;                  /* the allocation of the pool */
-  _Alignas(APART) atomic_int busy; /* a loop is running */
+  _Alignas(LINE_PAIR) atomic_int busy; /* a loop is running */
   pthread_mutex_t lock;          /* of sleeping threads */
   pthread_cond_t wake, ended;
   thread_state state[];          /* of each thread */
@@ -63,7 +63,7 @@ typedef struct {
   void *ctx;
   ptrdiff_t n, grain;
   int pieces, shares;
-  int others;                    /* pieces that the workers took; known to the caller alone */
+  int others;                    /* pieces that the workers took; read by the caller alone */
 } loop;
 
 static atomic_uint forks;        /* a forked child has no workers, and locks in any state */
@@ -277,7 +277,7 @@ pl_pool *pl_pool_create(int threads) {
     free(ids);
     return NULL;
   }
-  pl_pool *pool = (pl_pool *)(((uintptr_t)memory + APART - 1) & ~(uintptr_t)(APART - 1));
+  pl_pool *pool = (pl_pool *)(((uintptr_t)memory + LINE_PAIR - 1) & ~(uintptr_t)(LINE_PAIR - 1));
   pool->memory = memory;
   pool->ids = ids;
   pool->threads = threads;

@@ -14,7 +14,7 @@
  * 2^32; 9 has an inverse, and the power is shifted away as long as |y| < 2^25. */
 #include "avx512vnni.h"
 
-enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, APART = 32 };
+enum { WIDE = PL_WINOGRAD_WIDE, POINTS = 36, GAP = 32 };
 
 #define ADD(a, b) _mm512_add_epi16(a, b)
 #define SUBTRACT(a, b) _mm512_sub_epi16(a, b)
@@ -144,9 +144,9 @@ PL_INLINE void multiply(int R, int rows, ptrdiff_t c, const int16_t *a, const in
 
 static void winograd_q8(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                         const pl_columns *q) {
-  uint8_t room[PL_WINOGRAD_ROOM] __attribute__((aligned(64)));
-  const ptrdiff_t c = g->c, across = (g->ow + 3) / 4, down = (g->oh + 3) / 4, next = tiles * c + APART;
-  int16_t *v = (int16_t *)room;
+  uint8_t scratch[PL_WINOGRAD_SCRATCH] __attribute__((aligned(64)));
+  const ptrdiff_t c = g->c, across = (g->ow + 3) / 4, down = (g->oh + 3) / 4, next = tiles * c + GAP;
+  int16_t *v = (int16_t *)scratch;
   int32_t *m = (int32_t *)(v + (POINTS * next + 6 * c + 31) / 32 * 32);
   const ends e = ends_of(q);
   for (int t = 0; t < tiles; t++) {
