@@ -166,7 +166,7 @@ def test_composite(m, rng, dtype):
 
 
 @differential("STABLEHLO_COMPOSITE", "IF", "WHILE", count=3)
-def test_constants_are_passed_to_subgraphs(m, rng, name):
+def test_constants_are_handed_in(m, rng, name):
     """The weights of a layer come from the caller, and differ between two calls."""
     n, x, y, z = start(m, "int32" if name == "WHILE" else "bool")
     weights = [m.constant(f"w{i}", rng.standard_normal((2, 2)).astype(np.float32)) for i in range(2)]
