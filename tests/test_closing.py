@@ -1,4 +1,4 @@
-"""close(), `with`, and what is freed when the last reference to an interpreter goes, without the garbage collector."""
+"""close(), `with`, and memory that is freed with the last reference to an interpreter, without garbage collection."""
 import gc
 import weakref
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.resources import MODELS, models
 
 
 def loop():
-    """A WHILE whose body calls an IF, of a variable that keeps its shape, and one that grows."""
+    """A WHILE whose body calls an IF; one loop variable has a fixed shape, one grows."""
     m = ModelBuilder()
     n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (1,), "float32", shape_signature=(-1,))
     left, y = m.tensor("left", (1,), "int32"), m.tensor("y", (1,), "float32", shape_signature=(-1,))
@@ -38,7 +38,7 @@ def loop():
 
 
 def dynamic():
-    """A shape that depends on data, and a variable of the run time."""
+    """A data-dependent shape."""
     m = ModelBuilder()
     x, at, y = m.tensor("x", (4,), "float32"), m.tensor("at", (1, 1), "int64"), m.tensor("y", (1,), "float32")
     m.operator("WHERE", [x], [at])
@@ -105,7 +105,7 @@ def test_the_mapped_file_is_freed(tmp_path):
 
 
 def test_memory_does_not_grow():
-    """As users replace one model by the next, without the collector."""
+    """Interpreters created and dropped in sequence, without garbage collection."""
     models()
     path = str(MODELS / "test_data" / "mobilenet_v2_1.0_224_quant.tflite")
     used = []
@@ -122,7 +122,7 @@ def test_a_closed_interpreter():
     view, got = interpreter.tensor(0)(), interpreter.get_tensor(0)
     interpreter.close()
     interpreter.close()
-    assert view.tolist() == got.tolist() == np.ones((2, 3)).tolist()        # arrays stay what they were
+    assert view.tolist() == got.tolist() == np.ones((2, 3)).tolist()        # arrays keep their contents
     for call in (interpreter.allocate_tensors, interpreter.invoke, lambda: interpreter.resize_tensor_input(0, (1, 6))):
         with pytest.raises(ExecutionError, match="closed"):
             call()

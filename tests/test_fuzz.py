@@ -1,4 +1,4 @@
-"""The fuzzer: a part of its cases, whether it finds what there is to find, and faults that it found."""
+"""The fuzzer: some of its cases, the detection of injected faults, and regression tests of faults that it found."""
 import time
 
 import numpy as np
@@ -16,7 +16,7 @@ def test_nothing_unexpected():
     run = Run(0)
     assert run.until(time.monotonic() + 600, most=400) == 400
     assert run.found == [] and sum(run.ended.values()) == 400
-    assert run.ended["run"] > 50, run.ended     # mutations leave many models whole
+    assert run.ended["run"] > 50, run.ended     # many mutated models are still valid
 
 
 def test_a_case_can_be_repeated():
@@ -27,7 +27,7 @@ def test_a_case_can_be_repeated():
 @pytest.mark.parametrize(("fault", "reported"), [
     ("raise KeyError('x')", "KeyError: 'x'"), ("__import__('os').abort()", "crash: SIGABRT"),
     ("while True: pass", "6 s of CPU time"), ("[0] * 10**8", "MB of memory, where max_memory is 64 MB")])
-def test_what_goes_wrong_is_reported(fault, reported, monkeypatch):
+def test_injected_faults_are_reported(fault, reported, monkeypatch):
     monkeypatch.setattr(case, "use", lambda interpreter, rng: exec(fault))
     monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))
     run = Run(0)

@@ -1,4 +1,4 @@
-"""Models whose parts contradict each other: an error that names the tensor or the node, and no other exception."""
+"""Inconsistent models raise errors that name the tensor or the node; max_memory limits all memory of a model."""
 import numpy as np
 import pytest
 
@@ -8,7 +8,7 @@ from pylite.schema.builder import ModelBuilder
 
 
 def with_constant_input(first):
-    """BATCH_MATMUL of two inputs, of which the right one has contents in the file."""
+    """BATCH_MATMUL of two inputs; the right one also has contents in the file."""
     m = ModelBuilder()
     x, y = m.tensor("x", (2, 3), "float32"), m.tensor("y", (2, 2), "float32")
     w = m.constant("w", np.arange(6, dtype=np.float32).reshape(3, 2))
@@ -65,7 +65,7 @@ LIMIT = 1 << 20
 
 
 def range_of_data():
-    """RANGE up to a number that is known when the model runs."""
+    """RANGE up to a number computed at run time."""
     m = ModelBuilder()
     n, y = m.tensor("n", (), "int32"), m.tensor("y", (1,), "int32", shape_signature=(-1,))
     m.operator("RANGE", [m.constant("0", np.array(0, np.int32)), n, m.constant("1", np.array(1, np.int32))], [y])
@@ -75,7 +75,7 @@ def range_of_data():
 
 
 def folded():
-    """BROADCAST_TO of constants alone, computed while the graph is lowered."""
+    """BROADCAST_TO of constants, computed while the graph is lowered."""
     m = ModelBuilder()
     x, y, z = m.tensor("x", (1,), "float32"), m.tensor("y", (1000, 1000), "float32"), m.tensor("z", (1,), "float32")
     m.operator("BROADCAST_TO", [m.constant("k", np.ones(1, np.float32)),
@@ -87,7 +87,7 @@ def folded():
 
 
 def many_folded():
-    """The same in many pieces, each of which would fit."""
+    """The same in many nodes, each of which is below the limit."""
     m = ModelBuilder()
     x, z = m.tensor("x", (1,), "float32"), m.tensor("z", (1,), "float32")
     shape, one = m.constant("s", np.array([500, 100], np.int32)), m.constant("k", np.ones(1, np.float32))
@@ -163,8 +163,8 @@ def test_max_memory_counts_all_memory(make):
         run_with(content, value, 256 * LIMIT)
 
 
-def test_memory_that_the_machine_does_not_give():
-    """MemoryLimitError, where numpy or the system refuse."""
+def test_failed_allocations_raise_a_memory_limit_error():
+    """Also if numpy or the system refuses the allocation."""
     m = ModelBuilder()
     x, y = m.tensor("x", (1,), "float32"), m.tensor("y", (1,), "float32")
     state = m.tensor("state", (1 << 20, 1 << 20), "float32", variable=True)

@@ -1,4 +1,4 @@
-"""Ops that call the interpreter that runs them: an error where the call would change what runs."""
+"""Ops that call their own interpreter: calls that would change the running program raise an error."""
 import numpy as np
 import pytest
 
@@ -56,7 +56,7 @@ def test_calls_from_an_op(name, how):
     assert interpreter.get_tensor(1).tolist() == [1, 1]
 
 
-def test_allocating_while_it_allocates():
+def test_allocate_tensors_in_prepare_is_refused():
     class Op:
         def __init__(self, options):
             pass

@@ -1,4 +1,4 @@
-"""Every op that takes strings: its results, by the same model on numbers, and the references that it counts."""
+"""All ops that take strings: results equal those of the same model on numbers, and reference counts are balanced."""
 import gc
 import sys
 
@@ -15,7 +15,7 @@ from tests import op_models
 RUNS = 20
 CASES = [(line, choice) for line in op_models.lines() for choice in line.cases()
          if "string" in choice.values() and (op := registry.find(line.op)) and op.accepts(*line.types(choice))]
-# Ops that read strings, or pass them on, without a line in op_models; those below and in other files test them.
+# Ops that take strings without a line in op_models; tests below and in other files cover them.
 ELSEWHERE = {"ASSIGN_VARIABLE", "READ_VARIABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_LOOKUP", "IF",
              "WHILE", "STABLEHLO_CASE", "STABLEHLO_COMPOSITE", "LSH_PROJECTION", "SKIP_GRAM", "UNIQUE", "RANK", "SHAPE"}
 
@@ -42,7 +42,7 @@ def results(interpreter, inputs):
 
 
 @pytest.mark.parametrize(("line", "choice"), CASES, ids=lambda x: getattr(x, "op", ""))
-def test_as_on_numbers(line, choice):
+def test_results_equal_those_on_numbers(line, choice):
     rng = np.random.default_rng(1)
     on_words = allocated(line.model(choice))
     on_numbers = allocated(line.model({letter: "int64" if t == "string" else t for letter, t in choice.items()}))
@@ -67,7 +67,7 @@ def test_as_on_numbers(line, choice):
     assert [sys.getrefcount(word) for word in counted] == before
 
 
-def test_every_op_is_here():
+def test_every_op_that_takes_strings_is_tested():
     taking = {name for name in registry.names()
               if any("string" in t or "any" in t for t in registry.find(name).types)}
     assert taking == {line.op for line, _ in CASES} | ELSEWHERE
@@ -75,7 +75,7 @@ def test_every_op_is_here():
 
 @pytest.mark.parametrize("dtype", ["string", "variant"])
 def test_variables(dtype):
-    """A variable of strings has the strings that were assigned; elements that have no type are refused."""
+    """A string variable returns the assigned strings; variants are refused."""
     m = ModelBuilder()
     handle = m.tensor("v", (1,), "resource")
     x, y = m.tensor("x", (3,), dtype), m.tensor("y", (3,), dtype)
@@ -117,8 +117,8 @@ def test_hashtable_lookup():
     assert [sys.getrefcount(word) for word in given] == before
 
 
-def test_copies_that_every_tensor_of_its_own_needs():
-    """A node that only gives strings another shape copies them where all tensors keep their contents."""
+def test_reshape_copies_strings_if_all_tensors_are_preserved():
+    """With experimental_preserve_all_tensors, an op that only changes the shape copies the strings."""
     m = ModelBuilder()
     x, y = m.tensor("x", (2, 3), "string"), m.tensor("y", (3, 2), "string")
     m.operator("RESHAPE", [x, m.constant("shape", np.array([3, 2], np.int32))], [y])
@@ -132,7 +132,7 @@ def test_copies_that_every_tensor_of_its_own_needs():
 
 
 @pytest.mark.parametrize("declared", ["int64", "int32"])
-def test_strings_from_a_custom_op_that_the_file_declares_as_numbers(declared):
+def test_strings_of_a_custom_op_whose_output_is_declared_as_numbers(declared):
     class Word:
         def __init__(self, options):
             pass

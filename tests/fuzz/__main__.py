@@ -1,7 +1,7 @@
 """python -m tests.fuzz --seconds 60 --seed 1: run mutated models, each in a process that may crash.
 
-A case is given by the seed and its number, so that a run can be repeated; a crash, a hang, an exception that is none
-of pylite's, or too much memory is reported with its number, and its model is kept, made as small as it gets.
+A case is determined by the seed and its number, so it can be repeated.  Crashes, hangs, foreign exceptions and
+excessive memory are reported with the number of the case; --keep stores their models.
 """
 import argparse
 import collections
@@ -24,7 +24,7 @@ ADDRESSES = 4 << 30         # bytes of address space for a worker
 
 
 def work(seed, first, count, step, pipe):
-    """Run cases, and send (number, how it ended, what was unexpected or None) after each."""
+    """Run cases, and send (number, outcome, description of an unexpected one or None) after each."""
     limit()
     for number in range(first, first + count * step, step):
         pipe.send((number, "begun", None))
@@ -39,7 +39,7 @@ def work(seed, first, count, step, pipe):
 
 
 def limit():
-    """Of a worker: its memory, and its silence."""
+    """Limit the memory of a worker process, and switch off its warnings and core dumps."""
     warnings.simplefilter("ignore")
     faulthandler.disable()
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -48,7 +48,7 @@ def limit():
 
 
 class Run:
-    """Many cases in one worker after the other.  found: [(number, what)]; ended: how many cases ended in which way."""
+    """Runs cases in worker processes.  found: [(number, description)]; ended: {outcome: number of cases}."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -62,7 +62,7 @@ class Run:
         return number
 
     def _worker(self, first, deadline, last, step):
-        """Run cases in one process; the number of the case after the last one that began."""
+        """Run cases in one process; returns the number after that of the last case started."""
         context = multiprocessing.get_context("fork")
         receiver, sender = context.Pipe(duplex=False)
         count = min(2000, last - first)
@@ -110,7 +110,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--count", type=int, default=2**62, help="cases to run at most")
-    parser.add_argument("--keep", metavar="FOLDER", help="store the models of what is found here")
+    parser.add_argument("--keep", metavar="FOLDER", help="store the models of reported cases here")
     parser.add_argument("--one", type=int, metavar="NUMBER", help="run this case alone, in this process")
     options = parser.parse_args()
     if options.one is not None:

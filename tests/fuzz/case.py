@@ -1,4 +1,4 @@
-"""One case: a model and all that a caller does with it, drawn from two numbers, the seed and the case."""
+"""One case: a model and a sequence of calls, determined by the seed and the number of the case."""
 import contextlib
 import re
 
@@ -9,13 +9,13 @@ from pylite.interpreter import Interpreter
 from pylite.tflite.resolver_type import OpResolverType
 from tests.fuzz import mutate
 
-MAX_MEMORY = 64 << 20       # bytes that a model may take
-SLACK = 96 << 20            # bytes beside these: files, packed weights, copies for the caller, Python
+MAX_MEMORY = 64 << 20       # bytes: the limit of a model
+SLACK = 96 << 20            # bytes in addition: files, packed weights, copies for the caller, Python
 SECONDS = 6                 # of CPU time for a case
 
 
 class Unexpected(Exception):
-    """A case ended by an exception that is none of pylite's, or took more memory than it may."""
+    """A case raised an exception that is none of pylite's, or exceeded its memory limit."""
 
 
 def generator(seed, number):
@@ -28,7 +28,7 @@ def content(seed, number):
 
 
 def value(rng, shape, dtype):
-    """An input: zeros, extremes, small numbers, not-a-number, any bytes, or words."""
+    """An input: zeros, extremes, small numbers, NaN, random bytes, or strings."""
     if np.dtype(dtype).hasobject or np.dtype(dtype).kind == "S":
         words = np.empty(shape, object)
         words.reshape(-1)[:] = [mutate.WORDS[i] for i in rng.integers(0, len(mutate.WORDS), words.size)]
@@ -47,7 +47,7 @@ def value(rng, shape, dtype):
 
 
 def use(interpreter, rng):
-    """Allocate, set, run and read, then once more in other shapes; returns how far it went."""
+    """Allocate, set, run and read, then repeat with other shapes; returns the last step that succeeded."""
     for details in (interpreter.get_input_details, interpreter.get_output_details, interpreter.get_tensor_details,
                     interpreter._get_ops_details, interpreter.get_signature_list):
         details()
@@ -57,7 +57,7 @@ def use(interpreter, rng):
         reached = "allocated"
         for detail in interpreter.get_input_details():
             if np.prod(detail["shape"], dtype=np.float64) > MAX_MEMORY:
-                continue        # nothing reads it, so that it has no memory
+                continue        # it has no reader, and so no memory
             accepted(lambda d=detail: interpreter.set_tensor(d["index"], value(rng, d["shape"], d["dtype"])))
         for _ in range(2):
             interpreter.invoke()
@@ -75,13 +75,13 @@ def use(interpreter, rng):
 
 
 def accepted(call):
-    """Do `call`, which may refuse what it gets."""
+    """Call `call`, which may raise a documented error."""
     with contextlib.suppress(PyliteError):
         call()
 
 
 def open_model(model, rng):
-    """An Interpreter with some choice of options."""
+    """An Interpreter with random options."""
     options = {"num_threads": int(rng.integers(1, 3)), "guard_bands": bool(rng.random() < 0.1)}
     if rng.random() < 0.2:
         options |= {"experimental_preserve_all_tensors": True,
@@ -90,7 +90,7 @@ def open_model(model, rng):
 
 
 def run(seed, number, model=None):
-    """Run a case on its own model or another; how it ended.  Unexpected names what went wrong."""
+    """Run a case on its own model or another, and return its outcome.  Unexpected has a description of the failure."""
     rng = generator(seed, number)
     if model is None:
         model = mutate.model(rng)[1]

@@ -1,4 +1,4 @@
-"""Mutations of a model: of the fields of its tables, of its parts as a graph, and of the bytes of its file."""
+"""Mutations of a model: of table fields, of the graph, and of the bytes of the file."""
 import copy
 import io
 import zipfile
@@ -25,7 +25,7 @@ def model(rng):
         MUTATIONS[rng.integers(len(MUTATIONS))](record, rng)
     try:
         content = write(record, outside=rng.random() < 0.1)
-    except Exception:       # what no file can hold
+    except Exception:       # a value that the format cannot represent
         content = write(known[number])
     if rng.random() < 0.08 or not content:
         content = damaged(content, rng)
@@ -34,7 +34,7 @@ def model(rng):
 
 # ---- any field of any table ----------------------------------------------------------------------------------
 def records(record):
-    """All Records below and with `record`."""
+    """`record` and all Records in it."""
     found, fresh = [], [record]
     while fresh:
         one = fresh.pop()
@@ -45,7 +45,7 @@ def records(record):
 
 
 def integer(rng, number):
-    """An integer that the type `number` holds: an extreme, a small one, or any."""
+    """An integer of the type `number`: an extreme, a small one, or a random one."""
     kind = np.dtype(NUMBERS[number][0])
     if kind.kind == "b":
         return bool(rng.integers(2))
@@ -120,7 +120,7 @@ def any_field(record, rng):
 
 # ---- the graph -----------------------------------------------------------------------------------------------
 def chosen(record, rng, what):
-    """(a subgraph, one of its `what`), or (None, None)."""
+    """(a random subgraph, one of its elements `what`), or (None, None)."""
     subgraph = record.subgraphs[rng.integers(len(record.subgraphs))] if record.subgraphs else None
     items = getattr(subgraph, what, None)
     return (subgraph, items[rng.integers(len(items))]) if items else (None, None)
@@ -164,7 +164,7 @@ def a_quantization(record, rng):
 
 
 def contents(record, rng):
-    """Other contents of a constant, that fit its shape or do not."""
+    """Replace the contents of a constant, by ones of the right or of a wrong size."""
     _, tensor = chosen(record, rng, "tensors")
     if tensor is None or not record.buffers:
         return
@@ -188,7 +188,7 @@ def contents(record, rng):
 
 
 def a_constant(record, rng):
-    """A tensor gets contents, or loses them."""
+    """Add contents to a tensor, or remove them."""
     _, tensor = chosen(record, rng, "tensors")
     if tensor is not None and record.buffers is not None:
         if tensor.buffer and rng.random() < 0.6:
@@ -199,7 +199,7 @@ def a_constant(record, rng):
 
 
 def operands(record, rng):
-    """Operands are exchanged, left out, repeated, or of other tensors."""
+    """Swap, omit, repeat or replace operands."""
     subgraph, operator = chosen(record, rng, "operators")
     if operator is None or not subgraph.tensors:
         return
@@ -220,7 +220,7 @@ def operands(record, rng):
 
 
 def another_op(record, rng):
-    """An operator code becomes another one, with its own options or none."""
+    """Replace an operator code by another one, with its options or without."""
     if record.operator_codes:
         names = enum("BuiltinOperator")
         code = record.operator_codes[rng.integers(len(record.operator_codes))]
@@ -236,7 +236,7 @@ def another_op(record, rng):
 
 
 def another_operator(record, rng):
-    """A second operator that reads what the graph has, from another seed's op."""
+    """Add an operator of another seed that reads tensors of the graph."""
     subgraph, operator = chosen(record, rng, "operators")
     if operator is not None and subgraph.tensors:
         again = copy.deepcopy(operator)
@@ -268,7 +268,7 @@ def a_flag(record, rng):
 
 
 def a_sparsity(record, rng):
-    """A constant that is sparse in some way."""
+    """Make a constant sparse, with random parameters."""
     _, tensor = chosen(record, rng, "tensors")
     if tensor is not None and tensor.shape:
         metadata = []
@@ -290,7 +290,7 @@ MUTATIONS = (any_field, any_field, any_field, a_shape, a_shape, a_type, a_quanti
 
 # ---- bytes ---------------------------------------------------------------------------------------------------
 def damaged(content, rng):
-    """The file cut, with other bytes, or with an archive behind it."""
+    """The file truncated, with changed bytes, or followed by an archive."""
     choice = rng.integers(4)
     if choice == 0:
         return content[:rng.integers(len(content))]

@@ -1,4 +1,4 @@
-"""The models that mutations start from: one for every line of tests/op_models.py, and whole small ones."""
+"""The seed models of mutations: one for every line of tests/op_models.py, and other small models."""
 import functools
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def sparse():
 
 @functools.cache
 def seeds():
-    """The Records of all seeds, in an order that only the sources determine."""
+    """The Records of all seeds, in a deterministic order."""
     contents = [small_models.reshape(), small_models.two_signatures(), small_models.variable(), variables(),
                 sparse(), *[path.read_bytes() for path in CONVERTED]]
     for line in op_models.lines():
