@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core.program import FastPath, Lock, install_fast_path
 from pylite._core.simd import Pool
 from pylite.compiler.check import check
-from pylite.errors import ExecutionError, TensorError, ViewError
 from pylite.runtime.executor import Executor
 from pylite.tflite import arguments
 
@@ -283,12 +283,13 @@ class Interpreter(FastPath):
 
     def _ensure_safe(self) -> None:
         if self._closed:
-            raise ExecutionError("the interpreter is closed; make another one")
+            raise errors.ExecutionError("the interpreter is closed; make another one")
         self._lock.check_idle()
         if self._views and not self._safe_to_run():
-            raise ViewError("There is at least 1 reference to internal data in the interpreter in the form of a numpy "
-                            "array or slice. Be sure to only hold the function returned from tensor() if you are using "
-                            "raw data access: call it again where the data is needed, or copy the array")
+            raise errors.ViewError(
+                "There is at least 1 reference to internal data in the interpreter in the form of a numpy array "
+                "or slice. Be sure to only hold the function returned from tensor() if you are using raw data access: "
+                "call it again where the data is needed, or copy the array")
 
     def __reduce__(self) -> "tuple[Any, ...]":
         """Pickle the model (its path or its content), the options and the input shapes, not the tensors' contents."""
@@ -305,7 +306,7 @@ class Interpreter(FastPath):
         found = self._executors.get(subgraph_index)
         if found is None:
             if self._closed:
-                raise ExecutionError("the interpreter is closed; make another one")
+                raise errors.ExecutionError("the interpreter is closed; make another one")
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
@@ -355,8 +356,9 @@ class Interpreter(FastPath):
             index = arguments.checked_index(self._main, tensor_index)
             array = self._main.to_read(index)
             if array.dtype.hasobject:
-                raise TensorError(f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which "
-                                  "have no fixed memory to look at; use get_tensor() and set_tensor()")
+                raise errors.TensorError(
+                    f"tensor {index} ({self._main.subgraph.tensors[index].name!r}) holds strings, which have no fixed "
+                    "memory to look at; use get_tensor() and set_tensor()")
             view = _MemoryView(array)
             self._views.add(weakref.ref(view, self._views.discard))
             return np.asarray(view)

@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 import pylite
+import pylite.media.models
 from pylite import _core
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")
@@ -66,6 +67,31 @@ def test_modules_in_cython_come_from_the_library():
 def test_missing_modules_raise_import_errors(name):
     with pytest.raises(ImportError, match="nothing"):
         importlib.import_module(name)
+
+
+def test_exceptions_are_made_when_one_is_first_asked_for():
+    """Not while a model loads and runs; and several threads that ask at once get the same class."""
+    assert run(f"""
+import sys, threading
+from pylite import Interpreter
+model = Interpreter({str(Path(pylite.media.models.__file__).parent / "digits.tflite")!r})
+model.allocate_tensors()
+model.invoke()
+assert "OpError" not in vars(sys.modules["pylite.errors"])
+start, found = threading.Barrier(4), []
+def ask():
+    start.wait()
+    found.append(sys.modules["pylite.errors"].DataDependentError)
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(found) == 4 and len(set(found)) == 1
+try:
+    sys.modules["pylite.errors"].nothing
+except AttributeError:
+    print("made")""") == "made"
 
 
 def test_folders_without_modules_are_left_to_pythons_search():

@@ -3,8 +3,27 @@
 Shared libraries hold the modules in Cython: one those of this package and of `kernels`, another those of `capi`.
 """
 import sys
+from _thread import RLock
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from os import R_OK, access
+
+# Modules whose code runs when one of their names is first asked for, which in most programs is never.  Making the
+# classes of exceptions takes as long as importing ten modules.
+ON_DEMAND = {"pylite.errors", "pylite.ops.filter_layout"}
+_lock = RLock()
+
+
+class _LoaderOnDemand(SourceFileLoader):
+    """Lets a module's code run when one of its names is first asked for."""
+
+    def exec_module(self, module):
+        def run(name):
+            with _lock:
+                if vars(module).get("__getattr__") is run:
+                    SourceFileLoader.exec_module(self, module)
+                    vars(module).pop("__getattr__", None)
+            return getattr(module, name)
+        module.__getattr__ = run
 
 
 class _SourceFinder:
@@ -15,7 +34,7 @@ class _SourceFinder:
         if path and name.startswith("pylite."):
             stem = f"{path[0]}/{name[name.rindex('.') + 1:]}"
             if access(stem + ".py", R_OK):
-                return _spec(name, SourceFileLoader, stem + ".py")
+                return _spec(name, _LoaderOnDemand if name in ON_DEMAND else SourceFileLoader, stem + ".py")
             if access(stem + "/__init__.py", R_OK):
                 return _spec(name, SourceFileLoader, stem + "/__init__.py", [stem])
         return None

@@ -57,9 +57,9 @@ cdef class Lock:
     def check_idle(self):
         """Raise ExecutionError within run(): an op or a delegate calls the interpreter that runs it."""
         if self.busy:
-            raise ExecutionError("the interpreter is running: an op or a delegate that it runs cannot run, allocate, "
-                                 "resize, set or close it. Use another Interpreter with the same model, "
-                                 "Interpreter(model=...)")
+            raise errors.ExecutionError(
+                "the interpreter is running: an op or a delegate that it runs cannot run, allocate, resize, set or "
+                "close it. Use another Interpreter with the same model, Interpreter(model=...)")
 
     def run(self, action):
         """action(), under this lock.  ExecutionError if it leads here again."""

@@ -28,7 +28,7 @@ cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python
 
 from numpy import empty, ndarray
 
-from pylite.errors import ExecutionError
+from pylite import errors
 
 
 cdef class Program:

@@ -1,10 +1,10 @@
 """Calls to kernels: every Value, View and Scratch becomes a numpy array of its memory."""
 import numpy as np
 
+from pylite import errors
+from pylite._core.kernels import kernel_class
 from pylite._core.simd import begin_packing, finish_packing
-from pylite.errors import PyliteError
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.kernels import kernel_class
 from pylite.ir.values import BAND, Banded, Packed, Scratch, Value, View
 
 
@@ -40,8 +40,9 @@ class Storage:
             return np.empty(value.shape, dtype)
         return np.ndarray(value.shape, dtype, self.arena, self.offsets[root.index] + value.byte_offset)
 
-    def banded(self, value):
-        """The bytes of a value that is its own root, and its guard band."""
+    def banded(self, banded):
+        """The bytes of a Banded value that is its own root, and its guard band."""
+        value = banded.value
         return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
 
     def temporary(self, scratch):
@@ -63,28 +64,15 @@ class Storage:
 
 
 def bind(calls, storage, model):
-    """The kernels of `calls`, in order, bound to the memory in `storage`.  model: packs weights."""
+    """The kernels of `calls`, in order, bound to the memory in `storage`.  model: packs weights, or None."""
     kernels = []
-    array, view = storage.array, storage.view
+    bound = {Value: storage.array, View: storage.view, Scratch: storage.temporary, Banded: storage.banded,
+             Packed: model and model.pack}
     begin_packing()
     try:
         operands = []
         for call in calls:
-            args = []
-            for a in call.args:
-                kind = type(a)
-                if kind is Value:
-                    a = array(a)
-                elif kind is View:
-                    a = view(a)
-                elif kind is Scratch:
-                    a = storage.temporary(a)
-                elif kind is Banded:
-                    a = storage.banded(a.value)
-                elif kind is Packed:
-                    a = model.pack(a)
-                args.append(a)
-            operands.append(args)
+            operands.append([bound[type(a)](a) if type(a) in bound else a for a in call.args])
     except Exception as problem:
         raise _named(call, problem)
     finally:
@@ -100,7 +88,7 @@ def bind(calls, storage, model):
 
 def _named(call, problem):
     """The exception for `problem`, which names the node of `call`."""
-    if call.node is None or isinstance(problem, PyliteError):
+    if call.node is None or isinstance(problem, errors.PyliteError):
         return problem
     error = call.node.wrapped(problem)
     error.__cause__ = problem

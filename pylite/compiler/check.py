@@ -1,5 +1,5 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
-from pylite.errors import UnsupportedOpError
+from pylite import errors
 from pylite.ir.registry import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
@@ -23,7 +23,7 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
         return not missing
     if missing:
         lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
-        raise UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
+        raise errors.UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
     return True
 
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core.memory import memory_limit
 from pylite.compiler import pipeline
-from pylite.errors import DataDependentError, MemoryLimitError, PyliteError
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import Lowered
 from pylite.ir.registry import default
@@ -51,8 +51,8 @@ def _check_sparse(subgraph, max_memory):
     total = sum([prod(tensor.shape) * NUMPY_DTYPES[tensor.dtype].itemsize for tensor in subgraph.tensors
                  if tensor.sparsity is not None])
     if total > max_memory:
-        raise MemoryLimitError(f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; "
-                               f"max_memory is {max_memory}")
+        raise errors.MemoryLimitError(
+            f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; max_memory is {max_memory}")
 
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
@@ -63,12 +63,12 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
         node = Node(operator.index, operator, values, host)
         try:
             lowering.add(node, find(operator))
-        except DataDependentError as problem:
+        except errors.DataDependentError as problem:
             if not dynamic:
                 raise
             _stop(lowered, position, problem.cause)
             return lowered
-        except PyliteError:
+        except errors.PyliteError:
             raise
         except Exception as problem:        # above all, scales that no multiplier can express
             raise node.wrapped(problem) from problem
@@ -109,9 +109,9 @@ class _Budget:
         limit = memory_limit() if self.max_memory is None else self.max_memory
         if self.known + value.nbytes > limit:
             has = "this machine has" if self.max_memory is None else "max_memory is"
-            raise MemoryLimitError(f"{node}: tensor {value!r}: its shape would be {list(value.shape)}, which takes "
-                                   f"{value.nbytes} bytes, beside {self.known} of constants that are computed; {has} "
-                                   f"{limit}. Make the inputs smaller")
+            raise errors.MemoryLimitError(
+                f"{node}: tensor {value!r}: its shape would be {list(value.shape)}, which takes {value.nbytes} bytes, "
+                f"beside {self.known} of constants that are computed; {has} {limit}. Make the inputs smaller")
 
     def reserve(self, node, values):
         """Count results that are kept."""
@@ -202,7 +202,7 @@ def _prepared(op, node, foldable, budget):
     shapes = op.infer(node)
     if shapes is None:
         if not foldable:
-            raise DataDependentError(f"{node}: its outputs' shapes depend on data", node)
+            raise errors.DataDependentError(f"{node}: its outputs' shapes depend on data", node)
         from pylite.compiler import constant_folding
         return constant_folding.evaluate(op, node)
     if len(shapes) != len(node.outputs):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import DataDependentError, ExecutionError, MemoryLimitError, OpError
+from pylite import errors
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -273,22 +273,22 @@ class Node:
     def intermediates(self) -> "list[Value | None]":
         return [self.values[i] if i >= 0 else None for i in self.operator.intermediates]
 
-    def error(self, text: str, value: object = None) -> OpError:
+    def error(self, text: str, value: object = None) -> "errors.OpError":
         """The exception for a node that cannot be prepared: names the op and, where given, the tensor."""
-        return OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
+        return errors.OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
 
-    def wrapped(self, problem: Exception) -> "OpError | MemoryLimitError":
+    def wrapped(self, problem: Exception) -> "errors.OpError | errors.MemoryLimitError":
         """The exception for what another library, or Python, raised while this node was prepared."""
         if isinstance(problem, MemoryError):
-            return MemoryLimitError(f"{self}: there is no memory for its results or its weights: {problem}. Make the "
-                                    "inputs smaller")
+            return errors.MemoryLimitError(f"{self}: there is no memory for its results or its weights: {problem}. "
+                                           "Make the inputs smaller")
         kind = "" if isinstance(problem, (ValueError, ArithmeticError)) else f"{type(problem).__name__}: "
         return self.error(f"{kind}{problem}")
 
-    def failure(self, why: str) -> ExecutionError:
+    def failure(self, why: str) -> "errors.ExecutionError":
         """The exception for a node that could not run: names its tensors."""
-        return ExecutionError(f"{self} failed: {why}; its tensors: "
-                              f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
+        return errors.ExecutionError(f"{self} failed: {why}; its tensors: "
+                                     f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
     def input(self, i: int) -> "Value | None":
         """Input i, or None where it is absent or left out."""
@@ -298,5 +298,10 @@ class Node:
         """The contents of input i, which must be known while lowering."""
         value = self.inputs[i]
         if value.data is None:
-            raise DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
+            raise errors.DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
         return value.data
+
+
+def raw(array: "NDArray[Any] | None") -> "NDArray[np.uint8]":
+    """The bytes of a contiguous array, (n,) uint8; empty for None."""
+    return np.empty(0, np.uint8) if array is None else array.reshape(-1).view(np.uint8)

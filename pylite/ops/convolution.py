@@ -5,10 +5,9 @@ import numpy as np
 
 from pylite.ir import shapes
 from pylite.ir.registry import register
-from pylite.ops import products
+from pylite.ops import filter_layout, products
 from pylite.ops.convolution_calls import lower_channels, lower_images
 from pylite.ops.convolution_window import Operands, check_images, output_shape, window_of
-from pylite.ops.filter_layout import Depthwise
 from pylite.ops.moves import fold_pad
 
 TYPES = ["float32 float32 float32? -> float32",
@@ -107,7 +106,7 @@ def lower_depthwise(node):
     most = MAX_HYBRID_TAPS if x.dtype == "float32" != w.dtype else MAX_TAPS
     if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= most:
         return _noted([lower_channels(node, operands, window)], "channel by channel", window.note)
-    window.groups, window.layout = x.shape[3], Depthwise()
+    window.groups, window.layout = x.shape[3], filter_layout.Depthwise()
     return _noted(lower_images(node, operands, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
 

@@ -4,9 +4,8 @@ import math
 import numpy as np
 
 from pylite.ir.values import Call, Packed, Scratch
-from pylite.ops import products
+from pylite.ops import filter_layout, products
 from pylite.ops.convolution_window import dilation_phases, has_phases, lines_as_pixels
-from pylite.ops.filter_layout import Depthwise, PixelPacking, WinogradFloat, WinogradInteger
 
 
 def lower_images(node, operands, window):
@@ -37,7 +36,7 @@ def lower_window(node, operands, window):
 # ---- float32 -------------------------------------------------------------------------------------------------
 def _float(node, operands, window, images, out, bias):
     winograd = _winograd_pays(images, out, window)
-    layout = (16, WinogradFloat()) if winograd else (window.groups, window.layout)
+    layout = (16, filter_layout.WinogradFloat()) if winograd else (window.groups, window.layout)
     return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
                 window.filter, window.groups, *products.float_range(node), None, None, winograd, strided=(0, 1))
 
@@ -56,7 +55,7 @@ def _winograd_pays(images, out, window):
 def _hybrid(node, operands, window, images, out, bias):
     """As in the reference, images are quantized with a zero point where filters are depthwise or scales differ."""
     x, w = operands.x, operands.w
-    depthwise = isinstance(window.layout, Depthwise)
+    depthwise = isinstance(window.layout, filter_layout.Depthwise)
     varied = window.transposed or products.varied(w.scales)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("matmul.pack_weights", w, window.groups, window.layout))
@@ -84,9 +83,9 @@ def _int8(node, operands, window, images, out, bias):
     w_zero = w.zero_point - lift if flip else 0
     layout, most = window.layout, _packed_pixels(images, out, window)
     if most > 1:
-        layout = PixelPacking(window.stride[1], most)
+        layout = filter_layout.PixelPacking(window.stride[1], most)
     elif _integer_winograd_pays(images, out, window):
-        layout = WinogradInteger()
+        layout = filter_layout.WinogradInteger()
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     return Call("conv.ConvQ8", images, out,
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,

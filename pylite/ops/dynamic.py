@@ -1,9 +1,9 @@
 """Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
 import numpy as np
 
-from pylite.ir.kernels import kernel_class, raw
+from pylite._core.kernels import kernel_class
 from pylite.ir.registry import register
-from pylite.ir.values import Constant
+from pylite.ir.values import Constant, raw
 
 
 def unknown(node):

@@ -4,8 +4,8 @@ Both belong to the interpreter.  A resource tensor holds the number of one, whic
 """
 import numpy as np
 
+from pylite._core.kernels import kernel_class
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.kernels import kernel_class
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Constant
 

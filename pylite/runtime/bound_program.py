@@ -1,9 +1,9 @@
 """A subgraph bound to memory, ready to run, and the cache of those that an Executor has bound."""
 from typing import TYPE_CHECKING
 
+from pylite import errors
 from pylite._core.program import Segment
 from pylite.compiler.placement import GUARD
-from pylite.errors import ExecutionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ class BoundProgram(Segment):
                 return None
         return storage.array(value)
 
-    def failure(self, step: int, status: int) -> ExecutionError:
+    def failure(self, step: int, status: int) -> "errors.ExecutionError":
         """The ExecutionError for the kernel of `step`, which returned `status`."""
         kernel = self.program.kernels[step]
         error = self.lowered.calls[step].node.failure(kernel.explain(status))
@@ -81,7 +81,8 @@ class BoundProgram(Segment):
                 if first <= step <= last:
                     band = arena[offset + nbytes:offset + nbytes + GUARD]
                     if (band != GUARD_BYTE).any():
-                        raise ExecutionError(f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
+                        raise errors.ExecutionError(
+                            f"{self.lowered.calls[step].node} wrote out of bounds, behind {owner!r}")
         return None
 
 

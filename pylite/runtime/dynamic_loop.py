@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite._core.kernels import kernel_class
 from pylite.errors import ExecutionError
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.kernels import kernel_class, raw
+from pylite.ir.values import raw
 from pylite.runtime.tensor_memory import allocated
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 """One subgraph made runnable: shapes in, memory planned and bound, invoke."""
 from typing import TYPE_CHECKING
 
+from pylite import errors
 from pylite._core.program import ExecutorBase, Program
 from pylite._core.simd import begin_packing, finish_packing
 from pylite.compiler import binding, lowering, memory_planner
 from pylite.compiler.check import check
-from pylite.errors import ExecutionError, ResizeError
 from pylite.ir.registry import default
 from pylite.runtime.bound_program import BoundProgram, ProgramCache
 from pylite.runtime.tensor_access import TensorAccess
@@ -87,9 +87,9 @@ class Executor(TensorAccess, ExecutorBase):
         if self.shapes[position] != shape:
             tensor = self.subgraph.tensors[self.subgraph.inputs[position]]
             if tensor.data is not None:
-                raise ResizeError("Attempting to resize a fixed-size tensor: "
-                                  f"input {tensor.index} ({tensor.name!r}) has contents of shape {list(tensor.shape)} "
-                                  f"in the file, and cannot take the shape {list(shape)}")
+                raise errors.ResizeError(
+                    f"Attempting to resize a fixed-size tensor: input {tensor.index} ({tensor.name!r}) has contents of "
+                    f"shape {list(tensor.shape)} in the file, and cannot take the shape {list(shape)}")
             self.shapes[position] = shape
             self.invalidate()
             if self.delegation is not None:
@@ -127,8 +127,8 @@ class Executor(TensorAccess, ExecutorBase):
     def invoke(self) -> None:
         """Run every node once.  ExecutionError names the node that failed."""
         if not self.ready:
-            raise ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also "
-                                 "after every resize_tensor_input() that changes a shape")
+            raise errors.ExecutionError("Invoke called on model that is not ready. Run allocate_tensors() first, also "
+                                        "after every resize_tensor_input() that changes a shape")
         self.run(self.current)
 
     def rebind(self, pool: "Pool") -> None:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core import memory, simd
-from pylite.errors import ModelError
+from pylite._core.kernels import kernel_class
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.ir.kernels import kernel_class
 from pylite.schema import load
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class Model:
     def __init__(self, source: "str | os.PathLike[str] | bytes | bytearray | memoryview") -> None:
         try:
             self.graph = load(source)
-        except ModelError as error:
+        except errors.ModelError as error:
             if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
-                raise ModelError(f"{error} (in '{os.fspath(source)}')") from None
+                raise errors.ModelError(f"{error} (in '{os.fspath(source)}')") from None
             raise
         self._source = source
         self.folded: dict[Any, NDArray[Any]] = {}
@@ -117,11 +117,11 @@ def _typed(tensor: "Any") -> "NDArray[Any]":
             from pylite.schema.sparse import densify
             array = densify(tensor.data, tensor.dtype, tensor.shape, tensor.sparsity)
         elif (DTYPE_BITS[tensor.dtype] or 0) >= 8:
-            array = tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)
+            return tensor.data.view(NUMPY_DTYPES[tensor.dtype]).reshape(tensor.shape)       # read-only, as the data is
         else:
             from pylite.schema.encodings import unpack
             array = unpack(tensor.data, tensor.dtype, tensor.shape)
     except (ValueError, MemoryError) as error:
-        raise ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+        raise errors.ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
     array.flags.writeable = False
     return array

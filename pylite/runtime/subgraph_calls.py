@@ -2,7 +2,7 @@
 from typing import TYPE_CHECKING
 
 from pylite.compiler import pipeline
-from pylite.ir.kernels import raw
+from pylite.ir.values import raw
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core.program import Memory
-from pylite.errors import NotAllocatedError, TensorError
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class TensorAccess:
     def array(self, index: int) -> "NDArray[Any]":
         """The array of tensor `index`.  NotAllocatedError before allocate() or where it has no memory."""
         if self.current is None or (not self.ready and index in self.subgraph.inputs):
-            raise NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
-                                    f"{self.subgraph.tensors[index].name!r})")
+            raise errors.NotAllocatedError(f"Tensor data is null. Run allocate_tensors() first (tensor {index}, "
+                                           f"{self.subgraph.tensors[index].name!r})")
         return self.locate(index)[1]
 
     def locate(self, index: int) -> "tuple[BoundProgram, NDArray[Any]]":
@@ -53,7 +53,8 @@ class TensorAccess:
         value = self.segments[-1].lowered.values[index]
         if not value.size:
             return self.segments[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
-        raise NotAllocatedError(f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
+        raise errors.NotAllocatedError(
+            f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
 
     def _why_without(self, index: int) -> str:
         """Why tensor `index` has no memory."""
@@ -76,7 +77,7 @@ class TensorAccess:
         segment = self.locate(index)[0]
         value = segment.lowered.values[index]
         if segment.plan.overwritten(value):
-            raise NotAllocatedError(
+            raise errors.NotAllocatedError(
                 f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
                 "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
         if self.ready:
@@ -86,11 +87,11 @@ class TensorAccess:
     def to_write(self, index: int) -> "NDArray[Any]":
         """array(index).  NotAllocatedError before allocate(), TensorError where the tensor is a constant."""
         if not self.ready:
-            raise NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
-                                    f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
+            raise errors.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
+                                           f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
         array = self.array(index)
         if not array.flags.writeable:
-            raise TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
-                              "model, which its interpreters share")
+            raise errors.TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
+                                     "model, which its interpreters share")
         self.writable[index] = Memory(array)
         return array

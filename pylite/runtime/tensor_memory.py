@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core.memory import aligned, memory_limit
-from pylite.errors import MemoryLimitError, TensorError
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def allocated(nbytes: int) -> "NDArray[Any]":
     try:
         return aligned(nbytes)
     except (MemoryError, OSError, ValueError):      # ValueError: numpy has no array of this size
-        raise MemoryLimitError(f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
+        raise errors.MemoryLimitError(
+            f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
 
 
 class TensorMemory:
@@ -59,12 +60,12 @@ class TensorMemory:
         if self.max_bytes is not None and needed > self.max_bytes:
             step, live = plan.peak()
             node = lowered.calls[step].node if lowered.calls else lowered.subgraph.name
-            raise MemoryLimitError(
+            raise errors.MemoryLimitError(
                 f"the model needs {needed} bytes and max_memory is {self.max_bytes}; the peak is at {node} with {live} "
                 "bytes alive. Make the inputs smaller or raise max_memory")
         if plan.total > LARGE_ARENA and needed > memory_limit():
-            raise MemoryLimitError(f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the "
-                                   "inputs smaller")
+            raise errors.MemoryLimitError(
+                f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the inputs smaller")
 
     def _outside_arenas(self, lowered: "Lowered") -> int:
         """Bytes of variables, strings (their references), loops, and constants that were computed."""
@@ -81,8 +82,9 @@ class TensorMemory:
     def check_loop(self, node: "Node", nbytes: int) -> None:
         """Raise MemoryLimitError where the variables of a loop, of `nbytes`, do not fit beside the rest."""
         if self.max_bytes is not None and self.nbytes + nbytes > self.max_bytes:
-            raise MemoryLimitError(f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; "
-                                   f"max_memory is {self.max_bytes}. Make the inputs smaller or raise max_memory")
+            raise errors.MemoryLimitError(
+                f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; max_memory is "
+                f"{self.max_bytes}. Make the inputs smaller or raise max_memory")
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +118,7 @@ class TensorMemory:
     def _variable(self, value: "Value") -> "NDArray[Any]":
         array = self.variables.get(value.index)
         if NUMPY_DTYPES[value.dtype].hasobject:
-            raise TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
+            raise errors.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
         if array is None or array.shape != value.shape:
             array = allocated(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
             self.variables[value.index] = array

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite import errors
 from pylite._core.memory import Pages
-from pylite.errors import ModelError
 from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
 from pylite.schema.quantization import fetch_scales, quantization_of
@@ -45,16 +45,16 @@ def _contents(source: "Source") -> "Any":
     path = os.fspath(source)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelError(f"Could not open '{path}'. It is not a regular file")
+            raise errors.ModelError(f"Could not open '{path}'. It is not a regular file")
         with open(path, "rb") as file:
             try:
                 return Pages(os.fstat(file.fileno()).st_size, file.fileno())
             except OSError:     # an empty file, or a file system without mapping
                 return file.read()
     except (OSError, ValueError) as error:
-        if isinstance(error, ModelError):
+        if isinstance(error, errors.ModelError):
             raise
-        raise ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
+        raise errors.ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
 
 
 class _Loader:
@@ -113,7 +113,7 @@ class _Loader:
             if indices and (min(indices) < 0 or max(indices) >= count):
                 raise _invalid(where, f"its {side} {list(indices)} name tensors that it lacks (it has {count})")
         operators = tuple([self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ())])
-        tensors = [self.tensor(where, i, t, count) for i, t in enumerate(records)]
+        tensors = self.tensors(where, records)
         _fill_empty(tensors, inputs, operators)
         fetch_scales(tensors)
         _check_order(where, tensors, inputs, operators)
@@ -156,13 +156,18 @@ class _Loader:
         options = default_options(name)
         return name, number, False, record.version, options.TABLE, options
 
-    def tensor(self, where, i, record, count):
+    def tensors(self, where, records):
+        """The graph.Tensors of the records, which are freed one by one: the garbage collector meets fewer objects."""
+        tensors, count = [], len(records)
         try:
-            return self._tensor(i, record, count)
+            for i in range(count):
+                record, records[i] = records[i], None
+                tensors.append(self.tensor(i, record, count))
         except ValueError as error:
             raise _invalid(f"{where}, tensor {i} {_text(record.name)!r}", error) from None
+        return tensors
 
-    def _tensor(self, i, record, count):
+    def tensor(self, i, record, count):
         """The graph.Tensor; this and what it calls raise ValueError that says what is wrong with it."""
         dtype, shape = record.type, record.shape or ()
         if dtype not in DTYPE_BITS:
@@ -316,4 +321,4 @@ def _text(name):
 
 
 def _invalid(where, text):
-    return ModelError(f"The model is not valid: {where}: {text}")
+    return errors.ModelError(f"The model is not valid: {where}: {text}")

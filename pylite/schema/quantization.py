@@ -33,7 +33,7 @@ def _check_scales(scale, axis, shape):
     """One scale for the tensor, or one per index along `axis`, all finite."""
     scales = len(scale)
     if scales == 1:
-        if not math.isfinite(scale[0]):
+        if not math.isfinite(scale.item(0)):
             raise ValueError(f"its scale is {scale[0]}")
     elif not 0 <= axis < len(shape) or shape[axis] != scales:
         raise ValueError(f"{scales} scales along axis {axis} of shape {list(shape)}")
@@ -47,8 +47,8 @@ def _zero_points(zero_point, scales, dtype):
     if not count:
         return _ZERO if scales == 1 else np.zeros(scales, np.int64)
     low, high = _ZERO_POINTS.get(dtype, _ANY_ZERO_POINT)
-    beyond = first_beyond(zero_point, low, high)
-    if beyond is not None:
+    beyond = zero_point.item(0) if count == 1 else first_beyond(zero_point, low, high)
+    if beyond is not None and not low <= beyond <= high:
         raise ValueError(f"its zero point {beyond} lies outside {low} to {high}")
     if count == scales:
         return zero_point

@@ -4,8 +4,8 @@ Nothing in the file is trusted: the decoder checks every position, and what it d
 """
 import numpy as np
 
+from pylite import errors
 from pylite._core.decoder import Damage, Decoder
-from pylite.errors import ModelError
 from pylite.schema import tables
 
 INVALID = "The model is not a valid Flatbuffer buffer"
@@ -27,7 +27,7 @@ def read(source):
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
     if size < 8:
-        raise ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
+        raise errors.ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
     decoder = Decoder(contents, tables, min(size // 8 + 1024, _MAX_TABLES), min(2 * size + 65536, _MAX_BYTES),
@@ -37,7 +37,7 @@ def read(source):
         _fetch_outside(model, contents)
     except Damage as damage:
         path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
-        raise ModelError(f"{INVALID}: {path or 'the model'}, at byte {damage.position}: {damage.text}") from None
+        raise errors.ModelError(f"{INVALID}: {path or 'the model'}, at byte {damage.position}: {damage.text}") from None
     return model
 
 
@@ -46,8 +46,8 @@ def _identify(contents):
     if identifier != IDENTIFIER:
         for start, what in _KNOWN_FILES:
             if contents[:len(start)] == start:
-                raise ModelError(f"{INVALID}: it is {what}")
-        raise ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
+                raise errors.ModelError(f"{INVALID}: it is {what}")
+        raise errors.ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
 
 
 def _fetch_outside(model, contents):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
+from pylite._core.kernels import kernel_class
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.ir.kernels import kernel_class
 from pylite.ops import wide
 
 UNARY = {"abs": np.abs, "neg": np.negative, "sign": np.sign, "square": np.square, "floor": np.floor, "ceil": np.ceil,

@@ -1,0 +1,14 @@
+"""The kernels in Cython, one family a module."""
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@cache
+def kernel_class(name: str) -> "Any":
+    """The class or function `family.Name` of this package."""
+    module, attribute = name.split(".")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), attribute)

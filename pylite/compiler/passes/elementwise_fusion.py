@@ -3,7 +3,7 @@ from math import prod
 
 import numpy as np
 
-from pylite.ir.kernels import kernel_class
+from pylite._core.kernels import kernel_class
 from pylite.ir.lowered import STREAMED
 from pylite.ir.values import Call, Packed, View, roots
 

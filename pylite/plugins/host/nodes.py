@@ -5,8 +5,7 @@ from pylite._core.capi.kernels import BAND, Plugin
 from pylite._core.memory import aligned
 from pylite.errors import OpError
 from pylite.ir.graph import packed_size
-from pylite.ir.kernels import raw
-from pylite.ir.values import Banded, Call, Constant, Scratch
+from pylite.ir.values import Banded, Call, Constant, Scratch, raw
 from pylite.plugins.host.tables import (
     ARENA,
     ARENA_PERSISTENT,
