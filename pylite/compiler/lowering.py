@@ -52,7 +52,8 @@ def _check_sparse(subgraph, max_memory):
                  if tensor.sparsity is not None])
     if total > max_memory:
         raise errors.MemoryLimitError(
-            f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; max_memory is {max_memory}")
+            f"the sparse constants of subgraph {subgraph.index} take {total} bytes in memory; "
+            f"max_memory is {max_memory}")
 
 
 def lower_values(model, subgraph, values, preserve, find, dynamic, host):
