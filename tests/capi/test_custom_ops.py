@@ -56,7 +56,7 @@ def run(interpreter, x):
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
-def test_life_of_a_node(test_op, trace):
+def test_life_cycle_of_a_node(test_op, trace):
     i = pylite.Interpreter(model_content=chain("ab"), op_resolver=test_op)
     assert trace() == ["init a", "init b"]
     i.allocate_tensors()
@@ -203,7 +203,7 @@ def test_registrations_of_64_bytes(library):
     np.testing.assert_array_equal(run(i, [[1, 2, 3, 4]]), [[4, 8, 12, 16]])
 
 
-def test_what_is_no_plugin(library, tmp_path):
+def test_invalid_plugins_are_refused(library, tmp_path):
     with pytest.raises(pylite.PluginError, match="does not export Register_ELSE"):
         pylite.load_custom_ops(library, ["Register_ELSE"])
     with pytest.raises(pylite.PluginError, match="returned null"):
@@ -215,7 +215,7 @@ def test_what_is_no_plugin(library, tmp_path):
             pylite.load_custom_ops(tmp_path / "missing.so", functions)
 
 
-def test_a_library_that_was_built_again(tmp_path):
+def test_a_rebuilt_library_is_refused_under_its_old_name(tmp_path):
     path = tmp_path / "ops.so"
     for _ in range(2):
         shutil.copy(build(PLUGINS / "types.c", tmp_path / "new.so"), path)
@@ -233,7 +233,7 @@ def test_a_library_in_the_current_folder(library, monkeypatch):
     assert pylite.load_custom_ops("ops.so", ["Register_OLD"], register=False)[0].name == "Test"
 
 
-def test_known_to_every_interpreter_when_registered(library):
+def test_registered_ops_are_known_to_all_interpreters(library):
     model = chain("a")
     assert [op.name for op in pylite.load_custom_ops(library, ["Register_TEST"])] == ["Test"]
     try:

@@ -1,4 +1,4 @@
-"""Delegates in C: the order of the calls, compared with the peer where it is installed."""
+"""Delegates in C: the order of calls, compared with the peer's if it is installed."""
 import ctypes
 import gc
 from pathlib import Path
@@ -164,7 +164,7 @@ def test_traces_equal_the_peers_when_a_step_fails(library, trace, peer, options)
 
 
 def around_unique():
-    """ADD, then UNIQUE, whose output has a shape that depends on data, then MUL, ABS, ADD."""
+    """ADD, UNIQUE, which has a data-dependent shape, MUL, ABS, ADD."""
     m = ModelBuilder()
     x, a, u, b, n, c = (m.tensor(name, (4,)) for name in "xaubnc")
     where = m.tensor("where", (4,), "int32")
@@ -178,8 +178,8 @@ def around_unique():
     return m.build()
 
 
-def life_with_shapes_that_depend_on_data(make, load, library, options, take):
-    """(results, trace) of a delegate before and after an operator of that kind."""
+def life_with_dynamic_shapes(make, load, library, options, take):
+    """(results, trace) of a delegate before and after an operator with a data-dependent shape."""
     delegate = load(library, options)
     i = make(model_content=around_unique(), experimental_delegates=[delegate])
     i.allocate_tensors()
@@ -200,12 +200,12 @@ def life_with_shapes_that_depend_on_data(make, load, library, options, take):
 
 @pytest.mark.parametrize("options", [{"flags": 1}, {"flags": 3}, {"flags": 1, "handles": 1},
                                      {"flags": 1, "dynamic": 1}])
-def test_traces_equal_the_peers_where_shapes_depend_on_data(library, trace, peer, options):
-    assert (life_with_shapes_that_depend_on_data(pylite.Interpreter, pylite.load_delegate, library, options, trace)
-            == life_with_shapes_that_depend_on_data(*peer, library, options, trace))
+def test_traces_equal_the_peers_with_dynamic_shapes(library, trace, peer, options):
+    assert (life_with_dynamic_shapes(pylite.Interpreter, pylite.load_delegate, library, options, trace)
+            == life_with_dynamic_shapes(*peer, library, options, trace))
 
 
-def test_life(library, trace):
+def test_life_cycle(library, trace):
     ours = life(pylite.Interpreter, pylite.load_delegate, library, {}, trace)
     once = ["Prepare 0 1 2 3 4 5 6 7 8", "init 0 1 6 7", " ends 0 1 2 | 4 10", "init 4 5 8", " ends 1 5 6 10 | 11"]
     assert ours == (["create", *once, "prepare 1 4 | 1 4", "prepare 1 4 | 1 4", *["invoke"] * 4, "free", "free", *once,

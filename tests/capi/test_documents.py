@@ -16,7 +16,7 @@ from tests.capi.chains import model
 from tests.capi.compiling import build, compile_check
 from tests.capi.test_headers import PREFIXES
 
-HEADER, CUSTOM_OPS, TORN_DELEGATES, DELEGATES, INFERENCE = range(5)     # numbers of the documents
+HEADER, CUSTOM_OPS, OLDER_DELEGATES, DELEGATES, INFERENCE = range(5)     # numbers of the documents
 CONVOLUTIONS = Path(__file__).parents[2] / "examples/delegate_python/two_convolutions.tflite"
 
 # The guide to custom ops has each piece of code on one line, which must not have comments, and dots for omitted code.
@@ -182,8 +182,8 @@ def test_delegate(tmp_path, prefix, initialised):
     assert [op["op_name"] for op in i._get_ops_details()][4:] == ["DELEGATE", "DELEGATE"]
 
 
-def test_the_torn_guide_is_the_same():
+def test_the_older_guide_has_the_same_code():
     """The older guide to delegates has the same code with missing lines."""
     whole = {text.strip() for text in delegate_code(DELEGATES).splitlines()}
-    torn = [text.strip() for text in delegate_code(TORN_DELEGATES).splitlines()]
+    torn = [text.strip() for text in delegate_code(OLDER_DELEGATES).splitlines()]
     assert len(torn) > 80 and set(torn) <= whole

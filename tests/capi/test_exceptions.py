@@ -1,4 +1,4 @@
-"""C++ exceptions of plug-ins, wherever they are thrown, become errors of pylite."""
+"""C++ exceptions thrown in any function of a plug-in become errors of pylite."""
 import gc
 from pathlib import Path
 
@@ -33,13 +33,13 @@ def run(i):
 
 
 @pytest.mark.parametrize("where", ["create", "delegate", "init", "prepare"])
-def test_while_a_delegate_is_applied(library, where):
+def test_exceptions_while_a_delegate_is_applied(library, where):
     with pytest.raises(ValueError, match=f"it threw an exception: thrown in {where}"):
         delegated(library, where)
 
 
 @pytest.mark.parametrize("where", ["invoke", "copy"])
-def test_while_running(library, where):
+def test_exceptions_while_running(library, where):
     i = delegated(library, where)
     i.allocate_tensors()
     for _ in range(2):
@@ -48,7 +48,7 @@ def test_while_running(library, where):
 
 
 @pytest.mark.parametrize("where", ["free", "free handle", "destroy"])
-def test_at_the_end_they_are_swallowed(library, where):
+def test_exceptions_while_freeing_are_ignored(library, where):
     i = delegated(library, where)
     i.allocate_tensors()
     np.testing.assert_array_equal(run(i), np.zeros((1, 4)))

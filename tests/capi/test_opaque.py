@@ -76,7 +76,7 @@ def branching(op="RELU"):
 
 
 @pytest.mark.parametrize(("skip", "taken"), [(0, True), (2, True), (1, False)])
-def test_subgraphs_that_delegates_shall_skip(opaque, skip, taken):
+def test_subgraphs_marked_as_skippable(opaque, skip, taken):
     i = pylite.Interpreter(model_content=branching(),
                            experimental_delegates=[pylite.load_delegate(opaque, {"skip": skip})])
     i.allocate_tensors()
@@ -107,7 +107,7 @@ def test_plugins_in_subgraphs_that_are_called(opaque):
     resized(pylite.Interpreter(model_content=branching("Atan"), op_resolver=ops), np.arctan)
 
 
-def test_a_subgraph_to_skip_that_is_not_there(opaque):
+def test_skipping_a_missing_subgraph_is_refused(opaque):
     with pytest.raises(RuntimeError, match="error"):
         pylite.Interpreter(model_content=branching(),
                            experimental_delegates=[pylite.load_delegate(opaque, {"skip": 9})])
@@ -121,7 +121,7 @@ def test_functions_that_register_ops(registerer, function, kind):
     np.testing.assert_array_equal(run(interpreter(model("Double"), ops)), 2 * X)
 
 
-def test_functions_whose_kind_is_open(registerer):
+def test_functions_of_unknown_kind_are_refused(registerer):
     with pytest.raises(pylite.PluginError, match=r"take_trace of .* pass its kind"):
         pylite.load_custom_ops(registerer, "take_trace", register=False)
 
@@ -131,7 +131,7 @@ def test_functions_that_register_ops_are_found(registerer):
     assert [(op.name, op.versions) for op in ops] == [("Double", (1, 1)), ("Throw", (1, 3))]
 
 
-def test_exceptions_of_cpp_stop_at_the_border(registerer):
+def test_cpp_exceptions_become_errors(registerer):
     if libraries.support("guard") is None:
         pytest.skip("built without a C++ compiler")
     ops = pylite.load_custom_ops(registerer, "RegisterOps", "registerer", register=False)
@@ -141,7 +141,7 @@ def test_exceptions_of_cpp_stop_at_the_border(registerer):
             run(i)
 
 
-def test_nothing_is_visible_to_the_process_without_need():
+def test_symbols_are_exported_on_demand_only():
     script = """
 import ctypes
 import pylite
@@ -188,7 +188,7 @@ def test_strings_to_numbers(tmp_path):
     assert i.get_tensor(1).tolist() == [3, 0, 3]
 
 
-def test_libraries_that_were_loaded_before(tmp_path):
+def test_libraries_already_bound_to_another_runtime(tmp_path):
     """The function is already bound to the AddCustom of another runtime, which cannot take pylite's resolver."""
     other = tmp_path / "registerer.so"
     build(PLUGINS / "registerer.cc", other, "-DOWN_RESOLVER")

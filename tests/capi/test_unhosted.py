@@ -52,7 +52,7 @@ def run(i):
 
 @pytest.mark.parametrize("stage", ["prepare", "invoke"])
 @pytest.mark.parametrize(("what", "words"), [("impl", IMPL), ("micro", NOWHERE)])
-def test_ops_that_use_what_no_host_has(built, stage, what, words):
+def test_ops_that_use_runtime_internals_are_refused(built, stage, what, words):
     i = interpreter(built(), f"{stage}-{what}")
     for _ in range(2):
         with pytest.raises(RuntimeError, match=f"{words}(.|\n)*Old|Old.*{words}"):
@@ -69,7 +69,7 @@ def caught():
 
 
 @pytest.mark.parametrize("option", ["prepare-impl", "invoke-impl", ""])
-def test_handlers_of_faults_are_what_they_were(built, option):
+def test_signal_handlers_are_restored(built, option):
     enabled = faulthandler.is_enabled()
     faulthandler.disable()
     try:
@@ -117,14 +117,14 @@ def test_nodes_of_another_layout(built):
         run(interpreter(built("-DOLD_NODE"), "temporaries"))
 
 
-def test_what_is_no_registration(built):
+def test_results_that_are_no_registrations_are_refused(built):
     with pytest.raises(pylite.PluginError, match=r"NoRegistration of .* returned is no .*TfLiteRegistration"):
         pylite.load_custom_ops(built(), ["NoRegistration"])
     with pytest.raises(pylite.PluginError, match=r"Register_OLD of .* returned is no TfLiteOperator"):
         pylite.load_custom_ops(built(), ["Register_OLD"], "opaque")
 
 
-def test_libraries_whose_functions_are_not_named(built):
+def test_libraries_need_function_names(built):
     with pytest.raises(pylite.PluginError, match=r"name the functions .*; it exports NoRegistration, Register_OLD"):
         pylite.load_custom_ops(built())
 
@@ -132,7 +132,7 @@ def test_libraries_whose_functions_are_not_named(built):
 @pytest.mark.parametrize(("option", "code", "traps"), [
     ("prepare-wild", "", ""), ("invoke-wild", "", ""), ("prepare-impl", "ctypes.string_at(0)", ""),
     ("prepare-impl", "os.kill(os.getpid(), signal.SIGSEGV)", ""), ("prepare-impl", "", "0")])
-def test_other_faults_are_left_alone(built, option, code, traps):
+def test_other_faults_are_not_handled(built, option, code, traps):
     """Faults at other addresses or outside of plug-ins, and all faults with PYLITE_TRAP=0."""
     script = f"""
 import ctypes, os, signal, sys

@@ -101,9 +101,8 @@ static inline ptrdiff_t pl_block_start(ptrdiff_t b, ptrdiff_t nr, ptrdiff_t c) {
   return c < nr ? 0 : b * nr + nr > c ? c - nr : b * nr;
 }
 
-/* A depthwise line may be taken for one long row of channels and cut into blocks of nr without regard to where a pixel
- * ends.  Returns after how many blocks their channels repeat; 0 where that is too many, or where lines or taps would
- * not fit. */
+/* A depthwise line may be treated as one long row of channels and cut into blocks of nr that span pixels.  Returns the
+ * number of blocks after which their channels repeat; 0 if that is too large, or if lines or taps would not fit. */
 #define PL_MOST_WRAPPED 256 /* taps */
 #define PL_DW_BYTES 49152   /* of line buffers */
 static inline ptrdiff_t pl_wraps(const pl_tile *t, ptrdiff_t c, ptrdiff_t fh, ptrdiff_t fw, ptrdiff_t stride,

@@ -1,5 +1,5 @@
-/* Deferred packing: while a model is prepared, one worker thread packs weights beside the caller, which goes on in
- * Python.  At the end the caller runs the tasks that are left, too. */
+/* Deferred packing: while a model is prepared, one worker thread packs weights; the caller continues in Python.  At the
+ * end the caller runs remaining tasks, too. */
 #define _GNU_SOURCE
 #include "simd.h"
 #include "threads.h"

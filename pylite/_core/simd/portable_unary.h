@@ -117,7 +117,7 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
 }
 #if defined(__AVX512BW__)
-/* 128 entries at a time.  Not every CPU of this ISA level has VBMI: portable.c asks. */
+/* 128 entries at a time.  Not every CPU of this ISA level has VBMI: portable.c tests for it. */
 __attribute__((target("avx512vbmi"))) static void lut8_vbmi(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;

@@ -1,4 +1,4 @@
-/* What scanning.pyx runs: each task walks over the rows begin .. end - 1 of its arrays. */
+/* The tasks of scanning.pyx: each walks over the rows begin .. end - 1 of its arrays. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
