@@ -4,6 +4,7 @@ import time
 import numpy as np
 import pytest
 
+from pylite.errors import MemoryLimitError, OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.fuzz import case, mutate
@@ -64,3 +65,29 @@ def test_contents_of_a_type_without_size():
     m.outputs([k])
     with pytest.raises(ValueError, match=r"tensor 'k' \(tensor 0\): a variant tensor has no contents"):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+def test_convolution_of_no_channels():
+    """The groups of channels would be none, and a number is divided by them."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4, 4, 0), "float32"), m.tensor("y", (1, 3, 3, 3), "float32")
+    m.operator("CONV_2D", [x, m.constant("w", np.ones((3, 2, 2, 2), np.float32)), -1], [y], stride_h=1, stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(OpError, match="do not divide its 0 channels"):
+        Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.parametrize("op", ["WHERE", "UNIQUE"])
+def test_results_of_the_run_time_beyond_max_memory(op):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1 << 20,), "int8"), m.tensor("y", (1, 1), "int64", shape_signature=(-1, 1))
+    i = m.tensor("i", (1,), "int32")
+    m.operator(op, [x], [y] if op == "WHERE" else [m.tensor("u", (1,), "int8"), i])
+    m.inputs([x])
+    m.outputs([y if op == "WHERE" else i])
+    interpreter = Interpreter(model_content=m.build(), max_memory=2 << 20)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.ones(1 << 20, np.int8))
+    with pytest.raises(MemoryLimitError, match=f"node 0 {op}: its results take"):
+        interpreter.invoke()

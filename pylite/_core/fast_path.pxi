@@ -62,11 +62,13 @@ cdef class Lock:
                 "close it. Use another Interpreter with the same model, Interpreter(model=...)")
 
     def run(self, action):
-        """action(), under this lock.  ExecutionError if it leads here again."""
+        """action(), a method of an Executor, under this lock.  ExecutionError if it leads here again."""
         self.check_idle()
         self.busy = True
         try:
             action()
+            if lost[0]:
+                action.__self__.check_file()
         finally:
             self.busy = False
 
@@ -168,12 +170,16 @@ cdef invoke(FastPath self, PyObject *none):
     try:
         if program is None:
             executor.run(executor.first_segment)
+            if lost[0]:
+                (<object>executor).check_file()
             return
         pool = NULL if program.pool is None else program.pool.ptr
         with nogil:
             status = run_steps(program, pool, &i, program.size)
         if status != 0:
             raise (<object>executor).current.failure(i, status)
+        if lost[0]:
+            (<object>executor).check_file()
     finally:
         self.lock.busy = False
         self.lock.release()

@@ -24,6 +24,14 @@ cdef extern from *:
     """
     int HUGE_PAGES(void *at, size_t size)
 
+
+cdef extern from "lost_pages.h":
+    int pl_lost_pages
+    int pl_watch(void *at, size_t size)
+    void pl_unwatch(int file)
+    int pl_lost_of(int file)
+
+
 cdef enum:
     HUGE_BYTES = 2 << 20        # of a huge page
     LEAST = HUGE_BYTES // 8     # of a block of a pool, whose pages cost nothing until they are used
@@ -46,6 +54,7 @@ cdef class Pages:
     cdef Py_ssize_t size
     cdef readonly Py_ssize_t start
     cdef bint read_only
+    cdef int file
 
     def __cinit__(self, Py_ssize_t size, int descriptor=-1, Py_ssize_t huge=0):
         cdef int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS
@@ -56,16 +65,29 @@ cdef class Pages:
             self.address = <char *>mmap(NULL, size, access, flags, descriptor, 0)
         if self.address == MAP_FAILED:
             raise OSError(f"there is no memory for {size} bytes")
+        self.file = pl_watch(self.address, size) if self.read_only else -1
         if huge:
             self.start = (HUGE_BYTES - <size_t>self.address % HUGE_BYTES) % HUGE_BYTES
             HUGE_PAGES(self.address + self.start, huge * HUGE_BYTES)
 
     def __dealloc__(self):
         if self.address != MAP_FAILED:
+            if self.file >= 0:
+                pl_unwatch(self.file)
             munmap(self.address, self.size)
+
+    @property
+    def lost(self):
+        """Number of pages that the file no longer had when they were read; they are zeros now."""
+        return pl_lost_of(self.file) if self.file >= 0 else 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         PyBuffer_FillInfo(view, self, self.address, self.size, self.read_only, flags)
+
+
+def lost_pages():
+    """The address of the number of pages that mapped files have lost, an int."""
+    return <size_t>&pl_lost_pages
 
 
 def memory_limit():

@@ -29,6 +29,9 @@ cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python
 from numpy import empty, ndarray
 
 from pylite import errors
+from pylite._core.memory import lost_pages
+
+cdef const int *lost = <const int *><size_t>lost_pages()    # pages of mapped files
 
 
 cdef class Program:

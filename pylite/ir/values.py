@@ -290,6 +290,13 @@ class Node:
         return errors.ExecutionError(f"{self} failed: {why}; its tensors: "
                                      f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
+    def check_memory(self, nbytes: int) -> None:
+        """Raise MemoryLimitError where results of the run time, of `nbytes`, exceed the interpreter's max_memory."""
+        most = None if self.host is None else self.host.max_memory
+        if most is not None and nbytes > most:
+            raise MemoryLimitError(f"{self}: its results take {nbytes} bytes; max_memory is {most}. Make the inputs "
+                                   "smaller or raise max_memory")
+
     def input(self, i: int) -> "Value | None":
         """Input i, or None where it is absent or left out."""
         return self.inputs[i] if i < len(self.inputs) else None

@@ -45,7 +45,7 @@ def infer_conv(node):
     x, w = node.inputs[:2]
     check_images(node, x, w)
     filters, c = w.shape[0], w.shape[3]
-    if c == 0 or x.shape[3] % c or filters % max(x.shape[3] // c, 1):
+    if c == 0 or x.shape[3] < c or x.shape[3] % c or filters % (x.shape[3] // c):
         raise node.error(f"filters of shape {list(w.shape)} do not divide its {x.shape[3]} channels into groups", x)
     return [output_shape(node, x, w, filters)]
 

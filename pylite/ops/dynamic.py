@@ -12,6 +12,8 @@ def unknown(node):
 
 def evaluate_where(node, x):
     """The indices of all elements that are not zero, one row each."""
+    if node is not None:
+        node.check_memory(16 * x.ndim * np.count_nonzero(x))        # indices by dimension, then in rows
     if x.ndim == 1:
         return [x.nonzero()[0].reshape(-1, 1)]
     if not x.ndim:
@@ -35,6 +37,7 @@ def evaluate_unique(node, x):
     """The different elements in the order of their first occurrence, and for each element which one it is."""
     if node.memo is None:
         slots = 1 << len(x).bit_length() + 1
+        node.check_memory(4 * slots + len(x) * (4 + 8 + x.itemsize))
         places, index = np.empty(len(x), np.int32), np.empty(len(x), node.outputs[1].dtype)
         found, count = np.empty_like(x), np.empty(1, np.int64)
         numbers = len(x), slots, x.dtype.name, x.itemsize, index.itemsize

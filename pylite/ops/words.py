@@ -140,12 +140,21 @@ register("LSH_PROJECTION", types=["float32 any float32? -> int32"], infer=infer_
 
 
 # ---- SKIP_GRAM ----------------------------------------------------------------------------------------------
+OBJECT = 48         # bytes of an empty string and of the references to it
+
+
 def evaluate_skip_gram(node, x):
     """All sequences of words in their order that leave out few enough in between."""
     o = node.options
     text = x.reshape(-1)[0] if x.size else b""
     words = split(text.encode() if isinstance(text, str) else text)
-    found = [] if len(words) < o.ngram_size else list(grams(words, o.ngram_size, o.max_skip_size, o.include_all_ngrams))
+    found, taken = [], 0
+    if len(words) >= o.ngram_size:
+        for gram in grams(words, o.ngram_size, o.max_skip_size, o.include_all_ngrams):
+            found.append(gram)
+            taken += len(gram) + OBJECT
+            if len(found) % 1000 == 0:
+                node.check_memory(taken)
     y = np.empty(len(found), object)
     y[:] = found
     return [y]

@@ -34,6 +34,8 @@ class Model:
             if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
                 raise errors.ModelError(f"{error} (in '{os.fspath(source)}')") from None
             raise
+        if self.lost_pages:
+            raise errors.ModelError(f"'{source!s}' was truncated while it was read")
         self._source = source
         self.folded: dict[Any, NDArray[Any]] = {}
         self._constants: dict[Any, NDArray[Any]] = {}
@@ -84,6 +86,11 @@ class Model:
         """The names in a zip archive appended to the file, such as lists of labels."""
         from pylite.schema.archive import archive_names
         return archive_names(self.graph.contents)
+
+    @property
+    def lost_pages(self) -> int:
+        """Pages of the mapped file that it no longer had when they were read."""
+        return getattr(self.graph.contents.obj, "lost", 0)
 
     @property
     def packed_bytes(self) -> int:

@@ -28,7 +28,7 @@ def tensor_details(model: "Model", tensor: "Tensor", shape: "Sequence[int]", dty
     """tf.lite's dictionary for a tensor whose current shape and type are `shape` and `dtype`."""
     signature = tensor.shape_signature if -1 in tensor.shape_signature else shape
     scales, zero_points, axis, block_size = _quantization(model, tensor)
-    single = tensor.quantization is not None and len(tensor.quantization.scale) == 1
+    single = tensor.quantization is not None and len(tensor.quantization.scale) == len(scales) == 1
     return {
         "name": tensor.name,
         "index": tensor.index,

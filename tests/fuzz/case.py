@@ -37,7 +37,7 @@ def value(rng, shape, dtype):
     if choice == 0 or dtype.kind == "b":
         return np.zeros(shape, dtype)
     if choice == 1:
-        return rng.integers(0, 4, shape).astype(dtype)
+        return rng.integers(0, 4, shape, np.uint8).astype(dtype)
     if choice == 2 and dtype.kind in "iu":
         return np.full(shape, (np.iinfo(dtype).min, np.iinfo(dtype).max)[rng.integers(2)], dtype)
     if choice == 2:
@@ -56,7 +56,7 @@ def use(interpreter, rng):
         interpreter.allocate_tensors()
         reached = "allocated"
         for detail in interpreter.get_input_details():
-            if np.prod(detail["shape"], dtype=np.float64) > MAX_MEMORY:
+            if np.prod(np.maximum(detail["shape"], 1), dtype=np.float64) > MAX_MEMORY:
                 continue        # it has no reader, and so no memory
             accepted(lambda d=detail: interpreter.set_tensor(d["index"], value(rng, d["shape"], d["dtype"])))
         for _ in range(2):

@@ -243,7 +243,11 @@ int pl_start_thread(pthread_t *id, void *(*run)(void *), void *arg) {
   sigset_t all, before;
   pthread_attr_init(&attr);
   pthread_attr_setstacksize(&attr, STACK);
-  sigfillset(&all);              /* signals go to the threads of the program */
+  sigfillset(&all);              /* signals go to the threads of the program, */
+  sigdelset(&all, SIGBUS);       /* but for the faults of a thread: files that lose their pages, above all */
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   int failed = pthread_create(id, &attr, run, arg);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
