@@ -3,6 +3,7 @@
 A command is a module with `configure(parser)` and `run(args)`; its docstring's first line is its help.
 """
 import argparse
+import errno
 import importlib
 import os
 import pkgutil
@@ -15,18 +16,31 @@ from pylite.errors import FileFormatError, ModelError, PyliteError
 def main(argv=None):
     """Run the command line; returns the exit code: 0, 1 when the run failed, 2 for a wrong argument or file."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:      # closed by the caller, as by `>&-`
+        if sys.stderr is not None:
+            sys.stderr.write("pylite: the standard output is closed\n")
+        return 2
     args = _parser(argv).parse_args(argv)
     try:
-        return args.run(args) or 0
+        code = args.run(args) or 0
+        sys.stdout.flush()          # where it fails, this is the place to say so
+        return code
     except BrokenPipeError:         # the reader of the pipe, such as `head`, has ended: not an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except KeyboardInterrupt:
         return 130
     except (UsageError, FileFormatError, ModelError, OSError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            _discard_output()
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)
+
+
+def _discard_output():
+    """Let Python write what is left to nowhere, as it could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(args, error, code):

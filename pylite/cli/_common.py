@@ -34,5 +34,13 @@ def positive(text):
     return value
 
 
+def not_negative(text):
+    """`text` as an integer of at least 0; for argparse."""
+    value = int(text)
+    if value < 0:
+        raise ValueError
+    return value
+
+
 def add_model(parser):
     parser.add_argument("model", metavar="MODEL", help="a .tflite file, or the name of a bundled model")

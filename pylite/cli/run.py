@@ -34,7 +34,8 @@ def configure(parser):
                         help="mean of the pixels, one number or one per channel (default: 127.5 for a float input)")
     parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default: 127.5 for a float input)")
-    parser.add_argument("--random", type=int, metavar="SEED", help="fill inputs without a file with random numbers")
+    parser.add_argument("--random", type=_common.not_negative, metavar="SEED",
+                        help="fill inputs without a file with random numbers")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of invoke() (default: 1)")
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, as real numbers")

@@ -3,10 +3,12 @@ import math
 from operator import attrgetter
 
 from pylite._core import arena
+from pylite.errors import MemoryLimitError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
 GUARD = BAND        # bytes of guard band behind each block in debug mode
+_MOST = 1 << 47     # bytes that a process can address
 _index = attrgetter("index")
 
 
@@ -149,6 +151,8 @@ def place(lifetimes, guard=False):
     padded = [n + GUARD for n in sizes] if guard else sizes
     if banded:
         padded = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
+    if sum(padded) > _MOST:
+        raise MemoryLimitError("its tensors take more bytes than any machine has. Make the inputs smaller")
     offset, total, bound = arena.plan(padded, firsts, lasts)
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}

@@ -1,6 +1,8 @@
 """`pylite run`: input files, outputs, labels, and errors."""
 import json
 import struct
+import subprocess
+import sys
 import wave
 import zlib
 
@@ -232,3 +234,23 @@ def test_numbers_that_json_does_not_support(model, tmp_path, capsys):
     found = report(capsys, model((1, 3)), "--input", given)["outputs"][0]
     assert found["values"] == [None, None, 1.0] and found["not_finite"] == 2 and found["max"] == 1.0
     assert "2 not finite" in run(capsys, model((1, 3)), "--input", given).out
+
+
+@pytest.mark.parametrize("arguments", [["run", "digits", "--random", "-5"], ["bench", "digits", "--seed", "-1"]])
+def test_a_negative_seed_gives_one_line(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    lines = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2 and "invalid not_negative value" in lines[-1]
+
+
+def test_a_closed_output_gives_one_line():
+    done = subprocess.run(f"{sys.executable} -P -m pylite run digits --input seven >&-", shell=True, check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "pylite: the standard output is closed\n"
+
+
+def test_a_full_disk_gives_one_line():
+    done = subprocess.run(f"{sys.executable} -P -m pylite run digits --input seven > /dev/full", shell=True,
+                          check=False, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "pylite run: No space left on device\n"

@@ -293,7 +293,7 @@ def damaged(content, rng):
     """The file truncated, with changed bytes, or followed by an archive."""
     choice = rng.integers(4)
     if choice == 0:
-        return content[:rng.integers(len(content))]
+        return content[:rng.integers(1, len(content))]
     if choice == 1:
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
