@@ -2,8 +2,8 @@
 import math
 from operator import attrgetter
 
+from pylite import errors
 from pylite._core import arena
-from pylite.errors import MemoryLimitError
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
@@ -152,7 +152,7 @@ def place(lifetimes, guard=False):
     if banded:
         padded = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
     if sum(padded) > _MOST:
-        raise MemoryLimitError("its tensors take more bytes than any machine has. Make the inputs smaller")
+        raise errors.MemoryLimitError("its tensors take more bytes than any machine has. Make the inputs smaller")
     offset, total, bound = arena.plan(padded, firsts, lasts)
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}

@@ -294,8 +294,8 @@ class Node:
         """Raise MemoryLimitError where results of the run time, of `nbytes`, exceed the interpreter's max_memory."""
         most = None if self.host is None else self.host.max_memory
         if most is not None and nbytes > most:
-            raise MemoryLimitError(f"{self}: its results take {nbytes} bytes; max_memory is {most}. Make the inputs "
-                                   "smaller or raise max_memory")
+            raise errors.MemoryLimitError(f"{self}: its results take {nbytes} bytes; max_memory is {most}. Make the "
+                                          "inputs smaller or raise max_memory")
 
     def input(self, i: int) -> "Value | None":
         """Input i, or None where it is absent or left out."""

@@ -134,9 +134,10 @@ class Executor(TensorAccess, ExecutorBase):
     def check_file(self) -> None:
         """Raise ExecutionError where the model's file has lost pages, so that weights are zeros."""
         if self.model.lost_pages:
-            raise errors.ExecutionError(f"the file of the model was truncated while it was in use: {self.model.lost_pages} "
-                                 "pages are lost, and results are wrong. Load it again; put another file in its place "
-                                 "by renaming, or pass model_content, which is a copy")
+            raise errors.ExecutionError(
+                f"the file of the model was truncated while it was in use: {self.model.lost_pages} pages are lost, and "
+                "results are wrong. Load it again; put another file in its place by renaming, or pass model_content, "
+                "which is a copy")
 
     def rebind(self, pool: "Pool") -> None:
         """Use other worker threads; inputs and variables keep their contents."""
