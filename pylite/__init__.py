@@ -22,9 +22,9 @@ _HOMES = {
         "pylite.plugins.capi": "get_include load_custom_ops",
         "pylite.runtime.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "DataDependentError DelegateError DelegateLibraryError DelegationError ExecutionError "
-                         "FileFormatError MemoryLimitError ModelError NotAllocatedError OpError PluginError "
-                         "PyliteError ResizeError TensorError UnsupportedOpError ViewError",
+        "pylite.errors": "ComparisonError DataDependentError DelegateError DelegateLibraryError DelegationError "
+                         "ExecutionError FileFormatError MemoryLimitError ModelError NotAllocatedError OpError "
+                         "PluginError PyliteError ResizeError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

@@ -1,6 +1,7 @@
 from typing import Final
 
 from pylite.errors import (
+    ComparisonError,
     DataDependentError,
     DelegateError,
     DelegateLibraryError,
@@ -35,6 +36,7 @@ from pylite.tflite.signature import SignatureRunner
 __version__: Final[str]
 __all__ = [
     "BuiltinOpResolver",
+    "ComparisonError",
     "CustomOp",
     "DataDependentError",
     "Delegate",

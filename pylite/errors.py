@@ -55,6 +55,10 @@ class ResizeError(PyliteError, RuntimeError, ValueError):
     """An input cannot take the new shape."""
 
 
+class ComparisonError(PyliteError, ValueError):
+    """Two models, or a model and data, cannot be compared."""
+
+
 class ViewError(PyliteError, RuntimeError):
     """An operation would move or change memory that arrays from tensor() still refer to."""
 

@@ -1,0 +1,106 @@
+"""From the sums of a Comparison to a Report."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.validation import causes, ranking, weights
+from pylite.validation.causes import SUSPICIOUS_DB
+from pylite.validation.isolation import closure
+from pylite.validation.measures import Errors
+from pylite.validation.report import Report, TensorReport
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pylite.ir.graph import Operator
+    from pylite.validation.comparison import Comparison
+    from pylite.validation.weights import Weights
+
+
+def analyse(comparison: Comparison, model: str | os.PathLike[str] = "",
+            reference: str | os.PathLike[str] = "") -> Report:
+    """The Report of what `comparison` has seen; model, reference: their names for it."""
+    producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
+    tensors = [_tensor(comparison, producer[i], i) for i in comparison.measured]
+    worst: dict[int, float] = {}
+    for t in tensors:
+        worst[t.node] = max(worst.get(t.node, -np.inf), t.excess_db)
+    order = sorted(worst, key=lambda node: (-worst[node], node))
+    diverging = [node for node in worst if worst[node] >= SUSPICIOUS_DB]
+    local = max((sums.samples for sums in comparison.local.values()), default=0)
+    return Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, order,
+                  min(diverging, default=None), _unmatched(comparison))
+
+
+def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorReport:
+    grid, found = comparison.grids[index], comparison.matching.matches[index]
+    cumulative, local = Errors.of(comparison.cumulative[index]), Errors.of(comparison.local[index])
+    constants = _weights(comparison, operator, index)
+    excess = ranking.excess_db(operator.name, local, grid, constants, _data_power(comparison, operator))
+    cause = causes.find(operator.name, local, grid, constants, excess)
+    report = TensorReport(
+        operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
+        comparison.other.tensors[found.reference].name, found.how, grid.dtype,
+        index in comparison.subgraph.outputs, cumulative.sqnr_db, local.sqnr_db, excess,
+        None, None, None, local.mean(local.low), local.mean(local.high), None,
+        channels={"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
+                  "saturated_high": local.high.tolist()})
+    if grid.step:
+        report.rmse_over_scale = float(np.sqrt(local.mean(local.noise))) / grid.step
+        report.mean_error_steps = local.mean(local.mean_error) / grid.step
+        report.max_error_steps = float(local.max_error.max(initial=0)) / grid.step
+        report.range_used = local.range_used(grid)
+        report.channels["rmse_over_scale"] = (np.sqrt(local.noise) / grid.step).tolist()
+        report.channels["mean_error_steps"] = (local.mean_error / grid.step).tolist()
+    if cause is not None:
+        report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
+    if constants is not None:
+        report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
+                          "spread": constants.spread, "scales": constants.scales}
+    return report
+
+
+def _weights(comparison: Comparison, operator: Operator, index: int) -> Weights | None:
+    """The constants of a node beside those of the reference's nodes that compute the same."""
+    matches = comparison.matching.matches
+    counterpart = matches[index].reference
+    cuts = {matches[i].reference for i in (*comparison.measured, *comparison.subgraph.inputs) if i in matches}
+    operators, _ = closure(comparison.other, (counterpart,), cuts - {counterpart})
+    return weights.compare(comparison.model, operator, comparison.reference, operators)
+
+
+def _data_power(comparison: Comparison, operator: Operator) -> float:
+    """The mean square of the activations that a node's weights meet."""
+    layout = weights.LAYOUTS.get(operator.name)
+    if layout is None:
+        return 0.0
+    index = operator.inputs[layout[0]]
+    sums: Any = comparison.cumulative.get(index) or comparison.input_sums.get(index)
+    if sums is None:
+        return 0.0
+    errors = Errors.of(sums)
+    return errors.mean(errors.signal)
+
+
+def _unmatched(comparison: Comparison) -> list[dict[str, Any]]:
+    """Results that were not compared, of both models, and why."""
+    measured = set(comparison.measured)
+    found = []
+    for operator in comparison.subgraph.operators:
+        for index in operator.outputs:
+            if index not in measured:
+                tensor = comparison.subgraph.tensors[index]
+                reason = comparison.unmeasured.get(index)
+                if reason is None and index in comparison.matching.unmatched:
+                    reason = "the reference has no counterpart"
+                if reason is not None:
+                    found.append({"side": "model", "node": operator.index, "op": operator.name, "tensor": index,
+                                  "name": tensor.name, "reason": reason})
+    producer = {i: o for o in comparison.other.operators for i in o.outputs}
+    found += [{"side": "reference", "node": producer[i].index, "op": producer[i].name, "tensor": i,
+               "name": comparison.other.tensors[i].name, "reason": "the model has no counterpart"}
+              for i in comparison.matching.unmatched_reference]
+    return found

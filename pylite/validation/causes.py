@@ -1,0 +1,139 @@
+"""Why a node's own error is large, in plain words, and what to do about it."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.validation.ranking import FIXED_GRIDS
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.validation.measures import Errors
+    from pylite.validation.statistics import Grid
+    from pylite.validation.weights import Weights
+
+NOTABLE_DB = 3.0        # excess from which on a cause is looked for: twice the expected noise
+SUSPICIOUS_DB = 6.0     # excess from which on a node counts as diverging: four times the expected noise
+COARSE_DB = 20.0        # local SQNR below which a node whose grid is fixed is called coarse
+GAIN = 1.15             # weights larger or smaller than the reference's by this factor are wrong, not rounded
+ALIKE = 0.7             # correlation from which on two channels of weights are the same ones
+MOST = 0.6              # share of the channels from which on a fault is the whole layer's
+USED = 0.75             # share of the range below which levels are wasted
+SPREAD = 100            # of the channels' weights under one scale
+
+@dataclass(frozen=True)
+class Cause:
+    """name: one of NAMES; detail: the numbers behind it; remedy: what to do."""
+    name: str
+    detail: str
+    remedy: str
+
+
+REMEDIES = {
+    "weight scale": "Convert the model again; if it was edited, compare the scales of its weights with the floats.",
+    "channel scale": "Convert the model again with per-channel scales taken from the float weights.",
+    "bias": "Quantize the bias again: its scale must be the input's scale times that of the weights.",
+    "bias overflow": "Widen the range of the input or of the weights: their product is the step of the bias.",
+    "zero point": "Calibrate the result again: its range is wide enough, but lies beside the values.",
+    "range too narrow": "Calibrate with data that resemble these, or with more of them.",
+    "range too wide": "Calibrate without outliers (percentiles, moving averages): the levels of unused range are lost.",
+    "one scale for all channels": "Convert with per-channel quantization, or equalize the weights across layers.",
+    "coarse rule": "Keep this node in float: its integer rule fixes the step of the result.",
+    "weights too coarse": "Use more bits or smaller blocks for these weights, or keep the node in float.",
+}
+NAMES = (*REMEDIES, "unknown")
+
+
+def find(op: str, errors: Errors, grid: Grid, weights: Weights | None, excess: float) -> Cause | None:
+    """The Cause of a node's local error, or None where the error is what rounding makes."""
+    if excess < NOTABLE_DB:
+        return _by_nature(op, errors, grid, weights)
+    for rule in (_weights, _bias, _range):
+        found = rule(errors, grid, weights)
+        if found is not None:
+            return found
+    natural = _by_nature(op, errors, grid, weights)
+    if natural is not None:
+        return natural
+    if weights is not None and float(np.median(weights.sqnr_db)) < COARSE_DB:
+        return _cause("weights too coarse", f"the weights' SQNR is {np.median(weights.sqnr_db):.0f} dB")
+    if excess < SUSPICIOUS_DB:
+        return None
+    return Cause("unknown", f"{excess:.1f} dB more noise than rounding makes",
+                 "Compare this node's constants and options with the reference's.")
+
+
+def _cause(name: str, detail: str) -> Cause:
+    return Cause(name, detail, REMEDIES[name])
+
+
+def _weights(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+    """Weights of another size than the reference's, in all channels or in some."""
+    if weights is None:
+        return None
+    alike = weights.correlation > ALIKE
+    if not alike.any():
+        return None
+    off = alike & (np.maximum(weights.gain, 1 / np.maximum(weights.gain, 1e-9)) > GAIN)
+    if not off.any():
+        return None
+    if off.sum() >= MOST * alike.sum():
+        return _cause("weight scale", f"the weights are {np.median(weights.gain[off]):.3g} times the reference's")
+    worst = int(np.argmax(np.where(off, np.abs(np.log(np.maximum(weights.gain, 1e-9))), -1)))
+    return _cause("channel scale", f"the weights of {_channels(off)} are not the reference's; those of channel {worst} "
+                                   f"are {weights.gain[worst]:.3g} times as large")
+
+
+def _bias(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+    if weights is None or weights.bias is None or weights.reference_bias is None or (
+            weights.bias.shape != weights.reference_bias.shape):
+        return None
+    difference = np.abs(weights.bias - weights.reference_bias)
+    allowed = np.maximum(grid.step / 2, 0.02 * np.abs(weights.reference_bias).max(initial=0))
+    if not (difference > allowed).any():
+        return None
+    worst = int(difference.argmax())
+    if weights.bias_ends[worst]:
+        return _cause("bias overflow", f"the bias of channel {worst} stands at the end of its type")
+    return _cause("bias", f"the bias of channel {worst} is {weights.bias[worst]:.4g}, and the reference's "
+                          f"{weights.reference_bias[worst]:.4g}")
+
+
+def _range(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+    """Values beyond the range, or a range beyond the values."""
+    if not grid.step:
+        return None
+    low, high = errors.needed()
+    missing = max(0.0, grid.lowest - low, 0.0) + max(0.0, high - grid.highest)
+    lost = errors.mean(errors.low) + errors.mean(errors.high)
+    ends = f"{low:.4g} to {high:.4g} needed, {grid.lowest:.4g} to {grid.highest:.4g} represented"
+    if missing > 2 * grid.step and lost > 0:
+        if high - low <= 1.05 * (grid.highest - grid.lowest):
+            return _cause("zero point", f"{lost:.2%} of the values saturate although the range is wide enough: {ends}")
+        return _cause("range too narrow", f"{lost:.2%} of the values saturate: {ends}")
+    if errors.range_used(grid) < USED:
+        return _cause("range too wide", f"{errors.range_used(grid):.0%} of the range is used: {ends}")
+    return None
+
+
+def _by_nature(op: str, errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
+    """What no better choice of numbers for this model's kind of quantization would mend."""
+    if weights is not None and weights.scales == 1 and weights.spread > SPREAD:
+        return _cause("one scale for all channels",
+                      f"the largest channel of the weights is {weights.spread:.0f} times the smallest")
+    if op in FIXED_GRIDS and grid.step and errors.sqnr_db < COARSE_DB:
+        return _cause("coarse rule", f"{op} has a step of {grid.step:.3g} by rule, and the SQNR is "
+                                     f"{errors.sqnr_db:.0f} dB")
+    return None
+
+
+def _channels(chosen: NDArray[Any]) -> str:
+    indices = np.flatnonzero(chosen).tolist()
+    if len(indices) == 1:
+        return f"channel {indices[0]}"
+    return f"{len(indices)} channels ({', '.join(map(str, indices[:5]))}{', ...' if len(indices) > 5 else ''})"

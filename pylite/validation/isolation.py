@@ -1,0 +1,133 @@
+"""Each node by itself: a graph whose nodes read given activations instead of each other's results.
+
+Both models are cut at the tensors that match.  The quantized nodes then read the reference's activations, quantized,
+and the reference's nodes read the very numbers that these represent.  What remains between their results is a node's
+own error: its weights, its rounding and the range of its result.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pylite.ir.graph import replace
+from pylite.validation.matching import CASTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pylite.ir.graph import Operator, Subgraph, Tensor
+
+
+@dataclass(frozen=True)
+class Group:
+    """A node whose results are measured.  results: these; cuts: {tensor of this graph: key of what is read instead}."""
+    results: tuple[int, ...]
+    cuts: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Isolated:
+    """A graph of nodes by themselves.
+
+    cuts: {key: the graph's input}; inputs: {input of the original graph: of this one}; results: {tensor of the original
+    graph: of this one}.
+    """
+    subgraph: Subgraph
+    cuts: dict[int, int]
+    inputs: dict[int, int]
+    results: dict[int, int]
+
+
+def closure(subgraph: Subgraph, results: tuple[int, ...], cuts: set[int]) -> tuple[list[Operator], set[int]]:
+    """(the nodes between the results and the cuts, in order; the cuts that they read)"""
+    producer = {i: o for o in subgraph.operators for i in o.outputs}
+    found: dict[int, Operator] = {}
+    read: set[int] = set()
+    waiting = [producer[i] for i in results]
+    while waiting:
+        operator = waiting.pop()
+        if operator.index in found:
+            continue
+        found[operator.index] = operator
+        for index in operator.inputs:
+            if index in cuts:
+                read.add(index)
+            elif index in producer:
+                waiting.append(producer[index])
+    return [found[i] for i in sorted(found)], read
+
+
+def grouped(subgraph: Subgraph, cuts: Mapping[int, int]) -> tuple[list[Group], list[Group], dict[int, int]]:
+    """(the Groups of a model, those of its reference, {result of a cast that only the model has: what it reads}).
+
+    cuts: {tensor of the model: its counterpart}; the keys of both models' cuts are tensors of the model.
+    """
+    ours, theirs, casts = [], [], {}
+    first: dict[int, int] = {}      # tensor of the reference -> the first that stands for it
+    for index, counterpart in cuts.items():
+        first.setdefault(counterpart, index)
+    for operator in subgraph.operators:
+        results = tuple(i for i in operator.outputs if i in cuts)
+        if not results:
+            continue
+        _, read = closure(subgraph, results, set(cuts))
+        ours.append(Group(results, {i: i for i in read}))
+        if operator.name in CASTS and len(read) == 1 and cuts[results[0]] == cuts[min(read)]:
+            casts[results[0]] = min(read)
+            continue
+        images = {**first, **{cuts[i]: i for i in sorted(read, reverse=True)}}
+        theirs.append(Group(tuple(cuts[i] for i in results), images))
+    return ours, theirs, casts
+
+
+class Isolation:
+    """Builds an Isolated from one Group after another; shapes: those that the tensors have now."""
+
+    def __init__(self, subgraph: Subgraph, shapes: Mapping[int, tuple[int, ...]]) -> None:
+        self._subgraph = subgraph
+        self._shapes = shapes
+        self._tensors: list[Tensor] = list(subgraph.tensors)
+        self._operators: list[Operator] = []
+        self._cuts: dict[int, int] = {}
+        self._inputs: dict[int, int] = {}
+        self._results: dict[int, int] = {}
+
+    def add(self, group: Group) -> None:
+        """Add the nodes of a group, each with tensors of its own."""
+        operators, _ = closure(self._subgraph, group.results, set(group.cuts))
+        renamed: dict[int, int] = {}
+        for operator in operators:
+            inputs = tuple(self._read(i, group, renamed) for i in operator.inputs)
+            for index in operator.outputs:
+                renamed[index] = self._copy(index)
+            self._operators.append(replace(operator, index=len(self._operators), inputs=inputs,
+                                           outputs=tuple(renamed[i] for i in operator.outputs)))
+        for index in group.results:
+            self._results[index] = renamed[index]
+
+    def _read(self, index: int, group: Group, renamed: dict[int, int]) -> int:
+        if index in group.cuts:
+            key = group.cuts[index]
+            if key not in self._cuts:
+                self._cuts[key] = self._copy(index)
+            return self._cuts[key]
+        if index in renamed:
+            return renamed[index]
+        if index in self._subgraph.inputs:
+            if index not in self._inputs:
+                self._inputs[index] = self._copy(index)
+            return self._inputs[index]
+        return index        # a constant, a variable, or no operand
+
+    def _copy(self, index: int) -> int:
+        shape = self._shapes.get(index, self._subgraph.tensors[index].shape)
+        tensor = replace(self._subgraph.tensors[index], index=len(self._tensors), shape=shape, shape_signature=shape)
+        self._tensors.append(tensor)
+        return tensor.index
+
+    def finished(self) -> Isolated:
+        """The graph of all groups."""
+        subgraph = replace(self._subgraph, tensors=tuple(self._tensors), operators=tuple(self._operators),
+                           inputs=(*self._cuts.values(), *self._inputs.values()),
+                           outputs=tuple(self._results.values()))
+        return Isolated(subgraph, self._cuts, self._inputs, self._results)

@@ -1,0 +1,51 @@
+"""How much worse a node is than rounding alone would make it: the order of suspicion.
+
+A node's local error is compared with the one that a good quantization of the same node would have: rounding to as many
+levels over just the range that the reference takes, and weights rounded to as many.  So a node with few levels to
+spare by nature, such as a softmax, ranks behind a node whose range is eight times too wide, though its SQNR is lower.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.validation.measures import TINY
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.validation.measures import Errors
+    from pylite.validation.statistics import Grid
+    from pylite.validation.weights import Weights
+
+FLOOR_DB = -60.0
+PRIOR = 30
+# Ops whose integer rule fixes the grid of the result, or makes it the operand's: no other could have been chosen.
+FIXED_GRIDS = ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
+SHARED_GRIDS = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR")
+
+
+def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> float:
+    """The local noise over the expected one, in decibels; FLOOR_DB where there is none.
+
+    The ratios of the channels are averaged as root mean squares, so that one bad channel in a hundred still counts; so
+    that one bad value does not, each channel has as many ideal values more as PRIOR says.
+    data_power: the mean square of the activations that the weights meet.
+    """
+    if not errors.count.sum() or not errors.noise.max(initial=0) > 0:
+        return FLOOR_DB
+    expected = np.maximum(expected_noise(op, errors, grid, weights, data_power), TINY)
+    ratios = (errors.noise / expected * errors.count + PRIOR) / (errors.count + PRIOR)
+    return max(FLOOR_DB, float(5 * np.log10(max(np.mean(ratios * ratios), TINY))))
+
+
+def expected_noise(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> NDArray[Any]:
+    """The mean squared error of a good quantization of the node, by channel."""
+    ideal = grid.step * grid.step / 12 if op in FIXED_GRIDS + SHARED_GRIDS and grid.step else errors.ideal_noise(grid)
+    rounding = np.full(errors.noise.shape, ideal)
+    if weights is None or weights.noise.size != rounding.size:
+        return rounding
+    return rounding + weights.noise * weights.fan_in * data_power

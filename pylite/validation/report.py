@@ -1,0 +1,146 @@
+"""What a comparison found, as dataclasses, as JSON and as text."""
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+COLUMNS = ("node", "op", "sqnr_db", "sqnr_local_db", "excess_db", "rmse_over_scale", "saturated_low", "saturated_high",
+           "range_used", "cause")
+
+
+@dataclass
+class TensorReport:
+    """The errors of one tensor of the model.
+
+    node, op: which computes it; tensor: its index; matched: how its counterpart was found; output: is it the model's?
+    sqnr_db: of both models run from their inputs; all else is of the node by itself
+    sqnr_local_db; excess_db: noise above that of a good quantization of the same node
+    rmse_over_scale: root mean square error in steps, 0.289 for ideal rounding; mean_error_steps; max_error_steps: None
+    for tensors of real numbers
+    saturated_low, saturated_high: shares of the values at an end of the range whose reference is beyond it
+    range_used: what the reference's values span of the range, above 1 where they go beyond; None without a range
+    cause, detail, remedy: None where the error is what rounding makes
+    channels: {"sqnr_local_db", "rmse_over_scale", "mean_error_steps", "saturated_low", "saturated_high"}: lists
+    weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales"}, or None
+    """
+    node: int
+    op: str
+    tensor: int
+    name: str
+    reference_name: str
+    matched: str
+    dtype: str
+    output: bool
+    sqnr_db: float | None
+    sqnr_local_db: float | None
+    excess_db: float
+    rmse_over_scale: float | None
+    mean_error_steps: float | None
+    max_error_steps: float | None
+    saturated_low: float
+    saturated_high: float
+    range_used: float | None
+    cause: str | None = None
+    detail: str | None = None
+    remedy: str | None = None
+    channels: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, Any] | None = None
+
+
+@dataclass
+class Report:
+    """A model compared with its reference.
+
+    ranking: nodes, worst first; first_divergence: the first node, in the order of execution, whose own noise is
+    `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why
+    """
+    model: str
+    reference: str
+    samples: int
+    local_samples: int
+    tensors: list[TensorReport]
+    ranking: list[int]
+    first_divergence: int | None
+    unmatched: list[dict[str, Any]]
+    accuracy: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
+        return {"version": VERSION, **_finite(asdict(self))}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @property
+    def outputs(self) -> list[TensorReport]:
+        """Those of the model's outputs."""
+        return [t for t in self.tensors if t.output]
+
+    def by_node(self, node: int) -> TensorReport:
+        """The worst tensor of a node."""
+        return max((t for t in self.tensors if t.node == node), key=lambda t: t.excess_db)
+
+    def to_pandas(self) -> Any:
+        """One row for each tensor; needs pandas."""
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
+        rows = [{k: v for k, v in asdict(t).items() if k not in ("channels", "weights")} for t in self.tensors]
+        return pandas.DataFrame(rows).set_index("tensor")
+
+    def lines(self, top: int = 10) -> list[str]:
+        """The report as text: the ranking's first `top` nodes, causes, and what has no counterpart."""
+        found = [f"{self.model} against {self.reference}: {self.samples} samples, {len(self.tensors)} tensors",
+                 f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
+                 f"{'range':>6}  cause"]
+        for node in self.ranking[:top]:
+            t = self.by_node(node)
+            mark = ">" if node == self.first_divergence else " "
+            found.append(f"{mark}{node:>4} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.sqnr_local_db)} "
+                         f"{_decibels(t.excess_db)} {_number(t.rmse_over_scale, '9.3f')} "
+                         f"{t.saturated_low + t.saturated_high:>9.2%} {_number(t.range_used, '6.0%')}  {t.cause or ''}")
+        for node in self.ranking[:top]:
+            t = self.by_node(node)
+            if t.cause:
+                found += ["", f"node {node} ({t.op}, {t.name}): {t.cause}: {t.detail}.", f"  {t.remedy}"]
+        found.append("")
+        if self.first_divergence is None:
+            found.append("No node has more noise of its own than rounding explains.")
+        else:
+            found.append(f"First divergence: node {self.first_divergence} (marked >).")
+        found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]
+        return found
+
+    def _repr_html_(self) -> str:
+        rows = "".join("<tr>" + "".join(f"<td>{escape(_cell(getattr(self.by_node(n), c)))}</td>" for c in COLUMNS)
+                       + "</tr>" for n in self.ranking)
+        head = "".join(f"<th>{c}</th>" for c in COLUMNS)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _decibels(value: float | None) -> str:
+    return "  exact" if value is None or value == math.inf or value <= -60 else f"{value:>7.1f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return " " * int(form.split(".")[0]) if value is None else format(value, form)
+
+
+def _finite(value: Any) -> Any:
+    """Plain numbers for JSON, with None for those that it lacks."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,116 @@
+"""The constants of a node beside those of the reference: weights channel by channel, and biases."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.validation.widening import dequantized
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Operator, Tensor
+    from pylite.runtime.model import Model
+
+# Ops with weights: the operands that are the data, the weights and the bias, and the axis of the output channels.
+LAYOUTS = {"CONV_2D": (0, 1, 2, 0), "DEPTHWISE_CONV_2D": (0, 1, 2, 3), "FULLY_CONNECTED": (0, 1, 2, 0),
+           "TRANSPOSE_CONV": (2, 1, 3, 0), "CONV_3D": (0, 1, 2, 4)}
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A node's constants and the reference's; every array has an element for each output channel.
+
+    gain: the weights over the reference's, as fitted by least squares; 1 where they agree
+    correlation: between the two, 0 to 1
+    sqnr_db: the reference's power over that of the difference
+    magnitude: the largest weight of the reference
+    noise: the expected squared difference of a weight that is rounded well, with the granularity of the model's scales
+    fan_in: products for each result
+    bias, reference_bias: real numbers, or None; bias_ends: where the bias stands at an end of its type
+    scales: how many the weights have
+    """
+    gain: NDArray[Any]
+    correlation: NDArray[Any]
+    sqnr_db: NDArray[Any]
+    magnitude: NDArray[Any]
+    noise: NDArray[Any]
+    fan_in: int
+    bias: NDArray[Any] | None
+    reference_bias: NDArray[Any] | None
+    bias_ends: NDArray[Any]
+    scales: int
+
+    @property
+    def spread(self) -> float:
+        """The largest channel's weights over the smallest's, of channels that are not zero."""
+        used = self.magnitude[self.magnitude > 0]
+        return float(used.max() / used.min()) if used.size else 1.0
+
+
+def compare(model: Model, operator: Operator, reference: Model, candidates: Sequence[Operator]) -> Weights | None:
+    """The Weights of a node; candidates: the reference's nodes that compute the same.  None where there are none."""
+    layout = LAYOUTS.get(operator.name)
+    if layout is None:
+        return None
+    _, position, bias_position, axis = layout
+    ours, theirs = model.graph.subgraphs[0].tensors, reference.graph.subgraphs[0].tensors
+    tensor = _operand(ours, operator, position)
+    if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8", "int4", "int16"):
+        return None
+    for other in candidates:
+        expected = _operand(theirs, other, position)
+        if other.name != operator.name or expected is None or expected.shape != tensor.shape:
+            continue
+        values, wanted = dequantized(model, tensor), dequantized(reference, expected)
+        if values is not None and wanted is not None:
+            biases = _bias(model, ours, operator, bias_position), _bias(reference, theirs, other, bias_position)
+            raw = _operand(ours, operator, bias_position)
+            return _compared(values, wanted, axis, tensor, biases, _at_ends(model, raw, expected.shape[axis]))
+    return None
+
+
+def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Tensor, biases: Any,
+              ends: NDArray[Any]) -> Weights:
+    channels = wanted.shape[axis]
+    a = np.moveaxis(values, axis, 0).reshape(channels, -1).astype(np.float64)
+    b = np.moveaxis(wanted, axis, 0).reshape(channels, -1).astype(np.float64)
+    power, product, own = (b * b).sum(1), (a * b).sum(1), (a * a).sum(1)
+    magnitude = np.abs(b).max(1, initial=0)
+    assert tensor.quantization is not None
+    scales = tensor.quantization.scale.size
+    levels = {"int4": 7, "int16": 32767}.get(tensor.dtype, 127)
+    step = (magnitude if scales > 1 else np.full(channels, magnitude.max(initial=0))) / levels
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(power > 0, product / power, 1.0)
+        correlation = np.where((power > 0) & (own > 0), product / np.sqrt(power * own), 0.0)
+        sqnr = 10 * np.log10(power / ((a - b) ** 2).sum(1))
+    bias, expected = biases
+    if bias is not None and expected is None:
+        expected = np.zeros_like(bias)
+    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scales)
+
+
+def _operand(tensors: Sequence[Tensor], operator: Operator, position: int) -> Tensor | None:
+    if len(operator.inputs) <= position or operator.inputs[position] < 0:
+        return None
+    return tensors[operator.inputs[position]]
+
+
+def _bias(model: Model, tensors: Sequence[Tensor], operator: Operator, position: int) -> NDArray[Any] | None:
+    tensor = _operand(tensors, operator, position)
+    return None if tensor is None else dequantized(model, tensor)
+
+
+def _at_ends(model: Model, tensor: Tensor | None, channels: int) -> NDArray[Any]:
+    """Where the values of an integer bias are the least or the largest of their type."""
+    values = None if tensor is None else model.constant(tensor)
+    if values is None or values.size != channels or values.dtype.kind != "i":
+        return np.zeros(channels, bool)
+    limits = np.iinfo(values.dtype)
+    return ((values == limits.max) | (values == limits.min)).reshape(channels)

@@ -1,0 +1,84 @@
+"""A quantized model with real numbers in place of its quantized ones: what it would compute without rounding.
+
+A reference may be quantized, too, in its weights alone or altogether: then its widened graph is what a model is
+compared with.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.graph import replace
+from pylite.runtime.model import Model
+from pylite.validation.matching import CASTS
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Operator, Subgraph, Tensor
+
+INTEGERS = ("int8", "uint8", "int16", "int32", "int4")
+
+
+def widened(source: str | os.PathLike[str] | bytes) -> Model:
+    """The Model of a file, its main subgraph of real numbers; one that is so already stays as it is."""
+    model = Model(source)
+    main, *others = model.graph.subgraphs
+    if any(_quantized(t) for t in main.tensors):
+        model.graph = replace(model.graph, subgraphs=(_widened(model, main), *others))
+    return model
+
+
+def _quantized(tensor: Tensor) -> bool:
+    q = tensor.quantization
+    return (q is not None and q.scale.size > 0 and tensor.dtype in INTEGERS and not q.block_size and not q.block_shape
+            and not q.axes and q.scale_tensor < 0)
+
+
+def _widened(model: Model, subgraph: Subgraph) -> Subgraph:
+    tensors = tuple(_real(model, t) if _quantized(t) else t for t in subgraph.tensors)
+    same: dict[int, int] = {}       # result of a node that would only copy now -> its operand
+    operators: list[Operator] = []
+    for operator in subgraph.operators:
+        inputs = tuple(same.get(i, i) for i in operator.inputs)
+        if operator.name in CASTS and tensors[operator.outputs[0]].dtype == tensors[inputs[0]].dtype == "float32":
+            same[operator.outputs[0]] = inputs[0]
+            continue
+        operators.append(replace(operator, index=len(operators), inputs=inputs))
+    return replace(subgraph, tensors=tensors, operators=tuple(operators),
+                   outputs=tuple(same.get(i, i) for i in subgraph.outputs))
+
+
+def _real(model: Model, tensor: Tensor) -> Tensor:
+    data = None
+    if tensor.data is not None:
+        values = dequantized(model, tensor)
+        assert values is not None
+        data = np.ascontiguousarray(values, np.float32).reshape(-1).view(np.uint8)
+        data.flags.writeable = False
+    return replace(tensor, dtype="float32", data=data, quantization=None, sparsity=None)
+
+
+def dequantized(model: Model, tensor: Tensor) -> NDArray[Any] | None:
+    """A constant's real numbers, float64; None where it is no constant, holds no numbers or is quantized in blocks."""
+    values = model.constant(tensor)
+    if values is None or values.dtype == object:
+        return None
+    q = tensor.quantization
+    if values.dtype.kind == "f" or q is None or not q.scale.size:
+        return values.astype(np.float64)
+    if q.block_size or q.block_shape or q.axes:
+        return None
+    zero_point = _along(q.zero_point, values.ndim, q.axis)
+    return (values.astype(np.float64) - zero_point) * _along(q.scale, values.ndim, q.axis)
+
+
+def _along(numbers: NDArray[Any], rank: int, axis: int) -> NDArray[Any]:
+    """The numbers as an array of this rank: along `axis`, or one for all; zeros where there are none."""
+    if numbers.size <= 1:
+        return numbers.astype(np.float64).reshape(()) if numbers.size else np.zeros(())
+    return numbers.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(rank)])

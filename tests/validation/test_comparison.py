@@ -1,0 +1,183 @@
+"""Measures are those of a plain statement in numpy: over the peer's tensors, and over nodes run one at a time."""
+import numpy as np
+import pytest
+
+from pylite import validation
+from pylite.errors import ComparisonError
+from pylite.interpreter import Interpreter
+from pylite.media import images, models
+from pylite.model import Model
+from pylite.schema.builder import ModelBuilder
+from pylite.validation.analysis import analyse
+from pylite.validation.comparison import Comparison
+from pylite.validation.measures import Errors
+from pylite.validation.widening import widened
+from tests import resources
+from tests.validation import planted
+
+SCALES = 1 / 127, 0.05, 0.08        # of the activations of two_layers()
+PAIRS = ("unet", "lstm", "resnet", "person", "transformer")
+
+
+def peers_tensors(path, arrays):
+    """{tensor: array} of every tensor that the peer's reference kernels compute."""
+    peer = resources.peer()
+    run = peer.Interpreter(model_path=str(path), experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF,
+                           experimental_preserve_all_tensors=True)
+    run.allocate_tensors()
+    for detail, array in zip(run.get_input_details(), arrays, strict=True):
+        run.set_tensor(detail["index"], quantized(array, detail))
+    run.invoke()
+    found = {}
+    for detail in run.get_tensor_details():
+        if detail["shape"].size or detail["name"]:
+            try:
+                found[detail["index"]] = real(run.get_tensor(detail["index"]), detail)
+            except ValueError:      # no memory: not a result
+                continue
+    return found
+
+
+def quantized(array, detail):
+    scale, zero_point = detail["quantization"]
+    if not scale or array.dtype != np.float32:
+        return array.astype(detail["dtype"])
+    limits, steps = np.iinfo(detail["dtype"]), array / np.float32(scale)
+    rounded = np.trunc(steps + np.copysign(np.float32(0.5), steps)) + zero_point
+    return np.clip(rounded, limits.min, limits.max).astype(detail["dtype"])
+
+
+def real(array, detail):
+    scale, zero_point = detail["quantization"]
+    return (array.astype(np.float32) - zero_point) * np.float32(scale) if scale else array
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_cumulative_errors_are_those_of_the_peers_tensors(name):
+    model, reference = (resources.models() / (path + ".tflite") for path in planted.PAIRS[name])
+    comparison = Comparison(Model(str(model)), widened(reference))
+    taken = planted.samples(comparison.model, 3)
+    total = {}
+    for arrays in taken:
+        comparison.add(arrays, local=False)
+        ours, theirs = peers_tensors(model, arrays), peers_tensors(reference, arrays)
+        for tensor, found in comparison.matching.matches.items():
+            if tensor in comparison.measured:
+                pair = total.setdefault(tensor, ([], []))
+                pair[0].append(ours[tensor].reshape(-1).astype(np.float64))
+                pair[1].append(theirs[found.reference].reshape(-1).astype(np.float64))
+    assert len(total) > 5
+    for tensor, (values, expected) in total.items():
+        y, r = np.concatenate(values), np.concatenate(expected)
+        errors, step = Errors.of(comparison.cumulative[tensor]), comparison.grids[tensor].step or np.abs(r).max()
+        # Floats of two runtimes differ in their last bits.
+        assert errors.count.sum() == y.size
+        np.testing.assert_allclose(errors.mean(errors.noise), np.mean((y - r) ** 2), rtol=2e-3, atol=1e-9 * step * step)
+        np.testing.assert_allclose(errors.mean(errors.signal), np.mean(r * r), rtol=1e-4)
+        np.testing.assert_allclose(errors.mean(errors.mean_error), np.mean(y - r), rtol=1e-2, atol=1e-4 * step)
+        np.testing.assert_allclose(errors.max_error.max(), np.abs(y - r).max(), rtol=1e-2, atol=1e-4 * step)
+
+
+def two_layers():
+    """(quantized, float): two fully connected layers; and a function that gives layer i's (weights, bias)."""
+    rng = np.random.default_rng(5)
+    layers = [(rng.standard_normal((6, 4)).astype(np.float32), rng.standard_normal(6).astype(np.float32)),
+              (rng.standard_normal((3, 6)).astype(np.float32), rng.standard_normal(3).astype(np.float32))]
+    models = []
+    for number in ("int8", "float32"):
+        m = ModelBuilder()
+        grid = [{"scale": s} if number == "int8" else {} for s in SCALES]
+        x = source = m.tensor("x", (1, 4), number, **grid[0])
+        for i, (weights, bias) in enumerate(layers):
+            if number == "int8":
+                scale = np.abs(weights).max(1) / 127
+                w = m.constant(f"w{i}", np.rint(weights / scale[:, None]).astype(np.int8), scale=scale)
+                b = m.constant(f"b{i}", np.rint(bias / (scale * SCALES[i])).astype(np.int32), scale=scale * SCALES[i])
+            else:
+                w, b = m.constant(f"w{i}", weights), m.constant(f"b{i}", bias)
+            y = m.tensor(f"y{i}", (1, len(bias)), number, **grid[i + 1])
+            m.operator("FULLY_CONNECTED", [x, w, b], [y])
+            x = y
+        m.inputs([source])
+        m.outputs([x])
+        models.append(m.build())
+    return models, layers
+
+
+def test_local_errors_are_those_of_nodes_run_one_at_a_time():
+    """The second layer reads the float model's activations, quantized; its counterpart the same as real numbers."""
+    (quantized_model, float_model), layers = two_layers()
+    comparison = Comparison(Model(quantized_model), Model(float_model))
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(20):
+        x = rng.uniform(-1, 1, (1, 4)).astype(np.float32)
+        comparison.add([x])
+        hidden = x @ layers[0][0].T + layers[0][1]
+        q = np.clip(np.rint(hidden / np.float32(SCALES[1])), -128, 127)
+        sums = q @ np.rint(layers[1][0] / (np.abs(layers[1][0]).max(1) / 127)[:, None]).T
+        scale = np.abs(layers[1][0]).max(1) / 127 * SCALES[1]
+        result = np.clip(np.rint((sums + np.rint(layers[1][1] / scale)) * scale / SCALES[2]), -128, 127) * SCALES[2]
+        errors.append(result - ((q * SCALES[1]) @ layers[1][0].T + layers[1][1]))
+    found = Errors.of(comparison.local[comparison.measured[1]])
+    np.testing.assert_allclose(found.noise, np.mean(np.square(errors), axis=0)[0], rtol=1e-4)
+    report = analyse(comparison)
+    assert report.first_divergence is None and [t.matched for t in report.tensors] == ["name", "name"]
+    assert 0.2 < report.by_node(1).rmse_over_scale < 0.4
+
+
+def test_results_do_not_depend_on_the_order_of_samples():
+    pair, _ = two_layers()
+    rng = np.random.default_rng(3)
+    samples = [[rng.uniform(-1, 1, (1, 4)).astype(np.float32)] for _ in range(9)]
+    reports = []
+    for order in (samples, samples[::-1]):
+        comparison = Comparison(*map(Model, pair))
+        for arrays in order:
+            comparison.add(arrays)
+        reports.append(analyse(comparison).to_json())
+    assert reports[0] == reports[1]
+
+
+def test_a_saturated_input_does_not_accuse_a_node():
+    pair, _ = two_layers()
+    comparison = Comparison(*map(Model, pair))
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        comparison.add([rng.uniform(-1.5, 1.5, (1, 4)).astype(np.float32)])
+    assert analyse(comparison).first_divergence is None
+
+
+def test_a_quantized_reference_is_taken_as_real_numbers():
+    """The widened graph computes what the quantized one does, but for rounding."""
+    model = widened(models.path("digits"))
+    graph = model.graph.subgraphs[0]
+    assert {graph.tensors[i].dtype for o in graph.operators for i in o.outputs} == {"float32"}
+    rough, exact = Interpreter(str(models.path("digits"))), Interpreter(model=model)
+    for name in models.samples():
+        pixels = images.read(models.sample(name)).reshape(1, 8, 8, 1).astype(np.float32) / 255
+        answers = []
+        for run in (rough, exact):
+            run.allocate_tensors()
+            given, = run.get_input_details()
+            run.set_tensor(given["index"], quantized(pixels, given))
+            run.invoke()
+            out, = run.get_output_details()
+            answers.append(real(run.get_tensor(out["index"]), out))
+        np.testing.assert_allclose(answers[0], answers[1], atol=0.02)
+
+
+def test_what_cannot_be_compared_is_said(tmp_path):
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 4), "float32")
+    y = m.tensor("other", (1, 2), "float32")
+    m.operator("SUM", [x, m.constant("axis", np.array([1], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    pair, _ = two_layers()
+    (tmp_path / "a.tflite").write_bytes(pair[0])
+    (tmp_path / "b.tflite").write_bytes(m.build())
+    with pytest.raises(ComparisonError, match="no tensor of the model has a counterpart"):
+        validation.compare(tmp_path / "a.tflite", tmp_path / "b.tflite", [[np.zeros((1, 4), np.float32)]])
+    with pytest.raises(ComparisonError, match="no samples"):
+        validation.compare(tmp_path / "a.tflite", tmp_path / "a.tflite", [])
