@@ -10,7 +10,7 @@ import pkgutil
 import sys
 
 from pylite.cli._common import UsageError
-from pylite.errors import FileFormatError, ModelError, PyliteError
+from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
 
 def main(argv=None):
@@ -30,7 +30,7 @@ def main(argv=None):
         return 0
     except KeyboardInterrupt:
         return 130
-    except (UsageError, FileFormatError, ModelError, OSError) as error:
+    except (UsageError, ComparisonError, FileFormatError, ModelError, OSError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC:
             _discard_output()
         return _failed(args, error, 2)

@@ -1,0 +1,86 @@
+"""Find the node that makes a quantized model wrong, against its float model.
+
+Both models run on the samples, and every tensor of MODEL is compared with its counterpart: from the inputs on (SQNR),
+and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
+themselves, in decibels above the noise of a good quantization of the same node (excess).
+"""
+import sys
+
+from pylite.cli import _common
+
+EPILOG = __doc__.split("\n\n", 1)[1] + """
+data:
+  FILE.npz       arrays named as the inputs or in their order; first axis: samples
+  FILE.npy       samples for the only input
+  FOLDER         pictures, .npy or .wav files
+  FILE.csv       a column `file`, or one per input; FILE.jsonl: the same as one object per line
+Numbers are real ones: they are quantized for the inputs.
+
+exit codes: 0; 1 when a limit of --min-sqnr or --fail-on is passed; 2 for a wrong argument or file
+
+examples:
+  pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
+  pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
+  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
+"""
+LIMITS = ("saturated", "excess", "rmse")
+
+
+def configure(parser):
+    _common.add_model(parser)
+    parser.add_argument("--reference", required=True, metavar="OTHER",
+                        help="the float model, or a quantized one to take as real numbers")
+    parser.add_argument("--data", required=True, metavar="PATH", help="samples; see below")
+    parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
+    parser.add_argument("--local-samples", type=_common.positive, metavar="N",
+                        help="measure single nodes on the first N samples (default: all)")
+    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
+    parser.add_argument("--std", type=_numbers, metavar="S[,S,S]",
+                        help="standard deviation of the pixels (default: 127.5)")
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                        help="threads of one run of a model (default: 1)")
+    parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
+                        help="number of nodes to print (default: 10)")
+    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    parser.add_argument("--min-sqnr", type=float, metavar="DB", help="fail if an output's SQNR is below this")
+    parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT=LIMIT",
+                        help="fail if a node has more than this: saturated (share of its values), excess (dB), rmse "
+                             "(steps); may be repeated")
+
+
+def _numbers(text):
+    return [float(part) for part in text.split(",")]
+
+
+def _limit(text):
+    what, _, limit = text.partition("=")
+    if what not in LIMITS:
+        raise ValueError
+    return what, float(limit)
+
+
+def run(args):
+    from pylite import validation
+    report = validation.compare(
+        _common.model_path(args.model), _common.model_path(args.reference), args.data,
+        samples=args.samples, mean=args.mean, std=args.std, local_samples=args.local_samples, threads=args.threads)
+    text = report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n"
+    sys.stdout.write(text)
+    failures = list(_failures(report, args))
+    for line in failures:
+        sys.stderr.write(f"pylite validate: {line}\n")
+    return 1 if failures else 0
+
+
+def _failures(report, args):
+    """A line for each limit that is passed."""
+    if args.min_sqnr is not None:
+        for t in report.outputs:
+            if t.sqnr_db < args.min_sqnr:
+                yield f"output {t.name!r}: the SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
+    for what, limit in args.fail_on:
+        for t in report.tensors:
+            value = {"saturated": t.saturated_low + t.saturated_high, "excess": t.excess_db,
+                     "rmse": t.rmse_over_scale}[what]
+            if value is not None and value > limit:
+                yield f"node {t.node} ({t.op}, {t.name!r}): {what} is {value:.4g}, and --fail-on {what}={limit:g}"
