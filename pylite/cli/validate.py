@@ -1,9 +1,11 @@
-"""Find the node that makes a quantized model wrong, against its float model.
+"""Find the node that makes a quantized model wrong, or that computes something else elsewhere.
 
-Both models run on the samples, and every tensor of MODEL is compared with its counterpart: from the inputs on (SQNR),
+With --reference, MODEL is compared with its float model: every tensor with its counterpart, from the inputs on (SQNR),
 and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
 themselves, in decibels above the noise of a good quantization of the same node (excess).
 """
+import json
+import os
 import sys
 
 from pylite.cli import _common
@@ -16,20 +18,32 @@ data:
   FILE.csv       a column `file`, or one per input; FILE.jsonl: the same as one object per line
 Numbers are real ones: they are quantized for the inputs.
 
-exit codes: 0; 1 when a limit of --min-sqnr or --fail-on is passed; 2 for a wrong argument or file
+exit codes: 0; 1 when a limit of --min-sqnr or --fail-on is passed, or results elsewhere differ; 2 for a wrong argument
+or file
 
 examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
+  pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
+  pylite validate model.tflite --data samples.npz --check desk.npz        on the board
+  pylite validate model.tflite --data samples.npz --against litert
 """
+AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 LIMITS = ("saturated", "excess", "rmse")
 
 
 def configure(parser):
     _common.add_model(parser)
-    parser.add_argument("--reference", required=True, metavar="OTHER",
-                        help="the float model, or a quantized one to take as real numbers")
+    task = parser.add_mutually_exclusive_group(required=True)
+    task.add_argument("--reference", metavar="OTHER",
+                      help="compare with the float model, or with a quantized one taken as real numbers")
+    task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
+                      help="compare every result with LiteRT: its reference kernels (default), its optimized ones, or "
+                           "those that it takes by default")
+    task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
+    task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
+    task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
     parser.add_argument("--data", required=True, metavar="PATH", help="samples; see below")
     parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
     parser.add_argument("--local-samples", type=_common.positive, metavar="N",
@@ -42,10 +56,11 @@ def configure(parser):
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    parser.add_argument("--min-sqnr", type=float, metavar="DB", help="fail if an output's SQNR is below this")
+    parser.add_argument("--min-sqnr", type=float, metavar="DB",
+                        help="with --reference: fail if an output's SQNR is below this")
     parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT=LIMIT",
-                        help="fail if a node has more than this: saturated (share of its values), excess (dB), rmse "
-                             "(steps); may be repeated")
+                        help="with --reference: fail if a node has more than this: saturated (share of its values), "
+                             "excess (dB), rmse (steps); may be repeated")
 
 
 def _numbers(text):
@@ -60,16 +75,44 @@ def _limit(text):
 
 
 def run(args):
+    return _compared(args) if args.reference else _elsewhere(args)
+
+
+def _compared(args):
+    """With the float model."""
     from pylite import validation
     report = validation.compare(
-        _common.model_path(args.model), _common.model_path(args.reference), args.data,
-        samples=args.samples, mean=args.mean, std=args.std, local_samples=args.local_samples, threads=args.threads)
-    text = report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n"
-    sys.stdout.write(text)
+        _common.model_path(args.model), _common.model_path(args.reference), args.data, samples=args.samples,
+        mean=args.mean, std=args.std, local_samples=args.local_samples, threads=args.threads)
+    sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
     failures = list(_failures(report, args))
     for line in failures:
         sys.stderr.write(f"pylite validate: {line}\n")
     return 1 if failures else 0
+
+
+def _elsewhere(args):
+    """With a recording or another runtime; or write a recording."""
+    from pylite.runtime.model import Model
+    from pylite.validation import agreement
+    from pylite.validation.data import Samples
+    path = _common.model_path(args.model)
+    model = Model(path)
+    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples)
+    if args.record or args.record_values:
+        file = args.record or args.record_values
+        count = agreement.record(model, samples, file, bool(args.record_values), args.threads)
+        sys.stdout.write(f"{file}: {count} samples of {os.path.basename(path)}\n")
+        return 0
+    if args.check:
+        found = agreement.check(model, samples, args.check, path, args.threads)
+    else:
+        from pylite.validation.litert import LiteRT
+        other = LiteRT(bytes(model.graph.contents), args.against.partition(":")[2] or "ref", args.threads)
+        found = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
+    sys.stdout.write(json.dumps(found.to_dict(), indent=2) + "\n" if args.json else
+                     "\n".join(found.lines(args.top)) + "\n")
+    return 0 if found.equal else 1
 
 
 def _failures(report, args):

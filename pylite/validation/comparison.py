@@ -123,7 +123,7 @@ class Comparison:
         for executor, subgraph in ((self._full_reference, self.other), (self._full, self.subgraph)):
             executor.reset_variables()
             for index, array in zip(subgraph.inputs, inputs, strict=True):
-                _fill(executor.array(index), array, Grid.of(subgraph.tensors[index]))
+                fill(executor.array(index), array, Grid.of(subgraph.tensors[index]))
             if executor is self._full:
                 self._observe_inputs(inputs)
             executor.invoke()
@@ -162,7 +162,7 @@ class Comparison:
         real = self._given[key]
         np.copyto(real, self._full_reference.array(self.matching.matches[key].reference))
         if key in ours.cuts:
-            _fill(executor.array(ours.cuts[key]), real, Grid.of(self.subgraph.tensors[key]), in_place=True)
+            fill(executor.array(ours.cuts[key]), real, Grid.of(self.subgraph.tensors[key]), in_place=True)
         if key in theirs.cuts:
             target = reference.array(theirs.cuts[key])
             np.copyto(target, real.reshape(target.shape))
@@ -181,7 +181,7 @@ def _shapes(executor: Executor, subgraph: Subgraph, tensors: Any) -> dict[int, t
     return {i: executor.array(i).shape for i in (*subgraph.inputs, *tensors)}
 
 
-def _fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None, in_place: bool = False) -> None:
+def fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None, in_place: bool = False) -> None:
     """Write `array` to a tensor; real numbers are quantized to its grid, and replaced if `in_place`."""
     if grid is None or not grid.step or array.dtype != np.float32:
         target[...] = array.reshape(target.shape)

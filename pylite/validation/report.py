@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
@@ -95,7 +96,8 @@ class Report:
 
     def lines(self, top: int = 10) -> list[str]:
         """The report as text: the ranking's first `top` nodes, causes, and what has no counterpart."""
-        found = [f"{self.model} against {self.reference}: {self.samples} samples, {len(self.tensors)} tensors",
+        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
+                 f"{self.samples} samples, {len(self.tensors)} tensors",
                  f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
                  f"{'range':>6}  cause"]
         for node in self.ranking[:top]:

@@ -1,0 +1,267 @@
+"""Does a model compute the same elsewhere: on another machine, by a recording, or with another runtime?
+
+A recording is an .npz file: what was recorded as JSON, 64-bit digests of the inputs and of every result, sample by
+sample, and their values if wanted.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite._core.simd import Pool
+from pylite.errors import ComparisonError
+from pylite.ir.graph import replace
+from pylite.runtime.executor import Executor
+from pylite.validation.comparison import fill
+from pylite.validation.statistics import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.runtime.model import Model
+
+    Array = NDArray[Any]
+    # The results of one sample elsewhere, {tensor: its contents}: of its number and what the model's inputs were.
+    Elsewhere = Callable[[int, Sequence[Array]], Mapping[int, Array]]
+
+VERSION = 1
+FORMAT = "pylite recording"
+CLOSE = 1e-5        # difference of real numbers that other kernels may make, of the tensor's largest magnitude
+COMPARABLE = ("float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+              "bool")
+
+
+@dataclass
+class Difference:
+    """A tensor that differs: in `samples` samples, the first of them `first_sample`.
+
+    elements: how many differ; largest: difference, in steps for integers; histogram: {difference in steps: elements},
+    for integers, with what is larger than 16 counted as 16.  With digests alone these are None.
+    """
+    node: int
+    op: str
+    tensor: int
+    name: str
+    first_sample: int
+    samples: int = 0
+    elements: int | None = None
+    largest: float | None = None
+    histogram: dict[int, int] | None = None
+
+
+@dataclass
+class Agreement:
+    """How a model's results compare with those elsewhere; differences in the order of the nodes."""
+    model: str
+    other: str
+    samples: int
+    tensors: int
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences
+
+    def to_dict(self) -> dict[str, Any]:
+        """The agreement for JSON; "first_difference" is the first node that differs, or None."""
+        first = self.differences[0].node if self.differences else None
+        return {"version": VERSION, "equal": self.equal, "first_difference": first, **asdict(self)}
+
+    def lines(self, top: int = 10) -> list[str]:
+        """One line that says whether all is equal; if not, which node is the first that differs, and `top` in all."""
+        if self.equal:
+            return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: {self.samples} samples, "
+                    f"{self.tensors} tensors"]
+        first = self.differences[0]
+        found = [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "
+                 f"that differ from {self.other}, in {first.samples} of {self.samples} samples"]
+        for d in self.differences[:top]:
+            detail = f"{d.samples} samples" if d.elements is None else (
+                f"{d.elements} elements, by up to {d.largest:g}")
+            if d.histogram:
+                detail += " steps (" + ", ".join(f"{k:+d}: {n}" for k, n in sorted(d.histogram.items())) + ")"
+            found.append(f"  node {d.node:>4} {d.op:<22} {detail}")
+        return found
+
+
+class Runner:
+    """A model that shows every result of its nodes.  results: their tensors, in order."""
+
+    def __init__(self, model: Model, threads: int = 1) -> None:
+        self.subgraph = model.graph.subgraphs[0]
+        self.producer = {i: o for o in self.subgraph.operators for i in o.outputs}
+        self.results = [i for i in self.producer if self.subgraph.tensors[i].dtype in COMPARABLE]
+        outputs = tuple(dict.fromkeys((*self.subgraph.outputs, *self.results)))
+        self._executor = Executor(model, replace(self.subgraph, outputs=outputs), Pool(threads))
+
+    def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
+        """(the inputs as the model got them, {tensor: contents}), valid until the next run."""
+        executor = self._executor
+        for position, array in enumerate(inputs):
+            executor.resize(position, array.shape)
+        executor.allocate()
+        executor.reset_variables()
+        given = []
+        for index, array in zip(self.subgraph.inputs, inputs, strict=True):
+            target = executor.array(index)
+            fill(target, array, Grid.of(self.subgraph.tensors[index]))
+            given.append(target.copy())
+        executor.invoke()
+        return given, {i: executor.array(i) for i in self.results}
+
+
+def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathLike[str], values: bool = False,
+           threads: int = 1) -> int:
+    """Write a recording of every result on the samples; their number.  values: the contents, not only digests."""
+    runner = Runner(model, threads)
+    inputs, digests = [], []
+    contents: dict[str, list[Array]] = {f"tensor_{i}": [] for i in runner.results} if values else {}
+    for sample in samples:
+        given, found = runner.run(sample)
+        inputs.append([digest(array) for array in given])
+        digests.append([digest(found[i]) for i in runner.results])
+        for i in runner.results if values else ():
+            contents[f"tensor_{i}"].append(found[i].copy())
+    if not inputs:
+        raise ComparisonError("there are no samples to record")
+    header = {"format": FORMAT, "version": VERSION, "model": digest(np.frombuffer(model.graph.contents, np.uint8)),
+              "tensors": runner.results}
+    stacked = {name: np.stack(arrays) for name, arrays in contents.items()}
+    with open(path, "wb") as file:
+        np.savez_compressed(file, header=np.array(json.dumps(header)), inputs=np.array(inputs, np.uint64),
+                            digests=np.array(digests, np.uint64), **stacked)  # type: ignore[arg-type]
+    return len(inputs)
+
+
+def digest(array: Array) -> int:
+    """64 bits of the BLAKE2 hash of an array's contents."""
+    return int.from_bytes(hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest(), "little")
+
+
+class Recording:
+    """A file that `record` wrote.  Raises ComparisonError where it is none, or of another model."""
+
+    def __init__(self, path: str | os.PathLike[str], model: Model) -> None:
+        self.path = path
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                self._arrays = {name: archive[name] for name in archive.files}
+            header = json.loads(str(self._arrays["header"]))
+            if header["format"] != FORMAT or header["version"] != VERSION:
+                raise KeyError("format")
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            raise ComparisonError(f"{path}: is no recording of version {VERSION}, as `pylite validate --record` "
+                                  "writes it") from None
+        if header["model"] != digest(np.frombuffer(model.graph.contents, np.uint8)):
+            raise ComparisonError(f"{path}: is of another model, or of another version of it")
+        self.tensors: list[int] = header["tensors"]
+        self.samples = len(self._arrays["digests"])
+        self.has_values = any(name.startswith("tensor_") for name in self._arrays)
+
+    def check_inputs(self, number: int, inputs: Sequence[Array]) -> None:
+        """Raise ComparisonError where sample `number` is not the recorded one."""
+        if number >= self.samples:
+            raise ComparisonError(f"{self.path}: has {self.samples} samples, and the data have more; take the first "
+                                  f"ones with --samples {self.samples}")
+        if [digest(array) for array in inputs] != self._arrays["inputs"][number].tolist():
+            raise ComparisonError(f"{self.path}: sample {number} of the data is not the recorded one; give the same "
+                                  "data, --mean and --std")
+
+    def digests(self, number: int) -> dict[int, int]:
+        return dict(zip(self.tensors, self._arrays["digests"][number].tolist(), strict=True))
+
+    def values(self, number: int) -> dict[int, Array]:
+        return {i: self._arrays[f"tensor_{i}"][number] for i in self.tensors}
+
+
+def check(model: Model, samples: Iterable[Sequence[Array]], path: str | os.PathLike[str], name: str = "",
+          threads: int = 1) -> Agreement:
+    """Compare the model's results on this machine with a recording, bit for bit; name: of the model, for the report.
+
+    Raises ComparisonError where the recording, the model and the data do not belong together.
+    """
+    runner, recording = Runner(model, threads), Recording(path, model)
+    found: dict[int, Difference] = {}
+    number = -1
+    for number, sample in enumerate(samples):
+        given, results = runner.run(sample)
+        recording.check_inputs(number, given)
+        expected = recording.digests(number)
+        for i in runner.results:
+            if digest(results[i]) != expected[i]:
+                difference = _noted(found, runner, i, number)
+                if recording.has_values:
+                    _measure(difference, results[i], recording.values(number)[i])
+    if number + 1 != recording.samples:
+        raise ComparisonError(f"{path}: has {recording.samples} samples, and the data {number + 1}")
+    return _agreement(name, str(path), number + 1, runner, found)
+
+
+def compare_with(model: Model, samples: Iterable[Sequence[Array]], elsewhere: Elsewhere, other: str, name: str = "",
+                 threads: int = 1) -> Agreement:
+    """Compare the model's results with those of another runtime; integers by the bit, real numbers closely.
+
+    Real numbers may differ by CLOSE of the tensor's largest magnitude, as other kernels make it.
+    """
+    runner, number = Runner(model, threads), -1
+    found: dict[int, Difference] = {}
+    compared: set[int] = set()
+    for number, sample in enumerate(samples):
+        given, results = runner.run(sample)
+        for i, expected in elsewhere(number, given).items():
+            if i not in results or expected.size != results[i].size:
+                continue
+            compared.add(i)
+            values, expected = results[i].reshape(-1), expected.reshape(-1)
+            if not _same(values, expected):
+                _measure(_noted(found, runner, i, number), values, expected)
+    if number < 0:
+        raise ComparisonError("there are no samples")
+    agreement = _agreement(name, other, number + 1, runner, found)
+    agreement.tensors = len(compared)
+    return agreement
+
+
+def _same(values: Array, expected: Array) -> bool:
+    if values.dtype.kind != "f":
+        return np.array_equal(values, expected)
+    allowed = CLOSE * float(np.abs(expected).max(initial=0, where=np.isfinite(expected)))
+    return bool(np.allclose(values, expected, rtol=0, atol=allowed, equal_nan=True))
+
+
+def _noted(found: dict[int, Difference], runner: Runner, tensor: int, sample: int) -> Difference:
+    operator = runner.producer[tensor]
+    if tensor not in found:
+        found[tensor] = Difference(operator.index, operator.name, tensor, runner.subgraph.tensors[tensor].name, sample)
+    found[tensor].samples += 1
+    return found[tensor]
+
+
+def _measure(difference: Difference, values: Array, expected: Array) -> None:
+    """Add the elements that differ in one sample."""
+    if values.dtype.kind == "f":
+        step = np.abs(values.astype(np.float64) - expected)
+        difference.elements = (difference.elements or 0) + int(np.count_nonzero(step))
+    else:
+        signed = values.astype(np.int64) - expected.astype(np.int64)
+        step = np.abs(signed)
+        steps, counts = np.unique(np.clip(signed[signed != 0], -16, 16), return_counts=True)
+        difference.elements = (difference.elements or 0) + int(counts.sum())
+        histogram = difference.histogram = difference.histogram or {}
+        for key, count in zip(steps.tolist(), counts.tolist(), strict=True):
+            histogram[key] = histogram.get(key, 0) + count
+    difference.largest = max(difference.largest or 0.0, float(step.max(initial=0)))
+
+
+def _agreement(name: str, other: str, samples: int, runner: Runner, found: dict[int, Difference]) -> Agreement:
+    differences = sorted(found.values(), key=lambda d: (d.node, d.tensor))
+    return Agreement(name, other, samples, len(runner.results), differences)

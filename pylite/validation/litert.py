@@ -1,0 +1,54 @@
+"""LiteRT's results for every tensor, where the package ai-edge-litert is installed."""
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import TYPE_CHECKING
+
+from pylite.errors import ComparisonError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+# What follows "litert:" -> the resolver of its kernels.
+KERNELS = {"ref": "BUILTIN_REF", "opt": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "default": "BUILTIN"}
+
+
+class LiteRT:
+    """A model in LiteRT.  kernels: "ref", "opt" (optimized, no delegate) or "default" (with XNNPACK)."""
+
+    def __init__(self, contents: bytes, kernels: str = "ref", threads: int = 1) -> None:
+        try:
+            from ai_edge_litert import interpreter  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except ImportError as error:
+            raise ComparisonError(f"LiteRT is not installed ({error}); pip install ai-edge-litert") from None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")     # that tensors are preserved to look at them
+                self._run = interpreter.Interpreter(
+                    model_content=contents, num_threads=threads, experimental_preserve_all_tensors=True,
+                    experimental_op_resolver_type=interpreter.OpResolverType[KERNELS[kernels]])
+            self._inputs = self._run.get_input_details()
+        except (ValueError, RuntimeError) as error:
+            raise ComparisonError(f"LiteRT ({kernels}) refuses the model: {' '.join(str(error).split())}") from None
+
+    def results(self, number: int, inputs: Sequence[NDArray[Any]]) -> dict[int, NDArray[Any]]:
+        """{tensor: its contents} for one sample: the inputs as pylite's model got them."""
+        run = self._run
+        try:
+            for detail, array in zip(self._inputs, inputs, strict=True):
+                run.resize_tensor_input(detail["index"], array.shape)
+            run.allocate_tensors()
+            for detail, array in zip(self._inputs, inputs, strict=True):
+                run.set_tensor(detail["index"], array)
+            run.invoke()
+        except (ValueError, RuntimeError) as error:
+            raise ComparisonError(f"LiteRT fails on sample {number}: {' '.join(str(error).split())}") from None
+        found = {}
+        for detail in run.get_tensor_details():
+            with contextlib.suppress(ValueError):       # without memory, as a result that a delegate keeps to itself
+                found[detail["index"]] = run.get_tensor(detail["index"])
+        return found
