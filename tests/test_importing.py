@@ -69,6 +69,25 @@ def test_missing_modules_raise_import_errors(name):
         importlib.import_module(name)
 
 
+def test_bytecode_of_another_source_is_not_used(installed, tmp_path):
+    """Bytecode is read by the finder's own loader: where the source has changed, it is compiled again."""
+    copy = tmp_path / "copy"
+    shutil.copytree(installed, copy)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(copy / "pylite" / "ir")], check=True)
+    code = f"""
+import sys
+sys.path[:0] = {[str(copy), str(PACKAGES)]}
+from pylite.ir import lowered
+print(getattr(lowered, "EDIT", "unchanged"), lowered.__spec__.cached)"""
+    cached = copy / "pylite" / "ir" / "__pycache__" / f"lowered.{sys.implementation.cache_tag}.pyc"
+    assert run(code, "-S") == f"unchanged {cached}"
+    with open(copy / "pylite" / "ir" / "lowered.py", "a", encoding="utf-8") as file:
+        file.write("EDIT = 'changed'\n")
+    assert run(code, "-S") == f"changed {cached}"
+    cached.write_bytes(b"no bytecode")
+    assert run(code, "-S") == f"changed {cached}"
+
+
 def test_exceptions_are_made_when_one_is_first_asked_for():
     """Not while a model loads and runs; and several threads that ask at once get the same class."""
     assert run(f"""

@@ -2,25 +2,51 @@
 
 Shared libraries hold the modules in Cython: one those of this package and of `kernels`, another those of `capi`.
 """
+import marshal
 import sys
 from _thread import RLock
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader
-from os import R_OK, access
+from io import open_code
+from os import stat
+
+try:
+    from importlib._bootstrap_external import MAGIC_NUMBER
+except ImportError:
+    from importlib.util import MAGIC_NUMBER  # the documented place: 0.1 ms
 
 # Modules whose code runs when one of their names is first asked for, which in most programs is never.  Making the
 # classes of exceptions takes as long as importing ten modules.
 ON_DEMAND = {"pylite.errors", "pylite.ops.filter_layout"}
+_HEADER = MAGIC_NUMBER + bytes(4)       # of bytecode that is valid for a source of a certain time and size
 _lock = RLock()
 
 
-class _LoaderOnDemand(SourceFileLoader):
+class _Loader(SourceFileLoader):
+    """Reads bytecode that is valid for its source, which the finder has looked at.  Python's own loader looks again."""
+    spec: ModuleSpec
+    expected: bytes     # the first 16 bytes of bytecode that is valid
+
+    def get_code(self, fullname):
+        try:
+            with open_code(self.spec.cached or "") as file:
+                data = file.read()
+        except OSError:
+            data = b""
+        if data.startswith(self.expected):
+            code = marshal.loads(memoryview(data)[len(self.expected):])
+            if code.co_filename == self.path:
+                return code
+        return super().get_code(fullname)
+
+
+class _LoaderOnDemand(_Loader):
     """Lets a module's code run when one of its names is first asked for."""
 
     def exec_module(self, module):
         def run(name):
             with _lock:
                 if vars(module).get("__getattr__") is run:
-                    SourceFileLoader.exec_module(self, module)
+                    _Loader.exec_module(self, module)
                     vars(module).pop("__getattr__", None)
             return getattr(module, name)
         module.__getattr__ = run
@@ -31,12 +57,19 @@ class _SourceFinder:
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if path and name.startswith("pylite."):
-            stem = f"{path[0]}/{name[name.rindex('.') + 1:]}"
-            if access(stem + ".py", R_OK):
-                return _spec(name, _LoaderOnDemand if name in ON_DEMAND else SourceFileLoader, stem + ".py")
-            if access(stem + "/__init__.py", R_OK):
-                return _spec(name, SourceFileLoader, stem + "/__init__.py", [stem])
+        if not path or not name.startswith("pylite."):
+            return None
+        stem = f"{path[0]}/{name[name.rindex('.') + 1:]}"
+        for file, locations in ((stem + ".py", None), (stem + "/__init__.py", [stem])):
+            try:
+                found = stat(file)
+            except OSError:
+                continue
+            spec = _spec(name, _LoaderOnDemand if name in ON_DEMAND else _Loader, file, locations)
+            time, size = int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF
+            spec.loader.spec = spec
+            spec.loader.expected = _HEADER + time.to_bytes(4, "little") + size.to_bytes(4, "little")
+            return spec
         return None
 
 

@@ -26,7 +26,8 @@ def configure(parser):
                         help="threads of invoke() (default: 1)")
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
-    parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
+                        help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
     parser.add_argument("--trace", metavar="OUT.json", help="write the times of the nodes as a trace")
     parser.add_argument("--json", action="store_true", help="print JSON")
