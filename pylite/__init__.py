@@ -1,10 +1,11 @@
 """Exact, fast and open runtime for TensorFlow Lite models."""
 import importlib
 
-from pylite import _core as _core  # finds the other modules
-from pylite import ops as ops  # enters its index in the registry
+__version__ = "0.1.0"       # the one place that states it: the build reads it here
+__distribution__ = "pylite-runtime"     # what pip installs; the distribution `pylite` is another project
 
-__version__ = "0.1.0"
+from pylite import _core as _core  # finds the other modules, and needs the name above
+from pylite import ops as ops  # enters its index in the registry
 
 # Public name -> module that has it, imported when first asked for.
 _HOMES = {

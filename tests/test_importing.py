@@ -180,6 +180,33 @@ def test_unbuilt_sources_raise_an_error_with_the_remedy(installed, tmp_path):
     assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("first_file", ["from .simplite import *\n", None], ids=["overwritten", "removed with it"])
+def test_a_foreign_package_of_the_same_name_is_an_error_with_the_remedy(installed, tmp_path, first_file):
+    """The distribution `pylite` writes into the same folder, or its removal takes the common file away."""
+    shutil.copytree(installed / "pylite", tmp_path / "pylite")
+    (tmp_path / "pylite" / "__init__.py").unlink()
+    for package in PACKAGES.glob("numpy*"):
+        (tmp_path / package.name).symlink_to(package)
+    if first_file is not None:
+        (tmp_path / "pylite" / "__init__.py").write_text(first_file)
+        (tmp_path / "pylite" / "simplite.py").touch()
+    for module in "pylite.interpreter", "pylite.cli":
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {module}"
+        done = subprocess.run([sys.executable, "-P", "-S", "-c", code], capture_output=True, text=True, check=False)
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode and "ImportError" in last and "pip uninstall pylite pylite-runtime" in last
+
+
+def test_another_distribution_of_the_same_name_is_named_with_the_version(tmp_path):
+    foreign = tmp_path / "pylite-0.1.0.dist-info"
+    foreign.mkdir()
+    (foreign / "METADATA").write_text("Metadata-Version: 2.1\nName: pylite\nVersion: 0.1.0\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from pylite.cli import main; main(['--version'])"
+    first, *warnings = run(code).splitlines()
+    assert first == f"pylite {pylite.__version__}"
+    assert len(warnings) == 1 and f"pylite 0.1.0 is installed in {tmp_path}" in warnings[0]
+
+
 def test_a_new_module_of_ops_is_found(installed, tmp_path):
     """Without a build, which would enter it in the index."""
     shutil.copytree(installed / "pylite", tmp_path / "pylite")

@@ -14,6 +14,13 @@ try:
 except ImportError:
     from importlib.util import MAGIC_NUMBER  # the documented place: 0.1 ms
 
+# A file of the distribution `pylite`, which is another project, may have replaced the package's first file.
+if getattr(sys.modules["pylite"], "__distribution__", None) != "pylite-runtime":
+    raise ImportError(
+        f"{getattr(sys.modules['pylite'], '__file__', None) or 'a folder without __init__.py'} is not part of "
+        "pylite-runtime: the distribution 'pylite' is another project that installs into the same folder. Remove both, "
+        "then install the right one: pip uninstall pylite pylite-runtime && pip install pylite-runtime", name="pylite")
+
 # Modules whose code runs when one of their names is first asked for, which in most programs is never.  Making the
 # classes of exceptions takes as long as importing ten modules.
 ON_DEMAND = {"pylite.errors", "pylite.ops.filter_layout"}

@@ -9,6 +9,8 @@ import os
 import pkgutil
 import sys
 
+import pylite
+from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli._common import UsageError
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
@@ -76,9 +78,15 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="show the version")
 
     def __call__(self, parser, *_):
-        from importlib.metadata import PackageNotFoundError, version
+        from importlib.metadata import PackageNotFoundError, distribution
+        text = f"pylite {pylite.__version__}\n"
         try:
-            number = version("pylite")
+            other = distribution("pylite")
+            own, folder = pylite.__distribution__, other.locate_file("")
+            text += (f"warning: the distribution pylite {other.version} is installed in {folder}: another "
+                     f"project, or {own} under its former name. They share a folder, so that removing one breaks the "
+                     f"other: pip uninstall pylite {own} && pip install {own}\n")
         except PackageNotFoundError:
-            number = "(not installed)"
-        parser.exit(message=f"pylite {number}\n")
+            pass
+        sys.stdout.write(text)
+        parser.exit()

@@ -51,8 +51,8 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
     try:
         from PIL import Image
     except ImportError:
-        raise FileFormatError(f"{path}: writing this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm "
-                              "and .pgm are written without it") from None
+        raise FileFormatError(f"{path}: writing this kind of picture needs Pillow: pip install "
+                              "'pylite-runtime[image]'; .ppm and .pgm are written without it") from None
     try:
         Image.fromarray(pixels[:, :, 0] if count == 1 else pixels).save(path)
     except ValueError as error:
@@ -63,8 +63,8 @@ def _pillow(path: str | os.PathLike[str]) -> Pixels:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise FileFormatError(f"{path}: this kind of picture needs Pillow: pip install 'pylite[image]'; .ppm, .pgm and "
-                              ".bmp are read without it") from None
+        raise FileFormatError(f"{path}: this kind of picture needs Pillow: pip install "
+                              "'pylite-runtime[image]'; .ppm, .pgm and .bmp are read without it") from None
     try:
         with Image.open(path) as picture:
             upright = ImageOps.exif_transpose(picture)
