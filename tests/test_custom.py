@@ -2,7 +2,6 @@
 import gc
 import math
 import pickle
-import time
 import weakref
 
 import numpy as np
@@ -213,25 +212,6 @@ def test_registerers():
         pylite.InterpreterWithCustomOps(["TF_Register"], model_content=model())
     with pytest.raises(ValueError, match="load_custom_ops"):
         pylite.InterpreterWithCustomOps([math.sin], model_content=model())
-
-
-def test_overhead_of_a_node_in_python():
-    """A node in Python adds about a microsecond to its own work."""
-    def empty(x, y):
-        pass
-    count = 500
-    i = interpreter(model(nodes=count, shape=(1,)), ("Atan", empty))
-    i.allocate_tensors()
-    best, floor = float("inf"), float("inf")
-    for _ in range(20):
-        start = time.perf_counter()
-        i.invoke()
-        best = min(best, time.perf_counter() - start)
-        start = time.perf_counter()
-        for _ in range(count):
-            empty(1, 2)
-        floor = min(floor, time.perf_counter() - start)
-    assert (best - floor) / count < 1e-6
 
 
 def test_outputs_with_data_dependent_shapes():

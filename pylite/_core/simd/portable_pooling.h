@@ -2,7 +2,7 @@
  *
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
  * channels, or windows that overlap at every step, a stretch of the output row is computed at once: the rows of the
- * windows are joined into a line of the input's width, shifted copies of this line are joined for the columns, and
+ * windows are combined into a line of the input's width, shifted copies of this line are combined for the columns, and
  * every stride-th pixel is taken.  The choice depends on the shape alone, and so do the bits of floats.  Pixels may be
  * strided for maxima and integers, whose results are the same either way. */
 #include "rounding.h"
@@ -24,7 +24,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     for (size_t i = 0; i < bytes; i += 16) memcpy(y + i, x + i, 16);
 }
 
-/* Joins v with the accumulator a. */
+/* Combines v with the accumulator a. */
 #define POOL_ADD(a, v) ((a) + (v))
 #define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
 #define POOL_MAX(a, v) ((a) < (v) ? (v) : (a))
@@ -62,7 +62,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
     } \
   }
 
-/* first: joins a tap with an accumulator; again: joins accumulators; none: the start of an accumulator. */
+/* first: combines a tap with an accumulator; again: combines accumulators; none: the start of an accumulator. */
 #define POOL(name, T, A, none, first, again) \
   PL_INLINE void name##_block(const pl_window *w, const T *x, size_t m, T *y) { \
     A acc[64]; \
@@ -82,7 +82,7 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
   } \
   /* m output pixels from position `at` of the input row on */ \
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t at, ptrdiff_t m, T *y) { \
-    A line[POOL_LINE], joined[POOL_LINE]; \
+    A line[POOL_LINE], combined[POOL_LINE]; \
     const ptrdiff_t c = w->channels, span = ((m - 1) * w->stride + 1) * c; \
     const ptrdiff_t begin = at < 0 ? 0 : at, end = pl_min(at + (m - 1) * w->stride + w->cols, w->width); \
     const ptrdiff_t left = (begin - at) * c, inside = (end - begin) * c, all = span + (w->cols - 1) * c; \
@@ -99,16 +99,16 @@ static void pool_take(size_t n, size_t bytes, size_t step, const void *x0, void 
       p = x + begin * c + k * w->row_stride, q = p + w->row_stride; \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = first(first(in[i], p[i]), q[i]); \
     } \
-    A *from = line, *spare = joined; \
+    A *from = line, *spare = combined; \
     k = 2 - w->cols % 2; \
     if (k == 2) { \
-      for (ptrdiff_t i = 0; i < span; i++) joined[i] = again(line[i], line[c + i]); \
-      from = joined, spare = line; \
+      for (ptrdiff_t i = 0; i < span; i++) combined[i] = again(line[i], line[c + i]); \
+      from = combined, spare = line; \
     } \
     for (; k < w->cols; k += 2) { \
       const A *s = line + k * c; \
-      for (ptrdiff_t i = 0; i < span; i++) joined[i] = again(again(from[i], s[i]), s[c + i]); \
-      from = joined, spare = line; \
+      for (ptrdiff_t i = 0; i < span; i++) combined[i] = again(again(from[i], s[i]), s[c + i]); \
+      from = combined, spare = line; \
     } \
     if (w->stride > 1) { \
       pool_take((size_t)m, (size_t)c * sizeof(A), (size_t)(w->stride * c) * sizeof(A), from, spare); \
