@@ -23,6 +23,11 @@ def integers(*shape, low=-100, high=100, dtype=np.int32):
     return rng.integers(low, high, shape or SHAPE).astype(dtype)
 
 
+def masked(by):
+    """Scores of attention, half of which a mask lowers."""
+    return np.where(rng.random(SHAPE) < 0.5, by, 0.0).astype(np.float32) + reals()
+
+
 def axes(*numbers):
     return np.array(numbers, np.int32)
 
@@ -32,6 +37,9 @@ def cases():
     for op in ("EXP", "TANH", "LOGISTIC", "GELU", "ELU", "HARD_SWISH", "SIN", "COS", "SIGN", "SQUARE", "FLOOR", "CEIL",
                "ROUND", "ABS", "NEG"):
         yield op, "", [reals()], (), [(SHAPE, "float32")], {}
+    for op, low in (("EXP", -100.0), ("LOGISTIC", -100.0), ("GELU", -20.0), ("ELU", -100.0)):
+        yield op, "saturated", [reals(low=low, high=low + 15)], (), [(SHAPE, "float32")], {}
+    yield "EXP", "NaN", [np.full(SHAPE, np.nan, np.float32)], (), [(SHAPE, "float32")], {}
     for op in ("LOG", "SQRT", "RSQRT"):
         yield op, "", [reals(low=0.1)], (), [(SHAPE, "float32")], {}
     for op in ("ADD", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV", "ATAN2"):
@@ -56,6 +64,8 @@ def cases():
         yield "SELECT_V2", note, [rng.random(shape) < 0.5, reals(), reals()], (), [(SHAPE, "float32")], {}
     yield "SELECT", "rows", [rng.random(64) < 0.5, reals(), reals()], (), [(SHAPE, "float32")], {}
     yield "SOFTMAX", "", [reals()], (), [(SHAPE, "float32")], {"beta": 1.0}
+    for mask in (-90.0, -1e9):
+        yield "SOFTMAX", f"half masked by {mask:g}", [masked(mask)], (), [(SHAPE, "float32")], {"beta": 1.0}
     yield "LOG_SOFTMAX", "", [reals()], (), [(SHAPE, "float32")], {}
     yield "CUMSUM", "", [reals(), np.array(1, np.int32)], (1,), [(SHAPE, "float32")], {}
     yield "TOPK_V2", "5", [reals(), np.array(5, np.int32)], (1,), [((64, 5), "float32"), ((64, 5), "int32")], {}

@@ -1,7 +1,7 @@
 /* Elementary float functions that a compiler can vectorise: relative error below 1e-6, the same bits in every lane.
  *
- * Infinities and NaN give the results of the C library.  Results below the normal range may differ in their last
- * bits. */
+ * Infinities and NaN give the results of the C library.  Where exp() would be below the normal range it is 0: a
+ * denormal number takes as long as a hundred others on some CPUs, and masked attention has whole rows of them. */
 #ifndef PYLITE_FUNCTIONS_H
 #define PYLITE_FUNCTIONS_H
 #include "rounding.h"
@@ -47,13 +47,14 @@ PL_INLINE float pl_expm1_reduced(float x, int32_t *n) {
   p = PL_FMA(p, r, 5.0000001201e-1f);
   return PL_FMA(p, r * r, r);
 }
+#define PL_LEAST_EXP -87.33654f /* the least number whose exp() is in the normal range */
 /* exp(x) for x <= 89 */
 PL_INLINE float pl_exp_low(float x) {
   int32_t n;
-  x = x < -104.0f ? -104.0f : x; /* NaN passes */
-  float p = 1.0f + pl_expm1_reduced(x, &n);
+  float p = 1.0f + pl_expm1_reduced(x < PL_LEAST_EXP ? PL_LEAST_EXP : x, &n); /* NaN passes */
   int32_t half = n >> 1; /* in two steps: 2^n alone may be out of range */
-  return p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
+  p = p * pl_float_of((uint32_t)(half + 127) << 23) * pl_float_of((uint32_t)(n - half + 127) << 23);
+  return x < PL_LEAST_EXP ? 0.0f : p;
 }
 PL_INLINE float pl_exp(float x) { return pl_exp_low(x > 89.0f ? 89.0f : x); }
 /* exp(x) - 1 for x <= 80 */

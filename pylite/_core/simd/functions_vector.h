@@ -88,9 +88,10 @@ PL_INLINE vf v_split(vf x, vf *n, vf *r) {
 }
 /* exp(x) for x <= 89 */
 PL_INLINE vf v_exp_low(vf x) {
-  vf n, r, power = v_split(V_MAX(x, -104.0f), &n, &r);
+  vf n, r, power = v_split(V_MAX(x, PL_LEAST_EXP), &n, &r);
   r = V(mul_ps)(r, V_FMA1(V_ALL(0.500001132f), r, 1.00001526f));
-  return _mm512_scalef_ps(V_FMA(power, r, power), n);
+  const __mmask16 normal = _mm512_cmp_ps_mask(x, V_ALL(PL_LEAST_EXP), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(normal, V_FMA(power, r, power), n);
 }
 /* exp(x) - 1 below 0, else x */
 PL_INLINE vf v_elu(vf x) {
@@ -134,10 +135,9 @@ PL_INLINE vf v_rsqrt(vf x) {
 #else
 /* exp(x) for x <= 89: x = r + n log(2), |r| <= log(2) / 2 */
 PL_INLINE vf v_exp_low(vf x) {
-  const vf magic = V_ALL(12582912.0f);
-  x = V_MAX(x, -104.0f);
-  vf n = V(sub_ps)(V_FMA(x, V_ALL(1.44269504f), magic), magic);
-  vf r = V_FMA(n, V_ALL(-0.693359375f), x);
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP);
+  vf n = V(sub_ps)(V_FMA(normal, V_ALL(1.44269504f), magic), magic);
+  vf r = V_FMA(n, V_ALL(-0.693359375f), normal);
   r = V_FMA(n, V_ALL(2.12194440e-4f), r);
   vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
   p = V_FMA1(p, r, 8.3334519073e-3f);
@@ -145,7 +145,7 @@ PL_INLINE vf v_exp_low(vf x) {
   p = V_FMA1(p, r, 1.6666665459e-1f);
   p = V_FMA1(p, r, 5.0000001201e-1f);
   p = V_FMA(p, V(mul_ps)(r, r), r);
-  return v_scaled(V(add_ps)(p, V_ALL(1.0f)), n);
+  return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
 }
 #endif
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
