@@ -1,4 +1,5 @@
 """FULLY_CONNECTED: a matrix product with weights (columns, depth).  docs/numerics.md sections 3 and 4."""
+from math import prod
 from struct import pack
 
 import numpy as np
@@ -9,6 +10,7 @@ from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.convolution_window import Window
 from pylite.ops.filter_layout import Matrices
+from pylite.ops.moves import filled
 
 
 def infer_fully_connected(node):
@@ -16,22 +18,29 @@ def infer_fully_connected(node):
     if len(w.shape) != 2:
         raise node.error("the weights have 2 dimensions", w)
     columns, depth = w.shape
-    if depth == 0 or x.size % depth:
+    if x.size % depth if depth else x.shape[-1:] != (0,):
         raise node.error(f"its {x.size} elements do not fill rows of {depth}", x)
     if node.options.keep_num_dims:
         if not x.shape or x.shape[-1] != depth:
             raise node.error(f"its last dimension must be {depth}", x)
         shape = (*x.shape[:-1], columns)
     else:
-        shape = (x.size // depth, columns)
+        shape = (_rows(x, depth), columns)
     return [shape] + [out.shape for out in node.outputs[1:]]
+
+
+def _rows(x, depth):
+    """Rows of `depth` elements that x consists of."""
+    return x.size // depth if depth else prod(x.shape[:-1])
 
 
 def lower_fully_connected(node):
     x, w = node.inputs[:2]
     y, b = node.outputs[0], node.input(2)
     columns, depth = w.shape
-    rows = x.size // depth
+    rows = _rows(x, depth)
+    if depth == 0:      # the reference computes nothing, and leaves the zeros of new memory
+        return filled(y, 0)
     if b is not None and b.size != columns:
         raise node.error(f"has {b.size} elements for {columns} output columns", b)
     if node.options.weights_format != "DEFAULT":

@@ -164,3 +164,19 @@ def test_shuffled_weights(m, rng, dtype):
     m.inputs([x])
     m.outputs([y])
     return [rng.integers(0, 256, (rows, depth)).astype(np.uint8)]
+
+
+@differential("float32", "int8", count=8)
+def test_rows_without_elements(m, rng, dtype):
+    """The reference leaves the zeros of new memory, also where there is a bias."""
+    lead = ((2,), (0,), (3, 2))[rng.integers(3)]
+    q = {} if dtype == "float32" else {"scale": 0.5, "zero_point": 3}
+    x, y = m.tensor("x", (*lead, 0), dtype, **q), m.tensor("y", (*lead, 3), dtype, **q)
+    w = m.constant("w", np.zeros((3, 0), dtype), **({} if dtype == "float32" else {"scale": 0.5}))
+    bias = m.constant("b", np.arange(3).astype("float32" if dtype == "float32" else "int32"),
+                      **({} if dtype == "float32" else {"scale": 0.25}))
+    m.operator("FULLY_CONNECTED", [x, w, bias if rng.random() < 0.5 else -1], [y],
+               keep_num_dims=bool(rng.random() < 0.5))
+    m.inputs([x])
+    m.outputs([y])
+    return [np.zeros((*lead, 0), dtype)]

@@ -55,6 +55,18 @@ def test_softmax_8_to_16(m, rng, dtype):
 
 
 @oneop.differential("int8", "uint8", count=20)
+def test_softmax_whose_output_has_another_scale(m, rng, dtype):
+    """The reference reads neither scale nor zero point of these outputs."""
+    y_dtype = "int16" if dtype == "int8" or rng.random() < 0.5 else dtype
+    x = m.tensor("x", (3, 40), dtype, 0.15, 20)
+    y = m.tensor("y", (3, 40), y_dtype, float(rng.choice([2.0**-16, 0.25, 2.0**-15])), int(rng.choice([0, 7])))
+    m.operator("SOFTMAX", [x], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    return [draw.values(rng, (3, 40), dtype)]
+
+
+@oneop.differential("int8", "uint8", count=20)
 def test_softmax_of_a_thousand_classes(m, rng, dtype):
     x = m.tensor("x", (3, 1001), dtype, 0.15, 20)
     y = m.tensor("y", (3, 1001), dtype, *OUTPUT[dtype])
