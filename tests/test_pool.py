@@ -1,4 +1,4 @@
-"""The worker pool, tested by the C program tests/pool.c."""
+"""The worker pool and the packing tasks, tested by the C programs tests/pool.c and tests/packing.c."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,4 +25,16 @@ def pool(tmp_path_factory):
 def test_each_task_runs_exactly_once(pool, threads, callers):
     done = subprocess.run([pool, str(threads), str(8000 // callers), str(callers)], capture_output=True, text=True,
                           timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_each_packing_task_runs_exactly_once(threads, tmp_path):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    program = tmp_path / "packing"
+    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "threads.c", SIMD / "packing_tasks.c",
+                    "-pthread", "-o", program], check=True)
+    done = subprocess.run([program, str(threads), "500"], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -100,3 +100,17 @@ def test_invalid_arguments_are_refused():
         pylite.MutableOpResolver().add_custom("Mine")
     with pytest.raises(TypeError, match="must be an OpResolver"):
         pylite.Interpreter(model_content=model("ABS"), op_resolver={})
+
+
+@pytest.mark.parametrize("versions", [(3, 2), (0, 2), (0, None), (None, 0), (-1, -1)])
+def test_versions_that_are_none(versions):
+    for add in (pylite.MutableOpResolver().add_builtin, pylite.MutableOpResolver().add_custom):
+        with pytest.raises(ValueError, match=r"versions .* are none"):
+            add("RELU", None, *versions)
+
+
+def test_a_decorator_without_its_parentheses():
+    with pytest.raises(TypeError, match=r'write @custom_op\("Name"\)'):
+        @pylite.custom_op
+        def double(x, y):
+            y[...] = 2 * x

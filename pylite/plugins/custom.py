@@ -25,6 +25,9 @@ def custom_op(name: str, version: int | tuple[int, int] | None = None, *,
     options of their names.  shapes(*shapes of the inputs, **options) -> shapes of the outputs, by default the
     broadcast shape of the inputs.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"custom_op takes the name of the op, and got {name!r}: write @custom_op(\"Name\")")
+
     def register(implementation: _Implementation) -> _Implementation:
         low, high = (version, version) if isinstance(version, int) else version or (None, None)
         registered.add_custom(name, implementation, low, high, shapes=shapes)

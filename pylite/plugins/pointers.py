@@ -4,6 +4,8 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from pylite.errors import PluginError
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -32,6 +34,10 @@ def from_pointers(name: str, *, invoke: Any, prepare: Any = None, init: Any = No
     if invoke is None:
         raise TypeError(f"op {name!r} needs an invoke function")
     addresses = {what: address(function, f"{what} of op {name!r}") for what, function in functions.items()}
+    for what, at in addresses.items():
+        if at is not None and not _is_code(at):
+            raise PluginError(f"{what} of op {name!r}: there is no code at the address {at:#x}; pass a function, not "
+                              "data or a number")
     registration = _Registration(builtin_code=_CUSTOM, custom_name=name.encode(), version=version, **addresses)
     return NativeRegistration(name, version, registration=ctypes.addressof(registration),
                               references=(registration, functions), library=False)
@@ -60,6 +66,17 @@ def address(function: Any, what: str = "function") -> int | None:
     if not found:
         raise TypeError(f"{what}: a null pointer; pass None instead")
     return found
+
+
+def _is_code(at: int) -> bool:
+    """Does the address lie in memory that may be executed?  True where the system does not say."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            ranges = [line.split()[:2] for line in file]
+    except OSError:
+        return True
+    return any(int(begin, 16) <= at < int(end, 16)
+               for (begin, _, end), access in ((r.partition("-"), access) for r, access in ranges) if "x" in access)
 
 
 def _capsule_pointer(capsule: Any) -> int | None:

@@ -87,7 +87,10 @@ class MutableOpResolver(OpResolver):
             import copy  # imported on demand: it takes longer than the rest of this module
             op = copy.copy(op)
             low = 1 if low is None else low
-            op.versions = (low, low if high is None else high)
+            high = low if high is None else high
+            if not 1 <= low <= high:
+                raise ValueError(f"op {name!r}: versions {low} to {high} are none; they begin with 1")
+            op.versions = (low, high)
         self._entries.setdefault(name, []).append(op)
 
 
