@@ -1,0 +1,148 @@
+"""python -m tests.soak --seconds 600: many models in turn, with all that happens to a long-lived process.
+
+Interpreters are opened, resized, run from several threads, closed or dropped, while signals arrive, processes are
+forked, and memory is refused.  At the end the memory in use must be what it was after the first tenth of the time.
+"""
+import argparse
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+
+from pylite.errors import PyliteError
+from pylite.interpreter import Interpreter
+from pylite.runtime.model import Model
+from tests import small_models
+from tests.fuzz.case import value
+from tests.fuzz.seeds import CONVERTED, sparse, variables
+
+ENDLESS = {"collatz", "counted", "counter"}     # loops that some inputs keep running
+GROWTH = 24 << 20       # bytes by which a process may differ from itself
+
+
+class Soak:
+    """Runs models by turns.  invokes: how often a model ran; events: what else happened, by name."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.models = [Model(content) for content in (
+            small_models.reshape(), small_models.variable(), small_models.two_signatures(), variables(), sparse(),
+            *[path.read_bytes() for path in CONVERTED if path.stem not in ENDLESS])]
+        self.invokes = 0
+        self.events = dict.fromkeys(("opened", "resized", "threads", "forks", "signals", "refused"), 0)
+        signal.signal(signal.SIGALRM, self._on_signal)
+
+    def _on_signal(self, *_):
+        self.events["signals"] += 1
+
+    def step(self):
+        """One interpreter, from its opening to its end."""
+        rng = self.rng
+        model = self.models[rng.integers(len(self.models))]
+        interpreter = Interpreter(model=model, num_threads=int(rng.integers(1, 4)))
+        self.events["opened"] += 1
+        if rng.random() < 0.2:
+            self._resize(interpreter)
+        with contextlib.suppress(PyliteError):
+            self._run(interpreter, int(rng.integers(1, 60)))
+        event = rng.random()
+        if event < 0.02:
+            self._fork(interpreter)
+        elif event < 0.04:
+            self._refuse()
+        elif event < 0.08:
+            self._share(model)
+        if rng.random() < 0.5:
+            interpreter.close()
+
+    def _run(self, interpreter, times):
+        interpreter.allocate_tensors()
+        for detail in interpreter.get_input_details():
+            interpreter.set_tensor(detail["index"], value(self.rng, detail["shape"], detail["dtype"]))
+        if self.rng.random() < 0.3:
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        for _ in range(times):
+            self.invokes += 1
+            interpreter.invoke()
+
+    def _resize(self, interpreter):
+        for detail in interpreter.get_input_details():
+            shape = [int(n) if self.rng.random() < 0.5 else int(self.rng.integers(0, 6)) for n in detail["shape"]]
+            interpreter.resize_tensor_input(detail["index"], shape)
+            self.events["resized"] += 1
+
+    def _fork(self, interpreter):
+        """A child runs the interpreter of its parent."""
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(PyliteError):
+                interpreter.invoke()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        self.events["forks"] += 1
+
+    def _refuse(self):
+        """The system has no more memory: an error, and things go on."""
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm", encoding="ascii") as file:
+            taken = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (8 << 20), limits[1]))
+        try:
+            interpreter = Interpreter(model_content=small_models.reshape(shape=(1 << 22, 3), to=(3, 1 << 22)))
+            interpreter.allocate_tensors()
+        except MemoryError:
+            self.events["refused"] += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+
+    def _share(self, model):
+        """Several threads, each with an interpreter of the same model."""
+        def run():
+            interpreter = Interpreter(model=model)
+            with contextlib.suppress(PyliteError):
+                interpreter.allocate_tensors()
+                for _ in range(20):
+                    interpreter.invoke()
+        threads = [threading.Thread(target=run) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.events["threads"] += len(threads)
+        self.invokes += 20 * len(threads)
+
+
+def used():
+    """Bytes of memory that this process has now."""
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    soak, start = Soak(options.seed), time.monotonic()
+    early = None
+    while (passed := time.monotonic() - start) < options.seconds:
+        soak.step()
+        if early is None and passed > options.seconds / 10:
+            early = used()
+    late = used()
+    sys.stdout.write(f"{soak.invokes} invokes in {passed:.0f} s; {soak.events}; {early >> 20} MB early, "
+                     f"{late >> 20} MB at the end\n")
+    return int(late - early > GROWTH)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
