@@ -148,6 +148,40 @@ PL_INLINE vf v_exp_low(vf x) {
   return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
 }
 #endif
+#if defined(__ARM_NEON)
+/* exp(x) for x <= 0 as a factor of larger numbers: within 1.3e-7, and 0 instead of denormal numbers. */
+PL_INLINE vf v_exp_factor(vf x) {
+  const vf magic = V_ALL(12583039.0f); /* 1.5 2^23 + 127 */
+  const uint32x4_t none = vcltq_f32(x, V_ALL(-87.33654f));
+  vf n = V_FMA(x, V_ALL(1.44269504f), magic);
+  const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
+  n = vsubq_f32(n, magic);
+  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), x));
+  vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
+  p = V_FMA1(p, r, 0.16667639f);
+  p = V_FMA1(p, r, 0.49999148f);
+  p = V_FMA1(p, r, 0.9999997f);
+  p = V_FMA(p, vmulq_f32(r, power), power);
+  return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(p), none));
+}
+/* as pl_expm1 below 0, else x */
+PL_INLINE vf v_elu(vf x) {
+  const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f);
+  vf n = V_FMA(below, V_ALL(1.44269504f), magic);
+  const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
+  n = vsubq_f32(n, magic);
+  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), below));
+  vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
+  p = V_FMA1(p, r, 8.3334519073e-3f);
+  p = V_FMA1(p, r, 4.1665795894e-2f);
+  p = V_FMA1(p, r, 1.6666665459e-1f);
+  p = V_FMA1(p, r, 5.0000001201e-1f);
+  p = V_FMA(p, vmulq_f32(r, r), r);
+  return V_BELOW(x, 0.0f, V_FMA(power, p, vsubq_f32(power, V_ALL(1.0f))), x);
+}
+#else
+#define v_exp_factor v_exp_low
+#endif
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
 /* as pl_tanh */
 PL_INLINE vf v_tanh(vf x) {
@@ -169,7 +203,7 @@ PL_INLINE vf v_logistic(vf x) {
 /* as pl_gelu */
 PL_INLINE vf v_gelu(vf x) {
   vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), -14.6f);
-  vf e = V(mul_ps)(V(min_ps)(b, x), v_exp_low(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0.5f))));
+  vf e = V(mul_ps)(V(min_ps)(b, x), v_exp_factor(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0.5f))));
   vf p = V_FMA1(V_ALL(-0.0171928573f), b, 0.120143488f), q = V_FMA1(V_ALL(0.0431007743f), b, -0.300961733f);
   p = V_FMA1(p, b, -0.363035142f);
   q = V_FMA1(q, b, 0.956367552f);
@@ -187,12 +221,23 @@ PL_INLINE vf v_hard_swish(vf x) {
   return V(mul_ps)(x, V(mul_ps)(gate, V_ALL(1.0f / 6.0f)));
 }
 
+#if defined(__aarch64__) /* two vectors, which do not wait for one another */
+#define TWO_VECTORS(function) \
+  for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) { \
+    const vf a = function(V(loadu_ps)(x + i)), b = function(V(loadu_ps)(x + i + V_WIDTH)); \
+    V(storeu_ps)(y + i, a); \
+    V(storeu_ps)(y + i + V_WIDTH, b); \
+  }
+#else
+#define TWO_VECTORS(function)
+#endif
 #define UNARY_VECTOR(name, function) \
   static void name(size_t n, const void *vx, void *vy, const void *vp) { \
     const float *x = vx; \
     float *y = vy; \
     size_t i = 0; \
     (void)vp; \
+    TWO_VECTORS(function) \
     for (; i + V_WIDTH <= n; i += V_WIDTH) V(storeu_ps)(y + i, function(V(loadu_ps)(x + i))); \
     if (i < n) { \
       float last[V_WIDTH] = {0}; \
@@ -209,9 +254,10 @@ UNARY_VECTOR(gelu_tanh_f32, v_gelu_tanh)
 UNARY_VECTOR(hard_swish_f32, v_hard_swish)
 #if defined(__AVX512F__)
 UNARY_VECTOR(log_f32, v_log)
-UNARY_VECTOR(elu_f32, v_elu)
 #endif
 #if defined(__AVX512F__) || defined(__ARM_NEON)
+#define HAS_ELU
+UNARY_VECTOR(elu_f32, v_elu)
 #define HAS_RSQRT
 UNARY_VECTOR(rsqrt_f32, v_rsqrt)
 #endif

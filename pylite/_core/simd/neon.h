@@ -6,6 +6,7 @@
 #include "rounding.h"
 #include "simd.h"
 #include <arm_neon.h>
+#include <math.h>
 #include <string.h>
 
 

@@ -45,6 +45,8 @@ UNARY_FLOAT(rsqrt_f32, 1.0f / sqrtf(x))
 #endif
 #if !defined(__AVX512F__)
 UNARY_FLOAT(log_f32, pl_log(x))
+#endif
+#if !defined(HAS_ELU)
 UNARY_FLOAT(elu_f32, x < 0.0f ? pl_expm1(x) : x)
 #endif
 UNARY_FLOAT(sqrt_f32, sqrtf(x))

@@ -1,0 +1,263 @@
+/* Element-wise micro-kernels that gcc makes slow code of for 64-bit NEON: clamped floats, whose comparisons it guards
+ * against NaN, and multiplications by a quantized multiplier, which it does in 64 bits. */
+#include "neon.h"
+
+#define EACH(n) _Pragma("GCC unroll 4") for (int k = 0; k < (n); k++)
+
+/* ---- float32, clamped; NaN stays NaN ---- */
+typedef struct { float low, high; } range_f_p;
+
+#define LINE(p, i) vld1q_f32((p) + (i))
+#define SAME(p, i) p##_all
+#define CLAMPED(v) vminq_f32(vmaxq_f32(v, low), high)
+/* Vectors one by one, the elements behind them as vectors of one. */
+#define LOOP(OPERATION, A, B) \
+  for (; i + 16 <= n; i += 16) { \
+    float32x4_t r[4]; \
+    EACH(4) r[k] = OPERATION(A(a, i + 4 * k), B(b, i + 4 * k)); \
+    EACH(4) r[k] = CLAMPED(r[k]); \
+    EACH(4) vst1q_f32(y + i + 4 * k, r[k]); \
+  } \
+  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(OPERATION(A(a, i), B(b, i)))); \
+  for (; i < n; i++) { \
+    const float32x4_t last_a = vld1q_dup_f32(a + i * (size_t)a_step), last_b = vld1q_dup_f32(b + i * (size_t)b_step); \
+    vst1q_lane_f32(y + i, CLAMPED(OPERATION(last_a, last_b)), 0); \
+  }
+#define CLAMPED_KERNEL(name, OPERATION) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const float *a = va, *b = vb; \
+    float *y = vy; \
+    range_f_p p; \
+    memcpy(&p, vp, sizeof p); \
+    const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high); \
+    const float32x4_t a_all = vdupq_n_f32(*a), b_all = vdupq_n_f32(*b); \
+    size_t i = 0; \
+    if (a_step && b_step) { \
+      LOOP(OPERATION, LINE, LINE) \
+    } else if (a_step) { \
+      LOOP(OPERATION, LINE, SAME) \
+    } else { \
+      LOOP(OPERATION, SAME, LINE) \
+    } \
+  }
+CLAMPED_KERNEL(add_f32, vaddq_f32)
+CLAMPED_KERNEL(sub_f32, vsubq_f32)
+CLAMPED_KERNEL(mul_f32, vmulq_f32)
+CLAMPED_KERNEL(div_f32, vdivq_f32)
+
+static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
+  const float *x = vx;
+  float *y = vy;
+  range_f_p p;
+  memcpy(&p, vp, sizeof p);
+  const float32x4_t low = vdupq_n_f32(p.low), high = vdupq_n_f32(p.high);
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    float32x4_t r[4];
+    EACH(4) r[k] = vld1q_f32(x + i + 4 * k);
+    EACH(4) r[k] = CLAMPED(r[k]);
+    EACH(4) vst1q_f32(y + i + 4 * k, r[k]);
+  }
+  for (; i + 4 <= n; i += 4) vst1q_f32(y + i, CLAMPED(vld1q_f32(x + i)));
+  for (; i < n; i++) vst1q_lane_f32(y + i, CLAMPED(vld1q_dup_f32(x + i)), 0);
+}
+
+/* ---- the quantization of hybrid operators ---- */
+static void range_f32(ptrdiff_t n, const float *x, float *low, float *high) {
+  float32x4_t least[4], most[4];
+  ptrdiff_t i = 0;
+  EACH(4) least[k] = most[k] = vdupq_n_f32(0);
+  for (; i + 16 <= n; i += 16) {
+    float32x4_t v[4];
+    EACH(4) v[k] = vld1q_f32(x + i + 4 * k);
+    EACH(4) least[k] = vminnmq_f32(least[k], v[k]);
+    EACH(4) most[k] = vmaxnmq_f32(most[k], v[k]);
+  }
+  for (; i < n; i++) {
+    const float32x4_t v = vld1q_dup_f32(x + i);
+    least[0] = vminnmq_f32(least[0], v), most[0] = vmaxnmq_f32(most[0], v);
+  }
+  EACH(2) least[k] = vminnmq_f32(least[k], least[k + 2]), most[k] = vmaxnmq_f32(most[k], most[k + 2]);
+  *low = vminnmvq_f32(vminnmq_f32(least[0], least[1])) + 0.0f; /* not -0 */
+  *high = vmaxnmvq_f32(vmaxnmq_f32(most[0], most[1])) + 0.0f;
+}
+
+typedef struct { float inverse; int16x8_t zero; int8x16_t low; uint8x16_t flip; } quantizing;
+PL_INLINE uint8x16_t quantized(const float *x, const quantizing *q) {
+  const uint32x4_t sign = vdupq_n_u32(UINT32_C(1) << 31);
+  float32x4_t v[4], half[4];
+  int32x4_t whole[4];
+  int16x8_t pair[2];
+  EACH(4) v[k] = vmulq_n_f32(vld1q_f32(x + 4 * k), q->inverse);
+  EACH(4) half[k] = vbslq_f32(sign, v[k], vdupq_n_f32(0.5f));
+  EACH(4) v[k] = vaddq_f32(v[k], half[k]);
+  EACH(4) whole[k] = vcvtq_s32_f32(v[k]);
+  EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
+  EACH(2) pair[k] = vqaddq_s16(pair[k], q->zero);
+  const int8x16_t bytes = vqmovn_high_s16(vqmovn_s16(pair[0]), pair[1]);
+  return veorq_u8(vreinterpretq_u8_s8(vmaxq_s8(bytes, q->low)), q->flip);
+}
+static void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric, int flip, uint8_t *y) {
+  const quantizing q = {inverse, vdupq_n_s16((int16_t)zero), vdupq_n_s8(asymmetric ? -128 : -127),
+                        vdupq_n_u8((uint8_t)flip)};
+  ptrdiff_t i = 0;
+  for (; i + 16 <= n; i += 16) vst1q_u8(y + i, quantized(x + i, &q));
+  if (i < n) {
+    float last[16] = {0};
+    uint8_t bytes[16];
+    memcpy(last, x + i, (size_t)(n - i) * sizeof *x);
+    vst1q_u8(bytes, quantized(last, &q));
+    memcpy(y + i, bytes, (size_t)(n - i));
+  }
+}
+static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t step, int asymmetric, int flip,
+                          uint8_t *y, float *scales, int32_t *zeros) {
+  for (ptrdiff_t r = 0; r < rows; r++, x += step, y += n) {
+    float low, high, inverse;
+    range_f32(n, x, &low, &high);
+    zeros[r] = pl_quantization(low, high, asymmetric, scales + r, &inverse);
+    quantize_s8(n, x, inverse, zeros[r], asymmetric, flip, y);
+  }
+}
+
+/* ---- sums and products of quantized numbers, sixteen at a time ----
+ * The numbers are far enough from the ends of 32 bits, see requantize(). */
+typedef struct { int32x4_t mult, right; } rescaling;
+PL_INLINE rescaling rescaling_of(int32_t m, int e) { return (rescaling){vdupq_n_s32(m), vdupq_n_s32(e < 0 ? e : 0)}; }
+PL_INLINE void rescale(int32x4_t v[4], const rescaling *c) {
+  int32x4_t negative[4];
+  EACH(4) v[k] = vqrdmulhq_s32(v[k], c->mult);
+  EACH(4) negative[k] = vandq_s32(v[k], c->right); /* lowered where there is a shift */
+  EACH(4) v[k] = vsraq_n_s32(v[k], negative[k], 31);
+  EACH(4) v[k] = vrshlq_s32(v[k], c->right);
+}
+
+/* What results become: BITS of them, 8 or 16. */
+typedef struct { int32x4_t zero, low, high; ends bytes; } result_ends;
+PL_INLINE result_ends result_ends_of(int32_t zero, int32_t low, int32_t high, int32_t flip) {
+  return (result_ends){vdupq_n_s32(zero), vdupq_n_s32(low), vdupq_n_s32(high),
+                       {vdupq_n_s16((int16_t)zero), vdupq_n_s8((int8_t)low), vdupq_n_s8((int8_t)high),
+                        vdupq_n_u8((uint8_t)flip)}};
+}
+PL_INLINE void put(int BITS, int32x4_t v[4], const result_ends *e, void *y) {
+  int16x8_t pair[2];
+  if (BITS == 16) {
+    EACH(4) v[k] = vminq_s32(vmaxq_s32(vaddq_s32(v[k], e->zero), e->low), e->high);
+    EACH(2) pair[k] = vmovn_high_s32(vmovn_s32(v[2 * k]), v[2 * k + 1]);
+    EACH(2) vst1q_s16((int16_t *)y + 8 * k, pair[k]);
+    return;
+  }
+  uint8x16_t bytes[1];
+  narrow(1, 4, (int32x4_t(*)[4])v, &e->bytes, bytes);
+  vst1q_u8(y, bytes[0]);
+}
+
+/* An operand less its zero point, which is 0 in models with 16 bits. */
+typedef struct { int16x8_t zero; uint8x16_t flip; } operand;
+PL_INLINE operand operand_of(int32_t zero, int32_t flip) {
+  return (operand){vdupq_n_s16((int16_t)-zero), vdupq_n_u8((uint8_t)flip)};
+}
+PL_INLINE void centered(int BITS, const void *x, const operand *o, int16x8_t v[2]) {
+  if (BITS == 16) {
+    EACH(2) v[k] = vld1q_s16((const int16_t *)x + 8 * k);
+    return;
+  }
+  const int8x16_t bytes = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x), o->flip));
+  v[0] = vaddw_s8(o->zero, vget_low_s8(bytes)), v[1] = vaddw_high_s8(o->zero, bytes);
+}
+
+/* A kernel whose STEP(parameters, a, b, y) computes sixteen elements; the last ones and a single operand are copied. */
+#define QUANTIZED_KERNEL(name, TYPE, P_TYPE, PREPARED, PREPARE, STEP) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const TYPE *a = va, *b = vb; \
+    TYPE *y = vy, a_line[16] = {0}, b_line[16] = {0}, y_line[16]; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    const PREPARED prepared = PREPARE(p); \
+    for (int k = 0; !a_step && k < 16; k++) a_line[k] = *a; \
+    for (int k = 0; !b_step && k < 16; k++) b_line[k] = *b; \
+    if (!a_step) a = a_line; \
+    if (!b_step) b = b_line; \
+    for (; n >= 16; n -= 16, a += 16 * a_step, b += 16 * b_step, y += 16) STEP(&prepared, a, b, y); \
+    if (n) { \
+      if (a_step) a = memcpy(a_line, a, n * sizeof *a); \
+      if (b_step) b = memcpy(b_line, b, n * sizeof *b); \
+      STEP(&prepared, a, b, y_line); \
+      memcpy(y, y_line, n * sizeof *y); \
+    } \
+  }
+
+typedef struct { operand a, b; rescaling a_scale, b_scale, y_scale; int32x4_t sign; result_ends ends; } summing;
+PL_INLINE summing summing_of(sum_q_p p) {
+  return (summing){operand_of(p.a_zero, p.flip), operand_of(p.b_zero, p.flip), rescaling_of(p.a_m, p.a_e),
+                   rescaling_of(p.b_m, p.b_e), rescaling_of(p.y_m, p.y_e), vdupq_n_s32(p.sign),
+                   result_ends_of(p.y_zero, p.low, p.high, p.flip)};
+}
+/* `left` of sum_q_p is 20 with 8 bits and 15 with 16. */
+PL_INLINE void scaled_operand(int BITS, const void *x, const operand *o, const rescaling *c, int32x4_t v[4]) {
+  int16x8_t half[2];
+  centered(BITS, x, o, half);
+  if (BITS == 8) EACH(2) half[k] = vshlq_n_s16(half[k], 5);
+  EACH(2) v[2 * k] = vshll_n_s16(vget_low_s16(half[k]), 15), v[2 * k + 1] = vshll_high_n_s16(half[k], 15);
+  rescale(v, c);
+}
+PL_INLINE void sum(int BITS, const summing *s, const void *a, const void *b, void *y) {
+  int32x4_t va[4], vb[4];
+  scaled_operand(BITS, a, &s->a, &s->a_scale, va);
+  scaled_operand(BITS, b, &s->b, &s->b_scale, vb);
+  EACH(4) va[k] = vaddq_s32(va[k], vsubq_s32(veorq_s32(vb[k], s->sign), s->sign));
+  rescale(va, &s->y_scale);
+  put(BITS, va, &s->ends, y);
+}
+#define SUM_8(s, a, b, y) sum(8, s, a, b, y)
+#define SUM_16(s, a, b, y) sum(16, s, a, b, y)
+QUANTIZED_KERNEL(sum_q8, uint8_t, sum_q_p, summing, summing_of, SUM_8)
+QUANTIZED_KERNEL(sum_q16, int16_t, sum_q_p, summing, summing_of, SUM_16)
+
+typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e; } product_q_p;
+typedef struct { operand a, b; int32x4_t left, a_zero, b_zero; rescaling scale; result_ends ends; } multiplying;
+PL_INLINE multiplying multiplying_of(product_q_p p) {
+  return (multiplying){operand_of(p.a_zero, p.flip), operand_of(p.b_zero, p.flip), vdupq_n_s32(p.e > 0 ? p.e : 0),
+                       vdupq_n_s32(p.a_zero), vdupq_n_s32(p.b_zero), rescaling_of(p.m, p.e),
+                       result_ends_of(p.y_zero, p.low, p.high, p.flip)};
+}
+PL_INLINE void multiply_8(const multiplying *s, const void *a, const void *b, void *y) {
+  int16x8_t va[2], vb[2];
+  int32x4_t v[4];
+  centered(8, a, &s->a, va);
+  centered(8, b, &s->b, vb);
+  EACH(2) v[2 * k] = vmull_s16(vget_low_s16(va[k]), vget_low_s16(vb[k])), v[2 * k + 1] = vmull_high_s16(va[k], vb[k]);
+  EACH(4) v[k] = vshlq_s32(v[k], s->left);
+  rescale(v, &s->scale);
+  put(8, v, &s->ends, y);
+}
+PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, void *y) {
+  int16x8_t va[2], vb[2];
+  int32x4_t v[4], w[4];
+  centered(16, a, &s->a, va);
+  centered(16, b, &s->b, vb);
+  EACH(2) v[2 * k + 1] = vmovl_high_s16(va[k]);
+  EACH(2) v[2 * k] = vmovl_s16(vget_low_s16(va[k])), w[2 * k] = vmovl_s16(vget_low_s16(vb[k]));
+  EACH(2) w[2 * k + 1] = vmovl_high_s16(vb[k]);
+  EACH(4) v[k] = vmulq_s32(vsubq_s32(v[k], s->a_zero), vsubq_s32(w[k], s->b_zero));
+  EACH(4) v[k] = vshlq_s32(v[k], s->left);
+  rescale(v, &s->scale);
+  put(16, v, &s->ends, y);
+}
+QUANTIZED_KERNEL(mul_q8, uint8_t, product_q_p, multiplying, multiplying_of, multiply_8)
+QUANTIZED_KERNEL(mul_q16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
+
+PL_FILL(elementwise_neon, s) {
+  s->add_f32 = add_f32;
+  s->sub_f32 = sub_f32;
+  s->mul_f32 = mul_f32;
+  s->div_f32 = div_f32;
+  s->clamp_f32 = clamp_f32;
+  s->range_f32 = range_f32;
+  s->quantize_s8 = quantize_s8;
+  s->quantize_rows = quantize_rows;
+  s->sum_q8 = sum_q8;
+  s->sum_q16 = sum_q16;
+  s->mul_q8 = mul_q8;
+  s->mul_q16 = mul_q16;
+}

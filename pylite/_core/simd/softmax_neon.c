@@ -1,0 +1,79 @@
+/* Softmax of floats for 64-bit NEON: three passes over a row, four vectors side by side for in-order cores. */
+#include "neon.h"
+
+#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
+
+/* The largest element (the smallest where `least`), without regard to NaN. */
+PL_INLINE float extreme(int least, size_t n, const float *x) {
+#define JOINED(a, b) (least ? vminnmq_f32(a, b) : vmaxnmq_f32(a, b))
+  const float32x4_t start = vdupq_n_f32(least ? 0x1.fffffep127f : -0x1.fffffep127f);
+  float32x4_t top[4] = {start, start, start, start};
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) EACH top[k] = JOINED(top[k], vld1q_f32(x + i + 4 * k));
+  for (; i + 4 <= n; i += 4) top[0] = JOINED(top[0], vld1q_f32(x + i));
+  for (; i < n; i++) top[1] = JOINED(top[1], vld1q_dup_f32(x + i));
+  top[0] = JOINED(JOINED(top[0], top[1]), JOINED(top[2], top[3]));
+  return least ? vminnmvq_f32(top[0]) : vmaxnmvq_f32(top[0]);
+#undef JOINED
+}
+
+/* exp((x - top) beta) of four vectors, which are not above 0: 2^n exp(r) with a polynomial of degree 5, within 1.3e-7;
+ * 0 instead of denormal numbers. */
+typedef struct { float32x4_t top, beta; } softmax_scale;
+PL_INLINE void exponentials(const softmax_scale *s, float32x4_t x[4]) {
+  const float32x4_t magic = vdupq_n_f32(0x1.8p23f + 127), coefficients = {8.290272e-3f, 4.189816e-2f, 0.16667639f, 0};
+  const float32x4_t more = {0.49999148f, 0.9999997f, -0.693359375f, 2.12194440e-4f};
+  float32x4_t n[4], power[4], p[4];
+  uint32x4_t none[4];
+  EACH x[k] = vmulq_f32(vsubq_f32(x[k], s->top), s->beta);
+  EACH n[k] = vfmaq_n_f32(magic, x[k], 1.44269504f); /* the sum's low bits are the nearest integer + 127 */
+  EACH none[k] = vcltq_f32(x[k], vdupq_n_f32(-87.33654f));
+  EACH power[k] = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n[k]), 23));
+  EACH n[k] = vsubq_f32(n[k], magic);
+  EACH x[k] = vfmaq_laneq_f32(x[k], n[k], more, 2);
+  EACH x[k] = vfmaq_laneq_f32(x[k], n[k], more, 3);
+  EACH p[k] = vfmaq_laneq_f32(vdupq_laneq_f32(coefficients, 1), x[k], coefficients, 0);
+  EACH p[k] = vfmaq_f32(vdupq_laneq_f32(coefficients, 2), p[k], x[k]);
+  EACH p[k] = vfmaq_f32(vdupq_laneq_f32(more, 0), p[k], x[k]);
+  EACH p[k] = vfmaq_f32(vdupq_laneq_f32(more, 1), p[k], x[k]);
+  EACH x[k] = vmulq_f32(x[k], power[k]);
+  EACH p[k] = vfmaq_f32(power[k], p[k], x[k]);
+  EACH x[k] = vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(p[k]), none[k]));
+}
+
+/* One row; y may be x. */
+static void softmax_row(size_t n, float beta, const float *x, float *y) {
+  const float top = beta < 0 ? extreme(1, n, x) : extreme(0, n, x);
+  const softmax_scale s = {vdupq_n_f32(top), vdupq_n_f32(beta)};
+  float32x4_t sum[4], v[4];
+  size_t i = 0;
+  EACH sum[k] = vdupq_n_f32(0);
+  for (; i + 16 <= n; i += 16) {
+    EACH v[k] = vld1q_f32(x + i + 4 * k);
+    exponentials(&s, v);
+    EACH vst1q_f32(y + i + 4 * k, v[k]);
+    EACH sum[k] = vaddq_f32(sum[k], v[k]);
+  }
+  if (i < n) {
+    float last[16];
+    for (int k = 0; k < 16; k++) last[k] = beta < 0 ? INFINITY : -INFINITY; /* whose exponential is 0 */
+    memcpy(last, x + i, (n - i) * sizeof *x);
+    EACH v[k] = vld1q_f32(last + 4 * k);
+    exponentials(&s, v);
+    EACH vst1q_f32(last + 4 * k, v[k]);
+    memcpy(y + i, last, (n - i) * sizeof *y);
+    EACH sum[k] = vaddq_f32(sum[k], v[k]);
+  }
+  const float share = 1.0f / vaddvq_f32(vaddq_f32(vaddq_f32(sum[0], sum[1]), vaddq_f32(sum[2], sum[3])));
+  for (i = 0; i + 16 <= n; i += 16) {
+    EACH v[k] = vld1q_f32(y + i + 4 * k);
+    EACH vst1q_f32(y + i + 4 * k, vmulq_n_f32(v[k], share));
+  }
+  for (; i < n; i++) y[i] *= share;
+}
+
+static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
+  for (size_t r = 0; r < rows; r++) softmax_row(n, beta, x + r * n, y + r * n);
+}
+
+PL_FILL(softmax_neon, s) { s->softmax_f32 = softmax_f32; }
