@@ -139,7 +139,7 @@ cdef class ConvHybrid(Kernel):
         s.images, s.size, s.asymmetric = x.shape[0], x.shape[1] * x.shape[2] * x.shape[3], asymmetric
         s.parts = min(s.size // (LARGE // 2), <ptrdiff_t>PARTS)
         h.sums, h.scale, h.bias = &self.sums[0], &scales[0], &bias[0] if bias is not None else NULL
-        h.column_first, h.low, h.high = column_first, low, high
+        h.column_first, h.fit, h.low, h.high = column_first, -1, low, high
         self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into packed panels"
         if self.panels.shape[0] and (p.window.fh == 1 or p.window.fw * p.window.length % p.tile.ka == 0):
             if plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
@@ -155,7 +155,12 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_hybrid(ConvHybrid self, pl_pool *pool) noexcept nogil:
     cdef Hybrid *s = &self.state
     cdef Product8 *p = &s.product
+    cdef int unfit = 0
     pool = parallel_pool(pool, s.output.span * s.output.lines * p.depth * p.columns)
+    if s.finish.fit < 0:    # not before packing has ended
+        s.slots.fit_q8(0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, p.panels, self.panels.shape[0], NULL, NULL, NULL,
+                       &unfit)
+        s.finish.fit = not unfit
     if self.first:
         if s.images == 1 and s.size >= LARGE:
             parallel_for(pool, s.parts, 1, see_parts, s)

@@ -52,6 +52,7 @@ typedef struct pl_hybrid {
   const int32_t *sums;
   const float *scale, *bias; /* bias may be NULL */
   int column_first;
+  int fit; /* on NEON: no weight of the panels is -128 */
   float low, high;
 } pl_hybrid;
 

@@ -193,8 +193,9 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                    const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
                    float *scale, float *rest, float *start, int *unfit) {
-  *unfit = !panels;
-  for (ptrdiff_t i = 0; i < bytes; i++) *unfit |= panels[i] == 0x80;
+  uint8_t found = !panels;
+  for (ptrdiff_t i = 0; i < bytes; i++) found |= panels[i] == 0x80;
+  *unfit = found;
 }
 
 /* ---- float ---- */

@@ -64,59 +64,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
     }
 }
 
-/* Results of hybrid operators, see finish_hybrid. */
-typedef struct {
-  const pl_hybrid *h;
-  const int32_t *terms;
-  const float *row_scales;
-  ptrdiff_t j;
-} hybrid_finishing;
-PL_INLINE void tile_hybrid(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                           const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
-  const pl_hybrid *h = f->h;
-  int32x4_t acc[NARROW][4], sums[4];
-  float32x4_t scale[4], bias[4];
-  const float32x4_t low = vdupq_n_f32(h->low), high = vdupq_n_f32(h->high);
-  const int whole = n == 4 * V;
-  products(0, R, V, rows, layout, a, w, NULL, NULL, acc);
-  int32_t some_sums[16] = {0};
-  float some_scales[16] = {0}, some_biases[16] = {0};
-  const int32_t *from_sums = h->sums + f->j;
-  const float *from_scales = h->scale + f->j, *from_biases = h->bias ? h->bias + f->j : some_biases;
-  if (!whole) { /* nothing behind the last column is read */
-    from_sums = memcpy(some_sums, from_sums, n * sizeof *from_sums);
-    from_scales = memcpy(some_scales, from_scales, n * sizeof *from_scales);
-    if (h->bias) from_biases = memcpy(some_biases, from_biases, n * sizeof *from_biases);
-  }
-#pragma GCC unroll 4
-  for (int v = 0; v < V; v++) {
-    sums[v] = vld1q_s32(from_sums + 4 * v), scale[v] = vld1q_f32(from_scales + 4 * v);
-    bias[v] = vld1q_f32(from_biases + 4 * v);
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; r++) {
-    const int at = first + (r < rows ? r : 0);
-    const int32_t term = f->terms[at];
-    const float row = f->row_scales[at], one = h->column_first ? 1 : row, then = h->column_first ? row : 1;
-    float32x4_t result[4];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; v++) result[v] = vcvtq_f32_s32(vmlsq_n_s32(acc[r][v], sums[v], term));
-#pragma GCC unroll 4
-    for (int v = 0; v < V; v++) result[v] = vmulq_n_f32(vmulq_f32(result[v], vmulq_n_f32(scale[v], one)), then);
-#pragma GCC unroll 4
-    for (int v = 0; v < V; v++) result[v] = vminq_f32(vmaxq_f32(vaddq_f32(result[v], bias[v]), low), high);
-    if (r >= rows) continue;
-    if (whole) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; v++) vst1q_f32(y + r * ldy + 4 * v, result[v]);
-    } else {
-      float out[16];
-#pragma GCC unroll 4
-      for (int v = 0; v < V; v++) vst1q_f32(out + 4 * v, result[v]);
-      memcpy(y + r * ldy, out, n * sizeof *y);
-    }
-  }
-}
+#include "hybrid_neon.h"
 
 #define PARTS(TILE, most, ...) \
   for (int r = 0; r < rows;) { \
@@ -128,7 +76,8 @@ PL_INLINE void tile_hybrid(int R, int V, int rows, int n, const pl_a_layout *lay
 #define Q8(R, V, small, shifts) \
   tile_q8(R, V, small, shifts, left, n, layout, part, panel, row ? row + r : NULL, &f, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, layout, part, panel, acc + r * lda, lda)
-#define HYBRID(R, V) tile_hybrid(R, V, left, n, layout, part, panel, &f, r, y + r * ldy, ldy)
+#define HYBRID(R, V, small, usual) \
+  tile_hybrid(R, V, small, usual, left, n, layout, part, panel, f, r, y + r * ldy, ldy)
 
 #define Q8_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, const int32_t *row, \
@@ -136,19 +85,22 @@ PL_INLINE void tile_hybrid(int R, int V, int rows, int n, const pl_a_layout *lay
 #define S32_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc, ptrdiff_t lda
 #define HYBRID_ARGUMENTS \
-  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, hybrid_finishing f, float *y, \
-    ptrdiff_t ldy
+  int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
+    const hybrid_finishing *f, float *y, ptrdiff_t ldy
 #define Q8_KERNEL(name, most, V, small, shifts) \
   static __attribute__((noinline)) void name(Q8_ARGUMENTS) { \
     const finishing f = finishing_of(V, q, j); \
     PARTS(Q8, most, V, small, shifts) \
   }
+#define HYBRID_KERNEL(name, most, V, small, usual) \
+  static __attribute__((noinline)) void name(HYBRID_ARGUMENTS) { PARTS(HYBRID, most, V, small, usual) }
 /* A function for each width: gcc keeps the accumulators in registers. */
 #if NR == 16
 Q8_KERNEL(q8_wide, WIDE, 4, 0, 0)
 Q8_KERNEL(q8_wide_shifts, WIDE, 4, 0, 1)
 static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
-static __attribute__((noinline)) void hybrid_wide(HYBRID_ARGUMENTS) { PARTS(HYBRID, WIDE, 4) }
+HYBRID_KERNEL(hybrid_wide, WIDE, 4, 0, 0)
+HYBRID_KERNEL(hybrid_wide_usual, WIDE, 4, 0, 1)
 #define IF_WIDE(call) \
   if (n > 8) { \
     call; \
@@ -160,7 +112,11 @@ Q8_KERNEL(q8_small, NARROW, 2, 1, 0)
 #endif
 Q8_KERNEL(q8_narrow, NARROW, 2, 0, 0)
 Q8_KERNEL(q8_narrow_shifts, NARROW, 2, 0, 1)
-static __attribute__((noinline)) void hybrid_narrow(HYBRID_ARGUMENTS) { PARTS(HYBRID, NARROW, 2) }
+HYBRID_KERNEL(hybrid_narrow, NARROW, 2, 0, 0)
+#if NR == 8
+HYBRID_KERNEL(hybrid_small, NARROW, 2, 1, 0)
+HYBRID_KERNEL(hybrid_small_usual, NARROW, 2, 1, 1)
+#endif
 
 static void gemm_q8(Q8_ARGUMENTS) {
 #define CALL(name) name(rows, n, layout, a_panel, panel, row, q, j, y, ldy)
@@ -186,8 +142,21 @@ static void gemm_s32(S32_ARGUMENTS) {
 static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
-  const hybrid_finishing f = {h, terms, row_scales, j};
+  columns_copy copy;
+  const hybrid_finishing f = hybrid_finishing_of(h, n, j, terms, row_scales, &copy);
   (void)own;
-  IF_WIDE(hybrid_wide(rows, n, layout, a_panel, panel, f, y, ldy))
-  hybrid_narrow(rows, n, layout, a_panel, panel, f, y, ldy);
+#define CALL(name) name(rows, n, layout, a_panel, panel, &f, y, ldy)
+  const int usual = f.bias && !f.column_first;
+#if NR == 8
+  if (h->fit && layout->depth) {
+    if (usual) CALL(hybrid_small_usual);
+    else CALL(hybrid_small);
+    return;
+  }
+#else
+  if (usual) IF_WIDE(CALL(hybrid_wide_usual))
+  IF_WIDE(CALL(hybrid_wide))
+#endif
+  CALL(hybrid_narrow);
+#undef CALL
 }

@@ -1,0 +1,68 @@
+/* The results of hybrid operators, see finish_hybrid; included by gemm_neon.h alone. */
+
+/* What the columns of a panel need in the end; `copy` holds it where they do not fill vectors. */
+typedef struct {
+  const int32_t *sums, *terms;
+  const float *scale, *bias, *row_scales;
+  float low, high;
+  int column_first, clamped;
+} hybrid_finishing;
+typedef struct { int32_t sums[16]; float scale[16], bias[16]; } columns_copy;
+
+static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t j, const int32_t *terms,
+                                            const float *row_scales, columns_copy *copy) {
+  hybrid_finishing f = {h->sums + j, terms, h->scale + j, h->bias ? h->bias + j : NULL, row_scales, h->low, h->high,
+                        h->column_first, h->low != -INFINITY || h->high != INFINITY};
+  if (n % 8) {
+    memset(copy, 0, sizeof *copy);
+    f.sums = memcpy(copy->sums, f.sums, n * sizeof *f.sums);
+    f.scale = memcpy(copy->scale, f.scale, n * sizeof *f.scale);
+    if (f.bias) f.bias = memcpy(copy->bias, f.bias, n * sizeof *f.bias);
+  }
+  return f;
+}
+
+/* Rows first .. first + R of it; those from `rows` on are not used.  usual: there is a bias, and rows are not scaled
+ * after columns. */
+PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, const pl_a_layout *layout, const int8_t *a,
+                           const int8_t *w, const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
+  int32x4_t acc[NARROW][4];
+  products(small, R, V, rows, layout, a, w, NULL, NULL, acc);
+  int32_t some_terms[8] = {0};
+  float some_scales[8] = {0};
+  const int32_t *terms = f->terms + first;
+  const float *row_scales = f->row_scales + first;
+  if (rows < R) {
+    for (int r = 0; r < R && r < rows; r++) some_terms[r] = terms[r], some_scales[r] = row_scales[r];
+    terms = some_terms, row_scales = some_scales;
+  }
+  const float32x4_t low = vdupq_n_f32(f->low), high = vdupq_n_f32(f->high);
+#define EACH _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const int32x4_t sums = vld1q_s32(f->sums + 4 * v);
+    const float32x4_t scale = vld1q_f32(f->scale + 4 * v);
+    float32x4_t result[8], factor[8];
+    EACH acc[r][v] = vmlsq_n_s32(acc[r][v], sums, terms[r]);
+    if (!usual && f->column_first) EACH factor[r] = scale;
+    else EACH factor[r] = vmulq_n_f32(scale, row_scales[r]);
+    EACH result[r] = vcvtq_f32_s32(acc[r][v]);
+    EACH result[r] = vmulq_f32(result[r], factor[r]);
+    if (!usual && f->column_first) EACH result[r] = vmulq_n_f32(result[r], row_scales[r]);
+    if (usual || f->bias) {
+      const float32x4_t bias = vld1q_f32(f->bias + 4 * v);
+      EACH result[r] = vaddq_f32(result[r], bias);
+    }
+    if (usual || f->clamped) EACH result[r] = vminq_f32(vmaxq_f32(result[r], low), high);
+    if (rows >= R && n >= 4 * v + 4) {
+      EACH vst1q_f32(y + r * ldy + 4 * v, result[r]);
+    } else {
+      EACH if (r < rows) {
+        float line[4];
+        vst1q_f32(line, result[r]);
+        for (int i = 0; i < 4 && 4 * v + i < n; i++) y[r * ldy + 4 * v + i] = line[i];
+      }
+    }
+  }
+#undef EACH
+}
