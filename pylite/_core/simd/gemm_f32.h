@@ -40,6 +40,44 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define WHOLE 0
 #endif
 
+#ifdef FOUR_SUMS
+/* gcc would compute the addresses of all lines first, for which Arm lacks registers. */
+#define NEXT_LINE(y) \
+  y += ldy; \
+  __asm__("" : "+r"(y))
+PL_INLINE void load_lines(int R, int V, int whole, int first, const float *y, ptrdiff_t ldy, const MASK *part,
+                          VECTOR acc[MR][NV]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++)
+      if (first & 1) acc[r][v] = SPLAT(0.0f);
+      else acc[r][v] = whole ? LOAD(y + v * LANES) : LOAD_MASKED(y + v * LANES, part[v]);
+    NEXT_LINE(y);
+  }
+}
+PL_INLINE void finish_lines(int R, int V, int whole, VECTOR acc[MR][NV], const VECTOR *shift, const MASK *part,
+                            int last, float low, float high, float *y, ptrdiff_t ldy) {
+#define EACH \
+  _Pragma("GCC unroll 16") for (int r = 0; r < R; r++) \
+    _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
+  if (last) {
+    const int bounded = low != -INFINITY || high != INFINITY;
+    EACH acc[r][v] = ADD(acc[r][v], shift[v]);
+    if (bounded) EACH acc[r][v] = MIN(SPLAT(high), MAX(SPLAT(low), acc[r][v]));
+  }
+#undef EACH
+#pragma GCC unroll 16
+  for (int r = 0; r < R; r++) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; v++)
+      if (whole) STORE(y + v * LANES, acc[r][v]);
+      else STORE_MASKED(y + v * LANES, acc[r][v], part[v]);
+    NEXT_LINE(y);
+  }
+}
+#endif
+
 PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layout,
                                                            const float *a, const float *w, int first, int last,
                                                            const float *bias, float low, float high, float *y,
@@ -49,6 +87,9 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
   MASK part[NV];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) part[v] = FIRST(n - v * LANES);
+#ifdef FOUR_SUMS
+  load_lines(R, V, whole, first, y, ldy, part, acc);
+#else
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
@@ -56,6 +97,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
       if (first & 1) acc[r][v] = SPLAT(0.0f);
       else acc[r][v] = whole ? LOAD(y + r * ldy + v * LANES) : LOAD_MASKED(y + r * ldy + v * LANES, part[v]);
   }
+#endif
   for (int line = layout->lines; line > 0; line--, a += pitch) {
     const float *base[4] = {a, a + 3 * step, a + 6 * step, a + 9 * step};
     ptrdiff_t k = 0;
@@ -78,6 +120,9 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++)
     shift[v] = !bias ? SPLAT(0.0f) : whole ? LOAD(bias + v * LANES) : LOAD_MASKED(bias + v * LANES, part[v]);
+#ifdef FOUR_SUMS
+  finish_lines(R, V, whole, acc, shift, part, last, low, high, y, ldy);
+#else
 #pragma GCC unroll 16
   for (int r = 0; r < R; r++) {
 #pragma GCC unroll 4
@@ -88,6 +133,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
       else STORE_MASKED(y + r * ldy + v * LANES, x, part[v]);
     }
   }
+#endif
 }
 
 PL_INLINE void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
