@@ -44,40 +44,62 @@ CPU part\t: {part}
 CPU revision\t: 3
 
 """
-ALL, NOTHING, STEP = 1, 2, 10       # regions: of a whole invoke(), of a step that does nothing, of the first step
+# Regions: a whole invoke(); a step that does nothing; import beyond numpy; load and allocate; the first invoke();
+# set_tensor, invoke and get_tensor for all inputs and outputs; the first step.
+ALL, NOTHING, IMPORT, LOAD, FIRST, CALL, STEP = 1, 2, 3, 4, 5, 6, 10
+MODEL = 1_000_000       # from the regions of one model to those of the next
 GUEST = f"""
 import ctypes, sys
 import numpy as np
-which, model, steps = sys.argv[1:]
+which, steps, *models = sys.argv[1:]
+call = ctypes.CDLL(None).syscall
+def mark(tag, end):
+    call(31338, tag, end)
+mark({IMPORT}, 0)
 if which == "pylite":
     from pylite.interpreter import Interpreter
 else:
     from ai_edge_litert.interpreter import Interpreter
-interpreter = Interpreter(model, num_threads=1)
-interpreter.allocate_tensors()
-rng = np.random.default_rng(0)
-for tensor in interpreter.get_input_details():
-    shape, dtype = tuple(tensor["shape"]), np.dtype(tensor["dtype"])
-    if dtype.kind == "f":
-        value = rng.random(shape).astype(dtype)
-    elif dtype.itemsize == 1 and dtype.kind in "iu":
-        value = np.frombuffer(rng.bytes(int(np.prod(shape))), dtype).reshape(shape)
-    else:
-        value = np.zeros(shape, dtype)
-    interpreter.set_tensor(tensor["index"], value)
-interpreter.invoke()
-interpreter.invoke()
-mark = ctypes.CDLL(None).syscall
-mark(31338, {ALL}, 0)
-interpreter.invoke()
-mark(31338, {ALL}, 1)
-if which == "pylite" and steps == "steps":
+mark({IMPORT}, 1)
+for number, model in enumerate(models):
+    base = number * {MODEL}
+    rng = np.random.default_rng(0)
+    mark(base + {LOAD}, 0)
+    interpreter = Interpreter(model, num_threads=1)
+    interpreter.allocate_tensors()
+    mark(base + {LOAD}, 1)
+    feeds, outputs = [], [tensor["index"] for tensor in interpreter.get_output_details()]
+    for tensor in interpreter.get_input_details():
+        shape, dtype = tuple(tensor["shape"]), np.dtype(tensor["dtype"])
+        if dtype.kind == "f":
+            value = rng.random(shape).astype(dtype)
+        elif dtype.itemsize <= 2 and dtype.kind in "iu":
+            value = np.frombuffer(rng.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+        else:
+            value = np.zeros(shape, dtype)
+        feeds.append((tensor["index"], value))
+        interpreter.set_tensor(*feeds[-1])
+    mark(base + {FIRST}, 0)
+    interpreter.invoke()
+    mark(base + {FIRST}, 1)
+    interpreter.get_tensor(outputs[0])
+    mark(base + {CALL}, 0)
+    for index, value in feeds:
+        interpreter.set_tensor(index, value)
+    interpreter.invoke()
+    for index in outputs:
+        interpreter.get_tensor(index)
+    mark(base + {CALL}, 1)
+    mark(base + {ALL}, 0)
+    interpreter.invoke()
+    mark(base + {ALL}, 1)
+if which == "pylite" and steps:
     bound = next(o for o in __import__("gc").get_objects() if type(o).__name__ == "BoundProgram")
     run, calls = bound.program.run, bound.lowered.calls
     for tag, first, last in [({NOTHING}, 0, 0)] * 2 + [({STEP} + i, i, i + 1) for i in range(len(calls))]:
-        mark(31338, tag, 0)
+        mark(tag, 0)
         run(first, last)
-        mark(31338, tag, 1)
+        mark(tag, 1)
     for i, call in enumerate(calls):
         shapes = [v.shape for v in call.node.inputs[:2] if v is not None] + [v.shape for v in call.node.outputs]
         print(call.node, *shapes, bound.program.kernels[i].path or "")
@@ -120,7 +142,7 @@ class Core:
         return found
 
 
-SAMPLES, SAMPLE = 60, 3000      # how many at most, and their instructions
+SAMPLES, SAMPLE = 30, 3000      # how many at most, and their instructions
 
 
 class Region:
@@ -164,7 +186,7 @@ def regions(path):
             else:
                 found[int(number)] = np.frombuffer(file.read(4 * int(what)), np.uint32)
     overhead = Region(blocks, found[NOTHING]).instructions if NOTHING in found else 0
-    return {tag: Region(blocks, executed, overhead if tag >= STEP else 0) for tag, executed in found.items()}
+    return {tag: Region(blocks, executed, overhead if tag % MODEL >= STEP else 0) for tag, executed in found.items()}
 
 
 def install_peer(cache):
@@ -179,18 +201,19 @@ def install_peer(cache):
     return folder
 
 
-def execute(cache, core, which, model, steps):
-    """({tag: Region}, names of the steps)"""
+def execute(cache, core, which, models, steps=""):
+    """({tag: Region}, names of the steps); steps: of the only model of pylite."""
+    pretend(cache, core)
     root, trace = cache / "aarch64", cache / f"trace-{os.getpid()}"
     path = [cache / "lib-aarch64", cache / "peer-aarch64", cache / "site-aarch64"]
     environment = os.environ | {"QEMU_CPU": core, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1",
                                 "PYTHONPATH": ":".join(map(str, path))}
     try:
         done = subprocess.run(["qemu-aarch64", "-seed", "1", "-plugin", f"{cache}/armcount.so,out={trace}", "-L", root,
-                               root / "usr/bin/python3", "-P", "-c", GUEST, which, model, steps], env=environment,
+                               root / "usr/bin/python3", "-P", "-c", GUEST, which, steps, *models], env=environment,
                               capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"{which} fails with {model} on {core}:\n{done.stderr[-2000:]}")
+            raise SystemExit(f"{which} fails with {models} on {core}:\n{done.stderr[-2000:]}")
         return regions(trace), done.stdout.splitlines()
     finally:
         trace.unlink(missing_ok=True)
@@ -221,14 +244,14 @@ def show_nodes(ours, names, core):
 def race_model(options, cache, core, model):
     """The ratios of instructions and of cycles, or None where pylite runs alone."""
     stepwise = options.nodes or options.node is not None
-    ours, names = execute(cache, core.name, "pylite", model, "steps" if stepwise else "")
+    ours, names = execute(cache, core.name, "pylite", [model], "steps" if stepwise else "")
     total, ratios, peer = ours[ALL], None, None
     cycles = total.cycles(core)
     text = f"{core.name} {Path(model).name:38s} {total.instructions / 1e6:8.2f}"
     if options.alone:
         text += f" M instructions, {cycles / 1e6:8.2f} M cycles"
     else:
-        peer = execute(cache, core.name, "litert", model, "")[0][ALL]
+        peer = execute(cache, core.name, "litert", [model])[0][ALL]
         theirs = peer.cycles(core)
         ratios = total.instructions / peer.instructions, cycles / theirs
         text += f" / {peer.instructions / 1e6:8.2f} M instructions ({ratios[0]:.2f}), {cycles / 1e6:8.2f} / " \
@@ -245,11 +268,18 @@ def race_model(options, cache, core, model):
     return ratios
 
 
-def race(options, cache, name):
-    # LiteRT's detection of CPUs wants the file of an Arm; QEMU looks for it below its -L folder first.
+def pretend(cache, name):
+    """LiteRT's detection of CPUs wants the file of an Arm; QEMU looks for it below its -L folder first."""
     info = cache / "aarch64/proc/cpuinfo"
     info.parent.mkdir(exist_ok=True)
     info.write_text(CPU_INFO.format(part=CORES[name][0], features=CORES[name][1]))
+
+
+def build(cache):
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", cache / "armcount.so", HERE / "armcount.c"], check=True)
+
+
+def race(options, cache, name):
     core = Core(name)
     ratios = list(filter(None, [race_model(options, cache, core, model) for model in options.models]))
     if len(ratios) > 1:
@@ -270,7 +300,7 @@ def main():
     if "ARM_CACHE" not in os.environ:
         parser.error("ARM_CACHE is not set")
     cache = Path(os.environ["ARM_CACHE"]).resolve()
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", cache / "armcount.so", HERE / "armcount.c"], check=True)
+    build(cache)
     if not options.alone:
         install_peer(cache)
     for core in options.cores.split(","):

@@ -1,0 +1,211 @@
+"""The tables of docs/arm.md against LiteRT, and the check of continuous integration, by benchmarks/arm_race.py.
+
+    ARM_CACHE=FOLDER python benchmarks/arm_table.py --write         the tables, some 30 minutes
+    ARM_CACHE=FOLDER python benchmarks/arm_table.py --check         four small models beside benchmarks/arm_figures.json
+    ARM_CACHE=FOLDER python benchmarks/arm_table.py --renew         and writes that file
+
+FOLDER is what arm_race.py needs.  Figures are kept there for each model, core and state of a runtime, so that a second
+run counts what changed.  --check fails where pylite executes 5 % more instructions than the file says, which are those
+of the last release.
+"""
+import argparse
+import functools
+import hashlib
+import json
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import arm_race
+from _common import MODELS, say
+
+PAGE = arm_race.HERE.parent / "docs" / "arm.md"
+FIGURES = arm_race.HERE / "arm_figures.json"
+BEGIN, END = "<!-- race: begin -->\n", "<!-- race: end -->\n"
+CORES = {"cortex-a53": "A53", "cortex-a72": "A72", "cortex-a76": "A76"}
+LEVELS = {"cortex-a53": "neon", "cortex-a72": "neon", "cortex-a76": "dotprod"}
+CLASSES = {
+    "int8": ["tiny/**/kws_ref_model.tflite", "tiny/**/vww_96_int8.tflite", "tiny/**/pretrainedResnet_quant.tflite",
+             "keras/mobilenet_v1_050_160_int8.tflite", "keras/conv1d_har_128_int8.tflite",
+             "keras/lstm_tfk_28_int8.tflite", "keras/transformer_block_64_int8.tflite", "**/okay_nabu.tflite"],
+    "uint8": ["test_data/mobilenet_v1_0.25_128_quant.tflite", "test_data/mobilenet_v1_0.5_160_quant.tflite",
+              "test_data/mobilenet_v2_1.0_224_quant.tflite",
+              "test_data/tools/mobilenet_quant_v1_224_head_layers.tflite"],
+    "float32": ["keras/mobilenet_v1_050_160_float32.tflite", "tiny/**/pretrainedResnet.tflite",
+                "tiny/**/vww_96_float.tflite", "go-tflite/_example/blazeface/face_detection_front.tflite",
+                "keras/conv1d_har_128_float32.tflite", "keras/gru_k3_28_float32.tflite",
+                "keras/lstm_tfk_28_float32.tflite", "keras/transformer_block_64_float32.tflite"],
+    "dynamic-range": ["keras/mobilenet_v1_050_160_dynint8.tflite", "tiny/**/kws_ref_model_float32.tflite",
+                      "keras/conv1d_har_128_dynint8.tflite", "keras/gru_k3_28_dynint8.tflite",
+                      "keras/lstm_unrolled_k3_10_dynint8.tflite", "keras/transformer_block_64_dynint8.tflite",
+                      "keras/stft_vad_dynint8.tflite"],
+    "int16": ["keras/mobilenet_v1_050_160_int16x8.tflite", "keras/lstm_unrolled_k3_10_int16x8.tflite",
+              "keras/stft_vad_aeq_static_wi8_ai16.tflite", "**/static_w8_a16_quantized_k_einsum.tflite"],
+}
+SMALL = ["tiny/**/kws_ref_model.tflite", "keras/conv1d_har_128_float32.tflite", "keras/conv1d_har_128_dynint8.tflite",
+         "keras/lstm_unrolled_k3_10_int16x8.tflite"]
+SMALL_CORES = ["cortex-a72", "cortex-a76"]
+STARTS = ["tiny/**/kws_ref_model.tflite", "keras/mobilenet_v1_050_160_int8.tflite",
+          "keras/mobilenet_v1_050_160_float32.tflite", "keras/lstm_unrolled_k3_10_int8.tflite",
+          "keras/transformer_block_64_float32.tflite"]
+PARTS = {"import": arm_race.IMPORT, "load": arm_race.LOAD, "first": arm_race.FIRST, "invoke": arm_race.ALL,
+         "call": arm_race.CALL}
+LIMIT = 1.05
+
+
+def path_of(pattern):
+    return min(MODELS.glob(pattern))
+
+
+def digest(*parts):
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def state(folder):
+    """The digest of an installed runtime."""
+    files = sorted(path for path in Path(folder).rglob("*") if path.suffix in (".py", ".so"))
+    return digest(*(hashlib.sha256(path.read_bytes()).hexdigest() for path in files))
+
+
+class Race:
+    """Instructions and modelled cycles of models, as far as they are not known from earlier runs."""
+
+    def __init__(self, cache):
+        self.cache, self.file = cache, cache / "race.json"
+        self.known = self.read()
+        arm_race.build(cache)
+        self.folders = {"pylite": cache / "lib-aarch64", "litert": arm_race.install_peer(cache)}
+        for folder in self.folders.values():        # so that no import compiles
+            subprocess.run([cache / "aarch64/usr/bin/python-emulated", "-m", "compileall", "-q", folder], check=False)
+
+    def read(self):
+        return json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def key(self, core, which, pattern):
+        return digest(core, which, state(self.folders[which]), arm_race.GUEST, str(arm_race.SAMPLES),
+                      hashlib.sha256(path_of(pattern).read_bytes()).hexdigest())
+
+    def run(self, cores, patterns):
+        """Count what is not known."""
+        for which in self.folders:
+            # Cores of one ISA level execute the same instructions of pylite.
+            levels = [(core,) for core in cores]
+            if which == "pylite":
+                levels = [tuple(c for c in cores if LEVELS[c] == level) for level in sorted(set(LEVELS.values()))]
+            for alike in filter(None, levels):
+                new = [p for p in patterns if any(self.key(core, which, p) not in self.known for core in alike)]
+                if new:
+                    self.count(alike, which, new)
+
+    def count(self, cores, which, patterns):
+        regions, _ = arm_race.execute(self.cache, cores[0], which, list(map(path_of, patterns)))
+        for i, pattern in enumerate(patterns):
+            tags = {name: tag + i * arm_race.MODEL for name, tag in PARTS.items()} | {"import": arm_race.IMPORT}
+            found = {name: regions[tag].instructions for name, tag in tags.items()}
+            for core in cores:
+                cycles = regions[tags["invoke"]].cycles(arm_race.Core(core))
+                self.known[self.key(core, which, pattern)] = found | {"cycles": cycles}
+        self.known = self.read() | self.known       # another run may have written
+        self.file.with_suffix(".new").write_text(json.dumps(self.known))
+        self.file.with_suffix(".new").replace(self.file)
+
+    def figures(self, core, which, pattern):
+        """{"cycles": of an invoke(), a name of PARTS: instructions}"""
+        return self.known[self.key(core, which, pattern)]
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def millions(ours, theirs):
+    digits = 3 if min(ours, theirs) < 1e6 else 2 if min(ours, theirs) < 1e7 else 1
+    return f"{ours / 1e6:.{digits}f} / {theirs / 1e6:.{digits}f} ({ours / theirs:.2f})"
+
+
+def class_rows(race, patterns):
+    """A line of a table for each model, and one of geometric means."""
+    race.run(CORES, patterns)
+    columns = [(core, what) for core in CORES for what in ("invoke", "cycles")]
+    ratios = {column: [] for column in columns}
+    for pattern in patterns:
+        cells = []
+        for core, what in columns:
+            ours, theirs = (race.figures(core, which, pattern)[what] for which in ("pylite", "litert"))
+            ratios[core, what].append(ours / theirs)
+            cells.append(millions(ours, theirs))
+        yield f"| {path_of(pattern).stem} | {' | '.join(cells)} |"
+    yield "| **geometric mean** | " + " | ".join(f"**{mean(ratios[column]):.2f}**" for column in columns) + " |"
+
+
+def table(race, classes):
+    yield "pylite / LiteRT, millions (ratio), one `invoke()` on one thread.\n"
+    for name in classes:
+        yield f"| {name} | " + " | ".join(f"{core} instructions | {core} cycles" for core in CORES.values()) + " |"
+        yield "| --- |" + " ---: |" * (2 * len(CORES))
+        yield from class_rows(race, CLASSES[name])
+        yield ""
+    race.run(["cortex-a72"], STARTS)
+    yield ("Start, in millions of instructions on a Cortex-A72: `import` beyond numpy; construct and allocate; the\n"
+           "first `invoke()`; all three; and `set_tensor` and `get_tensor` beside a later `invoke()`, in thousands.\n")
+    yield "| model | import | load | first invoke | cold start | calls, thousands |"
+    yield "| --- |" + " ---: |" * 5
+    for pattern in STARTS:
+        both = [race.figures("cortex-a72", which, pattern) for which in ("pylite", "litert")]
+        cold = [f["import"] + f["load"] + f["first"] for f in both]
+        cells = [millions(*(f[name] for f in both)) for name in ("import", "load", "first")] + [millions(*cold)]
+        calls = [(f["call"] - f["invoke"]) / 1e3 for f in both]
+        cells.append(f"{calls[0]:.1f} / {calls[1]:.1f} ({calls[0] / calls[1]:.2f})")
+        yield f"| {path_of(pattern).stem} | {' | '.join(cells)} |"
+
+
+def write(race):
+    page = PAGE.read_text()
+    head, rest = page.split(BEGIN)
+    PAGE.write_text(head + BEGIN + "\n".join(table(race, CLASSES)) + "\n" + END + rest.split(END)[1])
+
+
+def check(race, renew):
+    released = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    race.run(SMALL_CORES, SMALL)
+    found, worse = {}, []
+    for pattern in SMALL:
+        for core in SMALL_CORES:
+            name = f"{path_of(pattern).stem}, {core}"
+            ours, theirs = (race.figures(core, which, pattern) for which in ("pylite", "litert"))
+            found[name] = {"instructions": ours["invoke"], "cycles": round(ours["cycles"])}
+            before = released.get(name, found[name])
+            say(f"{name}: instructions {millions(ours['invoke'], theirs['invoke'])}, released "
+                f"{before['instructions'] / 1e6:.3f}; cycles {millions(ours['cycles'], theirs['cycles'])}, released "
+                f"{before['cycles'] / 1e6:.3f}")
+            if ours["invoke"] > LIMIT * before["instructions"]:
+                worse.append(name)
+    if renew:
+        FIGURES.write_text(json.dumps(found, indent=1) + "\n")
+    elif worse:
+        raise SystemExit(f"more than {LIMIT} times the instructions of the last release: {'; '.join(worse)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    action = parser.add_mutually_exclusive_group()
+    for name in ("--write", "--check", "--renew"):
+        action.add_argument(name, action="store_true")
+    parser.add_argument("--classes", default=",".join(CLASSES), help="to print instead of all: " + ", ".join(CLASSES))
+    options = parser.parse_args()
+    if "ARM_CACHE" not in os.environ:
+        parser.error("ARM_CACHE is not set")
+    race = Race(Path(os.environ["ARM_CACHE"]).resolve())
+    if options.check or options.renew:
+        check(race, options.renew)
+    elif options.write:
+        write(race)
+    else:
+        for line in table(race, options.classes.split(",")):
+            say(line)
+
+
+if __name__ == "__main__":
+    main()
