@@ -7,6 +7,7 @@ themselves, in decibels above the noise of a good quantization of the same node 
 import json
 import os
 import sys
+import time
 
 from pylite.cli import _common
 
@@ -25,6 +26,8 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
+  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
+  pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
   pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
   pylite validate model.tflite --data samples.npz --check desk.npz        on the board
   pylite validate model.tflite --data samples.npz --against litert
@@ -44,7 +47,10 @@ def configure(parser):
     task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
     task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
     task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
-    parser.add_argument("--data", required=True, metavar="PATH", help="samples; see below")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", metavar="PATH", help="samples; see below")
+    source.add_argument("--merge", nargs="+", metavar="FILE",
+                        help="with --reference: report on the sums that --save has written for shards")
     parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
     parser.add_argument("--local-samples", type=_common.positive, metavar="N",
                         help="measure single nodes on the first N samples (default: all)")
@@ -53,6 +59,13 @@ def configure(parser):
                         help="standard deviation of the pixels (default: 127.5)")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of one run of a model (default: 1)")
+    parser.add_argument("--workers", type=_common.positive, default=1, metavar="N",
+                        help="with --reference: processes to share the samples (default: 1)")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
+                        help="with --reference: measure the I-th of N parts of the samples")
+    parser.add_argument("--save", metavar="FILE",
+                        help="with --reference: keep the sums in this file, for --merge; what it holds already is not "
+                             "measured again")
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
@@ -65,6 +78,11 @@ def configure(parser):
 
 def _numbers(text):
     return [float(part) for part in text.split(",")]
+
+
+def _shard(text):
+    part, _, parts = text.partition("/")
+    return int(part), int(parts)
 
 
 def _limit(text):
@@ -81,9 +99,14 @@ def run(args):
 def _compared(args):
     """With the float model."""
     from pylite import validation
-    report = validation.compare(
-        _common.model_path(args.model), _common.model_path(args.reference), args.data, samples=args.samples,
-        mean=args.mean, std=args.std, local_samples=args.local_samples, threads=args.threads)
+    model, reference = _common.model_path(args.model), _common.model_path(args.reference)
+    if args.merge:
+        report = validation.merge(model, reference, args.merge)
+    else:
+        report = validation.compare(
+            model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std,
+            local_samples=args.local_samples, threads=args.threads, workers=args.workers, shard=args.shard,
+            save=args.save, progress=_progress() if sys.stderr.isatty() else None)
     sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
     failures = list(_failures(report, args))
     for line in failures:
@@ -91,8 +114,24 @@ def _compared(args):
     return 1 if failures else 0
 
 
+def _progress():
+    """A function that shows on the terminal how many samples are done, and how long the rest will take."""
+    begun = []
+
+    def show(done, total):
+        begun.append((time.monotonic(), done))
+        (start, first), now = begun[0], time.monotonic()
+        left = (now - start) / (done - first) * (total - done) if done > first else None
+        rest = "" if left is None else f", {left:.0f} s left"
+        sys.stderr.write(f"\r\x1b[K{done} of {total} samples{rest}" if done < total else "\r\x1b[K")
+        sys.stderr.flush()
+    return show
+
+
 def _elsewhere(args):
     """With a recording or another runtime; or write a recording."""
+    if args.merge:
+        raise _common.UsageError("--merge takes --reference; the other tasks take --data")
     from pylite.runtime.model import Model
     from pylite.validation import agreement
     from pylite.validation.data import Samples

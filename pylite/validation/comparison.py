@@ -15,7 +15,7 @@ from pylite.validation.matching import Matching, match
 from pylite.validation.statistics import ErrorSums, Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -84,6 +84,26 @@ class Comparison:
                 self.grids[index] = grid
                 self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
         self._isolate()
+
+    def sums(self) -> dict[str, ErrorSums]:
+        """All sums by name, for `take` of another Comparison of the same models."""
+        return {f"{name} {index}": sums for name, group in (
+            ("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums))
+            for index, sums in group.items()}
+
+    def clear(self) -> None:
+        """Begin anew with sums of no samples; those handed out stay as they are."""
+        for group in (self.cumulative, self.local, self.input_sums):
+            for index, sums in group.items():
+                group[index] = ErrorSums(sums.channels)
+        self.samples = 0
+
+    def take(self, sums: Mapping[str, ErrorSums], samples: int) -> None:
+        """Put sums of `samples` samples in place of these."""
+        for name, group in (("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums)):
+            for index in group:
+                group[index] = sums[f"{name} {index}"]
+        self.samples = samples
 
     def _expected(self, index: int) -> NDArray[Any]:
         return self._full_reference.array(self.matching.matches[index].reference)

@@ -1,0 +1,85 @@
+"""The sums over some of the samples: what processes hand in, files keep between runs, and machines share.
+
+Sums are exact, so it does not matter who has measured which samples, or in what order sums are merged.
+"""
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ComparisonError
+from pylite.validation.agreement import digest
+from pylite.validation.statistics import ErrorSums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from pylite.validation.comparison import Comparison
+
+FORMAT = "pylite partial validation"
+VERSION = 1
+
+
+def identity(comparison: Comparison, total: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """What must agree for sums to be merged: models, number of samples, settings that change what is measured."""
+    return {"format": FORMAT, "version": VERSION, "samples": total, "settings": settings,
+            "model": digest(np.frombuffer(comparison.model.graph.contents, np.uint8)),
+            "reference": digest(np.frombuffer(comparison.reference.graph.contents, np.uint8))}
+
+
+class Partial:
+    """Sums of the samples whose numbers are `done`.
+
+    header: the identity; shapes: of the inputs; sums: {what: ErrorSums}, as Comparison.sums() has them.
+    """
+
+    def __init__(self, header: dict[str, Any], shapes: list[list[int]], done: Iterable[int],
+                 sums: dict[str, ErrorSums]) -> None:
+        self.header, self.shapes, self.done, self.sums = header, shapes, set(done), sums
+
+    def merge(self, other: Partial) -> None:
+        """Add the sums of other samples.  ComparisonError where they are of something else, or of the same samples."""
+        if self.header != other.header:
+            raise ComparisonError("sums of other models, data or settings cannot be merged: "
+                                  + ", ".join(k for k in self.header if self.header[k] != other.header.get(k)))
+        twice = self.done & other.done
+        if twice:
+            raise ComparisonError(f"sample {min(twice)} has been measured twice ({len(twice)} samples in all)")
+        for name, sums in other.sums.items():
+            self.sums[name].merge(sums)
+        self.done |= other.done
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file, which is replaced at once or not at all."""
+        arrays: dict[str, Any] = {"header": np.array(json.dumps({**self.header, "shapes": self.shapes})),
+                                  "done": np.array(sorted(self.done), np.int64)}
+        for name, sums in self.sums.items():
+            arrays |= {f"{name} {key}": value for key, value in sums.state().items()}
+        unfinished = f"{os.fspath(path)}.new"
+        with open(unfinished, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(unfinished, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Partial:
+        """Read what `save` wrote.  ComparisonError where the file is none such."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            header = json.loads(str(arrays.pop("header")))
+            if header["format"] != FORMAT or header["version"] != VERSION:
+                raise KeyError("format")
+            shapes, done = header.pop("shapes"), arrays.pop("done").tolist()
+            states: dict[str, dict[str, Any]] = {}
+            for name, value in arrays.items():
+                what, _, key = name.rpartition(" ")
+                states.setdefault(what, {})[key] = value
+            return cls(header, shapes, done, {name: ErrorSums.restored(state) for name, state in states.items()})
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            raise ComparisonError(f"{path}: holds no sums of version {VERSION}, as `pylite validate --save` writes "
+                                  "them") from None

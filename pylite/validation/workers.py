@@ -1,0 +1,139 @@
+"""Measures samples in chunks, in this process or in several, and survives the loss of one.
+
+A chunk's sums arrive as a whole or not at all, so a process that is killed loses no sample and counts none twice.
+"""
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING
+
+from pylite.errors import ComparisonError
+from pylite.runtime.model import Model
+from pylite.validation.comparison import Comparison
+from pylite.validation.data import Samples
+from pylite.validation.partial import Partial, identity
+from pylite.validation.widening import widened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from multiprocessing.process import BaseProcess
+
+LARGEST_CHUNK = 256     # samples: sums travel between processes once for each chunk
+CHUNKS = 8              # for each process, so that all end at about the same time
+LOSSES = 3              # of each process without any chunk done in between: then they are given up
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be measured; every process makes a Measurer of it.  Arguments are those of `pylite.validation`."""
+    model: str
+    reference: str
+    data: str
+    samples: int | None = None
+    mean: Sequence[float] | None = None
+    std: Sequence[float] | None = None
+    local_samples: int | None = None
+    threads: int = 1
+
+    def settings(self) -> dict[str, object]:
+        """Those that change what is measured."""
+        return {"mean": self.mean and list(self.mean), "std": self.std and list(self.std),
+                "local_samples": self.local_samples}
+
+
+class Measurer:
+    """The models and samples of a Task, ready to measure."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.comparison = Comparison(Model(task.model), widened(task.reference), task.threads)
+        self.samples = Samples(task.data, self.comparison.subgraph, task.mean, task.std, task.samples)
+        self.header = identity(self.comparison, len(self.samples), task.settings())
+
+    def measure(self, numbers: Sequence[int]) -> Partial:
+        """The sums of the samples with these numbers."""
+        local = self.task.local_samples
+        self.comparison.clear()
+        shapes: list[list[int]] = []
+        for number in numbers:
+            arrays = self.samples[number]
+            shapes = [list(array.shape) for array in arrays]
+            self.comparison.add(arrays, local is None or number < local)
+        return Partial(self.header, shapes, numbers, self.comparison.sums())
+
+
+def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:
+    """The Partials of all these samples, as chunks are done.  ComparisonError where processes keep dying."""
+    size = min(LARGEST_CHUNK, max(1, len(numbers) // (workers * CHUNKS)))
+    chunks = [numbers[i:i + size] for i in range(0, len(numbers), size)]
+    if workers > 1 and len(chunks) > 1:
+        return _in_processes(measurer.task, chunks, min(workers, len(chunks)))
+    return (measurer.measure(chunk) for chunk in chunks)
+
+
+def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Iterator[Partial]:
+    """Measure chunks; each process has a pipe of its own, so one that is killed while it writes harms no other."""
+    context = multiprocessing.get_context("spawn")
+    busy: dict[Connection, tuple[BaseProcess, Sequence[int]]] = {}
+    losses = 0
+
+    def begin() -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(task, theirs), daemon=True)
+        process.start()
+        theirs.close()      # the process has the only other end: when it dies, reading fails
+        busy[ours] = process, ()
+
+    def give(pipe: Connection) -> None:
+        busy[pipe] = busy[pipe][0], waiting.pop()
+        with contextlib.suppress(OSError):      # a process that is gone is noticed when its answer is read
+            pipe.send(busy[pipe][1])
+
+    try:
+        waiting.reverse()
+        for _ in range(workers):
+            begin()
+            give(next(reversed(busy)))
+        while busy:
+            for pipe in wait(list(busy)):
+                assert isinstance(pipe, Connection)
+                process, chunk = busy[pipe]
+                try:
+                    answer = pipe.recv()
+                except (EOFError, OSError, UnpicklingError):
+                    del busy[pipe]
+                    waiting.append(chunk)
+                    losses += 1
+                    if losses == LOSSES * workers:
+                        raise ComparisonError(f"{losses} worker processes were lost in a row, perhaps for lack of "
+                                              "memory; use fewer workers") from None
+                    begin()
+                    pipe = next(reversed(busy))
+                else:
+                    if isinstance(answer, BaseException):
+                        raise answer
+                    losses = 0
+                    yield answer
+                if waiting:
+                    give(pipe)
+                else:
+                    busy.pop(pipe)[0].kill()
+    finally:
+        for process, _ in busy.values():
+            process.kill()
+
+
+def _serve(task: Task, pipe: Connection) -> None:
+    """A worker process: measure what comes through the pipe, until it is killed."""
+    try:
+        measurer = Measurer(task)
+        while True:
+            pipe.send(measurer.measure(pipe.recv()))
+    except EOFError:        # the first process is gone
+        return
+    except Exception as error:
+        pipe.send(error)
