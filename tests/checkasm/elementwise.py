@@ -1,5 +1,6 @@
 """Checks of the element-wise micro-kernels of one and of two operands."""
 import struct
+from itertools import chain
 
 import numpy as np
 
@@ -126,13 +127,14 @@ def product(draw):
 def quantized_sum(bits):
     def make(draw):
         a, b, y = (float(np.float32(v)) for v in draw.rng.random(3) + 0.01)
-        left, a_scaling, b_scaling, y_scaling = quantization.add_parameters(a, b, y, f"int{bits}")
+        if draw.choice(0, 1):       # scales whose sums are often halfway between two integers
+            a, b, y = (2.0 ** draw.integer(-3, 2) for _ in range(3))
+        left, *scalings = quantization.add_parameters(a, b, y, f"int{bits}")
         sign = draw.choice(0, -1)
         zeros = [draw.integer(-128, 127) for _ in range(3)] if bits == 8 else [0] * 3
-        estimate = _estimate(a, b, y, sign, y_scaling[1]) if bits == 8 else (0, 0, 0, 0)
+        estimate = _estimate(a, b, y, sign, left, *scalings) if bits == 8 else (0, 0, 0, 0)
         flip = draw.choice(0, 0x80) if bits == 8 else 0
-        return packed("14i4f", *zeros, *ends(draw, bits), flip, left, sign, *a_scaling, *b_scaling, *y_scaling,
-                        *estimate)
+        return packed("14i4f", *zeros, *ends(draw, bits), flip, left, sign, *chain(*scalings), *estimate)
     return make
 
 

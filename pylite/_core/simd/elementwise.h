@@ -63,4 +63,5 @@ typedef struct { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_m, a_e, b_m, b_e, y_m, y_e;
   float a_ratio, b_ratio, sure, rule; /* 8 bits only: see sum_q8 in portable_binary.h */
 } sum_q_p;
+#define SUM_EXACT 2.0f /* a value of `sure` */
 #endif

@@ -170,11 +170,21 @@ PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *
   return unsure;
 }
 #endif
+/* Where float32 has every sum, and the rule rounds it once: halves away from zero. */
+PL_INLINE int32_t sum_exact(int32_t a, int32_t b, sum_q_p p) {
+  float r = (float)(a - p.a_zero) * p.a_ratio + (float)(b - p.b_zero) * p.b_ratio;
+  return pl_clamp32((int32_t)(r + copysignf(0.5f, r)) + p.y_zero, p.low, p.high);
+}
+COSTLY(sum_exact_q8, uint8_t, sum_q_p, sum_exact(BYTE(a), BYTE(b), p) ^ p.flip)
 static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
   uint8_t *y = vy, block[SUM_BLOCK], one[SUM_BLOCK]; /* y may be a or b, which sum_by_rule reads */
   sum_q_p p;
   memcpy(&p, vp, sizeof p);
+  if (p.sure == SUM_EXACT) {
+    sum_exact_q8(n, va, a_step, vb, b_step, vy, vp);
+    return;
+  }
   for (size_t i = 0; i < n; i += SUM_BLOCK) {
     const uint8_t *ai = a_step ? a + i : a, *bi = b_step ? b + i : b;
     size_t count = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
