@@ -18,7 +18,8 @@ PL_INLINE void finish(int N, const sums *from, const way *f, const int32_t *left
   uint8x16_t bytes[TOGETHER];
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
-  requantize(N, 2, acc, f->scaling, left);
+  if (f->ends.relu && !left) requantize(N, 2, acc, f->scaling, 1, NULL);
+  else requantize(N, 2, acc, f->scaling, 0, left);
   narrow(N, 2, acc, &f->ends, bytes);
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) store_half(y + i * step, bytes, i);

@@ -1,10 +1,10 @@
 /* 8-bit matrix products for dotprod: an instruction multiplies four bytes in each lane, of four columns. */
 #define NR 16
-enum { WIDE = 4, NARROW = 8 };
+enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];

@@ -1,6 +1,6 @@
 /* 8-bit matrix products for i8mm: an instruction multiplies two rows by two columns with a depth of eight. */
 #define NR 16
-enum { WIDE = 4, NARROW = 8 };
+enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
 /* A single row: the lanes of a vector are halves of the sums of two columns. */
@@ -26,7 +26,7 @@ PL_INLINE void product_row(int V, const pl_a_layout *layout, const int8_t *a, co
     _Pragma("GCC unroll 4") for (int p = 0; p < R / 2; p++) DOT2(block[p][c], x[p], wv); \
   }
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   (void)small;
   const ptrdiff_t depth = layout->depth, pitch = layout->pitch;
   const int8_t *x[NARROW];

@@ -5,7 +5,11 @@
  * 16-bit lanes; others (Cortex-A53) do as much.  Two products are summed in 16 bits only where no weight is -128
  * (pl_columns.fit): else both can be 2^14. */
 #define NR 8
-enum { WIDE = 2, NARROW = 2 };
+#if defined(__aarch64__)
+enum { WIDE = 2, NARROW = 2, ROWS = 4 };
+#else
+enum { WIDE = 2, NARROW = 2, ROWS = 2 };
+#endif
 #include "neon.h"
 
 /* ---- A panels, which are bytes for dotprod and i8mm, too ---- */
@@ -83,7 +87,7 @@ PL_INLINE void begin(int R, int C, int rows, const int32_t *bias, const int32_t 
     }
   }
 }
-PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_t acc[NARROW][4]) {
+PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_t acc[ROWS][4]) {
 #pragma GCC unroll 2
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
@@ -94,7 +98,7 @@ PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_
 /* Columns c0 .. c0 + C, G of them at a time.  In the order in which cores without renaming do it best: the sums of a
  * group are made beside the products of the next one, those of the last beside the loads of what follows. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                       const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+                       const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   int16x8_t product[2][4], *last = product[(C / 2 - 1) % 2];
@@ -130,7 +134,7 @@ PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout
 }
 /* The same without a weight of -128: sixteen deep at once, and eight at the end of a run. */
 PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_layout *layout, const int8_t *a,
-                             const int8_t *w, const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+                             const int8_t *w, const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   int32x4_t lanes[NARROW][8];
   const ptrdiff_t depth = layout->depth, second = rows > 1 ? layout->step : 0;
   const int n = G * R, groups = C / G;
@@ -174,11 +178,15 @@ PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_l
 #undef EACH
   add_up(R, c0, C, lanes, acc);
 }
+#if defined(__aarch64__)
+#include "products_neon.h"
+#endif
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
-                        const int32_t *bias, const int32_t *row, int32x4_t acc[NARROW][4]) {
+                        const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   (void)V;
 #if defined(__aarch64__)
-  if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, bias, row, acc);
+  if (R == 4) four_rows(rows, layout, a, w, bias, row, acc);
+  else if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, bias, row, acc);
   else columns(R, 0, 8, rows, layout, a, w, bias, row, acc);
 #else /* half as many registers */
 #pragma GCC unroll 2

@@ -1,7 +1,7 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8) and products(small, R, V, rows, layout, a, w, bias, row, acc), which sets acc[r][v] to R rows
+ * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, row, acc), which sets acc[r][v] to R rows
  * times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.  Rows from `rows` on are not
  * used; small: no weight is -128. */
 
@@ -16,13 +16,14 @@ PL_INLINE finishing finishing_of(int V, const pl_columns *q, ptrdiff_t j) {
 
 PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                        const int8_t *w, const int32_t *row, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
-  int32x4_t acc[NARROW][4];
-  uint8x16_t bytes[NARROW * 4 / 4];
+  int32x4_t acc[ROWS][4];
+  uint8x16_t bytes[ROWS];
   const int together = R < 8 / V ? R : 8 / V;
   products(small, R, V, rows, layout, a, w, f->bias, row, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
-    requantize(together, V, acc + r, f->scaling, shifts ? f->left : NULL);
+    if (f->ends.relu && !shifts) requantize(together, V, acc + r, f->scaling, 1, NULL);
+    else requantize(together, V, acc + r, f->scaling, 0, shifts ? f->left : NULL);
     narrow(together, V, acc + r, &f->ends, bytes + r * V / 4);
   }
   if (__builtin_expect(rows >= R && n == 4 * V, 1)) {
@@ -33,7 +34,7 @@ PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, con
     }
     return;
   }
-  uint8_t out[NARROW * 16] = {0};
+  uint8_t out[ROWS * 16] = {0};
 #pragma GCC unroll 8
   for (int i = 0; i < (R * V + 3) / 4; i++) vst1q_u8(out + 16 * i, bytes[i]);
   for (int r = 0; r < R && r < rows; r++) {
@@ -44,7 +45,7 @@ PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, con
 
 PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                         int32_t *y, ptrdiff_t ldy) {
-  int32x4_t acc[NARROW][4];
+  int32x4_t acc[ROWS][4];
   products(0, R, V, rows, layout, a, w, NULL, NULL, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++)
@@ -107,7 +108,7 @@ HYBRID_KERNEL(hybrid_wide_usual, WIDE, 4, 0, 1)
     return; \
   }
 #else
-Q8_KERNEL(q8_small, NARROW, 2, 1, 0)
+Q8_KERNEL(q8_small, ROWS, 2, 1, 0)
 #define IF_WIDE(call)
 #endif
 Q8_KERNEL(q8_narrow, NARROW, 2, 0, 0)
@@ -127,7 +128,7 @@ static void gemm_q8(Q8_ARGUMENTS) {
   }
   IF_WIDE(CALL(q8_wide))
 #if NR == 8
-  if (q->fit) {
+  if (q->fit && layout->depth) {
     CALL(q8_small);
     return;
   }

@@ -16,9 +16,9 @@ PL_INLINE scaling scaling_of(const pl_columns *q, ptrdiff_t j) {
   return (scaling){vld1q_s32(q->mult + j), vnegq_s32(vld1q_s32(q->right + j))};
 }
 /* MBQM32 of R rows by V vectors of accumulators.  The rounding shift rounds halves up, so negative numbers are lowered
- * by one before.  Without `left` that cannot overflow, and there is always a shift.  Each step is done for all vectors
- * before the next one, for in-order cores. */
-PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, const int32_t *left) {
+ * by one before, unless all of them are clamped (`relu`).  Without `left` that cannot overflow, and there is always
+ * a shift.  Each step is done for all vectors before the next one, for in-order cores. */
+PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, int relu, const int32_t *left) {
 #define EACH \
   _Pragma("GCC unroll 4") for (int r = 0; r < R; r++) \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; v++)
@@ -26,15 +26,16 @@ PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, co
     EACH acc[r][v] = vshlq_s32(acc[r][v], vld1q_s32(left + 4 * v));
   EACH acc[r][v] = vqrdmulhq_s32(acc[r][v], c[v].mult);
   if (left) EACH acc[r][v] = vqaddq_s32(acc[r][v], vshrq_n_s32(vandq_s32(acc[r][v], c[v].shift), 31));
-  else EACH acc[r][v] = vsraq_n_s32(acc[r][v], acc[r][v], 31);
+  else if (!relu) EACH acc[r][v] = vsraq_n_s32(acc[r][v], acc[r][v], 31);
   EACH acc[r][v] = vrshlq_s32(acc[r][v], c[v].shift);
 #undef EACH
 }
 
-typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; } ends;
+/* relu: no result is below the zero point, as behind a RELU. */
+typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; int relu; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {
   return (ends){vdupq_n_s16((int16_t)q->zero_point), vdupq_n_s8((int8_t)q->low), vdupq_n_s8((int8_t)q->high),
-                vdupq_n_u8((uint8_t)q->flip)};
+                vdupq_n_u8((uint8_t)q->flip), q->low >= q->zero_point};
 }
 /* R rows by V vectors of results to bytes, row after row; where they fill half of a vector, the rest is 0. */
 PL_INLINE void narrow(int R, int V, int32x4_t acc[][4], const ends *e, uint8x16_t bytes[]) {
