@@ -6,8 +6,6 @@
  * each column of pixels once for the outputs that see it. */
 #include "depthwise_neon.h"
 
-enum { LINES = 16 }; /* at once, so that weights are looked at once */
-
 /* Bytes, ^ flip, as int8. */
 PL_INLINE int8x8_t read(int plain, const uint8_t *p, uint8x8_t flip) {
   const uint8x8_t v = vld1_u8(p);

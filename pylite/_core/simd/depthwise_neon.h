@@ -1,7 +1,7 @@
 /* Shared by the 8-bit depthwise convolutions for NEON and dotprod: blocks of 8 channels, several pixels at a time. */
 #include "neon.h"
 
-enum { NR = 8, TOGETHER = 4 };
+enum { NR = 8, TOGETHER = 4, LINES = 16 }; /* LINES: at once, so that weights are looked at once */
 
 typedef struct { int32x4_t low, high; } sums;
 PL_INLINE sums load_sums(const int32_t *p) { return (sums){vld1q_s32(p), vld1q_s32(p + 4)}; }
