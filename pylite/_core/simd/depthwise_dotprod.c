@@ -127,15 +127,16 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero
  * stride of 1 it sees the upper three bytes of the same lanes. */
 typedef struct { four_taps one, two; } pair_taps;
 PL_INLINE pair_taps see_pair(int stride, int inside, const uint8_t *p, ptrdiff_t step, unsigned seen,
-                             const uint8_t *zero, uint8x8_t flip) {
+                             const uint8_t *zero, int16x8_t flip) {
   int8x8_t x[5];
 #pragma GCC unroll 5
   for (int i = 0; i < 3 + stride; i++)
-    x[i] = vreinterpret_s8_u8(veor_u8(vld1_u8(inside || seen >> i & 1 ? p + i * step : zero), flip));
-  const int16x8_t ab = vreinterpretq_s16_s8(zipped(x[0], x[1])), cd = vreinterpretq_s16_s8(zipped(x[2], x[3]));
+    x[i] = vreinterpret_s8_u8(vld1_u8(inside || seen >> i & 1 ? p + i * step : zero));
+  const int16x8_t ab = veorq_s16(vreinterpretq_s16_s8(zipped(x[0], x[1])), flip);
+  const int16x8_t cd = veorq_s16(vreinterpretq_s16_s8(zipped(x[2], x[3])), flip);
   const four_taps one = {vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
   if (stride == 1) return (pair_taps){one, one};
-  const int16x8_t ee = vreinterpretq_s16_s8(zipped(x[4], x[4])); /* the fourth has a weight of 0 */
+  const int16x8_t ee = veorq_s16(vreinterpretq_s16_s8(zipped(x[4], x[4])), flip); /* the fourth has a weight of 0 */
   return (pair_taps){one, {vreinterpretq_s8_s16(vzip1q_s16(cd, ee)), vreinterpretq_s8_s16(vzip2q_s16(cd, ee))}};
 }
 /* w: of a line of the filter, for each output */
@@ -147,7 +148,7 @@ typedef struct {
   pair_taps w[3], ones;
   sums bias;
   way way;
-  uint8x8_t flip;
+  int16x8_t flip;
 } block3x3;
 /* w_zero: 0 where the weights hold it already. */
 PL_INLINE void pair3x3(int w_zero, const block3x3 *b, pair_taps v0, pair_taps v1, pair_taps v2, uint8_t *y0,
@@ -242,7 +243,7 @@ PL_INLINE void filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero
                          uint8_t *y) {
   const pl_dw_window own = *g;
   uint8_t spare[NR];
-  block3x3 block = {.flip = vdup_n_u8((uint8_t)flip)};
+  block3x3 block = {.flip = vreinterpretq_s16_u8(vdupq_n_u8((uint8_t)flip))};
   for (ptrdiff_t b = 0; b * NR < g->c; b++, w += 12 * NR) {
     const ptrdiff_t c = pl_block_start(b, NR, g->c);
     block.way = way_of(flip, w_zero, q, b * NR);

@@ -58,8 +58,8 @@ PL_INLINE void four_by_four(const pl_a_layout *layout, const int8_t *const *x, c
           "5:\n" ADD_LANES(16, 16, 17) ADD_LANES(20, 20, 21) ADD_LANES(24, 24, 25) ADD_LANES(28, 28, 29) LAST
           ADD_LANES(18, 18, 19) ADD_LANES(22, 22, 23) ADD_LANES(26, 26, 27) ADD_LANES(30, 30, 31)
           ADD_LANES(16, 16, 18) ADD_LANES(20, 20, 22) ADD_LANES(24, 24, 26) ADD_LANES(28, 28, 30)
-          : "=w"(sum0), "=w"(sum1), "=w"(sum2), "=w"(sum3), [x0] "+r"(x0), [x1] "+r"(x1), [x2] "+r"(x2), [x3] "+r"(x3),
-            [w] "+r"(w), [left] "+r"(left), [lines] "+r"(lines), [k] "+r"(k)
+          : "=w"(sum0), "=w"(sum1), "=w"(sum2), "=w"(sum3), [x0] "+&r"(x0), [x1] "+&r"(x1), [x2] "+&r"(x2),
+            [x3] "+&r"(x3), [w] "+&r"(w), [left] "+&r"(left), [lines] "+&r"(lines), [k] "+&r"(k)
           : [depth] "r"(layout->depth), [pitch] "r"(layout->pitch)
           : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
             "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31");
