@@ -122,101 +122,57 @@ PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero
   }
 }
 
-/* ---- 3x3 filters: two neighbouring outputs at a time, line after line ---- */
+/* ---- 3x3 filters ---- */
 /* Pixels of a line that two outputs see: interleaved for the first one, and for the second where strides are 2.  With a
  * stride of 1 it sees the upper three bytes of the same lanes. */
 typedef struct { four_taps one, two; } pair_taps;
-PL_INLINE pair_taps see_pair(int stride, int inside, const uint8_t *p, ptrdiff_t step, unsigned seen,
-                             const uint8_t *zero, int16x8_t flip) {
-  int8x8_t x[5];
-#pragma GCC unroll 5
-  for (int i = 0; i < 3 + stride; i++)
-    x[i] = vreinterpret_s8_u8(vld1_u8(inside || seen >> i & 1 ? p + i * step : zero));
-  const int16x8_t ab = veorq_s16(vreinterpretq_s16_s8(zipped(x[0], x[1])), flip);
-  const int16x8_t cd = veorq_s16(vreinterpretq_s16_s8(zipped(x[2], x[3])), flip);
-  const four_taps one = {vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
-  if (stride == 1) return (pair_taps){one, one};
-  const int16x8_t ee = veorq_s16(vreinterpretq_s16_s8(zipped(x[4], x[4])), flip); /* the fourth has a weight of 0 */
-  return (pair_taps){one, {vreinterpretq_s8_s16(vzip1q_s16(cd, ee)), vreinterpretq_s8_s16(vzip2q_s16(cd, ee))}};
-}
-/* w: of a line of the filter, for each output */
-PL_INLINE void add_pair(sums acc[2], pair_taps v, const pair_taps *w) {
-  add(&acc[0], v.one, w->one.low, w->one.high);
-  add(&acc[1], v.two, w->two.low, w->two.high);
-}
 typedef struct {
   pair_taps w[3], ones;
   sums bias;
   way way;
   int16x8_t flip;
 } block3x3;
-/* w_zero: 0 where the weights hold it already. */
-PL_INLINE void pair3x3(int w_zero, const block3x3 *b, pair_taps v0, pair_taps v1, pair_taps v2, uint8_t *y0,
-                       uint8_t *y1) {
-  sums pixel[2] = {b->bias, b->bias};
-  int32x4_t acc[2][4];
-  uint8x16_t bytes[1];
-  add_pair(pixel, v0, &b->w[0]);
-  add_pair(pixel, v1, &b->w[1]);
-  add_pair(pixel, v2, &b->w[2]);
-  if (w_zero) {
-    sums all[2] = {{vdupq_n_s32(0), vdupq_n_s32(0)}, {vdupq_n_s32(0), vdupq_n_s32(0)}};
-    add_pair(all, v0, &b->ones);
-    add_pair(all, v1, &b->ones);
-    add_pair(all, v2, &b->ones);
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-      pixel[i].low = vmlsq_n_s32(pixel[i].low, all[i].low, b->way.w_zero);
-      pixel[i].high = vmlsq_n_s32(pixel[i].high, all[i].high, b->way.w_zero);
-    }
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; i++) acc[i][0] = pixel[i].low, acc[i][1] = pixel[i].high;
-  if (b->way.ends.relu) requantize(2, 2, acc, b->way.scaling, 1, NULL);
-  else requantize(2, 2, acc, b->way.scaling, 0, NULL);
-  narrow(2, 2, acc, &b->way.ends, bytes);
-  store_half(y0, bytes, 0);
-  store_half(y1, bytes, 1);
+PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
+                             unsigned seen, const uint8_t *zero) {
+  int8x8_t x[5];
+  (void)simple;
+#pragma GCC unroll 5
+  for (int i = 0; i < 3 + stride; i++)
+    x[i] = vreinterpret_s8_u8(vld1_u8(inside || seen >> i & 1 ? p + i * step : zero));
+  const int16x8_t ab = veorq_s16(vreinterpretq_s16_s8(zipped(x[0], x[1])), b->flip);
+  const int16x8_t cd = veorq_s16(vreinterpretq_s16_s8(zipped(x[2], x[3])), b->flip);
+  const four_taps one = {vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
+  if (stride == 1) return (pair_taps){one, one};
+  const int16x8_t ee = veorq_s16(vreinterpretq_s16_s8(zipped(x[4], x[4])), b->flip); /* the fourth has a weight of 0 */
+  return (pair_taps){one, {vreinterpretq_s8_s16(vzip1q_s16(cd, ee)), vreinterpretq_s8_s16(vzip2q_s16(cd, ee))}};
 }
-
-/* Two columns of the output, from input pixel `column` on; y1: the second one's, `next1` apart. */
-PL_INLINE void columns3x3(int stride, int inside, int w_zero, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
-                          const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1) {
-  const block3x3 b = *block;
-  const uint8_t *const *row = g->row, *const zero = g->zero + c;
-  const ptrdiff_t step = g->c, at = column * step + c, next0 = g->y_line;
-  const pair_taps outside = see_pair(stride, 0, zero, 0, 0, zero, b.flip);
-  unsigned seen = 0;
-  for (int i = 0; i < 3 + stride; i++) seen |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
-#define SEE(line) ((line) ? see_pair(stride, inside, (line) + at, step, seen, zero, b.flip) : outside)
-  pair_taps v0 = SEE(row[0]), v1, v2;
-  if (stride == 2)
-    for (int i = g->lines; i > 0; i--, row += 2, y0 += next0, y1 += next1) {
-      v1 = SEE(row[1]);
-      v2 = SEE(row[2]);
-      pair3x3(w_zero, &b, v0, v1, v2, y0, y1);
-      v0 = v2;
-    }
-  else {
-    v1 = SEE(row[1]);
-    row += 2;
-#define LINE(i, v0, v1, v2) \
-    v2 = SEE(row[i]); \
-    pair3x3(w_zero, &b, v0, v1, v2, y0, y1); \
-    y0 += next0, y1 += next1; \
-    if (left == (i) + 1) break;
-    for (int left = g->lines;; left -= 3, row += 3) {
-      LINE(0, v0, v1, v2)
-      LINE(1, v1, v2, v0)
-      LINE(2, v2, v0, v1)
-    }
-#undef LINE
-  }
-#undef SEE
+/* w: of a line of the filter, for each output */
+PL_INLINE void add_pair(sums acc[2], const pair_taps *v, const pair_taps *w) {
+  add(&acc[0], v->one, w->one.low, w->one.high);
+  add(&acc[1], v->two, w->two.low, w->two.high);
 }
-
-/* The weights less their zero point, where that fits; else the zero point stays. */
-PL_INLINE int load_filter(int stride, const int8_t *w, int w_zero, block3x3 *b) {
+/* simple: the weights hold their zero point already. */
+PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                       const pair_taps *v2, sums acc[2]) {
+  (void)stride;
+  acc[0] = acc[1] = b->bias;
+  add_pair(acc, v0, &b->w[0]);
+  add_pair(acc, v1, &b->w[1]);
+  add_pair(acc, v2, &b->w[2]);
+  if (simple) return;
+  sums all[2] = {{vdupq_n_s32(0), vdupq_n_s32(0)}, {vdupq_n_s32(0), vdupq_n_s32(0)}};
+  add_pair(all, v0, &b->ones);
+  add_pair(all, v1, &b->ones);
+  add_pair(all, v2, &b->ones);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; i++) {
+    acc[i].low = vmlsq_n_s32(acc[i].low, all[i].low, b->way.w_zero);
+    acc[i].high = vmlsq_n_s32(acc[i].high, all[i].high, b->way.w_zero);
+  }
+}
+PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
+                         block3x3 *b) {
+  const int8_t *w = (const int8_t *)weights + block * 12 * NR;
   const int8x16_t all = vreinterpretq_s8_u32(vdupq_n_u32(0x00010101)), zero = vmulq_s8(all, vdupq_n_s8((int8_t)w_zero));
   int8x16_t v[6];
   uint8x16_t same = vdupq_n_u8(255);
@@ -226,56 +182,32 @@ PL_INLINE int load_filter(int stride, const int8_t *w, int w_zero, block3x3 *b) 
     v[i] = vld1q_s8(w + 16 * i);
     same = vandq_u8(same, vceqq_s8(vqsubq_s8(v[i], zero), vsubq_s8(v[i], zero)));
   }
-  const int fits = vminvq_u8(same) == 255;
+  const int simple = vminvq_u8(same) == 255;
 #pragma GCC unroll 3
   for (int i = 0; i < 3; i++) {
-    b->w[i].one.low = fits ? vsubq_s8(v[2 * i], zero) : v[2 * i];
-    b->w[i].one.high = fits ? vsubq_s8(v[2 * i + 1], zero) : v[2 * i + 1];
-    b->w[i].two.low = MOVED(b->w[i].one.low);
-    b->w[i].two.high = MOVED(b->w[i].one.high);
+    const four_taps one = {simple ? vsubq_s8(v[2 * i], zero) : v[2 * i],
+                           simple ? vsubq_s8(v[2 * i + 1], zero) : v[2 * i + 1]};
+    b->w[i] = (pair_taps){one, {MOVED(one.low), MOVED(one.high)}};
   }
   b->ones = (pair_taps){{all, all}, {MOVED(all), MOVED(all)}};
 #undef MOVED
-  return fits;
+  b->way = way_of(flip, w_zero, q, block * NR);
+  b->bias = load_sums(b->way.bias);
+  b->flip = vreinterpretq_s16_u8(vdupq_n_u8((uint8_t)flip));
+  return simple;
 }
-
-PL_INLINE void filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
-                         uint8_t *y) {
-  const pl_dw_window own = *g;
-  uint8_t spare[NR];
-  block3x3 block = {.flip = vreinterpretq_s16_u8(vdupq_n_u8((uint8_t)flip))};
-  for (ptrdiff_t b = 0; b * NR < g->c; b++, w += 12 * NR) {
-    const ptrdiff_t c = pl_block_start(b, NR, g->c);
-    block.way = way_of(flip, w_zero, q, b * NR);
-    block.bias = load_sums(block.way.bias);
-    const int fits = load_filter(stride, w, w_zero, &block);
-    for (ptrdiff_t at = 0; at < g->pixels; at += 2) {
-      const ptrdiff_t column = at * stride - g->pad;
-      const int inside = column >= 0 && column + 3 + stride <= g->width, last = at + 1 == g->pixels;
-      uint8_t *const y0 = y + at * g->c + c, *const y1 = last ? spare : y0 + g->c;
-      const ptrdiff_t next1 = last ? 0 : g->y_line;
-      if (!fits) columns3x3(stride, 0, 1, &own, c, column, &block, y0, y1, next1);
-      else if (inside) columns3x3(stride, 1, 0, &own, c, column, &block, y0, y1, next1);
-      else columns3x3(stride, 0, 0, &own, c, column, &block, y0, y1, next1);
-    }
-  }
-}
+#include "depthwise_pairs.h"
 
 #define ARGUMENTS const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y
 #define BOTH(name) \
   static __attribute__((noinline)) void name##_int8(ARGUMENTS) { name(1, g, flip, w_zero, w, q, y); } \
   static __attribute__((noinline)) void name##_uint8(ARGUMENTS) { name(0, g, flip, w_zero, w, q, y); }
 BOTH(any_filter)
-static __attribute__((noinline)) void filter3x3_1(ARGUMENTS) { filter3x3(1, g, flip, w_zero, w, q, y); }
-static __attribute__((noinline)) void filter3x3_2(ARGUMENTS) { filter3x3(2, g, flip, w_zero, w, q, y); }
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns own = *q; /* a copy, which y cannot overlap */
   const int plain = !flip && !w_zero;
-  if (g->c >= NR && g->fh == 3 && g->fw == 3 && g->stride <= 2 && g->dilation == 1 && !q->left) {
-    (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, flip, w_zero, w, &own, y);
-    return;
-  }
+  if (pairs_q8(g, flip, w_zero, w, &own, y)) return;
   pl_dw_window line = *g;
   for (int i = 0; i < g->lines; i++, line.row += g->stride, y += g->y_line) {
     if (g->c < NR) few_channels(plain, &line, flip, w_zero, w, &own, y);

@@ -169,97 +169,59 @@ static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int fl
   }
 }
 
-/* N neighbouring outputs of a 3x3 filter.  row: lines of the image at its first pixel, whose pixels are step apart, or
- * `zero` and 0; inside: all columns, from `column` on, are pixels of the image. */
-PL_INLINE void pixels3x3(int N, int stride, int inside, const uint8_t *const *row, const ptrdiff_t *step,
-                         ptrdiff_t column,
-                         ptrdiff_t width, const uint8_t *zero, const int8x8_t *w, sums bias, const way *f, uint8_t *y,
-                         ptrdiff_t to) {
-  const int columns = (N - 1) * stride + 3;
-  const uint8_t *const p[3] = {row[0] + column * step[0], row[1] + column * step[1], row[2] + column * step[2]};
-  sums acc[TOGETHER];
-  int16x8_t last[TOGETHER]; /* products of the last line's first pixel */
-  int8x8_t x[2][3];
-#define LOAD(i) \
-  _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) \
-    x[(i) % 2][k] = vreinterpret_s8_u8( \
-      vld1_u8(inside || (size_t)(column + (i)) < (size_t)width ? p[k] + (i) * step[k] : zero));
-  LOAD(0)
-#pragma GCC unroll 16
-  for (int i = 0; i < columns; i++) {
-    if (i + 1 < columns) LOAD(i + 1)
-#pragma GCC unroll 4
-    for (int n = 0; n < N; n++) {
-      const int t = i - n * stride; /* the column of the filter */
-      if (t < 0 || t > 2) continue;
-      const int8x8_t *v = x[i % 2];
-      const int16x8_t pair = vmlal_s8(vmull_s8(v[0], w[t]), v[1], w[3 + t]);
-      if (t == 0) acc[n] = bias, last[n] = vmull_s8(v[2], w[6]);
-      else if (t == 1) last[n] = vmlal_s8(last[n], v[2], w[7]);
-      add_wide(&acc[n], pair);
-      if (t == 1) add_wide(&acc[n], last[n]);
-      if (t == 2) add_wide(&acc[n], vmull_s8(v[2], w[8]));
-    }
-  }
-#undef LOAD
-  finish(N, acc, f, NULL, y, to);
+/* ---- 3x3 filters, whose weights are bytes ---- */
+typedef struct { int8x8_t x[5]; } pair_taps;
+typedef struct {
+  int8x8_t w[9];
+  sums bias;
+  way way;
+  uint8x8_t flip;
+} block3x3;
+PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
+                             unsigned seen, const uint8_t *zero) {
+  pair_taps v;
+#pragma GCC unroll 5
+  for (int i = 0; i < 3 + stride; i++) v.x[i] = read(simple, inside || seen >> i & 1 ? p + i * step : zero, b->flip);
+  return v;
 }
-
-/* Returns 0 where some weight is too large. */
-PL_INLINE int filter3x3(int stride, const pl_dw_window *g, const int16_t *w, const pl_columns *q, uint8_t *y) {
-  const ptrdiff_t channels = g->c, width = g->width, pixels = g->pixels;
-  for (ptrdiff_t b = 0; b * NR < channels; b++, w += 9 * NR) {
-    const ptrdiff_t c = pl_block_start(b, NR, channels);
-    const uint8_t *const zero = g->zero + c;
-    const way f = way_of(0, 0, q, b * NR);
-    const sums bias = load_sums(f.bias);
-    int16x8_t size = vdupq_n_s16(0);
-    int8x8_t v[9];
+/* Products of taps t, t + 1, ... t + `taps` - 1, two of which are added up in 16 bits.  Each step is done for all of them
+ * before the next one, for in-order cores. */
+PL_INLINE void add_taps(int taps, int t, int stride, const block3x3 *b, const pair_taps *const *v, sums acc[2]) {
+  int16x8_t product[6];
+#define EACH _Pragma("GCC unroll 6") for (int i = 0; i < 2 * ((taps + 1) / 2); i++)
+#define PIXEL(t) v[(t) / 3]->x[i % 2 * stride + (t) % 3]
+  EACH product[i] = vmull_s8(PIXEL(t + i / 2 * 2), b->w[t + i / 2 * 2]);
+  EACH if (i / 2 * 2 + 1 < taps) product[i] = vmlal_s8(product[i], PIXEL(t + i / 2 * 2 + 1), b->w[t + i / 2 * 2 + 1]);
+  EACH add_wide(&acc[i % 2], product[i]);
+#undef PIXEL
+#undef EACH
+}
+PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
+                       const pair_taps *v2, sums acc[2]) {
+  const pair_taps *const v[3] = {v0, v1, v2};
+  (void)simple;
+  acc[0] = acc[1] = b->bias;
+  add_taps(4, 0, stride, b, v, acc);
+  add_taps(5, 4, stride, b, v, acc);
+}
+PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
+                         block3x3 *b) {
+  const int16_t *w = (const int16_t *)weights + block * 9 * NR;
+  int16x8_t size = vdupq_n_s16(0);
+  (void)stride;
+  (void)w_zero; /* already taken off the weights */
 #pragma GCC unroll 9
-    for (int t = 0; t < 9; t++) {
-      const int16x8_t tap = vld1q_s16(w + t * NR);
-      size = vmaxq_s16(size, vabsq_s16(tap));
-      v[t] = vmovn_s16(tap);
-    }
-    const int8x8_t over = vqshrn_n_s16(size, 7);
-    if (vget_lane_u64(vreinterpret_u64_s8(over), 0)) return 0;
-    for (int line = 0; line < g->lines; line++) {
-      const uint8_t *row[3], *to = y + line * g->y_line + c;
-      ptrdiff_t step[3];
-      for (int i = 0; i < 3; i++) {
-        const uint8_t *const from = g->row[line * stride + i];
-        row[i] = from ? from + c : zero;
-        step[i] = from ? channels : 0;
-      }
-#define PIXELS(N, inside) \
-  pixels3x3(N, stride, inside, row, step, column, width, zero, v, bias, &f, (uint8_t *)to + at * channels, channels)
-      for (ptrdiff_t at = 0; at < pixels;) {
-        const ptrdiff_t column = at * stride - g->pad;
-        if (pixels - at >= 4) {
-          if (column >= 0 && column + 3 * stride + 3 <= width) PIXELS(4, 1);
-          else PIXELS(4, 0);
-          at += 4;
-        } else if (pixels - at >= 2) {
-          PIXELS(2, 0);
-          at += 2;
-        } else {
-          PIXELS(1, 0);
-          at++;
-        }
-      }
-#undef PIXELS
-    }
+  for (int t = 0; t < 9; t++) {
+    const int16x8_t tap = vld1q_s16(w + t * NR);
+    size = vmaxq_s16(size, vabsq_s16(tap));
+    b->w[t] = vmovn_s16(tap);
   }
-  return 1;
+  b->way = way_of(flip, 0, q, block * NR);
+  b->bias = load_sums(b->way.bias);
+  b->flip = vdup_n_u8((uint8_t)flip);
+  return vget_lane_u64(vreinterpret_u64_s8(vqshrn_n_s16(size, 7)), 0) ? -1 : !flip;
 }
-static __attribute__((noinline)) int filter3x3_1(const pl_dw_window *g, const int16_t *w, const pl_columns *q,
-                                                 uint8_t *y) {
-  return filter3x3(1, g, w, q, y);
-}
-static __attribute__((noinline)) int filter3x3_2(const pl_dw_window *g, const int16_t *w, const pl_columns *q,
-                                                 uint8_t *y) {
-  return filter3x3(2, g, w, q, y);
-}
+#include "depthwise_pairs.h"
 
 #define ARGUMENTS const pl_dw_window *g, int flip, const int16_t *w, const pl_columns *q, uint8_t *y
 static __attribute__((noinline)) void any_filter_int8(ARGUMENTS) { any_filter(1, g, flip, w, q, y); }
@@ -268,10 +230,7 @@ static __attribute__((noinline)) void any_filter_uint8(ARGUMENTS) { any_filter(0
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
   const pl_columns own = *q; /* y may not be taken to overlap it */
   pl_dw_window line = *g;
-  (void)w_zero; /* already taken off the weights */
-  if (!flip && g->c >= NR && g->fh == 3 && g->fw == 3 && g->dilation == 1 && g->stride <= 2 && !q->left &&
-      (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, w, &own, y))
-    return;
+  if (pairs_q8(g, flip, w_zero, w, &own, y)) return;
   for (int i = 0; i < g->lines; i++, line.row += g->stride, y += g->y_line)
     (g->c < NR ? few_channels : flip ? any_filter_uint8 : any_filter_int8)(&line, flip, w, &own, y);
 }

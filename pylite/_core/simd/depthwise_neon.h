@@ -24,3 +24,15 @@ PL_INLINE void finish(int N, const sums *from, const way *f, const int32_t *left
 #pragma GCC unroll 4
   for (int i = 0; i < N; i++) store_half(y + i * step, bytes, i);
 }
+/* Two pixels to bytes; without `left`. */
+PL_INLINE void finish_pair(const sums *from, const way *f, uint8_t *y0, uint8_t *y1) {
+  int32x4_t acc[2][4];
+  uint8x16_t bytes[1];
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; i++) acc[i][0] = from[i].low, acc[i][1] = from[i].high;
+  if (f->ends.relu) requantize(2, 2, acc, f->scaling, 1, NULL);
+  else requantize(2, 2, acc, f->scaling, 0, NULL);
+  narrow(2, 2, acc, &f->ends, bytes);
+  store_half(y0, bytes, 0);
+  store_half(y1, bytes, 1);
+}

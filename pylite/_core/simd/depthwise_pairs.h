@@ -1,0 +1,89 @@
+/* 8-bit 3x3 depthwise convolutions with strides of 1 and 2, eight channels of two neighbouring outputs at a time, line
+ * after line; each line of the image is looked at once for the three outputs that see it.
+ *
+ * Before including it include depthwise_neon.h and define block3x3 (its members `way`, and others of a block of
+ * channels), pair_taps (what both outputs see of a line) and
+ *   load_block(stride, flip, w_zero, w, q, j, block): a block's filter; returns 1 where it is `simple`, 0 where not, -1
+ *     where it cannot be computed;
+ *   see_pair(stride, simple, inside, block, p, step, seen, zero): pair_taps from pixels p, `step` bytes apart, of which
+ *     bit i of `seen` says whether pixel i is one; all are with `inside`, and `zero` is read in place of others;
+ *   pair3x3(stride, simple, block, v0, v1, v2, acc): the sums of both outputs. */
+
+/* Two columns of the output, from input pixel `column` on; y1: the second one's lines, next1 apart. */
+PL_INLINE void columns3x3(int stride, int simple, int inside, const pl_dw_window *g, ptrdiff_t c, ptrdiff_t column,
+                          const block3x3 *block, uint8_t *y0, uint8_t *y1, ptrdiff_t next1) {
+  const block3x3 b = *block;
+  const uint8_t *const *row = g->row, *const zero = g->zero + c;
+  const ptrdiff_t step = g->c, at = column * step + c, next0 = g->y_line;
+  const pair_taps outside = see_pair(stride, simple, 0, &b, zero, 0, 0, zero);
+  unsigned seen = 0;
+  for (int i = 0; i < 3 + stride; i++) seen |= (unsigned)(column + i >= 0 && column + i < g->width) << i;
+#define SEE(line) ((line) ? see_pair(stride, simple, inside, &b, (line) + at, step, seen, zero) : outside)
+#define OUTPUT(v0, v1, v2) \
+  { \
+    sums acc[2]; \
+    pair3x3(stride, simple, &b, &(v0), &(v1), &(v2), acc); \
+    finish_pair(acc, &b.way, y0, y1); \
+    y0 += next0, y1 += next1; \
+  }
+  pair_taps v0 = SEE(row[0]), v1, v2;
+  if (stride == 2)
+    for (int i = g->lines; i > 0; i--, row += 2) {
+      v1 = SEE(row[1]);
+      v2 = SEE(row[2]);
+      OUTPUT(v0, v1, v2)
+      v0 = v2;
+    }
+  else {
+    v1 = SEE(row[1]);
+    row += 2;
+#define LINE(i, v0, v1, v2) \
+    v2 = SEE(row[i]); \
+    OUTPUT(v0, v1, v2) \
+    if (left == (i) + 1) break;
+    for (int left = g->lines;; left -= 3, row += 3) {
+      LINE(0, v0, v1, v2)
+      LINE(1, v1, v2, v0)
+      LINE(2, v2, v0, v1)
+    }
+#undef LINE
+  }
+#undef OUTPUT
+#undef SEE
+}
+
+/* Returns 0 where some block cannot be computed. */
+PL_INLINE int filter3x3(int stride, const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
+                        uint8_t *y) {
+  const pl_dw_window own = *g;
+  uint8_t spare[NR];
+  block3x3 block;
+  for (ptrdiff_t b = 0; b * NR < own.c; b++) {
+    const ptrdiff_t c = pl_block_start(b, NR, own.c);
+    const int simple = load_block(stride, flip, w_zero, w, q, b, &block);
+    if (simple < 0) return 0;
+    for (ptrdiff_t at = 0; at < own.pixels; at += 2) {
+      const ptrdiff_t column = at * stride - own.pad;
+      const int inside = column >= 0 && column + 3 + stride <= own.width, last = at + 1 == own.pixels;
+      uint8_t *const y0 = y + at * own.c + c, *const y1 = last ? spare : y0 + own.c;
+      const ptrdiff_t next1 = last ? 0 : own.y_line;
+#define COLUMNS(simple, inside) columns3x3(stride, simple, inside, &own, c, column, &block, y0, y1, next1)
+      if (simple && inside) COLUMNS(1, 1);
+      else if (simple) COLUMNS(1, 0);
+      else if (inside) COLUMNS(0, 1);
+      else COLUMNS(0, 0);
+#undef COLUMNS
+    }
+  }
+  return 1;
+}
+#define FILTER_ARGUMENTS \
+  const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y
+static __attribute__((noinline)) int filter3x3_1(FILTER_ARGUMENTS) { return filter3x3(1, g, flip, w_zero, w, q, y); }
+static __attribute__((noinline)) int filter3x3_2(FILTER_ARGUMENTS) { return filter3x3(2, g, flip, w_zero, w, q, y); }
+
+/* The same where such a filter was asked for; else it returns 0. */
+static int pairs_q8(FILTER_ARGUMENTS) {
+  return g->c >= NR && g->fh == 3 && g->fw == 3 && g->stride <= 2 && g->dilation == 1 && !q->left &&
+         (g->stride == 1 ? filter3x3_1 : filter3x3_2)(g, flip, w_zero, w, q, y);
+}
