@@ -2,6 +2,28 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+
+    /* Copies n <= 16 bytes without a call. */
+    static inline __attribute__((always_inline)) void pl_copy_short(uint8_t *to, const uint8_t *from, ptrdiff_t n) {
+      uint64_t first8, last8;
+      uint32_t first4, last4;
+      if (n >= 8) {
+        memcpy(&first8, from, 8), memcpy(&last8, from + n - 8, 8);
+        memcpy(to, &first8, 8), memcpy(to + n - 8, &last8, 8);
+      } else if (n >= 4) {
+        memcpy(&first4, from, 4), memcpy(&last4, from + n - 4, 4);
+        memcpy(to, &first4, 4), memcpy(to + n - 4, &last4, 4);
+      } else if (n > 0) {
+        to[0] = from[0], to[n / 2] = from[n / 2], to[n - 1] = from[n - 1];
+      }
+    }
+    """
+    void pl_copy_short(uint8_t *to, const uint8_t *source, ptrdiff_t n) noexcept nogil
+
 cdef enum:
     A_PANEL_BYTES = 64 * 1024       # bytes of an A panel of gathered rows, on the stack
     POINTERS = 1024         # pieces that one A panel is gathered from
@@ -98,28 +120,35 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
     cdef ptrdiff_t n = position // (g.oh * g.ow)
     cdef ptrdiff_t oy = position // g.ow % g.oh
     cdef ptrdiff_t ox = position % g.ow
-    cdef ptrdiff_t c = g.length, size = g.fw * c, iy, x0, before, after
+    cdef ptrdiff_t c = g.length, size = g.fw * c, iy, x0, before, after, h = g.h, down = g.dilation_h
+    cdef ptrdiff_t step = down * g.sh
     cdef const uint8_t *line
     cdef const uint8_t *zero
-    cdef int r, y
+    cdef int r, y, fh = g.fh
     for r in range(rows):
         src[r] = to
         zero = g.zero + n * g.zero_step
         x0 = ox * g.stride_w - g.pad_w
-        before = min(max(<ptrdiff_t>0, -x0), <ptrdiff_t>g.fw)
-        after = min(max(<ptrdiff_t>0, x0 + g.fw - g.w), g.fw - before)
-        for y in range(g.fh):
-            iy = oy * g.stride_h - g.pad_h + <ptrdiff_t>y * g.dilation_h
-            line = g.x + n * g.sn + iy * g.sh + x0 * c
-            if not 0 <= iy < g.h:
-                memcpy(to, zero, size)
-            elif size == 4 and before + after == 0:
+        before = min(max(<ptrdiff_t>0, -x0), <ptrdiff_t>g.fw) * c
+        after = min(max(<ptrdiff_t>0, x0 + g.fw - g.w) * c, size - before)
+        iy = oy * g.stride_h - g.pad_h
+        line = g.x + n * g.sn + iy * g.sh + x0 * c
+        if size == 4 and before + after == 0 and iy >= 0 and iy + (fh - 1) * down < h:
+            for y in range(fh):
                 memcpy(to, line, 4)
-            else:
-                memcpy(to, zero, before * c)
-                memcpy(to + before * c, line + before * c, size - (before + after) * c)
-                memcpy(to + size - after * c, zero, after * c)
-            to += size
+                line += step
+                to += 4
+        else:
+            for y in range(fh):
+                if 0 <= iy < h:
+                    pl_copy_short(to, zero, before)
+                    pl_copy_short(to + before, line + before, size - before - after)
+                    pl_copy_short(to + size - after, zero, after)
+                else:
+                    pl_copy_short(to, zero, size)
+                iy += down
+                line += step
+                to += size
         ox += 1
         if ox == g.ow:
             ox = 0
