@@ -40,11 +40,11 @@ void requantize_lines(int lines, const int32_t *from, const pl_columns *q, uint8
   const ends e = ends_of(q);
   for (int i = 0; i < lines; i++, from += 32, y += 32) {
     int32x4_t acc[4][4];
-    uint8x8_t bytes[4];
+    uint8x16_t bytes[2];
     for (int r = 0; r < 4; r++) acc[r][0] = vld1q_s32(from + 8 * r), acc[r][1] = vld1q_s32(from + 8 * r + 4);
-    requantize(4, 2, acc, c, NULL);
+    requantize(4, 2, acc, c, 0, NULL);
     narrow(4, 2, acc, &e, bytes);
-    for (int r = 0; r < 4; r++) vst1_u8(y + 8 * r, bytes[r]);
+    for (int r = 0; r < 4; r++) store_half(y + 8 * r, bytes, r);
   }
 }
 """
@@ -67,7 +67,9 @@ LOOPS = [
     ("8-bit depthwise", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD, "any_filter_int8",
      DOT, ["Cortex-A76"]),
     ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD,
-     "slide3x3_int8", DOT, ["Cortex-A76"]),
+     "filter3x3_1", DOT, ["Cortex-A76"]),
+    ("8-bit depthwise 3x3 to bytes", "neon", "aarch64", "depthwise_neon.c", HAND_WRITTEN, "filter3x3_1", BYTES,
+     ["Cortex-A53", "Cortex-A72"]),
     ("8-bit depthwise", "neon", "armv7", "depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES7, ["Cortex-A72"]),
     ("float product", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),

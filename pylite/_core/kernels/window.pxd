@@ -124,7 +124,7 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
     cdef ptrdiff_t step = down * g.sh
     cdef const uint8_t *line
     cdef const uint8_t *zero
-    cdef int r, y, fh = g.fh
+    cdef int r, _y, fh = g.fh
     for r in range(rows):
         src[r] = to
         zero = g.zero + n * g.zero_step
@@ -134,12 +134,12 @@ cdef inline void copy_lines(const Window *g, ptrdiff_t position, int rows, uint8
         iy = oy * g.stride_h - g.pad_h
         line = g.x + n * g.sn + iy * g.sh + x0 * c
         if size == 4 and before + after == 0 and iy >= 0 and iy + (fh - 1) * down < h:
-            for y in range(fh):
+            for _y in range(fh):
                 memcpy(to, line, 4)
                 line += step
                 to += 4
         else:
-            for y in range(fh):
+            for _y in range(fh):
                 if 0 <= iy < h:
                     pl_copy_short(to, zero, before)
                     pl_copy_short(to + before, line + before, size - before - after)

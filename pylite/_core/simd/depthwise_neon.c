@@ -2,8 +2,7 @@
  *
  * The products of two taps are added up in 16 bits where no weight, less its zero point, is beyond +-127, as all are in
  * models of int8; else 16-bit lanes are multiplied, tap by tap.  Taps outside of the image are left out, and what they
- * would add goes to the bias.  3x3 filters of int8 with strides of 1 and 2 keep their weights in registers, and read
- * each column of pixels once for the outputs that see it. */
+ * would add goes to the bias.  3x3 filters with strides of 1 and 2: see depthwise_pairs.h. */
 #include "depthwise_neon.h"
 
 /* Bytes, ^ flip, as int8. */
@@ -184,8 +183,8 @@ PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 
   for (int i = 0; i < 3 + stride; i++) v.x[i] = read(simple, inside || seen >> i & 1 ? p + i * step : zero, b->flip);
   return v;
 }
-/* Products of taps t, t + 1, ... t + `taps` - 1, two of which are added up in 16 bits.  Each step is done for all of them
- * before the next one, for in-order cores. */
+/* Adds the products of taps t .. t + taps - 1, by pairs in 16 bits.  Each step is done for all of them before the next
+ * one, for in-order cores. */
 PL_INLINE void add_taps(int taps, int t, int stride, const block3x3 *b, const pair_taps *const *v, sums acc[2]) {
   int16x8_t product[6];
 #define EACH _Pragma("GCC unroll 6") for (int i = 0; i < 2 * ((taps + 1) / 2); i++)

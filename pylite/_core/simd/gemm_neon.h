@@ -1,9 +1,9 @@
 /* 8-bit matrix products for NEON, dotprod and i8mm, whose A panels are int8.
  *
  * Before including it include neon.h and define NR (columns of a panel, 8 or 16), WIDE and NARROW (rows of a tile with
- * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, row, acc), which sets acc[r][v] to R rows
- * times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.  Rows from `rows` on are not
- * used; small: no weight is -128. */
+ * 16 columns and with 8), ROWS (the most rows of a tile) and products(small, R, V, rows, layout, a, w, bias, row, acc),
+ * which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.
+ * Rows from `rows` on are not used; small: no weight is -128. */
 
 /* What the columns of a panel need in the end. */
 typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; } finishing;

@@ -61,8 +61,8 @@ PL_INLINE void four_by_four(const pl_a_layout *layout, const int8_t *const *x, c
           : "=w"(sum0), "=w"(sum1), "=w"(sum2), "=w"(sum3), [x0] "+&r"(x0), [x1] "+&r"(x1), [x2] "+&r"(x2),
             [x3] "+&r"(x3), [w] "+&r"(w), [left] "+&r"(left), [lines] "+&r"(lines), [k] "+&r"(k)
           : [depth] "r"(layout->depth), [pitch] "r"(layout->pitch)
-          : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
-            "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31");
+          : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",
+            "v14", "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31");
   acc[0][v] = sum0, acc[1][v] = sum1, acc[2][v] = sum2, acc[3][v] = sum3;
 }
 #undef MULTIPLY
