@@ -26,7 +26,7 @@ static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t
  * after columns. */
 PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                            const int8_t *w, const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
-  int32x4_t acc[NARROW][4];
+  int32x4_t acc[ROWS][4];
   products(small, R, V, rows, layout, a, w, NULL, NULL, acc);
   int32_t some_terms[8] = {0};
   float some_scales[8] = {0};
