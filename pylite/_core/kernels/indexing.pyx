@@ -204,11 +204,11 @@ cdef bint cut(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run, Py_
     box[0], run[0] = self.box, self.run
     for i in range(self.components):
         index, axis = load(vector + self.component[i], self.width), self.axis[i]
-        size = run if axis == self.box.n else &box.size[axis]
         if axis < 0:
             if index < 0 or index > self.limit[i]:
                 return False
         else:
+            size = run if axis == self.box.n else &box.size[axis]
             first = max(<int64_t>0, -index)
             if index > self.limit[i] or first >= size[0]:
                 return False
