@@ -1,6 +1,7 @@
-"""The command line, `pylite COMMAND ...`: each module of this package without a leading underscore is a command.
+"""The command line, `pylite COMMAND ...`, or `pylite` alone for help.
 
-A command is a module with `configure(parser)` and `run(args)`; its docstring's first line is its help.
+Each module of this package without a leading underscore is a command, with `configure(parser)` and `run(args)`; its
+docstring's first line is its help.
 """
 import argparse
 import errno
@@ -22,7 +23,10 @@ def main(argv=None):
         if sys.stderr is not None:
             sys.stderr.write("pylite: the standard output is closed\n")
         return 2
-    args = _parser(argv).parse_args(argv)
+    parser = parser_of(argv)
+    args = parser.parse_args(argv)
+    if args.command is None:
+        args.debug, args.run = False, lambda _: parser.print_help()
     try:
         code = args.run(args) or 0
         sys.stdout.flush()          # where it fails, this is the place to say so
@@ -55,10 +59,11 @@ def _failed(args, error, code):
     return code
 
 
-def _parser(argv):
+def parser_of(argv):
+    """The parser of all commands; of the one that `argv` names alone, as the others take time to import."""
     parser = argparse.ArgumentParser(prog="pylite", description="Run and inspect TensorFlow Lite models.")
     parser.add_argument("--version", action=_Version)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     chosen = next((a for a in argv if not a.startswith("-")), None)
     for name in [chosen] if chosen in names else names:

@@ -11,15 +11,15 @@ PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
 DETECTION = "TFLite_Detection_PostProcess"
 
 
-def answer(subgraph, outputs, labels, top, threshold, size):
+def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
     """The answers: a list of dictionaries, each with a "kind".
 
     outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
-    picture, or None.
+    picture, or None; ranked: False where no input comes from a file, so that classes would mean nothing.
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([_inputs.dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
-    return [_output(subgraph, detail, array, labels, top) for detail, array in outputs]
+    return [_output(subgraph, detail, array, labels, top, ranked) for detail, array in outputs]
 
 
 def producer(subgraph, index):
@@ -31,11 +31,11 @@ def producer(subgraph, index):
     return operator and operator.name
 
 
-def _output(subgraph, detail, array, labels, top):
+def _output(subgraph, detail, array, labels, top, ranked):
     real = _inputs.dequantize(array, detail)
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
     row = real.reshape(-1)
-    if row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
+    if ranked and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
         if likely or names:

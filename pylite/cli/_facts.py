@@ -1,6 +1,9 @@
 """The facts of a model as plain dictionaries, which `inspect` prints as text or JSON."""
+import hashlib
 import os
 from collections import Counter
+
+import numpy as np
 
 from pylite._core import simd
 from pylite.cli import _cost
@@ -10,7 +13,7 @@ from pylite.ir.graph import DTYPE_BITS
 from pylite.ir.registry import default
 from pylite.ir.values import Node, Value
 
-FEW = 8         # scales and zero points listed at most
+_FEW = 8        # scales and zero points of blockwise quantization in the facts: there may be millions
 
 
 def model_facts(path, model, subgraphs, delegates=()):
@@ -93,7 +96,28 @@ def _node_facts(node, reason):
     """One operator; reason: why it cannot run, or None."""
     return {"index": node.index, "name": node.name, "version": node.version, "custom": node.operator.custom,
             "dtype": _dtype(node), "supported": reason is None, "macs": _cost.macs(node),
-            "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs)}
+            "inputs": list(node.operator.inputs), "outputs": list(node.operator.outputs),
+            "shapes": {v.index: list(v.shape) for v in node.inputs + node.outputs if v is not None},
+            "options": {name: _plain(value) for name, value in getattr(node.options, "__dict__", {}).items()}}
+
+
+def _plain(value):
+    """An option for JSON: nested tables are dictionaries, bytes are hexadecimal."""
+    if isinstance(value, (bytes, memoryview)):
+        return value.hex()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return {k: _plain(v) for k, v in vars(value).items()} if hasattr(value, "__dict__") else value
+
+
+def add_digests(facts, model):
+    """Add to each tensor the digest of its contents, None if it is not a constant; large models take a while."""
+    for subgraph in facts["subgraphs"]:
+        tensors = model.graph.subgraphs[subgraph["index"]].tensors
+        for entry, tensor in zip(subgraph["tensors"], tensors, strict=True):
+            entry["digest"] = None if tensor.data is None else hashlib.blake2b(tensor.data, digest_size=16).hexdigest()
 
 
 def _add_kernels(nodes, program):
@@ -122,10 +146,11 @@ def tensor_facts(tensor):
              "variable": tensor.is_variable, "bytes": _stored_bytes(tensor), "quantization": None, "sparsity": None}
     q = tensor.quantization
     if q is not None and (len(q.scale) or q.scale_tensor >= 0):
+        blockwise = bool(q.block_size or q.block_shape or q.scale_tensor >= 0)
+        shown = _FEW if blockwise else None
         facts["quantization"] = {
-            "scheme": "blockwise" if q.block_size or q.block_shape or q.scale_tensor >= 0 else
-                      "per channel" if len(q.scale) > 1 else "per tensor",
-            "scales": len(q.scale), "scale": q.scale[:FEW].tolist(), "zero_point": q.zero_point[:FEW].tolist(),
+            "scheme": "blockwise" if blockwise else "per channel" if len(q.scale) > 1 else "per tensor",
+            "scales": len(q.scale), "scale": q.scale[:shown].tolist(), "zero_point": q.zero_point[:shown].tolist(),
             "axis": q.axis, "block_size": q.block_size, "block_shape": list(q.block_shape),
             "scale_tensor": q.scale_tensor}
     if tensor.sparsity is not None:

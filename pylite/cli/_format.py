@@ -43,11 +43,8 @@ def number(value):
 
 
 def shortened(text, width):
-    """`text` with "..." in place of its middle if it is longer than `width`."""
-    if len(text) <= width:
-        return text
-    half = (width - 3) // 2
-    return text[:width - 3 - half] + "..." + text[len(text) - half:]
+    """`text` with "..." in place of its beginning if it is longer than `width`: the ends of tensors' names differ."""
+    return text if len(text) <= width else "..." + text[len(text) - width + 3:]
 
 
 def few(indices):

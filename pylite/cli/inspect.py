@@ -1,15 +1,19 @@
 """Show the contents of a model, and the kernels and the memory that pylite uses for it."""
+import argparse
 import json
 import sys
 
-from pylite.cli import _common, _format, _plugins
+from pylite.cli import _common, _format, _nodes, _plugins
 
 EPILOG = """
-With --compat the exit code is 0 if pylite can run the model, 1 if not.
+With --compat the exit code is 0 if pylite can run the model, 1 if not; with --diff 0 if the models are equal, 1 if not.
 
 examples:
   pylite inspect model.tflite
   pylite inspect model.tflite --tensors --subgraph 0
+  pylite inspect model.tflite --node 12
+  pylite inspect model.tflite --diff retrained.tflite
+  pylite inspect model.tflite --graph model.svg
   pylite inspect model.tflite --compat && echo it runs
   pylite inspect model.tflite --ops my_ops.py --delegate my_delegate.py:MyDelegate
 """
@@ -20,23 +24,35 @@ def configure(parser):
     parser.add_argument("--subgraph", type=int, metavar="N", help="this subgraph only (default: all)")
     parser.add_argument("--tensors", action="store_true",
                         help="list all tensors, and the types, inputs and outputs of operators")
+    parser.add_argument("--node", type=int, metavar="N", help="show all of this node, of subgraph 0 or --subgraph")
+    parser.add_argument("--diff", metavar="OTHER", help="show which nodes differ in another model, and in what")
+    parser.add_argument("--graph", metavar="OUT.svg", type=_picture,
+                        help="draw a subgraph: .svg, or .mmd for Mermaid")
     parser.add_argument("--compat", action="store_true",
                         help="print only whether pylite can run the model; exit code 1 if not")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     _plugins.add(parser)
 
 
+def _picture(text):
+    if not text.endswith((".svg", ".mmd")):
+        raise argparse.ArgumentTypeError(f"{text}: a name that ends in .svg or .mmd is needed")
+    return text
+
+
 def run(args):
-    from pylite.cli import _facts
-    from pylite.runtime.model import Model
-    path = _common.model_path(args.model)
-    model = Model(path)
-    count = len(model.graph.subgraphs)
-    if args.subgraph is not None and not 0 <= args.subgraph < count:
-        raise _common.UsageError(f"{path}: has {count} subgraph(s), and no subgraph {args.subgraph}")
-    wanted = range(count) if args.subgraph is None else [args.subgraph]
-    facts = _facts.model_facts(path, model, wanted, _plugins.load(args))
-    if args.json:
+    facts = _facts_of(args, args.model)
+    if args.diff:
+        return _diff(args, facts)
+    only = facts["subgraphs"][0]
+    if args.graph:
+        from pylite.cli import _graph
+        with open(args.graph, "w", encoding="utf-8") as file:
+            file.write(_graph.svg(only) if args.graph.endswith(".svg") else _graph.mermaid(only))
+        return 0
+    if args.node is not None:
+        text = _nodes.node_lines(only, args.node)
+    elif args.json:
         text = [json.dumps(facts, indent=2)]
     elif args.compat:
         text = _compat(facts)
@@ -46,6 +62,29 @@ def run(args):
             text += ["", *_subgraph(subgraph, args.tensors)]
     sys.stdout.write("\n".join(text) + "\n")
     return int(args.compat and not facts["runs"])
+
+
+def _facts_of(args, name):
+    """The facts of a model's subgraphs, of those that the options ask for."""
+    from pylite.cli import _facts
+    from pylite.runtime.model import Model
+    path = _common.model_path(name)
+    model = Model(path)
+    count = len(model.graph.subgraphs)
+    if args.subgraph is not None and not 0 <= args.subgraph < count:
+        raise _common.UsageError(f"{path}: has {count} subgraph(s), and no subgraph {args.subgraph}")
+    wanted = range(count) if args.subgraph is None else [args.subgraph]
+    facts = _facts.model_facts(path, model, wanted, _plugins.load(args))
+    if args.json or args.diff:
+        _facts.add_digests(facts, model)
+    return facts
+
+
+def _diff(args, facts):
+    found = _nodes.difference(facts, _facts_of(args, args.diff))
+    text = json.dumps(found, indent=2) if args.json else "\n".join(_nodes.difference_lines(found))
+    sys.stdout.write(text + "\n")
+    return int(bool(found))
 
 
 def _compat(facts):
@@ -106,25 +145,15 @@ def _subgraph(facts, everything):
 
 
 def _tensor_line(t):
-    return f"{t['index']:>3}  {t['name']}  {t['dtype']}{_format.shape(t['signature'])}  {_quantization(t)}".rstrip()
-
-
-def _quantization(t):
-    q = t["quantization"]
-    if q is None:
-        return ""
-    if q["scheme"] == "blockwise":
-        block = q["block_size"] or "x".join(map(str, q["block_shape"]))
-        return f"blocks of {block}"
-    if q["scheme"] == "per channel":
-        return f"{q['scales']} scales, axis {q['axis']}"
-    zero_point = q["zero_point"][0] if q["zero_point"] else 0
-    return f"{_format.number(q['scale'][0])} * (q - {zero_point})" if zero_point >= 0 else (
-        f"{_format.number(q['scale'][0])} * (q + {-zero_point})")
+    kind = f"{t['dtype']}{_format.shape(t['signature'])}"
+    return f"{t['index']:>3}  {t['name']}  {kind}  {_nodes.quantization(t)}".rstrip()
 
 
 def _operators(facts, everything):
-    """The kernels of each operator, and why these; everything: with its types, inputs and outputs."""
+    """Each operator with its first result and settings, its kernels, and why these.
+
+    everything: with its types, inputs and outputs.
+    """
     rows = []
     for o in facts["operators"]:
         kernels = "missing" if not o["supported"] else "" if o["kernels"] is None else (
@@ -134,10 +163,16 @@ def _operators(facts, everything):
         elif "replaces" in o:
             kernels = f"{o['delegate']} for {_operands(o['replaces'])}"
         operands = (o["dtype"], _operands(o["inputs"]), _operands(o["outputs"])) if everything else ()
-        rows.append((o["index"], o["name"], *operands, _format.scaled(o["macs"]) if o["macs"] else "", kernels,
-                     "; ".join(o["chosen"])))
+        result = ("", "", "")
+        if o["outputs"]:
+            tensor = facts["tensors"][o["outputs"][0]]
+            result = (_format.shortened(tensor["name"], _nodes.NAME), _format.shape(o["shapes"][tensor["index"]]),
+                      _nodes.quantization(tensor))
+        rows.append((o["index"], o["name"], *result, _nodes.settings(o), *operands,
+                     _format.scaled(o["macs"]) if o["macs"] else "", kernels, "; ".join(o["chosen"])))
     operands = ("types", "inputs", "outputs") if everything else ()
-    return _format.table(("node", "operator", *operands, "MAC", "kernels", "chosen"), rows, ("node", "MAC"))
+    headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels", "chosen")
+    return _format.table(headers, rows, ("node", "MAC"))
 
 
 def _repeated(names):
@@ -162,6 +197,6 @@ def _tensors(facts):
         if "external" in t:
             kind += ", external"
         rows.append((t["index"], _format.shortened(t["name"], 48), t["dtype"], shape,
-                     "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _quantization(t)))
+                     "" if t["bytes"] is None else _format.nbytes(t["bytes"]), kind, _nodes.quantization(t)))
     headers = ("tensor", "name", "type", "shape", "bytes", "kind", "quantization")
     return _format.table(headers, rows, ("tensor", "bytes"))

@@ -2,6 +2,7 @@
 import json
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -98,6 +99,100 @@ def test_each_node_shows_its_kernels_and_notes(tmp_path, capsys):
     assert chosen[2:] == [[f"alias of tensor {y}"], [f"in place in tensor {halves}"]]
     assert cli.main(["inspect", str(file)]) == 0
     assert "folded into node 1" in capsys.readouterr().out
+
+
+def test_nodes_show_the_end_of_names_and_their_settings(tmp_path, capsys):
+    name = "a/scope/that/many/tensors/of/this/model/have/in/common/last"
+    assert cli.main(["inspect", convolution(tmp_path, name, stride=2)]) == 0
+    [row] = [line for line in capsys.readouterr().out.splitlines() if line.lstrip().startswith("0  CONV_2D")]
+    assert "..." + name[-29:] in row and "stride 2, VALID, RELU6" in row and "[1, 3, 3, 2]" in row
+
+
+def convolution(folder, name="y", stride=1, weights=1.0, relu="RELU6", extra=False):
+    """The path of a model of a convolution, and of a NEG after it if `extra`."""
+    m = ModelBuilder()
+    size = (6 - 2) // stride + 1
+    x, y = m.tensor("x", (1, 6, 6, 2)), m.tensor(name, (1, size, size, 2))
+    m.operator("CONV_2D", [x, m.constant("w", np.full((2, 2, 2, 2), weights, np.float32)), None], [y], padding="VALID",
+               stride_h=stride, stride_w=stride, fused_activation_function=relu)
+    m.inputs([x])
+    if extra:
+        z = m.tensor("z", (1, size, size, 2))
+        m.operator("NEG", [y], [z])
+        y = z
+    m.outputs([y])
+    file = folder / f"{stride}{weights}{relu}{extra}.tflite"
+    file.write_bytes(m.build())
+    return str(file)
+
+
+def test_one_node_in_depth(path, capsys):
+    assert cli.main(["inspect", path, "--node", "0"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("node 0: CONV_2D, version 99") and "option   padding = SAME" in text
+    assert "scales 0.1, 0.2, 0.3" in text and "int8[3, 1, 1, 2], 6 B, constant" in text
+    assert cli.main(["inspect", path, "--node", "9"]) == 2
+    assert "has no node 9; it has 0, 1, 2" in capsys.readouterr().err
+
+
+def test_json_has_the_options_and_digests_of_weights(path, capsys):
+    cli.main(["inspect", path, "--json"])
+    [subgraph] = json.loads(capsys.readouterr().out)["subgraphs"]
+    assert subgraph["operators"][0]["options"]["stride_h"] == 1
+    assert subgraph["operators"][0]["shapes"]["0"] == [1, 4, 4, 2]
+    digests = [t["digest"] for t in subgraph["tensors"]]
+    assert digests[0] is None and len(set(digests[1:4])) > 1
+
+
+@pytest.mark.parametrize(("change", "shown"), [
+    ({"stride": 2}, ["~ node 0 CONV_2D  y", "    stride_w: 1 -> 2",
+                     "    output 0 shape: [1, 5, 5, 2] -> [1, 3, 3, 2]"]),
+    ({"weights": 2.0}, ["    input 1 contents: other values"]),
+    ({"relu": "RELU"}, ["    fused_activation_function: RELU6 -> RELU"]),
+    ({"extra": True}, ["+ node 1 NEG  z"])])
+def test_the_difference_of_two_models(tmp_path, capsys, change, shown):
+    one, other = convolution(tmp_path), convolution(tmp_path, **change)
+    assert cli.main(["inspect", one, "--diff", one]) == 0
+    assert capsys.readouterr().out == "no node and no constant differs\n"
+    assert cli.main(["inspect", one, "--diff", other]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert set(shown) <= set(lines)
+    assert cli.main(["inspect", other, "--diff", one, "--json"]) == 1
+    [entry] = json.loads(capsys.readouterr().out)
+    assert entry["change"] == ("removed" if "extra" in change else "changed")
+
+
+def test_inputs_from_other_nodes_are_a_difference(tmp_path, capsys):
+    def crossed(name, first, second):
+        m = ModelBuilder()
+        x, a, b, y = (m.tensor(n, (3,)) for n in "xaby")
+        m.operator("ABS", [x], [a])
+        m.operator("NEG", [x], [b])
+        m.operator("SUB", [(a, b)[first], (a, b)[second]], [y])
+        m.inputs([x])
+        m.outputs([y])
+        (tmp_path / name).write_bytes(m.build())
+        return str(tmp_path / name)
+    assert cli.main(["inspect", crossed("one", 0, 1), "--diff", crossed("other", 1, 0)]) == 1
+    assert "    input 0 source: 0 -> 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["svg", "mmd"])
+def test_the_graph_as_a_picture_has_every_node_and_edge(tmp_path, capsys, kind):
+    file = tmp_path / f"graph.{kind}"
+    assert cli.main(["inspect", "digits", "--graph", str(file)]) == 0
+    text = file.read_text()
+    if kind == "svg":
+        root = ElementTree.fromstring(text)
+        boxes = root.findall(".//{*}g")
+        assert len(boxes) == 10 + 2 and len(root.findall(".//{*}path")) == 11
+        assert [text for text in boxes[1].itertext() if text.strip()] == ["0 CONV_2D", "SAME, RELU"]
+    else:
+        assert text.startswith("flowchart TD\n") and text.count("-->") == 11
+        assert '  n8 -->|"int8[1, 10]"| n9' in text
+    with pytest.raises(SystemExit):
+        cli.main(["inspect", "digits", "--graph", "picture.gif"])
+    assert "ends in .svg or .mmd" in capsys.readouterr().err
 
 
 def test_a_missing_subgraph_is_named(path, capsys):

@@ -1,10 +1,12 @@
 """`pylite run`: input files, outputs, labels, and errors."""
+import csv
 import json
 import struct
 import subprocess
 import sys
 import wave
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from pylite.cli import _answers, _inputs
 from pylite.cli._common import UsageError
 from pylite.errors import FileFormatError
 from pylite.ir import graph
-from pylite.media import images, labels
+from pylite.media import images, labels, models
 from pylite.schema.builder import ModelBuilder
 
 
@@ -75,11 +77,66 @@ def test_labels_rank_the_classes(model, tmp_path, capsys):
     assert [c["label"] for c in found["classes"]] == ["bee", "cat", "ant"]
 
 
-def test_inputs_without_a_file_are_reported(model, capsys):
-    done = run(capsys, model((1, 4)))
+def test_inputs_without_a_file_are_an_error_that_says_what_to_give(model, capsys):
+    error = run(capsys, model((1, 4)), code=2).err
+    assert "no contents for input 'x' (float32[1, 4])" in error
+    assert all(option in error for option in ("--input FILE", "--random SEED", "--zeros"))
+
+
+def test_inputs_without_a_file_are_filled_on_request_and_nothing_is_ranked(model, capsys, tmp_path):
+    done = run(capsys, model((1, 4)), "--zeros")
     assert "filled with zeros" in done.err and "min 0, max 0" in done.out
     one, other = (report(capsys, model((1, 4)), "--random", 7) for _ in range(2))
     assert one["outputs"] == other["outputs"] and "seed 7" in one["notes"][0]
+    (tmp_path / "labels.txt").write_text("ant\nbee\ncat\ndog\n")
+    [found] = report(capsys, model((1, 4)), "--random", 7, "--labels", tmp_path / "labels.txt")["outputs"]
+    assert found["kind"] == "tensor"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three inputs for a model of three classes, one of them of a wrong shape, and labels."""
+    (tmp_path / "data").mkdir()
+    for name, values in ("a", [.7, .1, .2]), ("b", [.1, .2, .7]), ("c", [1, 2]):
+        np.save(tmp_path / "data" / f"{name}.npy", np.array([values], np.float32))
+    (tmp_path / "data" / "notes.txt").write_text("not an input")
+    (tmp_path / "labels.txt").write_text("ant\nbee\ncat\n")
+    return tmp_path
+
+
+def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
+    done = run(capsys, model((1, 3)), folder / "data", "--labels", folder / "labels.txt", code=1)
+    assert done.out.splitlines() == [f"{folder}/data/a.npy: ant 0.7000", f"{folder}/data/b.npy: cat 0.7000"]
+    assert f"{folder}/data/c.npy: input 'x' has the shape [1, 3]" in done.err and "1 of 3 files failed" in done.err
+
+
+def test_patterns_give_csv_and_json_lines(model, folder, capsys):
+    path = model((1, 3))
+    options = path, folder / "data" / "[ab].npy", "--labels", folder / "labels.txt", "--top", 2
+    rows = list(csv.DictReader(run(capsys, *options, "--csv").out.splitlines()))
+    assert [(Path(row["file"]).name, row["rank"], row["label"]) for row in rows] == [
+        ("a.npy", "1", "ant"), ("a.npy", "2", "cat"), ("b.npy", "1", "cat"), ("b.npy", "2", "bee")]
+    first, second = map(json.loads, run(capsys, *options, "--jsonl").out.splitlines())
+    assert first["outputs"][0]["classes"][0]["label"] == "ant" and second["file"].endswith("b.npy")
+    [failed] = map(json.loads, run(capsys, path, folder / "data" / "c.npy", "--jsonl", code=1).out.splitlines())
+    assert "has the shape" in failed["error"]
+    [failed] = csv.DictReader(run(capsys, path, folder / "data" / "c.npy", "--csv", code=1).out.splitlines())
+    assert "has the shape" in failed["error"] and not failed["score"]
+
+
+def test_each_of_many_files_gives_what_it_gives_alone(capsys):
+    names = models.samples()
+    lines = run(capsys, "digits", *names, "--jsonl", "--top", 3).out.splitlines()
+    assert len(lines) == len(names)
+    for name, line in zip(names, lines, strict=True):
+        assert json.loads(line)["outputs"] == report(capsys, "digits", "--input", name, "--top", 3)["outputs"]
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["nowhere/*.npy"], "nowhere/*.npy: no files"), (["--csv"], "give FILE ..."),
+    (["a.npy", "--json"], "give --jsonl or --csv")])
+def test_wrong_arguments_for_many_files(model, arguments, says, capsys):
+    assert says in run(capsys, model((1, 4)), *arguments, code=2).err
 
 
 def test_outputs_are_written(model, tmp_path, capsys):

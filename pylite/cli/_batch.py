@@ -1,0 +1,110 @@
+"""Many files, each run on its own: which files, and their answers as lines of text, CSV or JSON."""
+import csv
+import glob
+import json
+import os
+import sys
+from typing import Any
+
+from pylite.cli._common import UsageError, input_path
+from pylite.errors import PyliteError
+
+COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "bottom", "right", "values", "error")
+
+
+def expanded(given):
+    """The files that arguments name: files, folders (what they hold that can be read), patterns with * ? [ ]."""
+    from pylite.media import images
+    kinds = (".npy", ".npz", ".wav", *images.SUFFIXES)
+    files = []
+    for text in given:
+        if os.path.isdir(text):
+            found = sorted(entry.path for entry in os.scandir(text)
+                           if entry.is_file() and entry.name.lower().endswith(kinds))
+        elif glob.has_magic(text) and not os.path.exists(text):
+            found = sorted(glob.glob(text, recursive=True))
+        else:
+            found = [input_path(text)]
+        if not found:
+            raise UsageError(f"{text}: no files ({', '.join(kinds)})")
+        files += found
+    return files
+
+
+def run(runner, files, constant, form):
+    """Run each file with the inputs `constant`, print the answers as `form`; returns 1 if a file failed, else 0."""
+    write = _FORMS[form](sys.stdout)
+    progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    failed = 0
+    for number, file in enumerate(files, 1):
+        if progress:
+            sys.stderr.write(f"\r\033[K{number}/{len(files)} {os.path.basename(file)}")
+        try:
+            result = runner.run([*constant, file])
+        except (UsageError, PyliteError, OSError) as error:
+            failed += 1
+            write.error(file, " ".join(str(error).split()))
+        else:
+            write.answers(file, result)
+    if progress:
+        sys.stderr.write("\r\033[K")
+    if failed:
+        sys.stderr.write(f"pylite run: {failed} of {len(files)} files failed\n")
+    return int(failed > 0)
+
+
+class _Text:
+    """A line for each file."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def answers(self, file, result):
+        self.stream.write(f"{file}: {'; '.join(map(_brief, result['outputs']))}\n")
+
+    def error(self, file, text):
+        sys.stderr.write(f"pylite run: {text if file in text else f'{file}: {text}'}\n")
+
+
+def _brief(found):
+    if found["kind"] == "tensor":
+        return f"{found['name']} " + " ".join(map(str, found["values"]))
+    entries = found["classes"] if found["kind"] == "classes" else found["detections"]
+    return ", ".join(f"{e['label'] or e['class']} {e['score']:.4f}" for e in entries) or "nothing found"
+
+
+class _CSV:
+    """A row for each class or box, one for another output; columns that do not apply are empty."""
+
+    def __init__(self, stream):
+        self.rows = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        self.rows.writeheader()
+
+    def answers(self, file, result):
+        for number, found in enumerate(result["outputs"]):
+            row = {"file": file, "output": found.get("name", number)}
+            if found["kind"] == "tensor":
+                self.rows.writerow(row | {"values": " ".join(map(str, found["values"]))})
+            entries = found.get("classes") or found.get("detections") or []
+            for rank, entry in enumerate(entries, 1):
+                self.rows.writerow(row | {"rank": rank, **{k: entry[k] for k in ("class", "label", "score")},
+                                          **entry.get("pixels", entry.get("box", {}))})
+
+    def error(self, file, text):
+        self.rows.writerow({"file": file, "error": text})
+
+
+class _JSONLines:
+    """One object for each file."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def answers(self, file, result):
+        self.stream.write(json.dumps({"file": file, **result}, allow_nan=False) + "\n")
+
+    def error(self, file, text):
+        self.stream.write(json.dumps({"file": file, "error": text}) + "\n")
+
+
+_FORMS: dict[str, Any] = {"text": _Text, "csv": _CSV, "jsonl": _JSONLines}

@@ -1,0 +1,124 @@
+"""One model that a command runs on files: their contents become its inputs, its outputs become answers."""
+import os
+import time
+
+import numpy as np
+
+from pylite.cli import _answers, _common, _inputs, _plugins
+from pylite.interpreter import Interpreter
+from pylite.media.labels import attached, read
+from pylite.runtime.model import Model
+
+
+class Runner:
+    """A model with the options of `pylite run`."""
+
+    def __init__(self, args):
+        self.path = _common.model_path(args.model)
+        self.args = args
+        given = [read(args.labels)] if args.labels else []
+        self.model = Model(self.path)
+        self.interpreter = Interpreter(model=self.model, num_threads=args.threads,
+                                       experimental_delegates=_plugins.load(args))
+        self.labels = given or attached(self.path, self.model.associated_files)
+        self.names = _names(self.model, self.interpreter.get_input_details())
+        self.ready = False
+        self.outputs = []       # [(details, array)] of the last run
+
+    def run(self, files):
+        """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files, [NAME=]FILE each."""
+        interpreter = self.interpreter
+        details = interpreter.get_input_details()
+        arrays, notes, size = self._contents(files, details)
+        for detail, array in zip(details, arrays, strict=True):
+            if array.shape != tuple(detail["shape"]):
+                interpreter.resize_tensor_input(detail["index"], array.shape)
+                self.ready = False
+        if not self.ready:
+            interpreter.allocate_tensors()
+            self.ready = True
+        interpreter.reset_all_variables()
+        for detail, array in zip(details, arrays, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        start = time.perf_counter()
+        interpreter.invoke()
+        seconds = time.perf_counter() - start
+        self.outputs = [(d, interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+        found = _answers.answer(self.model.graph.subgraphs[0], self.outputs, self.labels, self.args.top,
+                                self.args.threshold, size, ranked=bool(files))
+        return {"seconds": seconds, "notes": notes, "outputs": found}
+
+    def _contents(self, files, details):
+        """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
+        arrays, notes, size = [None] * len(details), [], None
+        for position, kind, contents in _assigned(files, self.names, len(details)):
+            arrays[position], note = _inputs.tensor(kind, contents, details[position], self.args.mean, self.args.std)
+            notes += [note] if note else []
+            if kind == "image" and size is None:
+                size = contents.shape[:2]
+        empty = [i for i, array in enumerate(arrays) if array is None]
+        if empty:
+            notes.append(self._fill(arrays, details, empty))
+        return arrays, notes, size
+
+    def _fill(self, arrays, details, empty):
+        """Fill the inputs without a file as the options say; returns a note."""
+        seed = self.args.random
+        if seed is None and not self.args.zeros:
+            missing = ", ".join(f"{details[i]['name']!r} ({np.dtype(details[i]['dtype'])}"
+                                f"{list(map(int, details[i]['shape_signature']))})" for i in empty)
+            raise _common.UsageError(f"no contents for input {missing}: give --input FILE (a picture, .wav, .npy or "
+                                     ".npz), --random SEED, or --zeros")
+        rng = None if seed is None else np.random.default_rng(seed)
+        for i in empty:
+            arrays[i] = _inputs.blank(details[i], rng)
+        what = "zeros" if rng is None else f"random numbers (seed {seed})"
+        return f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+
+
+def _names(model, details):
+    """{name: position of the input}, for tensor names and the names in signatures of subgraph 0."""
+    names = {detail["name"]: i for i, detail in enumerate(details)}
+    positions = {detail["index"]: i for i, detail in enumerate(details)}
+    for signature in model.graph.signatures:
+        if signature.subgraph == 0:
+            names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
+    return names
+
+
+def _assigned(given, names, count):
+    """(position of the input, kind, contents) for every array in the files [NAME=]FILE."""
+    taken = set()
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text):
+            name, path = None, text
+        kind, contents = _inputs.read(path)
+        for part, array in _parts(name, path, contents):
+            position = _position(part, names, taken, count)
+            taken.add(position)
+            yield position, kind, array
+
+
+def _parts(name, path, contents):
+    """[(input name or None, array)]: an .npz file may have several."""
+    if not isinstance(contents, dict):
+        return [(name, contents)]
+    if name is None and len(contents) > 1:
+        return list(contents.items())
+    if name is not None and name in contents:
+        return [(name, contents[name])]
+    if len(contents) != 1:
+        raise _common.UsageError(f"{path}: has {', '.join(contents) or 'no arrays'}, and no {name}")
+    return [(name, next(iter(contents.values())))]
+
+
+def _position(name, names, taken, count):
+    if name is None:
+        position = next((i for i in range(count) if i not in taken), None)
+        if position is None:
+            raise _common.UsageError(f"the model has {count} input(s), and more files were given")
+        return position
+    if name in names:
+        return names[name]
+    raise _common.UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, names))}")
