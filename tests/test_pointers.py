@@ -143,7 +143,10 @@ def test_sparse_constants_have_their_sparsity_parameters():
                      "dimensions": [(0, 2, 0, 0), (1, 0, [0, 1, 3], [2, 0, 3])]}
 
 
-@pytest.mark.parametrize("at", [1, 8, 2**47 - 8, ctypes.addressof(ctypes.create_string_buffer(64))])
+DATA = ctypes.create_string_buffer(64)
+
+
+@pytest.mark.parametrize("at", [1, 8, 2**47 - 8, ctypes.addressof(DATA)], ids=["1", "8", "highest", "data"])
 def test_addresses_without_code_are_refused(at):
     with pytest.raises(ValueError, match=r"invoke of op 'Mine': there is no code at the address 0x"):
         pylite.from_pointers("Mine", invoke=at)
