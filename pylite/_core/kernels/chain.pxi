@@ -44,7 +44,9 @@ cdef class Chain(Kernel):
         self.fn, self.path = <kernel_fn>run_chain, f"{self.count} functions, block by block"
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
-        return NULL if i < 0 else self.held_pointer(arrays[i])
+        if i < 0:
+            return NULL
+        return self.held_pointer(arrays[i])
 
     cdef const uint8_t *held_pointer(self, array) except NULL:
         cdef const uint8_t[::1] view = array
