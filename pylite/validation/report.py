@@ -8,8 +8,12 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
+from pylite.validation.accuracy_report import finite
+
 if TYPE_CHECKING:
     from typing import Any
+
+    from pylite.validation.accuracy_report import Accuracy
 
 VERSION = 1
 COLUMNS = ("node", "op", "sqnr_db", "sqnr_local_db", "excess_db", "rmse_over_scale", "saturated_low", "saturated_high",
@@ -60,7 +64,8 @@ class Report:
     """A model compared with its reference.
 
     ranking: nodes, worst first; first_divergence: the first node, in the order of execution, whose own noise is
-    `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why
+    `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
+    accuracy: None where it was not measured
     """
     model: str
     reference: str
@@ -70,11 +75,12 @@ class Report:
     ranking: list[int]
     first_divergence: int | None
     unmatched: list[dict[str, Any]]
-    accuracy: dict[str, Any] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
-        return {"version": VERSION, **_finite(asdict(self))}
+        accuracy = self.accuracy.to_dict() if self.accuracy else {}
+        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
@@ -135,14 +141,3 @@ def _decibels(value: float | None) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return " " * int(form.split(".")[0]) if value is None else format(value, form)
-
-
-def _finite(value: Any) -> Any:
-    """Plain numbers for JSON, with None for those that it lacks."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -1,0 +1,148 @@
+"""How often a model is right on labelled samples, and where it is not while its reference is: dataclasses and text."""
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
+POINTS = 100        # a metric's whole range in percentage points
+
+
+@dataclass
+class Metric:
+    """One measure of the model and of the reference (None without one), and what it is most likely to be elsewhere.
+
+    interval, reference_interval: of 95 % by `method` ("Wilson", "normal"), or None; better: "higher" or "lower"
+    """
+    model: float | None
+    reference: float | None = None
+    interval: tuple[float, float] | None = None
+    reference_interval: tuple[float, float] | None = None
+    method: str | None = None
+    better: str = "higher"
+
+
+@dataclass
+class Flip:
+    """A sample on which the two models differ, or that a model gets wrong.
+
+    sample: its number; path: its file, or None; label, reference, model: classes, or None where the task has none
+    scores: {"model", "reference"}: of the class that each names; for other tasks the sample's own measure
+    drop: by how much the model's score of the right class, or its measure, is below the reference's
+    """
+    sample: int
+    path: str | None
+    label: int | None
+    reference: int | None
+    model: int | None
+    scores: dict[str, float]
+    drop: float
+
+
+@dataclass
+class Accuracy:
+    """A model's results on a data set, beside its reference's if there is one.
+
+    task: one of TASKS; main: the metric of `drop`; labels: names of the classes; metrics: {name: Metric}
+    classes: [{"class", "label", "count", "model", "reference"}]: recall, IoU or AP of each class that occurs
+    confusion: {"model", "reference"}: [[label, predicted class, count]] where the count is not 0
+    calibration: {"model", "reference"}: [{"low", "high", "count", "confidence", "accuracy"}], bins of the confidence
+    mcnemar: {"reference_only", "model_only", "statistic", "p", "method"}: how many only one of the two gets right, and
+    how probable such a difference is if both were as good; None without a reference
+    flipped: samples (objects, in detection) on which the two differ; flips: the worst of these, worst first
+    worst: the samples that the model gets most wrong; notes: what was assumed about the data
+    """
+    task: str
+    samples: int
+    main: str
+    labels: list[str]
+    metrics: dict[str, Metric]
+    classes: list[dict[str, Any]] = field(default_factory=list)
+    confusion: dict[str, list[list[int]] | None] = field(default_factory=dict)
+    calibration: dict[str, list[dict[str, Any]] | None] = field(default_factory=dict)
+    mcnemar: dict[str, Any] | None = None
+    flipped: int = 0
+    flips: list[Flip] = field(default_factory=list)
+    worst: list[Flip] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def drop(self) -> float | None:
+        """By how many percentage points the main metric is below the reference's; None without a reference."""
+        main = self.metrics[self.main]
+        if main.model is None or main.reference is None:
+            return None
+        return (main.reference - main.model) * (POINTS if main.better == "higher" else -POINTS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `accuracy` in docs/validation.schema.json; what is infinite or no number is None."""
+        return {**finite(asdict(self)), "drop": finite(self.drop)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def to_pandas(self) -> Any:
+        """One row for each metric; needs pandas."""
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
+        return pandas.DataFrame.from_dict({name: asdict(m) for name, m in self.metrics.items()}, orient="index")
+
+    def name(self, number: int | None) -> str:
+        """The name of a class; its number where it has none."""
+        if number is None:
+            return ""
+        return self.labels[number] if number < len(self.labels) and self.labels[number] else str(number)
+
+    def lines(self, top: int = 10) -> list[str]:
+        """The results as text: metrics, McNemar's test, and the `top` worst samples."""
+        found = [f"accuracy ({self.task}): {self.samples} samples",
+                 f"  {'':<18} {'model':>9} {'95 %':>17} {'reference':>9} {'95 %':>17}"]
+        for name, m in self.metrics.items():
+            row = (f"  {name:<18} {_number(m.model)} {_interval(m.interval)} {_number(m.reference)} "
+                   f"{_interval(m.reference_interval)} {m.method or ''}")
+            found.append(row.rstrip())
+        if self.mcnemar is not None:
+            t = self.mcnemar
+            found.append(f"right with one alone: {t['reference_only']} reference, {t['model_only']} model; "
+                         f"p = {t['p']:.3g} (McNemar, {t['method']})")
+        for title, rows in ((f"{self.flipped} differ", self.flips), ("worst", self.worst)):
+            if rows:
+                found += ["", f"{title}:", *(self._line(row) for row in rows[:top])]
+        return found + [f"note: {note}" for note in self.notes]
+
+    def _line(self, row: Flip) -> str:
+        scores = ", ".join(f"{side} {self.name(getattr(row, side))} ({score:.4g})".replace("  ", " ")
+                           for side, score in row.scores.items())
+        label = "" if row.label is None else f"{self.name(row.label)}: "
+        return f"  {row.path or f'sample {row.sample}'}: {label}{scores}"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{c}</th>" for c in ("metric", "model", "95 %", "reference", "95 %"))
+        rows = "".join("<tr>" + "".join(f"<td>{escape(c.strip())}</td>" for c in (
+            name, _number(m.model), _interval(m.interval), _number(m.reference), _interval(m.reference_interval)))
+            + "</tr>" for name, m in self.metrics.items())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _number(value: float | None) -> str:
+    return f"{'':>9}" if value is None else f"{value:>9.4f}"
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return f"{'':>17}" if ends is None else f"{f'{ends[0]:.4f}..{ends[1]:.4f}':>17}"
+
+
+def finite(value: Any) -> Any:
+    """Plain numbers for JSON, with None for those that it lacks."""
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
