@@ -106,6 +106,22 @@ PL_ROUND_TRIP(pl_round_trip_i8, int8_t, -128, 127)
 PL_ROUND_TRIP(pl_round_trip_u8, uint8_t, 0, 255)
 PL_ROUND_TRIP(pl_round_trip_i16, int16_t, -32768, 32767)
 
+/* Counts finite values in BINS bins around 0: bin floor((value * inverse + offset) * factor) + BINS / 2, held inside. */
+enum { PL_BINS = 256 };
+static void pl_count(const float *PL_RESTRICT values, size_t count, double inverse, double offset, double factor,
+                     int64_t *PL_RESTRICT counts)
+{
+    for (size_t i = 0; i < count; i++) {
+        double place = (values[i] * inverse + offset) * factor;
+        if (place - place != 0)
+            continue;
+        place = place > -PL_BINS / 2 ? place : -PL_BINS / 2;
+        place = place < PL_BINS / 2 - 1 ? place : PL_BINS / 2 - 1;
+        const int bin = (int)place;
+        counts[bin - (place < bin) + PL_BINS / 2]++;
+    }
+}
+
 /* Exact sums: a number is split over limbs of 40 bits, of which int64 adds 2^23; what is below 2^-80 is dropped from each
  * addend, so that the order of additions never matters. */
 enum { PL_LIMBS = 4 };

@@ -3,7 +3,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 cdef extern from "statistics.h" nogil:
     cdef enum:
-        PL_SUMS, PL_EXTREMES, PL_LIMBS
+        PL_SUMS, PL_EXTREMES, PL_LIMBS, PL_BINS
     ctypedef struct pl_range:
         float scale
         int32_t zero_point
@@ -15,6 +15,7 @@ cdef extern from "statistics.h" nogil:
     void pl_round_trip_i8(float *, int8_t *, size_t, float, int32_t)
     void pl_round_trip_u8(float *, uint8_t *, size_t, float, int32_t)
     void pl_round_trip_i16(float *, int16_t *, size_t, float, int32_t)
+    void pl_count(const float *, size_t, double, double, double, int64_t *)
     bint pl_add_exactly(const double *, int64_t *, size_t)
 
 ctypedef fused Quantized:
@@ -31,6 +32,7 @@ ctypedef fused Element:
 SUMS = PL_SUMS              # rows of the sums of `observe`, in the order of statistics.h
 EXTREMES = PL_EXTREMES      # rows of its extremes
 LIMBS = PL_LIMBS            # rows of an exact sum
+BINS = PL_BINS              # of a histogram
 
 
 def observe(const Element[::1] values, const float[::1] reference, float scale, int32_t zero_point, float low,
@@ -88,3 +90,13 @@ def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs):
         with nogil:
             fits = pl_add_exactly(&addends[0], &limbs[0, 0], count)
     return fits
+
+
+def count(const float[::1] values, double inverse, double offset, double factor, int64_t[::1] counts):
+    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2; what is not finite is left out.
+    """
+    if counts.shape[0] != PL_BINS:
+        raise ValueError(f"counts has {counts.shape[0]} bins, and {PL_BINS} are needed")
+    if values.shape[0]:
+        with nogil:
+            pl_count(&values[0], values.shape[0], inverse, offset, factor, &counts[0])

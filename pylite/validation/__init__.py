@@ -36,13 +36,15 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             data: str | os.PathLike[str] | Iterable[Sequence[ArrayLike]], *, samples: int | None = None,
             mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
             local_samples: int | None = None, threads: int = 1, workers: int = 1, shard: tuple[int, int] = (1, 1),
-            save: str | os.PathLike[str] | None = None, progress: Callable[[int, int], object] | None = None) -> Report:
+            save: str | os.PathLike[str] | None = None, histograms: bool = False,
+            progress: Callable[[int, int], object] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
     model, reference: paths of .tflite files; a reference that is quantized is compared as the real numbers that its
     constants represent.  data: a path, as `pylite.validation.data` lists them, or an iterable of samples: sequences
     with an array of real numbers for each input.  samples, local_samples: take, or measure single nodes by, that many
     of the first samples at most.  mean, std: of pixels.  threads: for one run of a model.
+    histograms: count the values of each tensor, of its reference and of the error, for TensorReport.histograms.
 
     For paths alone: workers: processes; the Report is the same to the last bit for any number.  shard: (i, n) measures
     the i-th of n parts of the samples.  save: a file for the sums, which `merge` takes; what it holds already is not
@@ -50,9 +52,10 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
     if isinstance(data, (str, os.PathLike)):
-        task = Task(os.fspath(model), os.fspath(reference), os.fspath(data), samples, mean, std, local_samples, threads)
+        task = Task(os.fspath(model), os.fspath(reference), os.fspath(data), samples, mean, std, local_samples, threads,
+                    histograms)
         return _compared(task, workers, shard, save, progress)
-    comparison = Comparison(Model(model), widened(reference), threads)
+    comparison = Comparison(Model(model), widened(reference), threads, histograms)
     tensors = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
     for number, arrays in enumerate(islice(data, samples)):
         taken = [fitted(*pair) for pair in zip(arrays, tensors, strict=True)]

@@ -48,6 +48,8 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
         None, None, None, local.mean(local.low), local.mean(local.high), None,
         channels={"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
                   "saturated_high": local.high.tolist()})
+    if index in comparison.histograms:
+        report.histograms = comparison.histograms[index].to_dict()
     if grid.step:
         report.rmse_over_scale = float(np.sqrt(local.mean(local.noise))) / grid.step
         report.mean_error_steps = local.mean(local.mean_error) / grid.step

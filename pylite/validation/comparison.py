@@ -10,6 +10,7 @@ from pylite._core.statistics import round_trip
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
+from pylite.validation.histograms import Histograms
 from pylite.validation.isolation import Isolated, Isolation, grouped
 from pylite.validation.matching import Matching, match
 from pylite.validation.statistics import ErrorSums, Grid
@@ -29,10 +30,11 @@ class Comparison:
 
     matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; cumulative, local:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
-    ErrorSums} of what quantizing the samples does; unmeasured: {tensor: why a matched one is not compared}.
+    ErrorSums} of what quantizing the samples does; histograms: {tensor: Histograms} of each node by itself, empty
+    unless they are asked for; unmeasured: {tensor: why a matched one is not compared}.
     """
 
-    def __init__(self, model: Model, reference: Model, threads: int = 1) -> None:
+    def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False) -> None:
         self.model, self.reference = model, reference
         self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self.matching: Matching = match(self.subgraph, self.other)
@@ -51,6 +53,8 @@ class Comparison:
         self.cumulative: dict[int, ErrorSums] = {}
         self.local: dict[int, ErrorSums] = {}
         self.input_sums: dict[int, ErrorSums] = {}
+        self.histograms: dict[int, Histograms] = {}
+        self._with_histograms = histograms
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
 
@@ -78,6 +82,8 @@ class Comparison:
         if not kept:
             raise ComparisonError("no tensor of the model has a counterpart of type float32 in the reference")
         self.measured = kept
+        if self._with_histograms:
+            self.histograms = {index: Histograms(self.grids[index]) for index in kept}
         for index in self.subgraph.inputs:
             grid = Grid.of(self.subgraph.tensors[index])
             if grid is not None:
@@ -85,24 +91,28 @@ class Comparison:
                 self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
         self._isolate()
 
-    def sums(self) -> dict[str, ErrorSums]:
+    def sums(self) -> dict[str, ErrorSums | Histograms]:
         """All sums by name, for `take` of another Comparison of the same models."""
-        return {f"{name} {index}": sums for name, group in (
-            ("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums))
-            for index, sums in group.items()}
+        return {f"{name} {index}": sums for name, group in self._groups() for index, sums in group.items()}
+
+    def _groups(self) -> list[tuple[str, dict[int, Any]]]:
+        return [("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums),
+                ("histograms", self.histograms)]
 
     def clear(self) -> None:
         """Begin anew with sums of no samples; those handed out stay as they are."""
-        for group in (self.cumulative, self.local, self.input_sums):
+        for _, group in self._groups():
             for index, sums in group.items():
-                group[index] = ErrorSums(sums.channels)
+                group[index] = (ErrorSums(sums.channels) if isinstance(sums, ErrorSums)
+                                else Histograms(self.grids[index]))
         self.samples = 0
 
-    def take(self, sums: Mapping[str, ErrorSums], samples: int) -> None:
+    def take(self, sums: Mapping[str, ErrorSums | Histograms], samples: int) -> None:
         """Put sums of `samples` samples in place of these."""
-        for name, group in (("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums)):
-            for index in group:
-                group[index] = sums[f"{name} {index}"]
+        for name, group in self._groups():
+            group.clear()
+            group |= {int(index): found for what, found in sums.items()
+                      for kind, index in (what.split(),) if kind == name}
         self.samples = samples
 
     def _expected(self, index: int) -> NDArray[Any]:
@@ -173,7 +183,9 @@ class Comparison:
                 expected = self._given[self._casts[index]]
             else:
                 expected = reference.array(theirs.results[self.matching.matches[index].reference])
-            self.local[index].add(self.grids[index], executor.array(ours.results[index]), expected)
+            for group in (self.local, self.histograms):
+                if index in group:
+                    group[index].add(self.grids[index], executor.array(ours.results[index]), expected)
 
     def _give(self, key: int) -> None:
         """Give the reference's activation, as the model's tensor `key` can represent it, to the nodes that read it."""

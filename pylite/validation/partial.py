@@ -13,6 +13,7 @@ import numpy as np
 
 from pylite.errors import ComparisonError
 from pylite.validation.agreement import digest
+from pylite.validation.histograms import Histograms
 from pylite.validation.statistics import ErrorSums
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def identity(comparison: Comparison, total: int, settings: dict[str, Any]) -> di
 class Partial:
     """Sums of the samples whose numbers are `done`.
 
-    header: the identity; shapes: of the inputs; sums: {what: ErrorSums}, as Comparison.sums() has them.
+    header: the identity; shapes: of the inputs; sums: as Comparison.sums() has them.
     """
 
     def __init__(self, header: dict[str, Any], shapes: list[list[int]], done: Iterable[int],
-                 sums: dict[str, ErrorSums]) -> None:
+                 sums: dict[str, ErrorSums | Histograms]) -> None:
         self.header, self.shapes, self.done, self.sums = header, shapes, set(done), sums
 
     def merge(self, other: Partial) -> None:
@@ -51,7 +52,7 @@ class Partial:
         if twice:
             raise ComparisonError(f"sample {min(twice)} has been measured twice ({len(twice)} samples in all)")
         for name, sums in other.sums.items():
-            self.sums[name].merge(sums)
+            self.sums[name].merge(sums)     # type: ignore[arg-type] # which is of the same class
         self.done |= other.done
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -79,7 +80,8 @@ class Partial:
             for name, value in arrays.items():
                 what, _, key = name.rpartition(" ")
                 states.setdefault(what, {})[key] = value
-            return cls(header, shapes, done, {name: ErrorSums.restored(state) for name, state in states.items()})
+            return cls(header, shapes, done, {name: (Histograms if "counts" in state else ErrorSums).restored(state)
+                                              for name, state in states.items()})
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             raise ComparisonError(f"{path}: holds no sums of version {VERSION}, as `pylite validate --save` writes "
                                   "them") from None

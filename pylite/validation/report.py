@@ -34,6 +34,7 @@ class TensorReport:
     cause, detail, remedy: None where the error is what rounding makes
     channels: {"sqnr_local_db", "rmse_over_scale", "mean_error_steps", "saturated_low", "saturated_high"}: lists
     weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales"}, or None
+    histograms: {"values", "reference", "error": {"start", "width", "counts"}} where they were asked for, else None
     """
     node: int
     op: str
@@ -57,6 +58,7 @@ class TensorReport:
     remedy: str | None = None
     channels: dict[str, Any] = field(default_factory=dict)
     weights: dict[str, Any] | None = None
+    histograms: dict[str, dict[str, Any]] | None = None
 
 
 @dataclass
@@ -97,7 +99,8 @@ class Report:
     def to_pandas(self) -> Any:
         """One row for each tensor; needs pandas."""
         import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore] # an optional dependency
-        rows = [{k: v for k, v in asdict(t).items() if k not in ("channels", "weights")} for t in self.tensors]
+        nested = "channels", "weights", "histograms"
+        rows = [{k: v for k, v in asdict(t).items() if k not in nested} for t in self.tensors]
         return pandas.DataFrame(rows).set_index("tensor")
 
     def lines(self, top: int = 10) -> list[str]:

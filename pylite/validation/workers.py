@@ -38,11 +38,12 @@ class Task:
     std: Sequence[float] | None = None
     local_samples: int | None = None
     threads: int = 1
+    histograms: bool = False
 
     def settings(self) -> dict[str, object]:
         """Those that change what is measured."""
         return {"mean": self.mean and list(self.mean), "std": self.std and list(self.std),
-                "local_samples": self.local_samples}
+                "local_samples": self.local_samples, "histograms": self.histograms}
 
 
 class Measurer:
@@ -50,7 +51,8 @@ class Measurer:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.comparison = Comparison(Model(task.model), widened(task.reference), task.threads)
+        self.comparison = Comparison(Model(task.model), widened(task.reference), task.threads,
+                                     task.histograms)
         self.samples = Samples(task.data, self.comparison.subgraph, task.mean, task.std, task.samples)
         self.header = identity(self.comparison, len(self.samples), task.settings())
 
