@@ -1,6 +1,7 @@
 """The micro-kernels of every ISA level against plain numpy: odd shapes, extremes, and guard bytes around results."""
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -377,11 +378,39 @@ def test_profile_times_every_step():
     """Every step has a time; an array of another size is refused."""
     x, y = np.zeros((5, 7), np.uint8), np.zeros((5, 7), np.uint8)
     steps = Program([softmax.Softmax8(x, y, 8, 0x80, 1 << 30, 22, -240)] * 3)
-    times = np.full(3, -1, np.int64)
-    assert steps.profile(times) is None
-    assert (times >= 0).all()
-    with pytest.raises(ValueError, match="2 steps"):
-        steps.profile(times[:2])
+    before = time.monotonic_ns()
+    clock = np.zeros((2, 5), np.int64)
+    assert steps.profile(clock) is None
+    assert before <= clock[0, 0] <= clock[-1, -1] <= time.monotonic_ns()
+    assert (np.diff(clock.ravel()) >= 0).all()
+    with pytest.raises(ValueError, match="room for 2"):
+        steps.profile(np.zeros((1, 2), np.int64))
+
+
+def test_the_pool_records_who_runs_what():
+    """The recorded ranges of a loop cover its items once; each thread runs one at a time."""
+    x = np.zeros((5000, 9), np.uint8)
+    kernel, pool = softmax.Softmax8(x, np.zeros_like(x), 8, 0x80, 1 << 30, 22, -240), simd.Pool(3)
+    rows = np.zeros((100, 5), np.int64)
+    pool.record(rows)
+    assert kernel.run(pool) == 0
+    pool.record(None)
+    found = rows[:pool.recorded]
+    assert len(found) >= 3
+    in_order = found[np.argsort(found[:, 2])]
+    assert in_order[0, 2] == 0 and in_order[-1, 3] == 5000
+    np.testing.assert_array_equal(in_order[1:, 2], in_order[:-1, 3])
+    for thread in range(3):
+        of_thread = found[found[:, 4] == thread]
+        times = of_thread[np.argsort(of_thread[:, 0]), :2].ravel()
+        assert (np.diff(times) >= 0).all()
+    kernel.run(pool)
+    assert pool.recorded == len(found)      # nothing after record(None)
+    pool.record(rows[:1])
+    kernel.run(pool)
+    assert pool.recorded >= 3               # counted beyond the rows
+    with pytest.raises(ValueError, match="rows of 5"):
+        pool.record(np.zeros((3, 4), np.int64))
 
 
 def test_unavailable_isa_level_is_refused():

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pylite._core.kernel import Kernel
@@ -15,7 +16,7 @@ class Program:
     @property
     def pool(self) -> Pool | None: ...
     def run(self, start: int = 0, stop: int = -1) -> tuple[int, int] | None: ...
-    def profile(self, nanoseconds: NDArray[Any]) -> tuple[int, int] | None: ...
+    def profile(self, clock: NDArray[np.int64]) -> tuple[int, int] | None: ...
 
 class Memory:
     def __init__(self, array: NDArray[Any]) -> None: ...

@@ -77,27 +77,40 @@ cdef class Program:
             return i, status
         return None
 
-    def profile(self, int64_t[::1] nanoseconds):
-        """Run every kernel once, as run() does.  nanoseconds: (size,), set to the time of each one."""
+    def profile(self, int64_t[:, ::1] clock):
+        """Run every kernel, as run() does, once for each row of `clock`.
+
+        clock: (runs, size + 2), set to the nanoseconds of CLOCK_MONOTONIC before the first kernel, twice, and after
+        each one; so the first difference is what reading the clock takes.
+        """
+        cdef Py_ssize_t row
         cdef Py_ssize_t i = 0
         cdef int status = 0
-        cdef timespec begin, end
         cdef pl_pool *pool = NULL if self.pool is None else self.pool.ptr
-        if nanoseconds.shape[0] != self.size:
-            raise ValueError(f"times of {nanoseconds.shape[0]} steps for a program of {self.size}")
+        if clock.shape[1] != self.size + 2:
+            raise ValueError(f"room for {clock.shape[1]} readings of the clock, and {self.size} steps need "
+                             f"{self.size + 2}")
         with nogil:
-            clock_gettime(CLOCK_MONOTONIC, &begin)
-            while i < self.size:
-                status = self.steps[i].fn(self.steps[i].self, pool)
+            for row in range(clock.shape[0]):
+                clock[row, 0] = nanoseconds()
+                clock[row, 1] = nanoseconds()
+                i = 0
+                while i < self.size and status == 0:
+                    status = self.steps[i].fn(self.steps[i].self, pool)
+                    clock[row, i + 2] = nanoseconds()
+                    i += 1
                 if status != 0:
+                    i -= 1
                     break
-                clock_gettime(CLOCK_MONOTONIC, &end)
-                nanoseconds[i] = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec
-                begin = end
-                i += 1
         if status != 0:
             return i, status
         return None
+
+
+cdef int64_t nanoseconds() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * <int64_t>1000000000 + now.tv_nsec
 
 
 cdef class Memory:

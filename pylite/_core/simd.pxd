@@ -15,3 +15,4 @@ cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held)
 
 cdef class Pool:
     cdef pl_pool *ptr
+    cdef object rows        # of record()

@@ -151,6 +151,26 @@ cdef class Pool:
     def threads(self):
         return pl_pool_threads(self.ptr)
 
+    def record(self, rows):
+        """Record the ranges of shared loops that threads run, until record(None); no loop may be running.
+
+        rows: (n, 5); each gets the nanoseconds of CLOCK_MONOTONIC at the begin and the end, the first item and the one
+        after the last, and the thread (0: the caller).
+        """
+        cdef int64_t[:, ::1] view = rows
+        if rows is None:
+            pl_pool_record(self.ptr, NULL, 0)
+        elif view.shape[0] == 0 or view.shape[1] != 5:
+            raise ValueError(f"an array of shape {rows.shape} instead of rows of 5")
+        else:
+            pl_pool_record(self.ptr, &view[0, 0], view.shape[0])
+        self.rows = rows
+
+    @property
+    def recorded(self):
+        """Number of ranges since record(); those beyond its rows are only counted."""
+        return pl_pool_recorded(self.ptr)
+
 
 while pl_isa_levels[level_count].name != NULL:      # once: on a virtual machine a probe takes microseconds
     usable[level_count] = pl_isa_levels[level_count].usable()

@@ -1,7 +1,8 @@
-"""Measuring an interpreter: startup, invoke(), and every kernel separately."""
+"""Measuring an interpreter: startup, invoke(), every kernel separately, and the timeline of one run."""
 import resource
 import statistics
 import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
 from pylite.runtime.model import Model
 
-LEAST_RUNS = 5
+LEAST_RUNS = 3          # with timed steps, and as many without before each
+TIMED_RUNS = 2000       # at most, about: they take memory
+BRIEF, REPEATS = 1e-3, 8        # seconds; runs one after another, so that Python's work before them is forgotten
+PARTS = 8               # of a measurement, whose differences are its noise
 
 
 def started(path, threads, shapes, seed, delegates):
@@ -39,91 +43,150 @@ def started(path, threads, shapes, seed, delegates):
     return interpreter, {"load": loaded - begin, "allocate": allocated - begun, "first": clock() - filled}
 
 
-def latency(interpreter, seconds):
-    """Seconds of invoke(): median, p95, least, and the spread (interquartile range divided by the median)."""
-    clock, invoke = time.perf_counter, interpreter.invoke
-    times = []
+def measured(interpreter, seconds):
+    """(latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
+
+    latency: median, p95 and least seconds, the spread (interquartile range divided by the median), the noise (below),
+    the number of runs.  nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs.
+    Runs whose steps are timed lie between the others; a node's time is its mean in the middle half of these runs.
+    """
+    clock, invoke, recorder = time.perf_counter, interpreter.invoke, _Recorder(interpreter._main)
+    between, repeats = LEAST_RUNS, 1
     for limit in (seconds / 10, seconds):
-        times.clear()
-        end = clock() + limit
-        while len(times) < LEAST_RUNS or clock() < end:
-            start = clock()
-            invoke()
-            times.append(clock() - start)
+        times, recorded, begin = [], [], clock()
+        while len(recorded) < LEAST_RUNS or clock() < begin + limit:
+            for _ in range(between):
+                start = clock()
+                invoke()
+                times.append(clock() - start)
+            recorded.append(recorder.run(repeats))
+        repeats = REPEATS if min(times) < BRIEF else 1
+        between = max(LEAST_RUNS, round(seconds / min(times) / TIMED_RUNS))
     low, median, high = statistics.quantiles(times, n=4, method="inclusive")
-    return {"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
-            "spread": (high - low) / median, "runs": len(times)}
+    nodes = _nodes(interpreter._main, recorded)
+    return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
+             "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times)},
+            nodes, median - sum(node["seconds"] for node in nodes))
 
 
-def nodes(interpreter, seconds):
-    """One dictionary per node that runs, in order: its median seconds, kernels, MACs and start time."""
-    main = interpreter._main
-    segments = _profile(main, seconds)
-    delegated = {} if main.delegation is None else main.delegation.partitions
-    found = []
-    start = 0.0
-    for segment, medians, evaluation in segments:
-        steps = [(call.node, kernel_name(call), taken)
-                 for call, taken in zip(segment.lowered.calls, medians.tolist(), strict=True)]
-        if evaluation is not None:
-            steps.append((segment.boundary, "evaluated", evaluation))
-        for node, kernel, taken in steps:
-            if not found or found[-1]["node"] != node.index:
-                found.append({"node": node.index, "name": node.name, "kernels": [], "seconds": 0.0, "start": start,
-                              "macs": _cost.macs(node), "outputs": [str(v) for v in node.outputs if v is not None]})
-                if node.index in delegated:
-                    delegate, replaced = delegated[node.index]
-                    found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
-            found[-1]["kernels"].append(kernel)
-            found[-1]["seconds"] += taken
-            start += taken
+def noise(times, middle=np.median):
+    """How far the middles of consecutive parts of `times` are apart: half their range, divided by their middle."""
+    parts = [middle(part) for part in np.array_split(times, min(PARTS, len(times)))]
+    return float((max(parts) - min(parts)) / 2 / np.median(parts)) if np.median(parts) else 0.0
+
+
+def _nodes(executor, recorded):
+    """The nodes of measured(), from the results of _Recorder.run()."""
+    delegated = {} if executor.delegation is None else executor.delegation.partitions
+    cost = min(run.clock_cost for run in recorded)
+    times = np.array([[step.end - step.begin for step in run.steps] for run in recorded]) - cost
+    totals = times.sum(1)
+    low, high = np.quantile(totals, (0.25, 0.75))
+    middle = (totals >= low) & (totals <= high)
+    found, columns = [], []
+    for column, step in enumerate(recorded[0].steps):
+        node = step.node
+        if not found or found[-1]["node"] != node.index:
+            found.append({"node": node.index, "name": node.name, "kernels": [], "macs": _cost.macs(node),
+                          "outputs": [str(v) for v in node.outputs if v is not None]})
+            columns.append([])
+            if node.index in delegated:
+                delegate, replaced = delegated[node.index]
+                found[-1]["delegate"], found[-1]["replaces"] = delegate.name, list(replaced.nodes)
+        found[-1]["kernels"].append(step.kernel)
+        columns[-1].append(column)
+    for node, own in zip(found, columns, strict=True):
+        of_node = np.maximum(times[:, own].sum(1), 0)
+        node |= {"seconds": float(of_node[middle].mean()) / 1e9, "noise": noise(of_node)}
     return found
 
 
-def _profile(executor, seconds):
-    """Run for some seconds: [(segment, median seconds of its steps, those of its boundary node if it is evaluated)]"""
-    segments = executor.segments
-    profiled = [_Profiled(segment) for segment in segments]
-    evaluated = {segment: _Evaluated(segment) for segment in segments if segment.evaluate is not None}
-    try:
-        end = time.perf_counter() + seconds
-        while len(profiled[0].runs) < LEAST_RUNS or time.perf_counter() < end:
-            executor.invoke()       # not of the interpreter: its fast path does not use the segments
-    finally:
-        for segment, timed in evaluated.items():
-            segment.evaluate = timed.evaluate
-        for segment, program in zip(segments, profiled, strict=True):
-            segment.program = program.program
-    return [(segment, np.median(program.runs, axis=0) / 1e9,
-             statistics.median(evaluated[segment].runs) / 1e9 if segment in evaluated else None)
-            for segment, program in zip(segments, profiled, strict=True)]
+class Step(NamedTuple):
+    """A step of a run: the nanoseconds of the clock when it began and ended."""
+    node: Any
+    kernel: str
+    begin: int
+    end: int
+
+
+class Run(NamedTuple):
+    """One run with the times of its steps; clock_cost: the nanoseconds that reading the clock takes."""
+    begin: int
+    end: int
+    clock_cost: int
+    steps: list[Step]
+
+
+class _Recorder:
+    """Runs an Executor and records the times of the steps, also of the nodes that are evaluated between segments."""
+
+    def __init__(self, executor):
+        self.executor = executor
+
+    def run(self, repeats=1):
+        """The Run of one invoke(); `repeats`: of which to take the last, where one follows on another by itself."""
+        segments = self.executor.segments
+        programs = [_Profiled(segment.program, repeats if self.executor.fast_program else 1) for segment in segments]
+        evaluated = [segment.evaluate and _Evaluated(segment.evaluate) for segment in segments]
+        try:
+            for segment, program, timed in zip(segments, programs, evaluated, strict=True):
+                segment.program, segment.evaluate = program, timed
+            begin = time.perf_counter_ns()
+            self.executor.invoke()      # not of the interpreter: its fast path does not use the segments
+            end = time.perf_counter_ns()
+        finally:
+            for segment, program, timed in zip(segments, programs, evaluated, strict=True):
+                segment.program, segment.evaluate = program.program, timed and timed.evaluate
+        steps = []
+        for segment, program, timed in zip(segments, programs, evaluated, strict=True):
+            clock = program.clock[-1].tolist()
+            steps += [Step(call.node, kernel_name(call), *times)
+                      for call, *times in zip(segment.lowered.calls, clock[1:], clock[2:], strict=False)]
+            if timed:
+                steps.append(Step(segment.boundary, "evaluated", timed.begin, timed.end))
+        return Run(begin, end, min(int(program.clock[-1, 1] - program.clock[-1, 0]) for program in programs), steps)
 
 
 class _Evaluated:
-    """Replaces the function that evaluates the boundary node of a segment: calls it and records the nanoseconds."""
+    """Calls the function that evaluates the boundary node of a segment, and records when."""
 
-    def __init__(self, segment):
-        self.evaluate, self.runs = segment.evaluate, []
-        segment.evaluate = self
+    def __init__(self, evaluate):
+        self.evaluate = evaluate
 
     def __call__(self, node, *arrays):
-        begin = time.perf_counter_ns()
+        self.begin = time.perf_counter_ns()
         results = self.evaluate(node, *arrays)
-        self.runs.append(time.perf_counter_ns() - begin)
+        self.end = time.perf_counter_ns()
         return results
 
 
 class _Profiled:
-    """Replaces the Program of a segment: runs it and records the nanoseconds of its steps."""
+    """Runs the Program of a segment, and records when each step began and ended."""
 
-    def __init__(self, segment):
-        self.program, self.runs = segment.program, []
-        self.size, self.kernels = segment.program.size, segment.program.kernels
-        segment.program = self
+    def __init__(self, program, repeats):
+        self.program, self.size, self.kernels = program, program.size, program.kernels
+        self.clock = np.zeros((repeats, program.size + 2), np.int64)
 
     def run(self):
-        self.runs.append(np.zeros(self.size, np.int64))
-        return self.program.profile(self.runs[-1])
+        return self.program.profile(self.clock)
+
+
+def timeline(interpreter, runs=21):
+    """(Run, ranges): the Run of the median duration among some, and what threads did in it, as Pool.record() says."""
+    recorder, pool = _Recorder(interpreter._main), interpreter._pool
+    found, room = [], 1 << 12
+    while len(found) < runs:
+        ranges = np.zeros((room, 5), np.int64)
+        pool.record(ranges)
+        try:
+            run = recorder.run()
+        finally:
+            pool.record(None)
+        if pool.recorded > room:
+            room = 2 * pool.recorded
+        else:
+            found.append((run, ranges[:pool.recorded].copy()))
+    return sorted(found, key=lambda pair: pair[0].end - pair[0].begin)[runs // 2]
 
 
 def memory(interpreter):
@@ -131,13 +194,3 @@ def memory(interpreter):
     return {"arena": sum(segment.plan.total for segment in interpreter._main.segments),
             "packed": interpreter._model.packed_bytes,
             "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
-
-
-def trace(report):
-    """The nodes of one run as trace events, times in microseconds."""
-    events = [{"name": f"{node['name']} {node['node']}", "cat": "node", "ph": "X", "pid": 1, "tid": 1,
-               "ts": node["start"] * 1e6, "dur": node["seconds"] * 1e6,
-               "args": {"kernels": node["kernels"], "MACs": node["macs"], "outputs": node["outputs"]}}
-              for node in report["nodes"]]
-    return {"traceEvents": events, "displayTimeUnit": "ns",
-            "otherData": {"model": report["model"], "threads": report["threads"], **report["machine"]}}

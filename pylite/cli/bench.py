@@ -1,7 +1,7 @@
 """Measure a model: latency, time per node, memory, and warnings if the machine was not idle.
 
-The inputs are random numbers.  After a warm-up of a tenth of the time, invoke() is timed repeatedly, and then each
-kernel separately for the table of nodes.
+The inputs are random numbers.  After a warm-up of a tenth of the time, invoke() is timed repeatedly, and in a part of
+the runs each kernel, for the table of nodes: these add up to the median with a row for the rest, which is calling.
 """
 import json
 import sys
@@ -9,19 +9,24 @@ import sys
 from pylite.cli import _common, _format, _plugins
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
-The spread is the interquartile range divided by the median.  --trace writes a file for ui.perfetto.dev or
-chrome://tracing.
+The spread is the interquartile range divided by the median.  --trace writes one run, with all
+its threads, for ui.perfetto.dev or chrome://tracing.  --against compares with an earlier report; a ratio within the
+noise of both, by which the times of parts of a measurement differ, means nothing.
 
 examples:
   pylite bench digits
   pylite bench model.tflite --threads 2 --seconds 5
   pylite bench model.tflite --shape input=1,320,320,3 --trace out.json
+  pylite bench model.tflite --compare litert
+  pylite bench model.tflite --json old.json     and after a change: pylite bench model.tflite --against old.json
+  pylite bench new.json --against old.json
 """
 NOISE = 0.1         # the spread above which times are unreliable
 
 
 def configure(parser):
-    _common.add_model(parser)
+    parser.add_argument("model", metavar="MODEL",
+                        help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of invoke() (default: 1)")
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="how long to measure (default: 2)")
@@ -29,8 +34,10 @@ def configure(parser):
     parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
-    parser.add_argument("--trace", metavar="OUT.json", help="write the times of the nodes as a trace")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run as a trace")
+    parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, by turns (ai-edge-litert)")
+    parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json wrote")
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON, or write it to FILE")
     _plugins.add(parser)
 
 
@@ -42,27 +49,47 @@ def _seconds(text):
 
 
 def run(args):
-    from pylite.cli import _board, _timing
+    from pylite.cli import _against
+    old = _against.load(args.against) if args.against else None
+    if args.model.endswith(".json"):
+        if old is None:
+            raise _common.UsageError(f"{args.model} is a report: give --against OLD.json to compare it with another")
+        report = _against.load(args.model)
+    else:
+        report = _measured(args)
+    if old is not None:
+        report["against"] = _against.compared(report, old)
+    text = json.dumps(report, indent=2) + "\n"
+    if args.json and args.json != "-":
+        with open(args.json, "w") as file:
+            file.write(text)
+    sys.stdout.write(text if args.json == "-" else "\n".join(_lines(report, args.top)) + "\n")
+
+
+def _measured(args):
+    """The report of a model."""
+    from pylite.cli import _against, _board, _timing, _trace
     path = _common.model_path(args.model)
-    if args.trace:
-        open(args.trace, "a").close()       # a wrong path is an error before the measurement
+    for file in filter(None, (args.trace, args.json)):
+        if file != "-":
+            open(file, "a").close()         # a wrong path is an error before the measurement
     before = _board.state()
     interpreter, start = _timing.started(path, args.threads, _shapes(args.shape), args.seed, _plugins.load(args))
-    memory = _timing.memory(interpreter)        # before latency() fills memory with times
-    times = _timing.latency(interpreter, args.seconds)
-    nodes = _timing.nodes(interpreter, args.seconds / 4)
+    memory = _timing.memory(interpreter)        # before measured() fills memory with times
+    times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts = _board.doubts(before, _board.state(), args.threads)
     if times["spread"] > NOISE:
         doubts.append(f"the times vary by {times['spread']:.0%}: other programs run, or the clock changes")
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
-              "memory": memory, "nodes": nodes, "doubts": doubts}
+              "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts}
     if args.trace:
+        timed, ranges = _timing.timeline(interpreter)
+        trace = _trace.events(timed, ranges, args.threads)
         with open(args.trace, "w") as file:
-            json.dump(_timing.trace(report), file)
-    if args.json:
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-    else:
-        sys.stdout.write("\n".join(_lines(report, args.top)) + "\n")
+            json.dump(trace | {"otherData": {"model": path, "threads": args.threads, **report["machine"]}}, file)
+    if args.compare:
+        report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
+    return report
 
 
 def _shapes(given):
@@ -80,6 +107,7 @@ def _shapes(given):
 
 
 def _lines(report, top):
+    from pylite.cli import _against
     seconds, nbytes = _format.seconds, _format.nbytes
     machine, times, start, memory = (report[key] for key in ("machine", "latency", "start", "memory"))
     lines = [f"{report['model']}, {report['threads']} thread(s)",
@@ -90,7 +118,7 @@ def _lines(report, top):
              f"first invoke {seconds(start['first'])}",
              f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}, "
              f"peak memory of the process {nbytes(memory['peak_rss'])}", ""]
-    total = sum(node["seconds"] for node in report["nodes"]) or 1.0
+    total = times["median"]
     shown = report["nodes"]
     if top is not None:
         shown = sorted(shown, key=lambda node: -node["seconds"])[:top]
@@ -98,9 +126,17 @@ def _lines(report, top):
              f"{node['seconds'] / total:.1%}",
              f"{node['macs'] / node['seconds'] / 1e9:.1f}" if node["macs"] and node["seconds"] else "")
             for node in shown]
+    others = sum(node["seconds"] for node in report["nodes"]) - sum(node["seconds"] for node in shown)
+    hidden = len(report["nodes"]) - len(shown)
+    if hidden:
+        rows.append(("", f"{hidden} others", "", seconds(others), f"{others / total:.1%}", ""))
+    rows.append(("", "rest", "", seconds(report["rest"]), f"{report['rest'] / total:.1%}", ""))
     lines += _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
                            ["node", "time", "share", "GMAC/s"])
     delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
                  for node in report["nodes"] if "replaces" in node]
     lines += ["", *delegated] if delegated else []
+    for key, text in (("litert", lambda found: _against.litert_lines(found, times["median"])),
+                      ("against", _against.lines)):
+        lines += ["", *text(report[key])] if key in report else []
     return lines + ["", *(f"warning: {doubt}" for doubt in report["doubts"])]

@@ -17,21 +17,52 @@ if TYPE_CHECKING:
 KERNELS = {"ref": "BUILTIN_REF", "opt": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "default": "BUILTIN"}
 
 
+def _module() -> Any:
+    """The module of LiteRT's Interpreter; ComparisonError where it is not installed."""
+    try:
+        from ai_edge_litert import interpreter  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise ComparisonError(f"LiteRT is not installed ({error}); pip install ai-edge-litert") from None
+    return interpreter
+
+
+def version() -> str:
+    """The version of LiteRT that is installed."""
+    from importlib.metadata import version as of
+    return of("ai-edge-litert")
+
+
+def prepared(path: str, inputs: Sequence[NDArray[Any]], threads: int) -> Any:
+    """LiteRT's Interpreter of a file, as users get it by default, with these inputs; ComparisonError if it refuses."""
+    try:
+        run = _module().Interpreter(model_path=path, num_threads=threads)
+        _fill(run, inputs)
+    except (ValueError, RuntimeError) as error:
+        raise ComparisonError(f"LiteRT refuses the model: {' '.join(str(error).split())}") from None
+    return run
+
+
+def _fill(run: Any, inputs: Sequence[NDArray[Any]]) -> None:
+    """Resize and set the inputs of LiteRT's Interpreter."""
+    details = run.get_input_details()
+    for detail, array in zip(details, inputs, strict=True):
+        run.resize_tensor_input(detail["index"], array.shape)
+    run.allocate_tensors()
+    for detail, array in zip(details, inputs, strict=True):
+        run.set_tensor(detail["index"], array)
+
+
 class LiteRT:
     """A model in LiteRT.  kernels: "ref", "opt" (optimized, no delegate) or "default" (with XNNPACK)."""
 
     def __init__(self, contents: bytes, kernels: str = "ref", threads: int = 1) -> None:
-        try:
-            from ai_edge_litert import interpreter  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        except ImportError as error:
-            raise ComparisonError(f"LiteRT is not installed ({error}); pip install ai-edge-litert") from None
+        interpreter = _module()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")     # that tensors are preserved to look at them
                 self._run = interpreter.Interpreter(
                     model_content=contents, num_threads=threads, experimental_preserve_all_tensors=True,
                     experimental_op_resolver_type=interpreter.OpResolverType[KERNELS[kernels]])
-            self._inputs = self._run.get_input_details()
         except (ValueError, RuntimeError) as error:
             raise ComparisonError(f"LiteRT ({kernels}) refuses the model: {' '.join(str(error).split())}") from None
 
@@ -39,11 +70,7 @@ class LiteRT:
         """{tensor: its contents} for one sample: the inputs as pylite's model got them."""
         run = self._run
         try:
-            for detail, array in zip(self._inputs, inputs, strict=True):
-                run.resize_tensor_input(detail["index"], array.shape)
-            run.allocate_tensors()
-            for detail, array in zip(self._inputs, inputs, strict=True):
-                run.set_tensor(detail["index"], array)
+            _fill(run, inputs)
             run.invoke()
         except (ValueError, RuntimeError) as error:
             raise ComparisonError(f"LiteRT fails on sample {number}: {' '.join(str(error).split())}") from None

@@ -1,11 +1,18 @@
 """`pylite bench`: consistent sums, and warnings about unreliable measurements.  Times themselves are not tested."""
 import json
+import sys
 from pathlib import Path
 
+import jsonschema
+import numpy as np
 import pytest
 
 from pylite import cli
-from pylite.cli import _board
+from pylite.cli import _against, _board, _timing
+from pylite.interpreter import Interpreter
+from pylite.media import models
+from pylite.plugins import resolver
+from pylite.schema.builder import ModelBuilder
 
 
 def bench(capsys, *arguments):
@@ -26,8 +33,7 @@ def test_report(capsys):
     assert nodes[0]["name"] == "CONV_2D"
     assert nodes[0]["kernels"] == ["conv.ConvQ8"]
     assert nodes[0]["macs"] > 0
-    ends = [n["start"] + n["seconds"] for n in nodes]
-    assert [n["start"] for n in nodes[1:]] == pytest.approx(ends[:-1])
+    assert sum(n["seconds"] for n in nodes) + report["rest"] == pytest.approx(times["median"])
 
 
 def test_table(capsys):
@@ -35,7 +41,30 @@ def test_table(capsys):
     assert "2 thread(s)" in text
     assert "median" in text
     table = text[text.index("node  op"):].split("\n\n")[0].splitlines()
-    assert len(table) == 3
+    assert [line.split()[0] for line in table[-2:]] == ["7", "rest"]
+    assert len(table) == 5
+    shares = [float(word.rstrip("%")) for line in table[1:] for word in line.split() if word.endswith("%")]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+
+
+def test_a_sleep_is_in_the_time_of_its_node(capsys, tmp_path):
+    (tmp_path / "ops.py").write_text("import pylite, time\n@pylite.custom_op('Sleeps')\ndef f(x, y): time.sleep(2e-3)\n"
+                                     "@pylite.custom_op('Copies')\ndef g(x, y): y[...] = x\n")
+    m = ModelBuilder()
+    x, y, z = (m.tensor(name, (3,)) for name in "xyz")
+    m.operator("Sleeps", [x], [y], custom_options=b"")
+    m.operator("Copies", [y], [z], custom_options=b"")
+    m.inputs([x])
+    m.outputs([z])
+    (tmp_path / "model.tflite").write_bytes(m.build())
+    arguments = ["bench", str(tmp_path / "model.tflite"), "--ops", str(tmp_path / "ops.py"), "--seconds", "0.05"]
+    try:
+        assert cli.main([*arguments, "--json"]) == 0
+    finally:
+        resolver.registered._entries.clear()
+    report = json.loads(capsys.readouterr().out)
+    assert [node["name"] for node in report["nodes"]] == ["Sleeps", "Copies"]
+    assert report["nodes"][0]["seconds"] >= 2e-3 and report["latency"]["least"] >= 2e-3
 
 
 def test_data_dependent_shapes(capsys):
@@ -46,16 +75,162 @@ def test_data_dependent_shapes(capsys):
     assert names == ["SUM", "GREATER", "WHERE", "GATHER", "MEAN"]
 
 
-def test_trace(capsys, tmp_path):
+# The parts of the Trace Event Format that viewers need of the two kinds of events used here.
+COMMON = {"name": {"type": "string", "minLength": 1}, "pid": {"type": "integer"}, "tid": {"type": "integer"},
+          "args": {"type": "object"}}
+TRACE = {
+    "type": "object", "required": ["traceEvents"], "additionalProperties": False, "properties": {
+        "displayTimeUnit": {"enum": ["ms", "ns"]}, "otherData": {"type": "object"},
+        "traceEvents": {"type": "array", "minItems": 1, "items": {"oneOf": [
+            {"type": "object", "required": ["name", "ph", "pid", "tid", "ts", "dur"], "additionalProperties": False,
+             "properties": COMMON | {"ph": {"const": "X"}, "cat": {"type": "string"},
+                                     "ts": {"type": "number", "minimum": 0}, "dur": {"type": "number", "minimum": 0}}},
+            {"type": "object", "required": ["name", "ph", "pid", "tid", "args"], "additionalProperties": False,
+             "properties": COMMON | {
+                 "ph": {"const": "M"}, "name": {"enum": ["process_name", "thread_name"]},
+                 "args": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}}]}}}}
+
+
+def nested(events):
+    """Does each event of a thread end before the next begins, or lie within it?"""
+    open_until = []
+    for event in sorted(events, key=lambda e: (e["ts"], -e["dur"])):
+        while open_until and open_until[-1] <= event["ts"] + 1e-6:
+            open_until.pop()
+        end = event["ts"] + event["dur"]
+        if open_until and end > open_until[-1] + 1e-6:
+            return False
+        open_until.append(end)
+    return True
+
+
+def complete(trace, category):
+    return [event for event in trace["traceEvents"] if event.get("cat") == category]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_trace_is_the_timeline_of_one_run(capsys, tmp_path, threads):
+    """invoke(), in it each node in order, and in these the ranges of all threads, which cover their loops."""
+    m = ModelBuilder()
+    x, y, z = (m.tensor(name, (1, 64, 64, 16)) for name in "xyz")
+    m.operator("ADD", [x, m.constant("c", np.ones((1, 64, 64, 16), np.float32))], [y])
+    m.operator("SOFTMAX", [y], [z], beta=1.0)
+    m.inputs([x])
+    m.outputs([z])
+    (tmp_path / "model.tflite").write_bytes(m.build())
     file = tmp_path / "trace.json"
-    bench(capsys, "--trace", str(file))
+    assert cli.main(["bench", str(tmp_path / "model.tflite"), "--seconds", "0.02", "--threads", str(threads),
+                     "--trace", str(file)]) == 0
     trace = json.loads(file.read_text())
-    assert trace["otherData"]["threads"] == 1
-    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in trace["traceEvents"])
-    assert trace["traceEvents"][0]["name"] == "CONV_2D 0"
+    jsonschema.validate(trace, TRACE)
+    assert trace["otherData"]["threads"] == threads
+    (invoke,), nodes, ranges = complete(trace, "invoke"), complete(trace, "node"), complete(trace, "range")
+    assert [node["name"] for node in nodes] == ["ADD 0", "SOFTMAX 1"]
+    assert sum(node["dur"] for node in nodes) <= invoke["dur"]
+    for thread in range(threads):
+        assert nested([e for e in trace["traceEvents"] if e["ph"] == "X" and e["tid"] == thread])
+    assert bool(ranges) == (threads > 1)
+    for name in {r["name"] for r in ranges}:
+        node = next(n for n in nodes if n["name"] == name)
+        own = sorted((r for r in ranges if r["name"] == name), key=lambda r: r["args"]["items"])
+        assert all(node["ts"] <= r["ts"] and r["ts"] + r["dur"] <= node["ts"] + node["dur"] + 1e-6 for r in own)
+        items = [r["args"]["items"] for r in own]
+        assert items[0][0] == 0 and [i[0] for i in items[1:]] == [i[1] for i in items[:-1]]
 
 
-def test_wrong_arguments(capsys):
+def test_a_timeline_with_more_ranges_than_room_is_recorded_again():
+    """The room of the first attempt is too small for a loop of many iterations."""
+    class Pool:
+        sizes, recorded = [], 5000
+
+        def record(self, rows):
+            if rows is not None:
+                self.sizes.append(len(rows))
+
+    interpreter = Interpreter(models.path("digits"))
+    interpreter.allocate_tensors()
+    interpreter._pool = pool = Pool()
+    _, ranges = _timing.timeline(interpreter, runs=1)
+    assert pool.sizes == [4096, 10000] and len(ranges) == 5000
+
+
+def test_against_a_report(capsys, tmp_path):
+    """Ratios and verdicts of reports whose times are known; nodes of one of them alone; what else differs."""
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    bench(capsys, "--json", str(old))
+    report = json.loads(old.read_text())
+    report["latency"] |= {"median": 1.0, "noise": 0.02}
+    for node in report["nodes"]:
+        node |= {"seconds": 0.1, "noise": 0.02}
+    old.write_text(json.dumps(report))
+    first, second, third = report["nodes"][:3]
+    first["seconds"], second["seconds"], third["name"] = 0.2, 0.099, "OTHER"
+    report["latency"] |= {"median": 0.8, "noise": 0.03}
+    report["threads"] = 4
+    new.write_text(json.dumps(report))
+    assert cli.main(["bench", str(new), "--against", str(old), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["against"]
+    assert found["ratio"] == pytest.approx(0.8) and found["noise"] == pytest.approx(0.05)
+    assert found["verdict"] == "faster"
+    assert [row.get("verdict") for row in found["nodes"][:4]] == ["slower", "same", None, "same"]
+    assert found["nodes"][2]["old"] is None and found["nodes"][-1] == {
+        "node": 2, "name": "CONV_2D", "new": None, "old": 0.1}
+    assert found["differences"] == ["threads: 1 before, 4 now"]
+    assert cli.main(["bench", str(new), "--against", str(old)]) == 0
+    text = capsys.readouterr().out
+    assert "faster: 0.800 of the time before, noise 0.050" in text
+    assert "only now" in text and "only before" in text and "not the same threads: 1 before, 4 now" in text
+    assert cli.main(["bench", str(old), "--against", str(old)]) == 0
+    assert "no difference beyond the noise: ratio 1.000" in capsys.readouterr().out
+
+
+def test_a_measurement_against_a_report(capsys, tmp_path):
+    bench(capsys, "--json", str(tmp_path / "old.json"))
+    found = json.loads(bench(capsys, "--against", str(tmp_path / "old.json"), "--json"))["against"]
+    assert found["differences"] == [] and all(row["ratio"] > 0 for row in found["nodes"])
+
+
+def test_noise_is_how_far_parts_of_a_measurement_differ():
+    assert _timing.noise(np.ones(100)) == 0
+    assert _timing.noise(np.linspace(0.9, 1.1, 8000)) == pytest.approx(0.0875, abs=1e-3)      # drift
+    assert _timing.noise(np.tile([0.5, 1.0, 1.5], 800)) == 0                                  # spread alone
+    assert _timing.noise(np.zeros(10)) == 0
+
+
+def test_compare_with_litert(capsys):
+    pytest.importorskip("ai_edge_litert")
+    found = json.loads(bench(capsys, "--compare", "litert", "--json"))["litert"]
+    assert found["ratio"] > 0 and found["quartiles"][0] <= found["ratio"] <= found["quartiles"][1]
+    assert found["outputs"] == [{"name": "probabilities", "equal": True, "largest_difference": 0.0}]
+    text = bench(capsys, "--compare", "litert")
+    assert f"LiteRT {found['version']}" in text and "outputs: probabilities equal" in text
+
+
+def test_compare_names_the_package_that_is_missing(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    assert cli.main(["bench", "digits", "--seconds", "0.02", "--compare", "litert"]) == 2
+    assert "pip install ai-edge-litert" in capsys.readouterr().err
+
+
+def test_differences_of_outputs():
+    """Of numbers the largest, of strings whether there is one; shapes that differ are different outputs."""
+    a = np.array([1, 250], np.uint8)
+    assert _against._difference("y", a, np.array([2, 5], np.uint8))["largest_difference"] == 245
+    nan = np.array([1, np.nan], np.float32)
+    assert _against._difference("y", nan, nan.copy())["equal"]
+    words = np.array([b"a", b"b"], object)
+    assert _against._difference("y", words, words.copy()) == {"name": "y", "equal": True}
+    assert not _against._difference("y", words, np.array([b"a", b"c"], object))["equal"]
+    assert _against._difference("y", a, a[:1]) == {"name": "y", "equal": False}
+
+
+def test_wrong_arguments(capsys, tmp_path):
+    (tmp_path / "other.json").write_text('{"nodes": []}')
+    for arguments, says in ((["new.json"], "give --against"),
+                            (["digits", "--against", str(tmp_path / "other.json")], "not a report of pylite bench"),
+                            (["digits", "--against", "nowhere.json"], "No such file")):
+        assert cli.main(["bench", *arguments]) == 2
+        assert says in capsys.readouterr().err
     assert cli.main(["bench", "digits", "--shape", "image"]) == 2
     assert "INPUT=N,N" in capsys.readouterr().err
     assert cli.main(["bench", "digits", "--shape", "nothing=1,2"]) == 2

@@ -76,6 +76,11 @@ typedef void (*pl_range_fn)(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
 pl_pool *pl_pool_create(int threads);
 void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
+/* Records each range that a thread runs of a shared loop as a row of 5: the nanoseconds of CLOCK_MONOTONIC at its begin
+ * and end, its first item and the one after its last, the thread (0: the caller).  NULL ends it.  While no loop runs.
+ * pl_pool_recorded: the ranges since then; those beyond `capacity` rows are only counted. */
+void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity);
+ptrdiff_t pl_pool_recorded(const pl_pool *pool);
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx);
 
 /* Packing that may be deferred; it is the first member of the struct that `run` works on. */

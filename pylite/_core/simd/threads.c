@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,11 +47,14 @@ struct pl_pool {
   /* Read by all threads, and rarely written. */
   _Alignas(LINE_PAIR) int threads, workers; /* wanted, the caller included; running */
   int spins;                     /* are there enough CPUs to spin? */
+  int64_t *rows;                 /* of pl_pool_record, or NULL */
+  ptrdiff_t capacity;
   atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
   unsigned forks;                /* of the process, when the workers were started */
   pthread_t *ids;
   void *memory;                  /* the allocation of the pool */
   _Alignas(LINE_PAIR) atomic_int busy; /* a loop is running */
+  atomic_ptrdiff_t recorded;
   pthread_mutex_t lock;          /* of sleeping threads */
   pthread_cond_t wake, ended;
   thread_state state[];          /* of each thread */
@@ -84,9 +88,23 @@ static int start_of(const loop *l, int share) {
  * late or slow thread does not delay the others. */
 static int batch_of(int left) { return left > 2 ? left / 2 : 1; }
 
-static void run(const loop *l, int begin, int pieces, int thread) {
-  const ptrdiff_t from = begin * l->grain, to = from + pieces * l->grain;
-  l->fn(l->ctx, from, to < l->n ? to : l->n, thread);
+static int64_t nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void run(pl_pool *pool, const loop *l, int begin, int pieces, int thread) {
+  const ptrdiff_t from = begin * l->grain, to = from + pieces * l->grain, end = to < l->n ? to : l->n;
+  if (!pool->rows) {
+    l->fn(l->ctx, from, end, thread);
+    return;
+  }
+  const int64_t before = nanoseconds();
+  l->fn(l->ctx, from, end, thread);
+  const ptrdiff_t at = atomic_fetch_add(&pool->recorded, 1);
+  const int64_t row[] = {before, nanoseconds(), from, end, thread};
+  if (at < pool->capacity) memcpy(pool->rows + 5 * at, row, sizeof row);
 }
 
 /* Runs the pieces of a share that no thread has begun; returns their number. */
@@ -100,7 +118,7 @@ static int take_share(pl_pool *pool, const loop *l, int share, int thread) {
     const int begin = older ? 0 : (int)(taken & MOST), step = batch_of(size - begin);
     if ((older < 0 && thread) || begin == size) return done; /* the caller's loop is the latest */
     if (!atomic_compare_exchange_weak(at, &taken, l->number + (uint64_t)(begin + step))) continue;
-    run(l, start + begin, step, thread);
+    run(pool, l, start + begin, step, thread);
     done += step;
     taken = l->number + (uint64_t)(begin + step);
   }
@@ -116,17 +134,15 @@ static void relax(void) {
 
 /* Spins for up to SPIN_NS until ready(pool, l); returns whether it is. */
 static int spin_until(const pl_pool *pool, int (*ready)(const pl_pool *, const loop *), const loop *l) {
-  struct timespec start, now;
   if (ready(pool, l)) return 1;
   if (!pool->spins) return 0;
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  const int64_t start = nanoseconds();
   for (;;) {
     for (int i = 0; i < 32; i++) {
       relax();
       if (ready(pool, l)) return 1;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((int64_t)(now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec > SPIN_NS) return 0;
+    if (nanoseconds() - start > SPIN_NS) return 0;
   }
 }
 
@@ -303,6 +319,14 @@ void pl_pool_destroy(pl_pool *pool) {
 
 int pl_pool_threads(const pl_pool *pool) { return pool ? pool->threads : 1; }
 
+void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity) {
+  pool->rows = rows;
+  pool->capacity = capacity;
+  if (rows) atomic_store(&pool->recorded, 0);
+}
+
+ptrdiff_t pl_pool_recorded(const pl_pool *pool) { return atomic_load(&pool->recorded); }
+
 void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *ctx) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
@@ -322,7 +346,7 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
   const int first = batch_of(start_of(&l, 1));
   atomic_store_explicit(&pool->state[0].taken, l.number + (uint64_t)first, memory_order_relaxed);
   announce(pool, &l);
-  run(&l, 0, first, 0);
+  run(pool, &l, 0, first, 0);
   l.others = l.pieces - first;
   for (int share = 0; share < l.shares; share++) l.others -= take_share(pool, &l, share, 0);
   if (!spin_until(pool, finished, &l)) {

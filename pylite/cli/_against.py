@@ -1,0 +1,133 @@
+"""Two measurements side by side: of other models or releases by their reports, or of LiteRT by turns."""
+import json
+import statistics
+import time
+
+import numpy as np
+
+from pylite.cli import _format, _timing
+from pylite.cli._common import UsageError
+
+PAIRS = 5           # least number of turns of each
+
+
+def load(path):
+    """The report that `pylite bench --json FILE` wrote."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            report = json.load(file)
+            report["latency"]["noise"], report["machine"], report["nodes"], report["rest"]
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"{path}: not a report of pylite bench --json") from None
+    return report
+
+
+def compared(new, old):
+    """{"ratio", "noise", "verdict", "nodes", "differences"} of two reports.
+
+    A ratio is new / old, and its noise that of both; "nodes": [{"node", "name", "old", "new", "ratio", "noise",
+    "verdict"}], where "old" or "new" is None for a node that only one has; "differences": what else differs.
+    """
+    found = _judged(new["latency"]["median"], old["latency"]["median"],
+                    new["latency"]["noise"] + old["latency"]["noise"])
+    earlier = {(node["node"], node["name"]): node for node in old["nodes"]}
+    rows = []
+    for node in new["nodes"]:
+        other = earlier.pop((node["node"], node["name"]), None)
+        rows.append({"node": node["node"], "name": node["name"], "new": node["seconds"],
+                     "old": other and other["seconds"]}
+                    | (_judged(node["seconds"], other["seconds"], node["noise"] + other["noise"]) if other else {}))
+    rows += [{"node": index, "name": name, "new": None, "old": node["seconds"]}
+             for (index, name), node in earlier.items()]
+    differences = [f"{key}: {old.get(key)} before, {new.get(key)} now" for key in ("model", "threads")
+                   if old.get(key) != new.get(key)]
+    differences += [f"{key.replace('_', ' ')}: {old['machine'].get(key)} before, {value} now"
+                    for key, value in new["machine"].items() if old["machine"].get(key) != value]
+    return found | {"nodes": rows, "differences": differences}
+
+
+def _judged(new, old, noise):
+    if not old:
+        return {"ratio": None, "noise": noise, "verdict": "same"}
+    ratio = new / old
+    return {"ratio": ratio, "noise": noise,
+            "verdict": "same" if abs(ratio - 1) <= noise else "slower" if ratio > 1 else "faster"}
+
+
+def lines(found):
+    """The text of a comparison."""
+    rows = [(row["node"], row["name"], *("" if row[key] is None else _format.seconds(row[key])
+                                         for key in ("old", "new")),
+             *((f"{row['ratio']:.2f}", f"{row['noise']:.2f}", "" if row["verdict"] == "same" else row["verdict"])
+               if row.get("ratio") is not None else ("", "", "only before" if row["new"] is None else "only now"
+                                                     if row["old"] is None else "")))
+            for row in found["nodes"]]
+    return [*_format.table(["node", "op", "before", "now", "ratio", "noise", "verdict"], rows,
+                           ["node", "before", "now", "ratio", "noise"]), "",
+            *(f"not the same {text}" for text in found["differences"]), verdict(found)]
+
+
+def verdict(found):
+    """The verdict of a comparison as a sentence."""
+    if found["verdict"] == "same":
+        return f"no difference beyond the noise: ratio {found['ratio']:.3f}, noise {found['noise']:.3f}"
+    return (f"{found['verdict']}: {found['ratio']:.3f} of the time before, noise {found['noise']:.3f}")
+
+
+def with_litert(path, interpreter, threads, seconds):
+    """{"version", "median", "ratio", "noise", "outputs"}: LiteRT on the interpreter's inputs, by turns with it.
+
+    ratio: pylite's time divided by LiteRT's; outputs: the largest difference of each from LiteRT's.
+    ComparisonError where LiteRT is not installed, or refuses the model.
+    """
+    from pylite.validation import litert
+    inputs = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_input_details()]
+    other = litert.prepared(path, inputs, threads)
+    turns = _turns(interpreter.invoke, other.invoke, seconds)
+    ratios = turns[:, 0] / turns[:, 1]
+    low, _, high = statistics.quantiles(ratios.tolist(), n=4, method="inclusive")
+    interpreter.reset_all_variables()
+    other.reset_all_variables()
+    for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    other.invoke()
+    outputs = [_difference(detail["name"], interpreter.get_tensor(detail["index"]), other.get_tensor(theirs["index"]))
+               for detail, theirs in zip(interpreter.get_output_details(), other.get_output_details(), strict=True)]
+    return {"version": litert.version(), "median": float(np.median(turns[:, 1])), "ratio": float(np.median(ratios)),
+            "quartiles": [low, high], "noise": _timing.noise(ratios), "outputs": outputs}
+
+
+def _turns(one, other, seconds):
+    """Seconds of runs by turns: (n, 2)."""
+    clock, found, end = time.perf_counter, [], time.perf_counter() + seconds
+    one()
+    other()
+    while len(found) < PAIRS or clock() < end:
+        start = clock()
+        one()
+        middle = clock()
+        other()
+        found.append((middle - start, clock() - middle))
+    return np.array(found)
+
+
+def _difference(name, ours, theirs):
+    if ours.shape != theirs.shape or ours.dtype == object:
+        return {"name": name, "equal": ours.shape == theirs.shape and bool((ours == theirs).all())}
+    wide = np.complex128 if ours.dtype.kind == "c" else np.float64
+    equal = bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind in "fc"))
+    return {"name": name, "equal": equal,
+            "largest_difference": 0.0 if equal else float(np.abs(ours.astype(wide) - theirs.astype(wide)).max())}
+
+
+def litert_lines(found, own):
+    """The text of with_litert(); own: pylite's median seconds."""
+    judged = found["ratio"]
+    outputs = ", ".join(f"{o['name']} " + ("equal" if o["equal"] else f"by up to {o['largest_difference']:.3g}"
+                                           if "largest_difference" in o else "different") for o in found["outputs"])
+    return [*_format.table(["", "median"], [("pylite", _format.seconds(own)),
+                                            (f"LiteRT {found['version']}", _format.seconds(found["median"]))],
+                           ["median"]),
+            f"by turns pylite takes {judged:.3f} of LiteRT's time (quartiles {found['quartiles'][0]:.3f} to "
+            f"{found['quartiles'][1]:.3f}); outputs: {outputs}"]
