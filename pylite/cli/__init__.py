@@ -55,7 +55,8 @@ def _failed(args, error, code):
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    sys.stderr.write(f"pylite {args.command}: {' '.join(text.split())}\n")
+    from pylite.cli._terminal import styled
+    sys.stderr.write(f"{styled(f'pylite {args.command}:', 'red', sys.stderr)} {' '.join(text.split())}\n")
     return code
 
 

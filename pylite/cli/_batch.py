@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from pylite.cli._common import UsageError, input_path
+from pylite.cli._terminal import Progress
 from pylite.errors import PyliteError
 
 COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "bottom", "right", "values", "error")
@@ -34,20 +35,17 @@ def expanded(given):
 def run(runner, files, constant, form):
     """Run each file with the inputs `constant`, print the answers as `form`; returns 1 if a file failed, else 0."""
     write = _FORMS[form](sys.stdout)
-    progress = sys.stderr.isatty() and not sys.stdout.isatty()
     failed = 0
-    for number, file in enumerate(files, 1):
-        if progress:
-            sys.stderr.write(f"\r\033[K{number}/{len(files)} {os.path.basename(file)}")
-        try:
-            result = runner.run([*constant, file])
-        except (UsageError, PyliteError, OSError) as error:
-            failed += 1
-            write.error(file, " ".join(str(error).split()))
-        else:
-            write.answers(file, result)
-    if progress:
-        sys.stderr.write("\r\033[K")
+    with Progress("files", beside=False) as progress:
+        for number, file in enumerate(files):
+            progress.show(number, len(files), os.path.basename(file))
+            try:
+                result = runner.run([*constant, file])
+            except (UsageError, PyliteError, OSError) as error:
+                failed += 1
+                write.error(file, " ".join(str(error).split()))
+            else:
+                write.answers(file, result)
     if failed:
         sys.stderr.write(f"pylite run: {failed} of {len(files)} files failed\n")
     return int(failed > 0)

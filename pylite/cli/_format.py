@@ -1,14 +1,21 @@
 """Numbers and tables as text."""
 import math
+import sys
+
+from pylite.cli import _terminal
 
 
 def table(headers, rows, right=()):
     """The lines of a table; right: headers of the columns that are aligned to the right."""
     rows = [[str(cell) for cell in row] for row in rows]
+    rich = _terminal.rich_table(headers, rows, right)
+    if rich is not None:
+        return rich
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     sides = [str.rjust if header in right else str.ljust for header in headers]
-    return ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
-            for row in (headers, *rows)]
+    lines = ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+             for row in (headers, *rows)]
+    return [_terminal.styled(lines[0], "bold", sys.stdout), *lines[1:]]
 
 
 def nbytes(count):

@@ -6,7 +6,7 @@ the runs each kernel, for the table of nodes: these add up to the median with a 
 import json
 import sys
 
-from pylite.cli import _common, _format, _plugins
+from pylite.cli import _common, _format, _plugins, _terminal
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  --trace writes one run, with all
@@ -108,35 +108,44 @@ def _shapes(given):
 
 def _lines(report, top):
     from pylite.cli import _against
+    lines = [*_facts(report), "", *_node_lines(report, top)]
+    if "litert" in report:
+        lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
+    if "against" in report:
+        lines += ["", *_against.lines(report["against"])]
+    return _terminal.marked(lines + ["", *(f"warning: {doubt}" for doubt in report["doubts"])])
+
+
+def _facts(report):
     seconds, nbytes = _format.seconds, _format.nbytes
     machine, times, start, memory = (report[key] for key in ("machine", "latency", "start", "memory"))
-    lines = [f"{report['model']}, {report['threads']} thread(s)",
-             ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None),
-             f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, minimum {seconds(times['least'])}, "
-             f"spread {times['spread']:.1%} of {times['runs']} runs",
-             f"load {seconds(start['load'])}, allocate {seconds(start['allocate'])}, "
-             f"first invoke {seconds(start['first'])}",
-             f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}, "
-             f"peak memory of the process {nbytes(memory['peak_rss'])}", ""]
-    total = times["median"]
-    shown = report["nodes"]
-    if top is not None:
-        shown = sorted(shown, key=lambda node: -node["seconds"])[:top]
-    rows = [(node["node"], node["name"], " ".join(dict.fromkeys(node["kernels"])), seconds(node["seconds"]),
-             f"{node['seconds'] / total:.1%}",
-             f"{node['macs'] / node['seconds'] / 1e9:.1f}" if node["macs"] and node["seconds"] else "")
-            for node in shown]
-    others = sum(node["seconds"] for node in report["nodes"]) - sum(node["seconds"] for node in shown)
-    hidden = len(report["nodes"]) - len(shown)
-    if hidden:
-        rows.append(("", f"{hidden} others", "", seconds(others), f"{others / total:.1%}", ""))
-    rows.append(("", "rest", "", seconds(report["rest"]), f"{report['rest'] / total:.1%}", ""))
-    lines += _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
-                           ["node", "time", "share", "GMAC/s"])
+    return [f"{report['model']}, {report['threads']} thread(s)",
+            ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None),
+            f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, minimum {seconds(times['least'])}, "
+            f"spread {times['spread']:.1%} of {times['runs']} runs",
+            f"load {seconds(start['load'])}, allocate {seconds(start['allocate'])}, "
+            f"first invoke {seconds(start['first'])}",
+            f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}, "
+            f"peak memory of the process {nbytes(memory['peak_rss'])}"]
+
+
+def _node_lines(report, top):
+    """The table of nodes, whose times add up to the median; top: only so many of the slowest."""
+    nodes, total = report["nodes"], report["latency"]["median"]
+    shown = nodes if top is None else sorted(nodes, key=lambda node: -node["seconds"])[:top]
+    rows = [_row(node["node"], node["name"], node["seconds"], total, " ".join(dict.fromkeys(node["kernels"])),
+                 node["macs"]) for node in shown]
+    if len(shown) < len(nodes):
+        others = sum(node["seconds"] for node in nodes) - sum(node["seconds"] for node in shown)
+        rows.append(_row("", f"{len(nodes) - len(shown)} others", others, total))
+    rows.append(_row("", "rest", report["rest"], total))
+    lines = _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
+                          ["node", "time", "share", "GMAC/s"])
     delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
-                 for node in report["nodes"] if "replaces" in node]
-    lines += ["", *delegated] if delegated else []
-    for key, text in (("litert", lambda found: _against.litert_lines(found, times["median"])),
-                      ("against", _against.lines)):
-        lines += ["", *text(report[key])] if key in report else []
-    return lines + ["", *(f"warning: {doubt}" for doubt in report["doubts"])]
+                 for node in nodes if "replaces" in node]
+    return [*lines, "", *delegated] if delegated else lines
+
+
+def _row(index, name, seconds, total, kernels="", macs=0):
+    return (index, name, kernels, _format.seconds(seconds), f"{seconds / total:.1%}",
+            f"{macs / seconds / 1e9:.1f}" if macs and seconds else "")

@@ -7,9 +7,9 @@ themselves, in decibels above the noise of a good quantization of the same node 
 import json
 import os
 import sys
-import time
 
 from pylite.cli import _common
+from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 data:
@@ -103,29 +103,16 @@ def _compared(args):
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:
-        report = validation.compare(
-            model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std,
-            local_samples=args.local_samples, threads=args.threads, workers=args.workers, shard=args.shard,
-            save=args.save, progress=_progress() if sys.stderr.isatty() else None)
+        with Progress("samples") as progress:
+            report = validation.compare(
+                model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std,
+                local_samples=args.local_samples, threads=args.threads, workers=args.workers, shard=args.shard,
+                save=args.save, progress=progress.show)
     sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
     failures = list(_failures(report, args))
     for line in failures:
         sys.stderr.write(f"pylite validate: {line}\n")
     return 1 if failures else 0
-
-
-def _progress():
-    """A function that shows on the terminal how many samples are done, and how long the rest will take."""
-    begun = []
-
-    def show(done, total):
-        begun.append((time.monotonic(), done))
-        (start, first), now = begun[0], time.monotonic()
-        left = (now - start) / (done - first) * (total - done) if done > first else None
-        rest = "" if left is None else f", {left:.0f} s left"
-        sys.stderr.write(f"\r\x1b[K{done} of {total} samples{rest}" if done < total else "\r\x1b[K")
-        sys.stderr.flush()
-    return show
 
 
 def _elsewhere(args):

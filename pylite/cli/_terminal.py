@@ -1,0 +1,104 @@
+"""What a terminal gets beyond plain text: colours, rich's tables and progress bars.  The words are the same without.
+
+Everything that depends on a terminal is decided here.  Colours need one that is not "dumb", and NO_COLOR unset or
+empty; rich is used where it is installed.
+"""
+import os
+import shutil
+import sys
+import time
+
+STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
+COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red"}      # words and phrases that begin a line or cell
+
+
+def interactive(stream):
+    """Is `stream` a terminal on which a line can be written again?"""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def coloured(stream):
+    return interactive(stream) and not os.environ.get("NO_COLOR")
+
+
+def styled(text, style, stream):
+    """`text` in a style, one of STYLES, if the stream takes colours."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if coloured(stream) else text
+
+
+def marked(lines):
+    """Lines for the standard output, those that begin with one of COLOURED in its colour."""
+    for line in lines:
+        style = next((style for word, style in COLOURED.items() if line.startswith(word)), None)
+        yield styled(line, style, sys.stdout) if style else line
+
+
+def rich_table(headers, rows, right):
+    """The lines of a table by rich, or None: without it, or where the standard output takes no colours."""
+    if not coloured(sys.stdout):
+        return None
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in headers:
+        table.add_column(Text(header), justify="right" if header in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, COLOURED.get(cell, "")) for cell in row))
+    console = Console(width=shutil.get_terminal_size().columns, force_terminal=True, color_system="standard",
+                      no_color=False)
+    with console.capture() as text:
+        console.print(table)
+    return text.get().splitlines()
+
+
+class Progress:
+    """Shows on the standard error stream how many of `what` are done, and how long the rest will take.
+
+    Nothing where that stream is no terminal, or, unless `beside`, where the standard output is one, too.
+    """
+
+    def __init__(self, what, beside=True):
+        self.what, self.begun, self.bar = what, None, None
+        self.shown = interactive(sys.stderr) and (beside or not sys.stdout.isatty())
+
+    def __enter__(self):
+        if self.shown:
+            try:
+                from rich.console import Console
+                from rich.progress import BarColumn, TextColumn
+                from rich.progress import Progress as Bar
+            except ImportError:
+                return self
+            words = TextColumn("{task.description}", markup=False)
+            self.bar = Bar(BarColumn(), words, transient=True, auto_refresh=False,      # no thread, as processes fork
+                           redirect_stdout=False, redirect_stderr=False,
+                           console=Console(stderr=True, no_color=not coloured(sys.stderr)))
+            self.bar.start()
+            self.task = self.bar.add_task("", total=None)
+        return self
+
+    def __exit__(self, *_):
+        if self.bar:
+            self.bar.stop()
+        elif self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def show(self, done, total, note=""):
+        """`done` of `total`; note: what is being done now."""
+        if not self.shown:
+            return
+        now = time.monotonic()
+        self.begun = self.begun or (now, done)
+        start, first = self.begun
+        left = f", {(now - start) / (done - first) * (total - done):.0f} s left" if done > first else ""
+        text = f"{done} of {total} {self.what}{left}{'  ' if note else ''}{note}"
+        if self.bar:
+            self.bar.update(self.task, completed=done, total=total, description=text, refresh=True)
+        else:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
