@@ -5,10 +5,7 @@ import numpy as np
 
 from pylite.cli import _format, _inputs
 from pylite.media.labels import fitted
-
-PASS_THROUGH = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}     # ops that keep the meaning of the numbers
-PROBABILITIES = {"SOFTMAX", "LOGISTIC"}
-DETECTION = "TFLite_Detection_PostProcess"
+from pylite.media.outputs import DETECTION, PROBABILITIES, producer
 
 
 def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
@@ -20,15 +17,6 @@ def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([_inputs.dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
     return [_output(subgraph, detail, array, labels, top, ranked) for detail, array in outputs]
-
-
-def producer(subgraph, index):
-    """The name of the op that computed tensor `index`, without regard to PASS_THROUGH ops; None for an input."""
-    made_by = {output: operator for operator in subgraph.operators for output in operator.outputs}
-    operator = made_by.get(index)
-    while operator is not None and operator.name in PASS_THROUGH:
-        operator = made_by.get(operator.inputs[0])
-    return operator and operator.name
 
 
 def _output(subgraph, detail, array, labels, top, ranked):

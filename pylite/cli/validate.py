@@ -1,4 +1,6 @@
-"""Find the node that makes a quantized model wrong, or that computes something else elsewhere.
+"""Measure how accurate a model is; find the node that makes a quantized one wrong, or that computes something else.
+
+On data with labels, the accuracy of MODEL is measured, and with --reference that of both.
 
 With --reference, MODEL is compared with its float model: every tensor with its counterpart, from the inputs on (SQNR),
 and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
@@ -13,16 +15,19 @@ from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 data:
-  FILE.npz       arrays named as the inputs or in their order; first axis: samples
+  FILE.npz       arrays named as the inputs or in their order, and `labels`; first axis: samples
   FILE.npy       samples for the only input
-  FOLDER         pictures, .npy or .wav files
-  FILE.csv       a column `file`, or one per input; FILE.jsonl: the same as one object per line
+  FOLDER         pictures, .npy or .wav files; labels: the folders in it, or a mask a.png beside a.jpg
+  FILE.csv       a column `file`, one per input or one per number, and `label`; FILE.jsonl: an object per line
+  FILE.json      COCO's annotations
 Numbers are real ones: they are quantized for the inputs.
 
-exit codes: 0; 1 when a limit of --min-sqnr or --fail-on is passed, or results elsewhere differ; 2 for a wrong argument
-or file
+exit codes: 0; 1 when a limit of --min-sqnr, --max-drop or --fail-on is passed, or results elsewhere differ; 2 for a
+wrong argument or file
 
 examples:
+  pylite validate model.tflite --data pictures/
+  pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --accuracy --max-drop 1
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
@@ -33,12 +38,13 @@ examples:
   pylite validate model.tflite --data samples.npz --against litert
 """
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
+SETTINGS = ("task", "labels", "label_offset", "output")
 LIMITS = ("saturated", "excess", "rmse")
 
 
 def configure(parser):
     _common.add_model(parser)
-    task = parser.add_mutually_exclusive_group(required=True)
+    task = parser.add_mutually_exclusive_group()
     task.add_argument("--reference", metavar="OTHER",
                       help="compare with the float model, or with a quantized one taken as real numbers")
     task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
@@ -47,30 +53,46 @@ def configure(parser):
     task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
     task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
     task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
+    parser.add_argument("--accuracy", action="store_true",
+                        help="with --reference: measure the accuracy of both models, too")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", metavar="PATH", help="samples; see below")
     source.add_argument("--merge", nargs="+", metavar="FILE",
-                        help="with --reference: report on the sums that --save has written for shards")
+                        help="report on the sums that --save has written for shards")
     parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
     parser.add_argument("--local-samples", type=_common.positive, metavar="N",
                         help="measure single nodes on the first N samples (default: all)")
     parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
     parser.add_argument("--std", type=_numbers, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default: 127.5)")
+    parser.add_argument("--task", metavar="TASK",
+                        help="classification, detection, segmentation, regression or embedding (default: by the "
+                             "outputs and labels)")
+    parser.add_argument("--labels", metavar="FILE",
+                        help="names of the classes, one per line (default: those inside the model); `sorted`: those "
+                             "that occur, in alphabetical order")
+    parser.add_argument("--label-offset", type=int, metavar="N", help="add this to labels that are numbers")
+    parser.add_argument("--output", metavar="NAME", help="the output that counts for the accuracy")
+    parser.add_argument("--rate", type=float, metavar="HZ", help="of the sound that the model takes")
+    parser.add_argument("--images", metavar="FOLDER", help="of the pictures of COCO's annotations")
+    parser.add_argument("--tensors", type=_common.not_negative, metavar="N",
+                        help="with --reference: compare tensors on the first N samples (default: all)")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of one run of a model (default: 1)")
     parser.add_argument("--workers", type=_common.positive, default=1, metavar="N",
-                        help="with --reference: processes to share the samples (default: 1)")
+                        help="processes to share the samples (default: 1)")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
-                        help="with --reference: measure the I-th of N parts of the samples")
+                        help="measure the I-th of N parts of the samples")
     parser.add_argument("--save", metavar="FILE",
-                        help="with --reference: keep the sums in this file, for --merge; what it holds already is not "
-                             "measured again")
+                        help="keep the sums in this file, for --merge; what it holds already is not measured again")
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     parser.add_argument("--min-sqnr", type=float, metavar="DB",
                         help="with --reference: fail if an output's SQNR is below this")
+    parser.add_argument("--max-drop", type=float, metavar="POINTS",
+                        help="fail if the accuracy (top-1, or the task's first metric) is more than this below the "
+                             "reference's, in percentage points; implies --accuracy")
     parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT=LIMIT",
                         help="with --reference: fail if a node has more than this: saturated (share of its values), "
                              "excess (dB), rmse (steps); may be repeated")
@@ -93,21 +115,20 @@ def _limit(text):
 
 
 def run(args):
-    return _compared(args) if args.reference else _elsewhere(args)
+    return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
 
 
 def _compared(args):
-    """With the float model."""
+    """With the float model, or with labels."""
     from pylite import validation
-    model, reference = _common.model_path(args.model), _common.model_path(args.reference)
+    if args.max_drop is not None and not args.reference:
+        raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
+    model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:
         with Progress("samples") as progress:
-            report = validation.compare(
-                model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std,
-                local_samples=args.local_samples, threads=args.threads, workers=args.workers, shard=args.shard,
-                save=args.save, progress=progress.show)
+            report = _measured(args, model, reference, progress.show)
     sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
     failures = list(_failures(report, args))
     for line in failures:
@@ -115,10 +136,25 @@ def _compared(args):
     return 1 if failures else 0
 
 
+def _measured(args, model, reference, progress):
+    """The Report on the samples."""
+    from pylite import validation
+    common = {"samples": args.samples, "mean": args.mean, "std": args.std, "threads": args.threads,
+              "workers": args.workers, "shard": args.shard, "save": args.save, "progress": progress, "rate": args.rate,
+              "pictures": args.images}
+    settings = (args.task, args.labels, args.label_offset, args.output)
+    wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
+    if reference:
+        return validation.compare(model, reference, args.data, local_samples=args.local_samples, tensors=args.tensors,
+                                  accuracy=validation.Settings(*settings) if wanted else None, **common)
+    found = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
+    return validation.Report(model, None, found.samples, 0, [], [], None, [], found)
+
+
 def _elsewhere(args):
     """With a recording or another runtime; or write a recording."""
     if args.merge:
-        raise _common.UsageError("--merge takes --reference; the other tasks take --data")
+        raise _common.UsageError("--record, --check and --against take --data, not --merge")
     from pylite.runtime.model import Model
     from pylite.validation import agreement
     from pylite.validation.data import Samples
@@ -143,6 +179,12 @@ def _elsewhere(args):
 
 def _failures(report, args):
     """A line for each limit that is passed."""
+    if args.max_drop is not None:
+        drop = report.accuracy and report.accuracy.drop
+        if drop is None:
+            raise _common.UsageError("--max-drop: the sums or the data have no accuracy of both models")
+        if not drop <= args.max_drop:
+            yield f"accuracy: {report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
     if args.min_sqnr is not None:
         for t in report.outputs:
             if t.sqnr_db < args.min_sqnr:

@@ -38,6 +38,20 @@ def read(path: str | os.PathLike[str]) -> Pixels:
     return _pillow(path)
 
 
+def read_mask(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The mask in `path`: (height, width), one number for each pixel; the places in a palette where there is one.
+
+    Raises OSError, or FileFormatError for pixels of several colours, another kind of file or a damaged one.
+    """
+    if str(path).lower().endswith((".pgm", ".pnm", ".bmp")):
+        pixels: NDArray[Any] = read(path)
+    else:
+        pixels = _pillow(path, plain=True)
+    if pixels.shape[2] != 1:
+        raise FileFormatError(f"{path}: a mask has one number for each pixel, and this picture has {pixels.shape[2]}")
+    return pixels[:, :, 0]
+
+
 def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
     """Write uint8 pixels (height, width, 1 or 3) to `path`.  Formats other than PNM need Pillow.
 
@@ -59,7 +73,8 @@ def write(path: str | os.PathLike[str], pixels: Pixels) -> None:
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _pillow(path: str | os.PathLike[str]) -> Pixels:
+def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
+    """The pixels; plain: as the file has them, in a palette's numbers and without its orientation."""
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -67,6 +82,9 @@ def _pillow(path: str | os.PathLike[str]) -> Pixels:
                               "'pylite-runtime[image]'; .ppm, .pgm and .bmp are read without it") from None
     try:
         with Image.open(path) as picture:
+            if plain:
+                return np.asarray(picture.convert("L") if picture.mode == "1" else picture).reshape(
+                    picture.height, picture.width, -1)
             upright = ImageOps.exif_transpose(picture)
             return np.asarray(upright.convert("L" if upright.mode in ("1", "L", "I;16") else "RGB")).reshape(
                 upright.height, upright.width, -1)

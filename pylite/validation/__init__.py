@@ -15,20 +15,27 @@ import numpy as np
 
 from pylite.errors import ComparisonError
 from pylite.runtime.model import Model
+from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.data import fitted
-from pylite.validation.partial import Partial, identity
+from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.report import Report, TensorReport
+from pylite.validation.scoring import Settings, finish
+from pylite.validation.sources import Source
+from pylite.validation.tally import Tally
 from pylite.validation.widening import widened
 from pylite.validation.workers import Measurer, Task, measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from numpy.typing import ArrayLike
 
-__all__ = ["Report", "TensorReport", "compare", "merge"]
+    Labelled = Sequence[tuple[Any, Any]]
+
+__all__ = ["TASKS", "Accuracy", "Report", "Settings", "TensorReport", "accuracy", "compare", "merge"]
 SAVE_SECONDS = 10       # between two times that sums are saved
 
 
@@ -36,7 +43,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             data: str | os.PathLike[str] | Iterable[Sequence[ArrayLike]], *, samples: int | None = None,
             mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
             local_samples: int | None = None, threads: int = 1, workers: int = 1, shard: tuple[int, int] = (1, 1),
-            save: str | os.PathLike[str] | None = None, histograms: bool = False,
+            save: str | os.PathLike[str] | None = None, histograms: bool = False, tensors: int | None = None,
+            rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
             progress: Callable[[int, int], object] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
@@ -46,26 +54,71 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     of the first samples at most.  mean, std: of pixels.  threads: for one run of a model.
     histograms: count the values of each tensor, of its reference and of the error, for TensorReport.histograms.
 
-    For paths alone: workers: processes; the Report is the same to the last bit for any number.  shard: (i, n) measures
-    the i-th of n parts of the samples.  save: a file for the sums, which `merge` takes; what it holds already is not
-    measured again.  progress: called with the numbers of samples done and in all.
+    For paths alone: tensors: compare tensors on the first so many samples alone.  rate: of the sound that the model
+    takes, per second.  pictures: the folder of COCO's pictures.  accuracy: measure the accuracy of
+    both models, too, on data with labels.  workers: processes; the Report is the same to the last bit for any number.
+    shard: (i, n) measures the i-th of n parts of the samples.  save: a file for the sums, which `merge` takes; what it
+    holds already is not measured again.  progress: called with the numbers of samples done and in all.
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
     if isinstance(data, (str, os.PathLike)):
         task = Task(os.fspath(model), os.fspath(reference), os.fspath(data), samples, mean, std, local_samples, threads,
-                    histograms)
-        return _compared(task, workers, shard, save, progress)
+                    histograms, tensors, rate, _path(pictures), accuracy)
+        return _measured(task, workers, shard, save, progress)
     comparison = Comparison(Model(model), widened(reference), threads, histograms)
-    tensors = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
+    inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
     for number, arrays in enumerate(islice(data, samples)):
-        taken = [fitted(*pair) for pair in zip(arrays, tensors, strict=True)]
+        taken = [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
         comparison.add(taken, local_samples is None or number < local_samples)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     return analyse(comparison, model, reference)
 
 
-def _compared(task: Task, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
+def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Labelled,
+             reference: str | os.PathLike[str] | None = None, *, task: str | None = None,
+             labels: str | os.PathLike[str] | None = None, label_offset: int | None = None, output: str | None = None,
+             samples: int | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
+             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, threads: int = 1,
+             workers: int = 1, shard: tuple[int, int] = (1, 1), save: str | os.PathLike[str] | None = None,
+             progress: Callable[[int, int], object] | None = None) -> Accuracy:
+    """The Accuracy of a model on labelled data, and of a reference on the same.
+
+    data: a path, as `pylite.validation.data` lists them, or a sequence whose items are (sample, label): an array of
+    real numbers, or a list with one for each input, and a class, numbers, a mask or None.  task: one of `TASKS`, unless
+    outputs and labels leave no doubt.  labels: a file with the names of the classes, unless the model has them, or
+    "sorted", for those that occur in alphabetical order.  label_offset: added to labels that are numbers.  output: the
+    name of the one that counts.  rate: of the sound that the model takes, per second.  pictures: the folder of COCO's.
+    All else is as for `compare`.
+    Raises ComparisonError (a ValueError) where models and data do not fit, or leave open what is meant.
+    """
+    settings = Settings(task, _path(labels), label_offset, output)
+    source: str | Source
+    if isinstance(data, (str, os.PathLike)):
+        source = os.fspath(data)
+    elif workers > 1 or save is not None:
+        raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
+    else:
+        source = _source(data)
+    found = Task(os.fspath(model), _path(reference), source, samples, mean, std, threads=threads, tensors=0,
+                 rate=rate, pictures=_path(pictures), accuracy=settings)
+    report = _measured(found, workers, shard, save, progress)
+    assert report.accuracy is not None
+    return report.accuracy
+
+
+def _path(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)
+
+
+def _source(data: Labelled) -> Source:
+    def get(i: int) -> Sequence[ArrayLike]:
+        sample = data[i][0]
+        return sample if isinstance(sample, (list, tuple)) else [sample]
+    return Source(len(data), get, lambda i: f"sample {i}", lambda i: data[i][1])
+
+
+def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
               progress: Callable[[int, int], object] | None) -> Report:
     measurer = Measurer(task)
     part, parts = shard
@@ -102,24 +155,34 @@ def _kept(save: str | os.PathLike[str] | None, measurer: Measurer, numbers: rang
     return kept
 
 
-def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str],
+def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | None,
           files: Sequence[str | os.PathLike[str]]) -> Report:
-    """The Report of the sums in files that `compare` saved, for parts of the samples, perhaps on other machines.
+    """The Report of the sums in files that were saved for parts of the samples, perhaps on other machines.
 
-    Raises ComparisonError where they are of other models, or overlap.
+    reference: None if there was none.  Raises ComparisonError where they are of other models, or overlap.
     """
-    comparison = Comparison(Model(model), widened(reference))
     total = Partial.load(files[0])
     for file in files[1:]:
         total.merge(Partial.load(file))
-    if total.header != identity(comparison, total.header["samples"], total.header["settings"]):
+    settings, models = total.header["settings"], [Model(path) for path in (model, reference) if path is not None]
+    if total.header != identity(models, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
+    comparison = None if reference is None or settings["tensors"] == 0 else Comparison(models[0], widened(reference))
     return _report(comparison, total, model, reference)
 
 
-def _report(comparison: Comparison, total: Partial, model: str | os.PathLike[str],
-            reference: str | os.PathLike[str]) -> Report:
-    if not comparison.grids:
-        comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
-    comparison.take(total.sums, len(total.done))
-    return analyse(comparison, model, reference)
+def _report(comparison: Comparison | None, total: Partial, model: str | os.PathLike[str],
+            reference: str | os.PathLike[str] | None) -> Report:
+    settings, tally = total.header["settings"], total.sums.pop(TALLY, None)
+    limit = settings["tensors"]
+    compared = sum(limit is None or i < limit for i in total.done)
+    if comparison is None or not compared:
+        report = Report(os.fspath(model), _path(reference), len(total.done), 0, [], [], None, [])
+    else:
+        if not comparison.grids:
+            comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
+        comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
+        report = analyse(comparison, model, reference or "")
+    if isinstance(tally, Tally):
+        report.accuracy = finish(settings["accuracy"], tally, len(total.done))
+    return report

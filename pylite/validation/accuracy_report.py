@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
@@ -26,6 +27,12 @@ class Metric:
     reference_interval: tuple[float, float] | None = None
     method: str | None = None
     better: str = "higher"
+
+    @classmethod
+    def of(cls, values: Sequence[Any], intervals: Sequence[Any] = (None, None), method: str | None = None,
+           better: str = "higher") -> Metric:
+        """The Metric of the values, and intervals, of the model and of the reference."""
+        return cls(values[0], values[1], intervals[0], intervals[1], method, better)
 
 
 @dataclass
@@ -100,16 +107,17 @@ class Accuracy:
 
     def lines(self, top: int = 10) -> list[str]:
         """The results as text: metrics, McNemar's test, and the `top` worst samples."""
-        found = [f"accuracy ({self.task}): {self.samples} samples",
-                 f"  {'':<18} {'model':>9} {'95 %':>17} {'reference':>9} {'95 %':>17}"]
+        paired = any(m.reference is not None for m in self.metrics.values())
+        head = f"  {'':<18} {'model':>9} {'95 %':>17}" + (f" {'reference':>9} {'95 %':>17}" if paired else "")
+        found = [f"accuracy ({self.task}): {self.samples} samples", head]
         for name, m in self.metrics.items():
-            row = (f"  {name:<18} {_number(m.model)} {_interval(m.interval)} {_number(m.reference)} "
-                   f"{_interval(m.reference_interval)} {m.method or ''}")
+            other = f" {_number(m.reference)} {_interval(m.reference_interval)}" if paired else ""
+            row = f"  {name:<18} {_number(m.model)} {_interval(m.interval)}{other} {m.method or ''}"
             found.append(row.rstrip())
         if self.mcnemar is not None:
             t = self.mcnemar
-            found.append(f"right with one alone: {t['reference_only']} reference, {t['model_only']} model; "
-                         f"p = {t['p']:.3g} (McNemar, {t['method']})")
+            found.append(f"right alone: the reference {t['reference_only']} times, the model {t['model_only']}; by "
+                         f"chance with p = {t['p']:.3g} (McNemar, {t['method']})")
         for title, rows in ((f"{self.flipped} differ", self.flips), ("worst", self.worst)):
             if rows:
                 found += ["", f"{title}:", *(self._line(row) for row in rows[:top])]

@@ -15,32 +15,37 @@ from pylite.errors import ComparisonError
 from pylite.validation.agreement import digest
 from pylite.validation.histograms import Histograms
 from pylite.validation.statistics import ErrorSums
+from pylite.validation.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from pylite.validation.comparison import Comparison
+    from pylite.runtime.model import Model
+
+    Sums = ErrorSums | Histograms | Tally
 
 FORMAT = "pylite partial validation"
 VERSION = 1
+TALLY = "accuracy 0"        # the name of the Tally
 
 
-def identity(comparison: Comparison, total: int, settings: dict[str, Any]) -> dict[str, Any]:
+def identity(models: Sequence[Model], total: int, settings: dict[str, Any]) -> dict[str, Any]:
     """What must agree for sums to be merged: models, number of samples, settings that change what is measured."""
+    digests = [digest(np.frombuffer(model.graph.contents, np.uint8)) for model in models]
     return {"format": FORMAT, "version": VERSION, "samples": total, "settings": settings,
-            "model": digest(np.frombuffer(comparison.model.graph.contents, np.uint8)),
-            "reference": digest(np.frombuffer(comparison.reference.graph.contents, np.uint8))}
+            **dict(zip(("model", "reference"), digests, strict=False))}
 
 
 class Partial:
     """Sums of the samples whose numbers are `done`.
 
-    header: the identity; shapes: of the inputs; sums: as Comparison.sums() has them.
+    header: the identity; shapes: of the inputs; sums: as Comparison.sums() has them,
+    and a Tally under TALLY where accuracy is measured.
     """
 
     def __init__(self, header: dict[str, Any], shapes: list[list[int]], done: Iterable[int],
-                 sums: dict[str, ErrorSums | Histograms]) -> None:
+                 sums: dict[str, Sums]) -> None:
         self.header, self.shapes, self.done, self.sums = header, shapes, set(done), sums
 
     def merge(self, other: Partial) -> None:
@@ -52,7 +57,10 @@ class Partial:
         if twice:
             raise ComparisonError(f"sample {min(twice)} has been measured twice ({len(twice)} samples in all)")
         for name, sums in other.sums.items():
-            self.sums[name].merge(sums)     # type: ignore[arg-type] # which is of the same class
+            if name in self.sums:
+                self.sums[name].merge(sums)     # type: ignore[arg-type] # which is of the same class
+            else:
+                self.sums[name] = sums
         self.done |= other.done
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -80,8 +88,12 @@ class Partial:
             for name, value in arrays.items():
                 what, _, key = name.rpartition(" ")
                 states.setdefault(what, {})[key] = value
-            return cls(header, shapes, done, {name: (Histograms if "counts" in state else ErrorSums).restored(state)
-                                              for name, state in states.items()})
+            return cls(header, shapes, done, {name: _kind(state).restored(state) for name, state in states.items()})
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             raise ComparisonError(f"{path}: holds no sums of version {VERSION}, as `pylite validate --save` writes "
                                   "them") from None
+
+
+def _kind(state: dict[str, Any]) -> type[Sums]:
+    """Whose state it is."""
+    return Tally if "tally" in state else Histograms if "counts" in state else ErrorSums

@@ -70,7 +70,7 @@ class Report:
     accuracy: None where it was not measured
     """
     model: str
-    reference: str
+    reference: str | None
     samples: int
     local_samples: int
     tensors: list[TensorReport]
@@ -104,10 +104,16 @@ class Report:
         return pandas.DataFrame(rows).set_index("tensor")
 
     def lines(self, top: int = 10) -> list[str]:
-        """The report as text: the ranking's first `top` nodes, causes, and what has no counterpart."""
-        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
-                 f"{self.samples} samples, {len(self.tensors)} tensors",
-                 f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
+        """The report as text: the ranking's first `top` nodes, causes, what has no counterpart, and the accuracy."""
+        against = f" against {os.path.basename(self.reference)}" if self.reference else ""
+        found = [f"{os.path.basename(self.model)}{against}: {self.samples} samples"
+                 + (f", {len(self.tensors)} tensors" if self.tensors else "")]
+        if self.tensors:
+            found += self._tensor_lines(top)
+        return found + (self.accuracy.lines(top) if self.accuracy else [])
+
+    def _tensor_lines(self, top: int) -> list[str]:
+        found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
                  f"{'range':>6}  cause"]
         for node in self.ranking[:top]:
             t = self.by_node(node)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import sys
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pickle import UnpicklingError
@@ -15,12 +16,18 @@ from pylite.errors import ComparisonError
 from pylite.runtime.model import Model
 from pylite.validation.comparison import Comparison
 from pylite.validation.data import Samples
-from pylite.validation.partial import Partial, identity
+from pylite.validation.partial import TALLY, Partial, identity
+from pylite.validation.scoring import Scorer
+from pylite.validation.tally import Tally
 from pylite.validation.widening import widened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.process import BaseProcess
+
+    from pylite.validation.partial import Sums
+    from pylite.validation.scoring import Settings
+    from pylite.validation.sources import Source
 
 LARGEST_CHUNK = 256     # samples: sums travel between processes once for each chunk
 CHUNKS = 8              # for each process, so that all end at about the same time
@@ -31,19 +38,24 @@ LOSSES = 3              # of each process without any chunk done in between: the
 class Task:
     """What is to be measured; every process makes a Measurer of it.  Arguments are those of `pylite.validation`."""
     model: str
-    reference: str
-    data: str
+    reference: str | None
+    data: str | Source
     samples: int | None = None
     mean: Sequence[float] | None = None
     std: Sequence[float] | None = None
     local_samples: int | None = None
     threads: int = 1
     histograms: bool = False
+    tensors: int | None = None
+    rate: float | None = None
+    pictures: str | None = None
+    accuracy: Settings | None = None
 
     def settings(self) -> dict[str, object]:
         """Those that change what is measured."""
         return {"mean": self.mean and list(self.mean), "std": self.std and list(self.std),
-                "local_samples": self.local_samples, "histograms": self.histograms}
+                "local_samples": self.local_samples, "histograms": self.histograms, "tensors": self.tensors,
+                "rate": self.rate}
 
 
 class Measurer:
@@ -51,21 +63,34 @@ class Measurer:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.comparison = Comparison(Model(task.model), widened(task.reference), task.threads,
-                                     task.histograms)
-        self.samples = Samples(task.data, self.comparison.subgraph, task.mean, task.std, task.samples)
-        self.header = identity(self.comparison, len(self.samples), task.settings())
+        paths = [path for path in (task.model, task.reference) if path is not None]
+        models = [Model(path) for path in paths]
+        self.comparison = None if task.reference is None or task.tensors == 0 else Comparison(
+            models[0], widened(task.reference), task.threads, task.histograms)
+        self._shown = min(task.tensors or sys.maxsize, task.local_samples or sys.maxsize)
+        metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}
+        self.samples = Samples(task.data, models[0].graph.subgraphs[0], task.mean, task.std, task.samples,
+                               metadata=metadata, rate=task.rate, pictures=task.pictures)
+        self.scorer, facts = None, {}
+        if task.accuracy is not None:
+            self.scorer = Scorer(models, paths, self.samples, task.accuracy, task.threads)
+            facts = {"accuracy": {**task.accuracy.to_dict(), **self.scorer.facts}}
+        self.header = identity(models, len(self.samples), task.settings() | facts)
 
     def measure(self, numbers: Sequence[int]) -> Partial:
         """The sums of the samples with these numbers."""
-        local = self.task.local_samples
-        self.comparison.clear()
-        shapes: list[list[int]] = []
+        tally, shapes = Tally(), list[list[int]]()
+        if self.comparison is not None:
+            self.comparison.clear()
         for number in numbers:
             arrays = self.samples[number]
             shapes = [list(array.shape) for array in arrays]
-            self.comparison.add(arrays, local is None or number < local)
-        return Partial(self.header, shapes, numbers, self.comparison.sums())
+            if self.comparison is not None and number < (self.task.tensors or sys.maxsize):
+                self.comparison.add(arrays, number < self._shown)
+            if self.scorer is not None:
+                self.scorer.add(tally, number, arrays)
+        sums: dict[str, Sums] = {} if self.comparison is None else dict(self.comparison.sums())
+        return Partial(self.header, shapes, numbers, sums if self.scorer is None else {**sums, TALLY: tally})
 
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:

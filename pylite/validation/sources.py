@@ -1,0 +1,244 @@
+"""Where samples and their labels lie: folders, archives, lists and COCO annotations."""
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pylite.errors import ComparisonError
+from pylite.media import images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Tensor
+
+FILES = (*images.SUFFIXES, ".npy", ".wav")
+PATHS = ("file", "path")        # columns that name the file of the only input
+LABEL = "label"
+BOX = 7                         # numbers of an object: left, top, width, height, category, is it a crowd, area
+
+
+class File(str):
+    """The path of a sample, or of a part of one, that is read when its turn comes."""
+    __slots__ = ()
+
+
+class Objects(NamedTuple):
+    """What is to be found in a picture: rows (count, BOX), and the size that the boxes refer to, None where unknown."""
+    rows: NDArray[Any]
+    height: float | None
+    width: float | None
+
+
+@dataclass
+class Source:
+    """Samples by number: get(i): a value or a File for each input; label(i): text, numbers, the File of a mask, the
+    Objects of a picture, or None; path(i): its file or None; where(i): for messages.
+
+    categories: {number: name} of COCO annotations.
+    """
+    count: int
+    get: Callable[[int], Sequence[Any]]
+    where: Callable[[int], str]
+    label: Callable[[int], Any] = lambda i: None
+    path: Callable[[int], str | None] = lambda i: None
+    categories: dict[int, str] | None = None
+
+
+def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) -> Source:
+    """The Source at `path` for these inputs; pictures: the folder of COCO's.  ComparisonError says what is wrong."""
+    kind = "folder" if os.path.isdir(path) else os.path.splitext(path)[1].lower()
+    if kind not in _KINDS:
+        raise ComparisonError(f"{path}: unknown kind of data; a folder, .npz, .npy, .csv, .jsonl and COCO's .json can "
+                              "be read")
+    if kind in ("folder", ".npy", ".json") and len(tensors) != 1:
+        raise ComparisonError(f"{path}: serves a model with one input, and this one has {len(tensors)}; give an .npz, "
+                              ".csv or .jsonl file")
+    try:
+        return _coco(path, pictures) if kind == ".json" else _KINDS[kind](path, tensors)
+    except (UnicodeDecodeError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        if isinstance(error, ComparisonError):
+            raise
+        raise ComparisonError(f"{path}: {error}") from None
+
+
+def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
+    found = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names
+                   if os.path.splitext(name)[1].lower() in FILES)
+    masks = {file: mask for file, mask in zip(found, map(_mask, found, [set(found)] * len(found)), strict=True) if mask}
+    files = [file for file in found if file not in set(masks.values())]
+
+    def label(i: int) -> str | None:
+        parts = os.path.relpath(files[i], path).split(os.sep)
+        return File(masks[files[i]]) if files[i] in masks else parts[0] if len(parts) > 1 else None
+    return Source(len(files), lambda i: [File(files[i])], files.__getitem__, label, files.__getitem__)
+
+
+def _mask(file: str, known: set[str]) -> str | None:
+    """The picture beside a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
+    stem, suffix = os.path.splitext(file)
+    candidates = [f"{stem}_mask.png"] + ([f"{stem}.png"] if suffix.lower() in (".jpg", ".jpeg") else [])
+    return next((name for name in candidates if name in known), None)
+
+
+def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    names = [t.name for t in tensors]
+    labels = arrays.pop("labels", None) if "labels" not in names else None
+    if set(names) <= arrays.keys():
+        arrays = {name: arrays[name] for name in names}
+    if len(arrays) != len(names):
+        raise ComparisonError(f"{path}: has {', '.join(arrays) or 'no arrays'}; the model takes {', '.join(names)}")
+    chosen = list(arrays.values())
+    counts = {len(array) if array.ndim else 0 for array in [*chosen, *([] if labels is None else [labels])]}
+    if len(counts) != 1:
+        raise ComparisonError(f"{path}: the arrays have {sorted(counts)} samples; their first axes must agree")
+    source = Source(counts.pop(), lambda i: [array[i] for array in chosen], lambda i: f"{path}, sample {i}")
+    if labels is not None:
+        known = labels.tolist() if labels.dtype.kind in "US" else labels
+        source.label = lambda i: known[i]
+    return source
+
+
+def _array(path: str, tensors: Sequence[Tensor]) -> Source:
+    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return Source(len(array), lambda i: [array[i]], lambda i: f"{path}, sample {i}")
+
+
+def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[Tensor]) -> Source:
+    folder = os.path.dirname(path)
+    keys = _keys(rows[0][1] if rows else {}, tensors)
+    for number, row in rows:
+        missing = [key for key in keys if row.get(key) is None]
+        if missing:
+            raise ComparisonError(f"{path}, line {number}: has no {', '.join(missing)}; it has {', '.join(row)}")
+
+    def get(i: int) -> list[Any]:
+        values = [value(rows[i][1][key], folder) for key in keys]
+        if len(keys) == len(tensors):
+            return values
+        if not all(np.size(v) == 1 and not isinstance(v, File) for v in values):
+            raise ComparisonError(f"{where(i)}: every column but {LABEL!r} must have one number")
+        return [np.array(values, np.float32).reshape(-1)]
+
+    def where(i: int) -> str:
+        return f"{path}, line {rows[i][0]}"
+
+    def label(i: int) -> Any:
+        found = rows[i][1].get(LABEL)
+        if isinstance(found, str):
+            file = os.path.join(folder, found)
+            return File(file) if found.lower().endswith(images.SUFFIXES) else found.strip()
+        return found
+
+    def file(i: int) -> str | None:
+        found = rows[i][1].get(keys[0])
+        return os.path.join(folder, found) if isinstance(found, str) and len(keys) == 1 and keys[0] in PATHS else None
+    return Source(len(rows), get, where, label, file)
+
+
+def _keys(row: dict[str, Any], tensors: Sequence[Tensor]) -> list[str]:
+    """The columns of the inputs: a file, one for each input, or one for each number of the only input."""
+    names = [t.name for t in tensors]
+    known = [key for key in PATHS if key in row]
+    if len(names) > 1 or names[0] in row:
+        return names
+    others = [key for key in row if key != LABEL]
+    return known[:1] or (others if len(others) == math.prod(tensors[0].shape) else names)
+
+
+def value(found: Any, folder: str) -> Any:
+    """A number, a list of numbers, or a File relative to the folder of the list that names it."""
+    if not isinstance(found, str):
+        return found
+    try:
+        return [float(number) for number in found.split()]
+    except ValueError:
+        return File(os.path.join(folder, found))
+
+
+def _csv(path: str, tensors: Sequence[Tensor]) -> Source:
+    rows = []
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file, skipinitialspace=True)
+        try:
+            for row in reader:
+                if None in row or None in row.values():
+                    count = len(reader.fieldnames or ())
+                    raise ComparisonError(f"{path}, line {reader.line_num}: has not the {count} columns of the header")
+                rows.append((reader.line_num, row))
+        except csv.Error as error:
+            raise ComparisonError(f"{path}, line {reader.line_num}: {error}") from None
+    return _rows(path, rows, tensors)
+
+
+def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
+    rows = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise ComparisonError(f"{path}, line {number}: {error}") from None
+                if not isinstance(row, dict):
+                    raise ComparisonError(f"{path}, line {number}: is no object, such as {{\"file\": \"a.png\"}}")
+                rows.append((number, row))
+    return _rows(path, rows, tensors)
+
+
+def _coco(path: str, pictures: str | None) -> Source:
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)
+    try:
+        categories = {int(c["id"]): str(c["name"]) for c in found["categories"]}
+        names = {image["id"]: str(image["file_name"]) for image in found["images"]}
+        sizes = [(image.get("height"), image.get("width")) for image in found["images"]]
+        objects: dict[Any, list[list[float]]] = {number: [] for number in names}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ComparisonError(f"{path}: is no list of objects in COCO's form: {error!r} is missing or wrong in its "
+                              "\"images\" or \"categories\"") from None
+    for i, entry in enumerate(found.get("annotations", ())):
+        try:
+            box = [float(number) for number in entry["bbox"]]
+            _, _, width, height = box
+            if int(entry["category_id"]) not in categories:
+                raise KeyError(f"category {entry['category_id']}")
+            objects[entry["image_id"]].append([*box, int(entry["category_id"]), int(entry.get("iscrowd", 0)),
+                                               float(entry.get("area", width * height))])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ComparisonError(f"{path}: \"annotations\"[{i}]: {error!r} is missing or wrong; it takes a "
+                                  "known \"image_id\" and \"category_id\", and \"bbox\": [left, top, width, height]"
+                                  ) from None
+    files = [File(name) for name in _pictures(path, list(names.values()), pictures)]
+    truth = [Objects(np.array(rows, np.float64).reshape(-1, BOX), *size)
+             for rows, size in zip(objects.values(), sizes, strict=True)]
+    return Source(len(files), lambda i: [files[i]], files.__getitem__, truth.__getitem__, files.__getitem__, categories)
+
+
+def _pictures(path: str, names: list[str], given: str | None) -> list[str]:
+    """The files of COCO's pictures: in the given folder, or near the annotations."""
+    folder = os.path.dirname(path)
+    part = os.path.splitext(os.path.basename(path))[0].rpartition("_")[2]       # val2017 of instances_val2017
+    folders = [given] if given else [folder, os.path.join(folder, "images"), os.path.join(folder, "..", part),
+                                     os.path.join(folder, "..", "images"), os.path.join(folder, "..", "images", part)]
+    chosen = next((f for f in folders if names and os.path.exists(os.path.join(f, names[0]))), None)
+    if chosen is None and names:
+        raise ComparisonError(f"{path}: {names[0]} is not in {', '.join(f or '.' for f in folders)}; give the folder "
+                              "of the pictures (--images)")
+    return [os.path.join(chosen or "", name) for name in names]
+
+
+_KINDS: dict[str, Any] = {"folder": _folder, ".npz": _archive, ".npy": _array, ".csv": _csv, ".jsonl": _lines,
+                          ".json": _coco}
