@@ -25,6 +25,7 @@ def main(argv=None):
         return 2
     parser = parser_of(argv)
     args = parser.parse_args(argv)
+    args.argv = argv
     if args.command is None:
         args.debug, args.run = False, lambda _: parser.print_help()
     try:

@@ -29,7 +29,7 @@ def configure(parser):
                         help="a .tflite file, the name of a bundled model, or a report (.json) for --against")
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of invoke() (default: 1)")
-    parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="how long to measure (default: 2)")
+    parser.add_argument("--seconds", type=duration, default=2.0, metavar="S", help="how long to measure (default: 2)")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
     parser.add_argument("--seed", type=_common.not_negative, default=0, metavar="N",
                         help="seed of the random inputs (default: 0)")
@@ -41,7 +41,7 @@ def configure(parser):
     _plugins.add(parser)
 
 
-def _seconds(text):
+def duration(text):
     value = float(text)
     if not 0 < value <= 3600:
         raise ValueError

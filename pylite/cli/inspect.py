@@ -88,11 +88,12 @@ def _diff(args, facts):
 
 
 def _compat(facts):
-    problems = [line for s in facts["subgraphs"] for line in _problems(s)]
-    return [f"{facts['file']}: {'pylite cannot run it' if problems else 'pylite runs it'}", *problems]
+    found = [line for s in facts["subgraphs"] for line in problems(s)]
+    return [f"{facts['file']}: {'pylite cannot run it' if found else 'pylite runs it'}", *found]
 
 
-def _problems(subgraph):
+def problems(subgraph):
+    """Lines that say why the subgraph of these facts cannot run; none if it can."""
     lines = [f"  missing: {m['reason']}; nodes {_format.few(m['nodes'])}" for m in subgraph["missing"]]
     return lines + ([f"  cannot be prepared: {subgraph['error']}"] if subgraph["error"] else [])
 
@@ -136,8 +137,8 @@ def _subgraph(facts, everything):
     delegated = [o for o in facts["operators"] if "replaces" in o]
     lines += [""] if delegated else []
     lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
-    problems = _problems(facts)
-    lines += ["", *problems] if problems else []
+    found = problems(facts)
+    lines += ["", *found] if found else []
     lines += ["", *_operators(facts, everything)]
     if everything:
         lines += ["", *_tensors(facts)]

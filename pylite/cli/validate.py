@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from pylite.cli import _common
+from pylite.cli import _common, _outputs
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -88,6 +88,7 @@ def configure(parser):
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    _outputs.add(parser, "with --reference: the excess of each node")
     parser.add_argument("--min-sqnr", type=float, metavar="DB",
                         help="with --reference: fail if an output's SQNR is below this")
     parser.add_argument("--max-drop", type=float, metavar="POINTS",
@@ -124,11 +125,13 @@ def _compared(args):
     if args.max_drop is not None and not args.reference:
         raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
+    _outputs.check(args)
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:
         with Progress("samples") as progress:
             report = _measured(args, model, reference, progress.show)
+    _write(report, args, model)
     sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
     failures = list(_failures(report, args))
     for line in failures:
@@ -146,15 +149,54 @@ def _measured(args, model, reference, progress):
     wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
     if reference:
         return validation.compare(model, reference, args.data, local_samples=args.local_samples, tensors=args.tensors,
+                                  histograms=args.html is not None,
                                   accuracy=validation.Settings(*settings) if wanted else None, **common)
     found = validation.accuracy(model, args.data, None, **dict(zip(SETTINGS, settings, strict=True)), **common)
     return validation.Report(model, None, found.samples, 0, [], [], None, [], found)
+
+
+def _write(report, args, model):
+    """The files that the options ask for."""
+    if args.html:
+        from pylite.cli import _overview
+        _outputs.write_page(args, {"report": report.to_dict(), "graph": _overview.overview(model, args.threads),
+                                   "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}})
+    if args.explorer:
+        from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
+        excess = {node: report.by_node(node).excess_db for node in report.ranking}
+        _outputs.write_overlay(args.explorer, "excess (dB)", excess, thresholds=[
+            {"value": NOTABLE_DB, "bgColor": "#ffffff"}, {"value": SUSPICIOUS_DB, "bgColor": "#ffe0c2"},
+            {"value": max(SUSPICIOUS_DB, *excess.values()) + 1, "bgColor": "#ff9d5c"}])
+
+
+def _pictures(accuracy, args, model):
+    """{number: data URL} of the samples that the page shows, as far as they are pictures: files, or what models saw."""
+    import numpy as np
+
+    from pylite.media import images
+    from pylite.runtime.model import Model
+    from pylite.validation import page
+    from pylite.validation.data import Samples
+    samples, found = None, {}
+    for row in accuracy.flips + accuracy.worst:
+        if row.path and row.path.lower().endswith(images.SUFFIXES):
+            if os.path.exists(row.path):
+                found[row.sample] = page.picture(images.channels(images.read(row.path), 3))
+        elif args.data and not row.path:
+            samples = samples or Samples(args.data, Model(model).graph.subgraphs[0])
+            array = samples[row.sample][0]
+            if array.ndim == 4 and array.shape[3] in (1, 3):
+                low, high = array.min(), array.max()
+                found[row.sample] = page.picture(((array[0] - low) * (255 / (high - low or 1))).astype(np.uint8))
+    return found
 
 
 def _elsewhere(args):
     """With a recording or another runtime; or write a recording."""
     if args.merge:
         raise _common.UsageError("--record, --check and --against take --data, not --merge")
+    if args.html or args.explorer:
+        raise _common.UsageError("--record, --check and --against write no --html and no --explorer")
     from pylite.runtime.model import Model
     from pylite.validation import agreement
     from pylite.validation.data import Samples

@@ -1,0 +1,37 @@
+"""The files that `pylite report` and `pylite validate` write: pages, and node data for Model Explorer."""
+import json
+import shlex
+
+
+def add(parser, what):
+    """Options for files; what: the overlay's values."""
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts; needs pylite-runtime[validate]")
+    parser.add_argument("--explorer", metavar="FILE", help=f"write {what} as node data (JSON) for Model Explorer")
+
+
+def check(args):
+    """Errors that would come after a long run, before it."""
+    if args.html:
+        from pylite.validation import page
+        page.library()
+    for path in (args.html, args.explorer):
+        if path:
+            open(path, "a").close()
+
+
+def write_page(args, data):
+    """Write the page of `data`; `made` is added."""
+    from pylite.cli import _board
+    from pylite.validation import page
+    made = page.made("pylite " + shlex.join(args.argv))
+    machine = _board.machine()
+    made["machine"] += f", {machine['cores']} core(s), {machine['cpu']}"
+    with open(args.html, "w", encoding="utf-8") as file:
+        file.write(page.page({**data, "made": made}))
+
+
+def write_overlay(path, name, values, **colours):
+    """Node data for Model Explorer: values: {node: number}; colours: its `thresholds` or its `gradient`."""
+    results = {str(node): {"value": value} for node, value in values.items()}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"main": {"name": name, "results": results, **colours}}, file, indent=2)

@@ -1,0 +1,86 @@
+"""What `pylite report` knows of a model without data: the facts of `inspect`, the times of `bench`, and the arena."""
+from pylite._core import simd
+from pylite.cli import _board, _facts, _nodes, _timing
+from pylite.cli.inspect import problems
+from pylite.ir.values import Value
+from pylite.runtime.model import Model
+
+
+def overview(path, threads=1, seconds=0.0, delegates=()):
+    """The model as a dictionary.  seconds: how long to measure, 0 for no times.
+
+    "nodes": a dictionary for each, in order; "by_op": sums over the nodes of an op; "arena": a map for each segment,
+    {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes; "problems":
+    why it cannot run, as lines.
+    """
+    model = Model(path)
+    facts = _facts.model_facts(path, model, range(len(model.graph.subgraphs)), delegates)
+    found = {"version": 1, "file": path, "machine": _board.machine(), "bytes": facts["bytes"],
+             "weight_bytes": facts["weight_bytes"], "packed_bytes": facts["packed_bytes"],
+             "macs": sum(s["macs"] for s in facts["subgraphs"]),
+             "instruction_set": simd.current, "threads": threads, "arena": [], "latency": None, "rest": None,
+             "doubts": [],
+             "problems": [line.strip() for s in facts["subgraphs"] for line in problems(s)]}
+    times = {}
+    if not facts["subgraphs"][0]["missing"] and facts["subgraphs"][0]["error"] is None:
+        before = _board.state()
+        interpreter, _ = _timing.started(path, threads, {}, 0, delegates)
+        if seconds:
+            found["latency"], nodes, found["rest"] = _timing.measured(interpreter, seconds)
+            times = {node["node"]: node["seconds"] for node in nodes}
+            found["doubts"] = _board.doubts(before, _board.state(), threads)
+        found["arena"] = [_arena(segment) for segment in interpreter._main.segments]
+    total = found["latency"]["median"] if times else 0
+    found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == 0 else {}, total)
+                      for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
+    found["by_op"] = _by_op(found["nodes"])
+    return found
+
+
+def _node(model, subgraph, node, times, total):
+    tensors = model.graph.subgraphs[subgraph["index"]].tensors
+    results = [i for i in node["outputs"] if i >= 0]
+    taken = times.get(node["index"])
+    first = subgraph["tensors"][results[0]] if results else None
+    sizes = [subgraph["tensors"][i]["bytes"] for i in results]
+    return {"subgraph": subgraph["index"], "node": node["index"], "op": node["name"], "dtype": node["dtype"],
+            "name": first["name"] if first else "", "shape": node["shapes"][results[0]] if results else [],
+            "quantization": _nodes.quantization(first) if first else "", "settings": _nodes.settings(node),
+            "macs": node["macs"], "seconds": taken, "share": taken / total if taken is not None and total else None,
+            "weight_bytes": sum(tensors[i].data.nbytes for i in dict.fromkeys(node["inputs"])
+                                if i >= 0 and tensors[i].data is not None),
+            "result_bytes": sum(size or 0 for size in sizes),
+            "kernels": f"replaced by {node['replaced_by']}" if "replaced_by" in node else
+            ", ".join(dict.fromkeys(node["kernels"] or [])) or ("" if node["supported"] else "missing")}
+
+
+def _by_op(nodes):
+    found = {}
+    for node in nodes:
+        entry = found.setdefault(node["op"], {"op": node["op"], "count": 0})
+        entry["count"] += 1
+        for key in ("macs", "weight_bytes", "result_bytes", "seconds", "share"):
+            entry[key] = entry[key] + (node[key] or 0) if key in entry and entry[key] is not None else node[key]
+    return sorted(found.values(), key=lambda entry: (-(entry["seconds"] or 0), -entry["macs"], -entry["result_bytes"]))
+
+
+def _arena(segment):
+    """Which tensor lies where in the arena, and when: blocks in the order of their offsets."""
+    lowered, plan = segment.lowered, segment.plan
+    sharing = {}
+    for value in lowered.values:
+        sharing.setdefault(value.root, []).append(value)
+    ends = {"input": lowered.subgraph.inputs, "output": lowered.subgraph.outputs}
+    blocks = []
+    for owner, offset, nbytes, first, last in plan.blocks:
+        values = sharing.get(owner, []) if isinstance(owner, Value) else []
+        kinds = [kind for kind, indices in ends.items() if any(value.index in indices for value in values)]
+        last = min(last, max(len(lowered.calls) - 1, 0))
+        step = lowered.calls[first].node if first < len(lowered.calls) else None
+        blocks.append({"tensors": [value.index for value in values],
+                       "name": ", ".join(value.name for value in values) or f"scratch of node {step and step.index}",
+                       "kind": kinds[0] if kinds else "temporary" if values else "scratch", "offset": offset,
+                       "bytes": nbytes, "first": min(first, last), "last": last})
+    blocks.sort(key=lambda block: (block["offset"], block["first"]))
+    return {"bytes": plan.total, "bound": plan.bound, "steps": [call.node.index for call in lowered.calls],
+            "blocks": blocks}

@@ -1,0 +1,92 @@
+"""Report on a model without data: graph, memory over time, time per node, sizes."""
+import json
+import sys
+
+from pylite.cli import _common, _format, _nodes, _outputs, _plugins, bench
+
+EPILOG = """
+The times are of random inputs.  The arena is the memory of all tensors that live during a run: its map has a line for
+each block, and a column for each step or for several.
+
+examples:
+  pylite report model.tflite
+  pylite report model.tflite --html report.html
+  pylite report model.tflite --explorer times.json      for Model Explorer
+"""
+COLUMNS = 60        # of the arena's map
+
+
+def configure(parser):
+    _common.add_model(parser)
+    parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
+                        help="threads of invoke() (default: 1)")
+    parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
+                        help="how long to measure (default: 0.5)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    _outputs.add(parser, "the time of each node")
+    _plugins.add(parser)
+
+
+def run(args):
+    from pylite.cli import _overview
+    _outputs.check(args)
+    found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args))
+    if args.html:
+        _outputs.write_page(args, {"graph": found})
+    if args.explorer:
+        times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
+        _outputs.write_overlay(args.explorer, "microseconds", times,
+                      gradient=[{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}])
+    sys.stdout.write((json.dumps(found, indent=2) if args.json else "\n".join(_lines(found))) + "\n")
+
+
+def _lines(found):
+    nbytes = _format.nbytes
+    lines = [f"{found['file']}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
+             f"{_format.scaled(found['macs'])} MAC, kernels for {found['instruction_set']}", *found["problems"]]
+    if found["latency"]:
+        lines.append(f"median {_format.seconds(found['latency']['median'])} of {found['latency']['runs']} runs, "
+                     f"{found['threads']} thread(s); {_format.seconds(found['rest'])} outside the nodes")
+    lines += ["", *_graph(found["nodes"]), "", *_by_op(found["by_op"])]
+    for arena in found["arena"]:
+        lines += ["", *_arena(arena)]
+    return lines + [f"warning: {doubt}" for doubt in found["doubts"]]
+
+
+def _seconds(value):
+    return "" if value is None else _format.seconds(value)
+
+
+def _share(value):
+    return "" if value is None else f"{value:.1%}"
+
+
+def _graph(nodes):
+    several = any(n["subgraph"] for n in nodes)
+    rows = [(*([n["subgraph"]] if several else []), n["node"], n["op"], _format.shortened(n["name"], _nodes.NAME),
+             _format.shape(n["shape"]), n["settings"], _format.scaled(n["macs"]) if n["macs"] else "",
+             _format.nbytes(n["weight_bytes"]) if n["weight_bytes"] else "", _seconds(n["seconds"]), _share(n["share"]),
+             n["kernels"]) for n in nodes]
+    headers = (*(["subgraph"] if several else []), "node", "op", "result", "shape", "settings", "MAC", "weights",
+               "time", "share", "kernels")
+    return _format.table(headers, rows, ("subgraph", "node", "MAC", "weights", "time", "share"))
+
+
+def _by_op(entries):
+    rows = [(e["op"], e["count"], _format.scaled(e["macs"]) if e["macs"] else "", _format.nbytes(e["weight_bytes"]),
+             _format.nbytes(e["result_bytes"]), _seconds(e["seconds"]), _share(e["share"])) for e in entries]
+    headers = ("op", "nodes", "MAC", "weights", "results", "time", "share")
+    return _format.table(headers, rows, headers[1:])
+
+
+def _arena(arena):
+    steps = len(arena["steps"])
+    wide = min(steps, COLUMNS) or 1
+    rows = []
+    for b in arena["blocks"]:
+        first, last = (b[end] * wide // max(steps, 1) for end in ("first", "last"))
+        rows.append((b["offset"], _format.nbytes(b["bytes"]), "." * first + "#" * (last - first + 1)
+                     + "." * (wide - last - 1), f"{b['first']}-{b['last']}", b["kind"],
+                     _format.shortened(b["name"], _nodes.NAME)))
+    return [f"arena: {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), {steps} steps",
+            *_format.table(("offset", "size", "when", "steps", "kind", "tensor"), rows, ("offset", "size"))]

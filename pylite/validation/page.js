@@ -1,0 +1,333 @@
+"use strict";
+// Names of tensors, files and classes are anybody's: they become text nodes and attributes, never markup.
+const {report, graph, made, pictures} = JSON.parse(document.getElementById("data").textContent);
+const main = document.querySelector("main"), tensors = report ? report.tensors : [];
+const base = path => (path || "").split("/").pop();
+const known = x => x !== null && x !== undefined;
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (known(value)) node.setAttribute(name, value);
+  }
+  node.append(...children.filter(known));
+  return node;
+}
+
+function section(id, title, ...children) {
+  document.querySelector("nav").append(el("a", {href: "#" + id}, title));
+  main.append(el("section", {id, "aria-labelledby": id + "-title"}, el("h2", {id: id + "-title"}, title), ...children));
+}
+
+// Formats
+const number = digits => x => known(x) ? x.toFixed(digits) : "";
+const general = x => known(x) ? String(+x.toPrecision(4)) : "";
+const share = x => known(x) ? (100 * x).toFixed(x && x < .1 ? 2 : 0) + " %" : "";
+const decibels = x => !known(x) ? "exact" : x <= -60 ? "none" : x.toFixed(1);
+const text = x => known(x) ? String(x) : "";
+const tail = x => x && x.length > 44 ? "\u2026" + x.slice(-43) : text(x);     // the ends of tensors' names differ
+const shape = x => x ? "[" + x.join(", ") + "]" : "";
+function scaled(x, unit) {
+  if (!known(x)) return "";
+  for (const [factor, prefix] of [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "\u00b5"], [1e-9, "n"]])
+    if (x >= factor) return +(x / factor).toPrecision(3) + " " + prefix + unit;
+  return "0 " + unit;
+}
+const bytes = x => scaled(x, "B"), seconds = x => scaled(x, "s"), count = x => scaled(x, "").trim();
+
+// A table that sorts by its headers and filters by words.  columns: [title, value of a row, format, explanation]
+function table(name, columns, rows, options = {}) {
+  const cell = (tag, column, attributes, child) =>
+    el(tag, {class: [undefined, text, tail, shape].includes(column[2]) ? null : "n", ...attributes}, child);
+  const body = el("tbody"), shown = el("output", {}), lines = rows.map(row => {
+    const cells = columns.map((column, i) => {
+      const value = column[1](row), said = (column[2] || text)(value);
+      return cell("td", column, {title: column[2] === tail && said !== value ? value : null}, i || !options.select ? said :
+        el("button", {class: "go", "aria-label": "Show tensor of node " + said, onclick: () => options.select(row)}, said));
+    });
+    const line = el("tr", {class: options.mark && options.mark(row) ? "mark" : null}, ...cells);
+    return {row, line, words: columns.map(c => text(c[1](row)) + " " + (c[2] || text)(c[1](row))).join(" ").toLowerCase()};
+  });
+  const heads = columns.map((column, i) =>
+    cell("th", column, {scope: "col"}, el("button", {title: column[3], onclick: () => sort(i)}, column[0])));
+  function sort(i, direction) {
+    const down = direction || (heads[i].getAttribute("aria-sort") === "ascending" ? "descending" : "ascending");
+    heads.forEach((head, k) => k === i ? head.setAttribute("aria-sort", down) : head.removeAttribute("aria-sort"));
+    const value = columns[i][1], sign = down === "ascending" ? 1 : -1;
+    lines.sort((a, b) => {
+      const x = value(a.row), y = value(b.row);
+      if (!known(x) || !known(y)) return known(y) - known(x);
+      return sign * (typeof x === "number" ? x - y : String(x).localeCompare(String(y), "en", {numeric: true}));
+    });
+    body.append(...lines.map(l => l.line));
+  }
+  function filter() {
+    const words = field.value.toLowerCase().split(/\s+/);
+    let left = 0;
+    for (const {line, words: own} of lines) left += !(line.hidden = !words.every(word => own.includes(word)));
+    shown.textContent = left + " of " + lines.length;
+  }
+  const field = el("input", {type: "search", oninput: filter});
+  body.append(...lines.map(l => l.line));
+  filter();
+  if (known(options.sort)) sort(options.sort, options.direction);
+  return el("div", {}, el("div", {class: "controls"}, el("label", {}, "Filter ", field), shown),
+    el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": name + ": table"},
+      el("table", {"aria-label": name}, el("thead", {}, el("tr", {}, ...heads)), body)));
+}
+
+function pairs(entries) {
+  return el("dl", {}, ...entries.filter(([, value]) => known(value) && value !== "")
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+// Charts, drawn again for another width or another colour scheme
+const charts = new Set(), colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const faint = name => colour(name) + "59", {bars, stepped} = uPlot.paths;
+
+function chart(label, make) {
+  const box = el("div", {class: "chart", role: "img", "aria-label": label});
+  let plot, width = 0;
+  const draw = () => {
+    if (!box.isConnected || !box.clientWidth) return;
+    if (plot) plot.destroy();
+    width = box.clientWidth;
+    const [options, values] = make(), axis = {stroke: colour("soft"), grid: {stroke: colour("line"), width: 1},
+      ticks: {stroke: colour("line"), width: 1}, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif"};
+    plot = new uPlot({width, height: 240, ...options, scales: {x: {time: false}, ...options.scales},
+      cursor: {drag: {x: true, y: false}}, axes: options.axes.map(own => ({...axis, labelSize: 20, ...own}))}, values, box);
+    if (options.choose) plot.over.addEventListener("click", () => known(plot.cursor.idx) && options.choose(plot.cursor.idx));
+  };
+  charts.add(draw);
+  new ResizeObserver(() => box.clientWidth !== width && draw()).observe(box);
+  return box;
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach(draw => draw()));
+
+const whole = (u, axis, low, high, step) => {
+  const found = [], by = Math.max(1, Math.round(step));
+  for (let x = Math.ceil(low); x <= high; x += by) found.push(x);
+  return found;
+};
+const series = (label, name, more) => ({label, stroke: colour(name), width: 2, ...more});
+const column = (label, name) => series(label, name, {fill: faint(name), width: 1, paths: bars({size: [.9, 60]}), points: {show: false}});
+const plain = x => known(x) ? general(x) : "\u2013";
+
+function barChart(label, xLabel, yLabel, names, values, name) {
+  return chart(label, () => [{
+    series: [{label: xLabel, value: (u, x) => known(x) ? names[x] : ""}, {...column(yLabel, name), value: (u, y) => plain(y)}],
+    scales: {x: {range: (u, low, high) => [low - .6, high + .6]},
+      y: {range: (u, low, high) => [Math.min(0, low) * 1.05, Math.max(0, high) * 1.05 || 1]}},
+    axes: [{label: xLabel, splits: whole, values: (u, at) => at.map(i => text(names[i]))},
+      {label: yLabel, size: 62, values: (u, at) => at.map(general)}],
+  }, [names.map((_, i) => i), values]]);
+}
+
+// Counts over bins, on a logarithmic axis; several histograms need the same width of bins
+function histogram(label, xLabel, parts) {
+  const {width} = parts[0][1], start = Math.min(...parts.map(p => p[1].start));
+  const moved = parts.map(([, h]) => Math.round((h.start - start) / width));
+  const bins = Math.max(...parts.map(([, h], i) => h.counts.length + moved[i])) + 1;
+  const level = c => c ? Math.log10(c) : -.5;
+  const ys = parts.map(([, h], i) => Array.from({length: bins}, (_, k) => level(h.counts[k - moved[i]])));
+  return chart(label, () => [{
+    series: [{label: xLabel, value: (u, x) => plain(x)}, ...parts.map(([title, , name], i) => series(title, name, {
+      fill: i ? null : faint(name), fillTo: -.5, dash: i ? [5, 3] : [], paths: stepped({align: 1}), points: {show: false},
+      value: (u, y) => known(y) ? count(Math.round(10 ** y)) : "\u2013"}))],
+    scales: {y: {range: (u, low, high) => [-.5, Math.max(1, high * 1.05)]}},
+    axes: [{label: xLabel, values: (u, at) => at.map(general)},
+      {label: "count", size: 56, splits: whole, values: (u, at) => at.map(y => y < 0 ? "" : count(10 ** y))}],
+  }, [Array.from({length: bins}, (_, k) => start + k * width), ...ys]]);
+}
+
+// The tensor that is chosen
+const MEASURES = [["SQNR of the node by itself (dB)", t => t.channels.sqnr_local_db],
+  ["RMSE (steps)", t => t.channels.rmse_over_scale], ["mean error (steps)", t => t.channels.mean_error_steps],
+  ["saturated low (%)", t => t.channels.saturated_low && t.channels.saturated_low.map(x => 100 * x)],
+  ["saturated high (%)", t => t.channels.saturated_high && t.channels.saturated_high.map(x => 100 * x)],
+  ["weights: SQNR (dB)", t => t.weights && t.weights.sqnr_db],
+  ["weights: size over the reference's", t => t.weights && t.weights.gain]];
+const detail = el("div", {"aria-live": "polite"}), chooser = el("select", {onchange: () => show(tensors[chooser.value])});
+const channel = el("select", {onchange: () => show(tensors[chooser.value])});
+
+function select(tensor) {
+  chooser.value = tensors.indexOf(tensor);
+  show(tensor);
+  document.getElementById("tensor").scrollIntoView();
+}
+
+function show(t) {
+  const has = MEASURES.filter(([, get]) => get(t)), wanted = channel.value;
+  channel.replaceChildren(...has.map(([title]) => el("option", {value: title}, title)));
+  if (has.some(([title]) => title === wanted)) channel.value = wanted;
+  const measure = has.find(([title]) => title === channel.value), h = t.histograms;
+  charts.clear();
+  fixed.forEach(draw => charts.add(draw));
+  detail.replaceChildren(
+    el("h3", {}, `Node ${t.node}: ${t.op}`),
+    t.cause ? el("p", {}, el("strong", {}, t.cause), `: ${t.detail}. ${t.remedy}`) : "",
+    pairs([["tensor", `${t.tensor} ${t.name}`], ["reference", `${t.reference_name} (matched by ${t.matched})`],
+      ["type", t.dtype], ["SQNR", decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : "") + ", by itself "
+        + decibels(t.sqnr_local_db) + (known(t.sqnr_local_db) ? " dB" : "")],
+      ["error", known(t.rmse_over_scale) ? `RMSE ${general(t.rmse_over_scale)}, mean ${general(t.mean_error_steps)}, `
+        + `largest ${general(t.max_error_steps)} steps (ideal rounding: RMSE 0.289)` : ""],
+      ["saturated", `${share(t.saturated_low)} at the low end, ${share(t.saturated_high)} at the high end`],
+      ["range used", share(t.range_used)]]),
+    h ? el("div", {class: "pair"},
+      el("div", {}, el("h4", {}, "Values"), histogram(`Histograms of ${t.name} and of its reference`, "value",
+        [["model", h.values, "blue"], ["reference", h.reference, "orange"]])),
+      el("div", {}, el("h4", {}, "Error of the node by itself"), histogram(`Histogram of the error of ${t.name}`,
+        known(t.rmse_over_scale) ? "error (steps)" : "error", [["elements", h.error, "violet"]]))) : "",
+    measure ? el("div", {}, el("h4", {}, "By channel"),
+      el("div", {class: "controls"}, el("label", {}, "Measure ", channel)),
+      barChart(`${measure[0]} by channel of ${t.name}`, "channel", (/\((.*)\)/.exec(measure[0]) || ["", "ratio"])[1], measure[1](t).map((_, i) => i),
+        measure[1](t), "green")) : "");
+}
+
+// Sections of a comparison
+function comparison() {
+  const worst = node => tensors.filter(t => t.node === node).reduce((a, b) => a.excess_db >= b.excess_db ? a : b);
+  const first = report.first_divergence, outputs = tensors.filter(t => t.output);
+  const tile = (value, what) => el("div", {}, el("strong", {}, value), what);
+  const where = known(first) ? worst(first) : null;
+  main.append(el("div", {class: "tiles"},
+    tile(where ? `node ${first}` : "none", where ? `first divergence: ${where.op}` : "no node has more noise than rounding"),
+    ...outputs.slice(0, 2).map(t => tile(decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : ""), `SQNR of ${tail(t.name)}`)),
+    tile(text(report.samples), report.samples === 1 ? "sample" : "samples"), tile(text(tensors.length), "tensors compared")));
+  const causes = report.ranking.map(worst).filter(t => t.cause);
+  section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
+    el("div", {class: t.node === first ? "first" : null},
+      el("strong", {}, el("button", {class: "go", onclick: () => select(t)}, `node ${t.node}`), ` ${t.op}: ${t.cause}`),
+      el("p", {}, el("small", {title: t.name}, tail(t.name))), el("p", {}, t.detail + "."), el("p", {}, t.remedy))))
+    : el("p", {}, "Every node's error is what rounding makes."));
+  section("sqnr", "SQNR along the graph",
+    el("p", {class: "soft"}, "Both models run from their inputs (cumulative), and each node by itself on the reference's "
+      + "activations (local). A node that is exact has no point. Click a point to see its tensor."),
+    chart("SQNR of every tensor in the order of execution, cumulative and local; the table below has the numbers", () => [{
+      series: [{label: "node", value: (u, i) => known(i) ? `${tensors[i].node} ${tensors[i].op}` : ""},
+        series("cumulative", "blue", {points: {size: 7}, value: (u, y) => plain(y)}),
+        series("local", "orange", {dash: [5, 3], points: {size: 7, fill: colour("orange")}, value: (u, y) => plain(y)})],
+      scales: {x: {range: (u, low, high) => [low - .5, high + .5]}},
+      choose: i => select(tensors[i]),
+      hooks: {drawClear: [u => {
+        const i = tensors.indexOf(where);
+        if (i < 0) return;
+        const at = u.valToPos(i - .5, "x", true);
+        u.ctx.fillStyle = colour("mark");
+        u.ctx.fillRect(at, u.bbox.top, Math.max(4, u.valToPos(i + .5, "x", true) - at), u.bbox.height);
+      }]},
+      axes: [{label: "node", splits: whole, values: (u, at) => at.map(i => tensors[i] ? text(tensors[i].node) : "")},
+        {label: "SQNR (dB)", size: 50}],
+    }, [tensors.map((_, i) => i), tensors.map(t => t.sqnr_db), tensors.map(t => t.sqnr_local_db)]]));
+  section("ranking", "Ranking", el("p", {class: "soft"}, "By the noise that a node adds itself, above that of a good "
+      + "quantization of the same node (excess, dB; from 6 on it counts as diverging). The first divergence is marked."),
+    table("Ranking of nodes", [
+      ["node", t => t.node, number(0)], ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
+        x => x === Infinity ? "exact" : decibels(x), "decibels, both models run from their inputs"],
+      ["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
+        "decibels, of the node by itself"],
+      ["excess", t => t.excess_db, decibels, "decibels above the noise of a good quantization"],
+      ["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
+      ["mean", t => t.mean_error_steps, number(3), "mean error in steps"],
+      ["largest", t => t.max_error_steps, number(2), "largest error in steps"],
+      ["saturated", t => t.saturated_low + t.saturated_high, share, "share of the values at an end of the range"],
+      ["range", t => t.range_used, share, "share of the range that the reference's values span"],
+      ["cause", t => t.cause], ["tensor", t => t.name, tail]],
+    tensors, {select, sort: 4, direction: "descending", mark: t => t === where}));
+  chooser.append(...tensors.map((t, i) => el("option", {value: i}, `${t.node} ${t.op} ${tail(t.name)}`)));
+  section("tensor", "Tensor", el("div", {class: "controls"}, el("label", {}, "Tensor ", chooser)), detail);
+  if (report.unmatched.length) section("unmatched", "Not compared", table("Results that were not compared", [
+    ["node", u => u.node, number(0)], ["op", u => u.op], ["of the", u => u.side], ["tensor", u => u.name, tail],
+    ["reason", u => u.reason]], report.unmatched));
+}
+
+// Accuracy on labelled samples
+function accuracy(a) {
+  const name = i => known(i) ? a.labels[i] || String(i) : "\u2013", ends = x => x ? `${general(x[0])} to ${general(x[1])}` : "";
+  const card = f => el("figure", {}, pictures && pictures[f.sample] ?
+      el("img", {src: pictures[f.sample], alt: "sample " + f.sample}) : null,
+    el("figcaption", {}, el("strong", {}, known(f.label) ? name(f.label) : `sample ${f.sample}`),
+      ...["reference", "model"].filter(side => known(f.scores[side])).flatMap(side => [el("br"),
+        `${side}: ${known(f[side]) ? name(f[side]) + ", " : ""}${general(f.scores[side])}`]),
+      el("br"), el("small", {}, base(f.path) || `sample ${f.sample}`)));
+  const m = a.mcnemar;
+  section("accuracy", "Accuracy", el("p", {class: "soft"}, `${a.task}, ${a.samples} samples`),
+    table("Metrics", [["metric", x => x[0]], ["model", x => x[1].model, general], ["95 % interval", x => ends(x[1].interval)],
+      ["reference", x => x[1].reference, general], ["95 % interval", x => ends(x[1].reference_interval)],
+      ["method", x => x[1].method], ["better", x => x[1].better]], Object.entries(a.metrics)),
+    m ? el("p", {}, `Right with one alone: ${m.reference_only} with the reference, ${m.model_only} with the model; `
+      + `p = ${general(m.p)} (McNemar's test, ${m.method}).`) : null, ...a.notes.map(note => el("p", {class: "soft"}, note)));
+  if (a.flips.length) section("flips", "Samples that flip", el("p", {class: "soft"}, `${a.flipped} differ; the worst first.`),
+    el("div", {class: "cards"}, ...a.flips.map(card)));
+  if (a.worst.length) section("worst", "Worst samples", el("div", {class: "cards"}, ...a.worst.map(card)));
+  if (a.classes.length) section("classes", "Classes", table("Classes", [["class", c => c.class, number(0)], ["label", c => c.label],
+    ["samples", c => c.count, number(0)], ["model", c => c.model, general], ["reference", c => c.reference, general]], a.classes));
+  const confused = Object.entries(a.confusion).flatMap(([side, cells]) => (cells || []).map(cell => [side, ...cell]))
+    .filter(c => c[1] !== c[2]);
+  if (confused.length) section("confusion", "Confusion", table("Confused classes", [["of the", c => c[0]], ["label", c => name(c[1])],
+    ["answer", c => name(c[2])], ["samples", c => c[3], number(0)]], confused, {sort: 3, direction: "descending"}));
+}
+
+// Sections of a model by itself
+const KINDS = {input: "blue", output: "green", temporary: "violet", scratch: "orange"};
+
+function arena(map) {
+  const label = b => `${b.name}: ${bytes(b.bytes)} at offset ${b.offset}, steps ${b.first} to ${b.last}`;
+  const said = el("p", {class: "soft", role: "status"}, "Choose a block to see which tensor it is.");
+  const steps = map.steps.length || 1, part = (x, whole) => 100 * x / (whole || 1) + "%";
+  const picture = el("div", {class: "map"}, ...map.blocks.map(b => el("div", {
+    style: `left: ${part(b.first, steps)}; width: ${part(b.last - b.first + 1, steps)}; bottom: ${part(b.offset, map.bytes)}; `
+      + `height: ${part(b.bytes, map.bytes)}; background: var(--${KINDS[b.kind]})`,
+    title: label(b), onclick: event => {
+      picture.querySelectorAll(".on").forEach(x => x.classList.remove("on"));
+      event.target.classList.add("on");
+      said.textContent = label(b);
+    }}, b.name.split(/[;,/]/).pop())));
+  return [el("p", {}, `${bytes(map.bytes)} (lower bound ${bytes(map.bound)}). Left to right: the ${map.steps.length} steps of `
+      + "one run; bottom to top: offsets in the arena. ", ...Object.entries(KINDS).map(([kind, name]) =>
+      el("span", {class: "key"}, el("span", {style: `background: var(--${name})`}), kind))), picture, said,
+    table("Blocks of the arena", [["tensor", b => b.name, tail], ["kind", b => b.kind], ["offset", b => b.offset, number(0)],
+      ["bytes", b => b.bytes, bytes], ["first step", b => b.first, number(0)], ["last step", b => b.last, number(0)],
+      ["first node", b => map.steps[b.first], number(0)]], map.blocks)];
+}
+
+function model() {
+  const timed = graph.nodes.filter(n => known(n.seconds));
+  if (timed.length) section("time", "Time per node",
+    el("p", {class: "soft"}, `${graph.threads} thread(s); ${seconds(graph.latency.median)} for one run (median of `
+      + `${graph.latency.runs}).` + graph.doubts.map(d => " Warning: " + d + ".").join("")),
+    barChart("Time of every node; the table of the graph has the numbers", "node", "time (\u00b5s)", timed.map(n => n.node),
+      timed.map(n => n.seconds * 1e6), "blue"));
+  const several = new Set(graph.nodes.map(n => n.subgraph)).size > 1;
+  section("graph", "Graph", table("Graph", [...several ? [["subgraph", n => n.subgraph, number(0)]] : [],
+    ["node", n => n.node, number(0)], ["op", n => n.op], ["result", n => n.name, tail], ["shape", n => n.shape, shape],
+    ["type", n => n.dtype], ["quantization", n => n.quantization], ["stride, padding, activation", n => n.settings],
+    ["MAC", n => n.macs || null, count], ["weights", n => n.weight_bytes || null, bytes],
+    ...timed.length ? [["time", n => n.seconds, seconds], ["share", n => n.share, share]] : [], ["kernels", n => n.kernels]],
+  graph.nodes));
+  if (graph.arena.length) section("arena", "Arena", ...graph.arena.flatMap(arena));
+  section("sizes", "Sizes", pairs([["file", bytes(graph.bytes)], ["weights", bytes(graph.weight_bytes)],
+      ["packed for the kernels", bytes(graph.packed_bytes)],
+      ["arena", graph.arena.length ? bytes(graph.arena.reduce((sum, a) => sum + a.bytes, 0)) : ""]]),
+    table("Sizes by op", [["op", o => o.op], ["nodes", o => o.count, number(0)], ["MAC", o => o.macs || null, count],
+      ["weights", o => o.weight_bytes || null, bytes], ["results", o => o.result_bytes, bytes],
+      ...timed.length ? [["time", o => o.seconds, seconds], ["share", o => o.share, share]] : []], graph.by_op));
+  if (graph.problems.length) section("problems", "Cannot run", el("ul", {}, ...graph.problems.map(p => el("li", {}, p))));
+}
+
+const subject = base(report ? report.model : graph.file);
+document.title = `${subject} - pylite report`;
+document.querySelector("h1").textContent = subject;
+document.querySelector("header p").textContent = report ? (report.reference ? `against ${base(report.reference)}` : "") :
+  `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`;
+if (tensors.length) comparison();
+if (report && report.accuracy.metrics) accuracy(report.accuracy);
+if (graph) model();
+section("made", "How it was made", pairs(Object.entries(made)));
+const fixed = [...charts];
+if (tensors.length) {
+  const start = known(report.first_divergence) ? report.first_divergence : report.ranking[0];
+  chooser.value = Math.max(0, tensors.findIndex(t => t.node === start));
+  show(tensors[chooser.value]);
+}

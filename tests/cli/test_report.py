@@ -1,0 +1,70 @@
+"""`pylite report`: graph, arena and sizes agree with the model and with each other."""
+import itertools
+import json
+
+import pytest
+
+from pylite import cli
+from pylite.media import models
+from pylite.model import Model
+from tests import custom_models, resources
+
+
+def report(capsys, *arguments):
+    assert cli.main(["report", *map(str, arguments), "--seconds", "0.02"]) == 0
+    return capsys.readouterr().out
+
+
+def test_json_has_every_node_its_time_and_its_sizes(capsys):
+    found = json.loads(report(capsys, "digits", "--json"))
+    graph = Model(models.path("digits")).graph.subgraphs[0]
+    assert [n["op"] for n in found["nodes"]] == [o.name for o in graph.operators]
+    assert [n["name"] for n in found["nodes"]] == [graph.tensors[o.outputs[0]].name for o in graph.operators]
+    assert found["nodes"][0]["settings"] == "SAME, RELU" and found["nodes"][0]["kernels"] == "conv.ConvQ8"
+    assert found["nodes"][3]["settings"] == "filter 2, stride 2, SAME"
+    timed = [n for n in found["nodes"] if n["seconds"] is not None]
+    assert len(timed) == 9 and all(n["seconds"] >= 0 for n in timed)
+    assert sum(n["seconds"] for n in timed) + found["rest"] == pytest.approx(found["latency"]["median"])
+    assert sum(n["weight_bytes"] for n in found["nodes"]) == found["weight_bytes"]
+    assert found["macs"] == sum(n["macs"] for n in found["nodes"]) == sum(o["macs"] for o in found["by_op"])
+    assert sum(o["count"] for o in found["by_op"]) == len(found["nodes"])
+
+
+@pytest.mark.parametrize("name", ["digits", "keras/lstm_unrolled_k3_10_int8.tflite",
+                                  "keras/unet_transpose_128_int8.tflite"])
+def test_blocks_of_the_arena_never_overlap(capsys, name):
+    path = name if name == "digits" else resources.models() / name
+    found = json.loads(report(capsys, path, "--json"))
+    assert len(found["arena"]) == 1
+    arena = found["arena"][0]
+    assert max(b["offset"] + b["bytes"] for b in arena["blocks"]) <= arena["bytes"]
+    for step in range(len(arena["steps"])):
+        live = sorted((b["offset"], b["bytes"]) for b in arena["blocks"] if b["first"] <= step <= b["last"])
+        assert all(a + size <= b for (a, size), (b, _) in itertools.pairwise(live))
+    kinds = {b["kind"] for b in arena["blocks"]}
+    assert {"input", "output"} <= kinds <= {"input", "output", "temporary", "scratch"}
+    nodes = {n["node"] for n in found["nodes"]}
+    assert set(arena["steps"]) <= nodes
+
+
+def test_text_has_the_graph_the_sizes_and_the_map(capsys):
+    shown = report(capsys, "digits")
+    for words in ("CONV_2D", "filter 2, stride 2, SAME", "conv.ConvQ8", "trunk/6, reshape_8", "arena: 3.14 kB"):
+        assert words in shown
+    lines = shown.splitlines()
+    rows = lines[next(i for i, line in enumerate(lines) if line.startswith("arena")) + 2:]
+    assert all(set(row.split()[3]) <= {".", "#"} and len(row.split()[3]) == 9 for row in rows[:9])
+
+
+def test_the_overlay_has_the_time_of_every_node(capsys, tmp_path):
+    report(capsys, "digits", "--explorer", tmp_path / "times.json")
+    graph = json.loads((tmp_path / "times.json").read_text())["main"]
+    assert len(graph["results"]) == 9 and [stop["stop"] for stop in graph["gradient"]] == [0, 1]
+
+
+def test_a_model_that_cannot_run_is_reported(capsys, tmp_path):
+    path = tmp_path / "custom.tflite"
+    path.write_bytes(custom_models.model("NoSuchOp"))
+    found = json.loads(report(capsys, path, "--json"))
+    assert found["arena"] == [] and found["latency"] is None and "NoSuchOp" in found["problems"][0]
+    assert "missing" in report(capsys, path)

@@ -1,0 +1,184 @@
+"""The HTML report in a real browser: it draws, sorts, filters, breaks no rule of accessibility, trusts no name."""
+import importlib.util
+import json
+import re
+
+import numpy as np
+import pytest
+
+from pylite import cli, validation
+from pylite.errors import FileFormatError
+from pylite.media import models
+from pylite.model import Model
+from pylite.schema import read, write
+from pylite.validation import page
+from pylite.validation.accuracy_report import Accuracy, Flip, Metric
+from tests import browser, resources
+from tests.validation import planted
+
+HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{data}}"
+SPOILED = 4
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser.browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A spoiled model, its reference and samples; the results of the spoiled nodes have a hostile name."""
+    resources.tool("uplot")
+    place = tmp_path_factory.mktemp("page")
+    for name in ("good.tflite", "spoiled.tflite"):
+        model = read(models.path("digits").read_bytes())
+        subgraph = model.subgraphs[0]
+        weights = next(t for t in subgraph.tensors if t.name == "trunk/4/weights")
+        if name == "spoiled.tflite":
+            weights.quantization.scale = weights.quantization.scale.copy()
+            weights.quantization.scale[7] *= 3
+        subgraph.tensors[subgraph.operators[SPOILED].outputs[0]].name = HOSTILE
+        (place / name).write_bytes(write(model))
+    samples = planted.samples(Model(place / "good.tflite"), 6)
+    np.savez(place / "data.npz", np.concatenate([arrays[0] for arrays in samples]))
+    return place
+
+
+@pytest.fixture(scope="module")
+def validated(folder):
+    """The page and the overlay of `pylite validate`."""
+    assert cli.main(["validate", str(folder / "spoiled.tflite"), "--reference", str(folder / "good.tflite"), "--data",
+                     str(folder / "data.npz"), "--html", str(folder / "v.html"), "--explorer",
+                     str(folder / "v.json")]) == 0
+    return folder / "v.html"
+
+
+@pytest.fixture(scope="module")
+def reported(folder):
+    """The page of `pylite report`."""
+    assert cli.main(["report", str(folder / "good.tflite"), "--seconds", "0.02", "--html", str(folder / "r.html")]) == 0
+    return folder / "r.html"
+
+
+@pytest.fixture(scope="module")
+def answered(folder):
+    """The page of a report with the accuracy of both models."""
+    report = validation.compare(folder / "spoiled.tflite", folder / "good.tflite", folder / "data.npz")
+    flips = [Flip(3, "a/three.png", 0, 0, 1, {"model": 0.6, "reference": 0.9}, 0.5),
+             Flip(5, None, 1, 1, 0, {"model": 0.7, "reference": 0.8}, 0.4)]
+    report.accuracy = Accuracy(
+        "classification", 6, "top-1", [HOSTILE, "one"], {"top-1": Metric(0.5, 0.9, (0.3, 0.7), (0.8, 1.0), "Wilson")},
+        [{"class": 0, "label": HOSTILE, "count": 3, "model": 0.5, "reference": 1.0}],
+        {"model": [[0, 1, 2], [0, 0, 3]], "reference": [[0, 0, 5]]},
+        mcnemar={"reference_only": 2, "model_only": 0, "statistic": None, "p": 0.5, "method": "exact binomial"},
+        flipped=2, flips=flips, worst=flips[:1], notes=[HOSTILE])
+    picture = page.picture(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
+    text = page.page({"report": report.to_dict(), "made": page.made(), "pictures": {3: picture}})
+    (folder / "a.html").write_text(text, encoding="utf-8")
+    return folder / "a.html"
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(browser.DESKTOP, "light"), (browser.PHONE, "dark")])
+@pytest.mark.parametrize("name", ["validated", "reported", "answered"])
+def test_a_page_is_drawn_fits_and_is_accessible(chromium, request, name, size, scheme):
+    with browser.opened(chromium, request.getfixturevalue(name), size, scheme) as shown:
+        assert shown.locator(".chart canvas").count() == {"validated": 4, "reported": 1, "answered": 2}[name]
+        assert browser.blank_charts(shown) == []
+        assert browser.overhang(shown) <= 0
+        assert browser.violations(shown) == []
+
+
+@pytest.mark.parametrize("name", ["validated", "reported", "answered"])
+def test_names_are_text(chromium, request, name):
+    with browser.opened(chromium, request.getfixturevalue(name)) as shown:
+        assert shown.evaluate("window.hacked") is None
+        assert shown.locator("img[src=x]").count() == 0
+        assert HOSTILE in shown.evaluate("document.body.innerText") or any(
+            HOSTILE in title for title in shown.locator("[title]").evaluate_all("all => all.map(one => one.title)"))
+
+
+def test_tables_sort_and_filter(chromium, validated):
+    with browser.opened(chromium, validated) as shown:
+        ranking = "Ranking of nodes"
+        assert int(browser.column(shown, ranking, 1)[0]) == SPOILED
+        head = shown.locator(f"table[aria-label='{ranking}'] th").nth(0)
+        for order, reverse in (("ascending", False), ("descending", True)):
+            head.locator("button").click()
+            assert head.get_attribute("aria-sort") == order
+            nodes = [int(node) for node in browser.column(shown, ranking, 1)]
+            assert nodes == sorted(nodes, reverse=reverse) and len(nodes) == 10
+        shown.locator("#ranking input").fill("conv_2d channel")
+        assert browser.column(shown, ranking, 1) == [str(SPOILED)]
+        assert "1 of 10" in shown.locator("#ranking").text_content()
+        shown.locator("#ranking input").fill("")
+        assert len(browser.column(shown, ranking, 1)) == 10
+
+
+def test_a_tensor_and_a_measure_are_chosen(chromium, validated):
+    with browser.opened(chromium, validated) as shown:
+        assert f"Node {SPOILED}: DEPTHWISE_CONV_2D" in shown.locator("#tensor").text_content()
+        shown.locator("#ranking button[aria-label='Show tensor of node 8']").click()
+        assert "Node 8: FULLY_CONNECTED" in shown.locator("#tensor").text_content()
+        shown.get_by_label("Measure").select_option("RMSE (steps)")
+        assert "RMSE (steps) by channel of head0/0" in shown.locator("#tensor .chart").last.get_attribute("aria-label")
+        assert browser.blank_charts(shown) == []
+
+
+def test_a_point_of_the_chart_and_a_block_of_the_arena_are_chosen(chromium, validated):
+    with browser.opened(chromium, validated) as shown:
+        area = shown.locator("#sqnr .u-over")
+        area.click(position={"x": 5, "y": 20})
+        assert "Node 0: CONV_2D" in shown.locator("#tensor").text_content()
+        shown.locator(".map div", has_text="image").click()
+        assert "image: 64 B at offset" in shown.locator("#arena [role=status]").text_content()
+
+
+def test_samples_that_flip_are_shown(chromium, answered):
+    with browser.opened(chromium, answered) as shown:
+        cards = shown.locator("#flips figure")
+        assert cards.count() == 2 and "three.png" in cards.nth(0).text_content()
+        assert cards.nth(0).locator("img").evaluate("image => image.naturalWidth") == 8
+        assert "reference: one" in cards.nth(1).text_content() and cards.nth(1).locator("img").count() == 0
+        assert "2 with the reference, 0 with the model" in shown.locator("#accuracy").text_content()
+        assert browser.column(shown, "Confused classes", 4) == ["2"]
+
+
+def test_the_page_says_how_it_was_made(validated, chromium):
+    with browser.opened(chromium, validated) as shown:
+        made = shown.locator("#made").text_content()
+        assert "pylite validate" in made and "--reference" in made and "ISA level" in made
+        assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made)
+
+
+def test_the_overlay_has_the_excess_of_every_node(validated):
+    graph = json.loads(validated.with_suffix(".json").read_text())["main"]
+    assert sorted(map(int, graph["results"])) == list(range(10))
+    worst = max(graph["results"], key=lambda node: graph["results"][node]["value"])
+    assert int(worst) == SPOILED
+    limits = [t["value"] for t in graph["thresholds"]]
+    assert limits == sorted(limits) and graph["results"][worst]["value"] < limits[-1]
+    assert all(re.fullmatch("#[0-9a-f]{6}", t["bgColor"]) for t in graph["thresholds"])
+
+
+def test_the_page_of_a_real_model_is_small_enough(chromium, tmp_path):
+    path = resources.models() / "test_data" / "mobilenet_v2_1.0_224_quant.tflite"
+    np.savez(tmp_path / "d.npz", np.random.default_rng(1).uniform(-1, 1, (1, 224, 224, 3)).astype(np.float32))
+    target = tmp_path / "m.html"
+    assert cli.main(["validate", str(path), "--reference", str(path), "--data", str(tmp_path / "d.npz"), "--html",
+                     str(target)]) == 0
+    assert target.stat().st_size < 8e6
+    with browser.opened(chromium, target, browser.PHONE) as shown:
+        assert browser.overhang(shown) <= 0 and browser.blank_charts(shown) == []
+        assert browser.violations(shown) == []
+
+
+def test_without_the_library_the_extra_is_named(folder, monkeypatch, capsys):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(page, "find_spec", lambda name: None if name == "uplot" else found(name))
+    with pytest.raises(FileFormatError, match=r"pylite-runtime\[validate\]"):
+        page.page({})
+    assert cli.main(["validate", "digits", "--reference", "digits", "--data", "gone.npz", "--html",
+                     str(folder / "no.html")]) == 2
+    assert "pylite-runtime[validate]" in capsys.readouterr().err    # before the data are looked for
+    assert not (folder / "no.html").exists()
