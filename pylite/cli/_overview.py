@@ -39,19 +39,24 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
 
 def _node(model, subgraph, node, times, total):
     tensors = model.graph.subgraphs[subgraph["index"]].tensors
-    results = [i for i in node["outputs"] if i >= 0]
+    results = [subgraph["tensors"][i] for i in node["outputs"] if i >= 0]
     taken = times.get(node["index"])
-    first = subgraph["tensors"][results[0]] if results else None
-    sizes = [subgraph["tensors"][i]["bytes"] for i in results]
-    return {"subgraph": subgraph["index"], "node": node["index"], "op": node["name"], "dtype": node["dtype"],
-            "name": first["name"] if first else "", "shape": node["shapes"][results[0]] if results else [],
-            "quantization": _nodes.quantization(first) if first else "", "settings": _nodes.settings(node),
-            "macs": node["macs"], "seconds": taken, "share": taken / total if taken is not None and total else None,
-            "weight_bytes": sum(tensors[i].data.nbytes for i in dict.fromkeys(node["inputs"])
-                                if i >= 0 and tensors[i].data is not None),
-            "result_bytes": sum(size or 0 for size in sizes),
-            "kernels": f"replaced by {node['replaced_by']}" if "replaced_by" in node else
-            ", ".join(dict.fromkeys(node["kernels"] or [])) or ("" if node["supported"] else "missing")}
+    first = {"name": "", "shape": [], "quantization": ""}
+    if results:
+        first = {"name": results[0]["name"], "shape": node["shapes"][results[0]["index"]],
+                 "quantization": _nodes.quantization(results[0])}
+    return {"subgraph": subgraph["index"], "node": node["index"], "op": node["name"], "dtype": node["dtype"], **first,
+            "settings": _nodes.settings(node), "macs": node["macs"], "seconds": taken,
+            "share": taken / total if taken is not None and total else None,
+            "weight_bytes": sum(tensors[i].data.nbytes for i in set(node["inputs"]) - {-1}
+                                if tensors[i].data is not None),
+            "result_bytes": sum(result["bytes"] or 0 for result in results), "kernels": _kernels(node)}
+
+
+def _kernels(node):
+    if "replaced_by" in node:
+        return f"replaced by {node['replaced_by']}"
+    return ", ".join(dict.fromkeys(node["kernels"] or [])) if node["supported"] else "missing"
 
 
 def _by_op(nodes):

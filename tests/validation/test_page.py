@@ -8,7 +8,7 @@ import pytest
 
 from pylite import cli, validation
 from pylite.errors import FileFormatError
-from pylite.media import models
+from pylite.media import images, models
 from pylite.model import Model
 from pylite.schema import read, write
 from pylite.validation import page
@@ -142,6 +142,30 @@ def test_samples_that_flip_are_shown(chromium, answered):
         assert "reference: one" in cards.nth(1).text_content() and cards.nth(1).locator("img").count() == 0
         assert "2 with the reference, 0 with the model" in shown.locator("#accuracy").text_content()
         assert browser.column(shown, "Confused classes", 4) == ["2"]
+
+
+@pytest.mark.parametrize("kind", ["files", "arrays"])
+def test_flipped_samples_of_files_and_arrays_have_thumbnails(folder, chromium, kind):
+    data, target = folder / f"labelled_{kind}", folder / f"{kind}.html"
+    pixels = np.stack([images.read(models.sample(name)) for name in models.samples()])
+    rng = np.random.default_rng(0)
+    pixels = np.clip(pixels + rng.normal(0, 90, (20, *pixels.shape)), 0, 255).astype(np.uint8).reshape(-1, 8, 8, 1)
+    labels = list(range(10)) * 20
+    if kind == "files":
+        for i, (one, label) in enumerate(zip(pixels, labels, strict=True)):
+            (data / str(label)).mkdir(parents=True, exist_ok=True)
+            images.write(data / str(label) / f"{i}.pgm", one)
+    else:
+        data = folder / "labelled.npz"
+        np.savez(data, image=pixels / np.float32(255), labels=labels)
+    assert cli.main(["validate", str(folder / "spoiled.tflite"), "--reference", str(folder / "good.tflite"), "--data",
+                     str(data), "--mean", "0", "--std", "255", "--accuracy", "--tensors", "2", "--html",
+                     str(target)]) == 0
+    with browser.opened(chromium, target, browser.PHONE) as shown:
+        cards = shown.locator("#flips figure")
+        assert cards.count() > 0
+        assert cards.locator("img").evaluate_all("all => all.map(image => image.naturalWidth)") == [8] * cards.count()
+        assert browser.overhang(shown) <= 0 and browser.violations(shown) == []
 
 
 def test_the_page_says_how_it_was_made(validated, chromium):
