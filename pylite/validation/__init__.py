@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -112,10 +113,12 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _source(data: Labelled) -> Source:
+    item = lru_cache(1)(data.__getitem__)       # sample and label are asked for one after the other
+
     def get(i: int) -> Sequence[ArrayLike]:
-        sample = data[i][0]
+        sample = item(i)[0]
         return sample if isinstance(sample, (list, tuple)) else [sample]
-    return Source(len(data), get, lambda i: f"sample {i}", lambda i: data[i][1])
+    return Source(len(data), get, lambda i: f"sample {i}", lambda i: item(i)[1])
 
 
 def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,

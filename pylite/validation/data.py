@@ -83,14 +83,11 @@ class Samples:
         return found
 
     def _pixels(self, tensor: Tensor, position: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(mean, std) of the pixels: those given, the metadata's, what the input's range shows, or MEAN and STD."""
-        known = self._known[position]
-        mean, std = self._mean, self._std
-        if mean is None and std is None and known.get("mean") and known.get("std"):
-            mean, std = known["mean"], known["std"]
-        elif mean is None and std is None:
-            mean, std = _plain(Grid.of(tensor))
-            if mean is None and not self.notes:
+        """(mean, std) of the pixels: those given, by the input's range, the metadata's, or MEAN and STD."""
+        known, mean, std = self._known[position], self._mean, self._std
+        if mean is None and std is None:
+            mean, std = _plain(Grid.of(tensor)) or (known.get("mean") or None, known.get("std") or None)
+            if mean is None and std is None and not self.notes:
                 self.notes.append("pixels became -1 to 1, as nothing in the model says otherwise; --mean and --std do")
         for numbers in (mean, std):
             if numbers is not None and len(numbers) not in (1, tensor.shape[-1]):
@@ -127,14 +124,15 @@ class Samples:
         return np.pad(samples[:wanted], (0, max(0, wanted - len(samples))))
 
 
-def _plain(grid: Grid | None) -> tuple[list[float] | None, list[float] | None]:
-    """(mean, std) with which the pixels fill the range of a quantized input, if one of PLAIN does."""
-    for mean, std in PLAIN if grid is not None and grid.step else ():
-        assert grid is not None
-        if max(abs(grid.lowest + mean / std), abs(grid.highest - (255 - mean) / std)) < 0.03 * (
-                grid.highest - grid.lowest):
-            return [mean], [std]
-    return None, None
+def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
+    """(mean, std) with which the pixels fill the range of a quantized input; its 8 bits are the pixels themselves."""
+    if grid is None or not grid.step:
+        return None
+    for mean, std in PLAIN:
+        if max(abs(grid.lowest + mean / std), abs(grid.highest - (255 - mean) / std)) < 0.03 * grid.levels * grid.step:
+            return ([mean], [std]) if grid.levels > 255 else (
+                [float(grid.zero_point - np.iinfo(grid.dtype).min)], [1 / grid.step])
+    return None
 
 
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:

@@ -147,6 +147,8 @@ class Scorer:
 
     def _fits(self, label: Any) -> dict[str, bool]:
         """Which tasks a label and the only output fit."""
+        if isinstance(label, Objects):
+            return {}
         vector = self._size > 1 and self._size == max(self._shape, default=1)
         bare = label is None and bool(self._predictors[0].likely or self._names)
         text = isinstance(label, str) and not _numbers(label)
@@ -157,30 +159,26 @@ class Scorer:
     def _classified(self) -> dict[str, Any]:
         """Find the class of every label."""
         found = [self._source.label(i) for i in range(len(self._samples))]
-        if len({label is None for label in found}) > 1:
-            missing = next(i for i, label in enumerate(found) if label is None)
-            raise ComparisonError(f"{self._source.where(missing)}: has no label, and other samples have one")
         texts = sorted({str(label) for label in found if label is not None})
         if self._settings.labels == FOLDERS:
             self._names = dict(enumerate(texts))
         known = {_plain(name): number for number, name in self._names.items()}
-        if any(_plain(text) not in known for text in texts):
-            known = {}
-            self._check_offset(texts)
-        self._class = [self._class_of(i, label, known) for i, label in enumerate(found)]
-        return {}
-
-    def _check_offset(self, texts: Sequence[str]) -> None:
-        if self._settings.offset is None and all(map(_integer, texts)) and self._names.get(0) in BACKGROUND:
+        numbers = all(map(_integer, texts)) and any(_plain(text) not in known for text in texts)
+        if numbers and self._settings.offset is None and self._names.get(0) in BACKGROUND:
             raise ComparisonError(f"{self._samples.path}: class 0 of the model is {self._names[0]!r}; do the labels "
                                   "count from there, or from the class after it? Give --label-offset 0 or 1")
+        self._class = [self._class_of(i, label, {} if numbers else known) for i, label in enumerate(found)]
+        return {}
 
     def _class_of(self, number: int, label: Any, known: dict[str, int]) -> int | None:
+        if (label is None) == self.facts["labelled"]:
+            raise ComparisonError(f"{self._source.where(number)}: has {'no' if label is None else 'a'} label, unlike "
+                                  "the first sample")
         if label is None:
             return None
-        if known:
+        if _plain(str(label)) in known:
             return known[_plain(str(label))]
-        if _integer(label):
+        if not known and _integer(label):
             found = int(label) + (self._settings.offset or 0)
             if 0 <= found < self._classes:
                 return found

@@ -60,6 +60,14 @@ def test_the_pages_command_prints_what_the_page_shows(here, capsys):
             assert line.rstrip() in [p.rstrip() for p in printed], line
 
 
+def test_the_pages_accuracy_is_what_the_page_shows(here, capsys):
+    command, *shown = next(block for block in blocks(PAGE, "console") if "--max-drop" in block).splitlines()
+    printed = run(capsys, *command.split()[3:], code=1)
+    lines = [line.rstrip() for line in (printed.out + printed.err).splitlines()]
+    for line in shown:
+        assert line == "..." or line.rstrip() in lines, line
+
+
 def test_the_report_follows_the_schema(here, capsys):
     resources.tool("jsonschema")
     import jsonschema
