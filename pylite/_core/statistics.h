@@ -1,115 +1,70 @@
-/* The differences between a tensor and its reference, summed for each channel (the last axis) in a fixed order.
- *
- * Sums are double and taken row by row, so that a channel's result depends on its elements alone.  The loops over
- * channels vectorize: they have no branches, and each array is written in one place.
- */
+/* Sums over the differences between a tensor and its reference, for each channel (the last axis), in a fixed order, and
+ * exact sums of such sums. */
 #ifndef PL_STATISTICS_H
 #define PL_STATISTICS_H
-#include <stddef.h>
-#include <stdint.h>
+#include "simd/simd.h"
+#include <math.h>
+#include <string.h>
 
-#define PL_RESTRICT __restrict__
-
-/* Rows of `sums`, each with one double per channel. */
-enum { PL_COUNT, PL_ERROR, PL_ERROR2, PL_REFERENCE2, PL_LOW, PL_HIGH, PL_SUMS };
-/* Rows of `extremes`, each with one float per channel: of the error's magnitude and of the reference. */
+/* Rows of int64, one number for each channel: elements that are finite on both sides, saturated ones at either end, and
+ * samples whose sums are too large to be kept. */
+enum { PL_COUNT, PL_LOW, PL_HIGH, PL_TOO_LARGE, PL_COUNTS };
+/* Rows of exact sums: of the error, of its square, and of the reference's. */
+enum { PL_ERROR, PL_ERROR2, PL_REFERENCE2, PL_SUMS };
+/* Rows of float, one for each channel: of the error's magnitude and of the reference. */
 enum { PL_MAX_ERROR, PL_MAX_REFERENCE, PL_MIN_REFERENCE, PL_EXTREMES };
 
-/* real = scale * (q - zero_point).  An element is saturated whose value is an end of the range, lowest or highest, and
- * whose reference is beyond `low` or `high`. */
-typedef struct {
-    float scale;
-    int32_t zero_point;
-    float low, high, lowest, highest;
-} pl_range;
+/* An exact sum: a number is split over limbs of 40 bits, of which int64 adds 2^22; what is below 2^-80 is rounded in
+ * each addend, so that the order of additions never matters. */
+enum { PL_LIMBS = 4 };
+static const double PL_LIMB_UNIT[PL_LIMBS] = {0x1p40, 1.0, 0x1p-40, 0x1p-80};
 
-static int pl_all_finite(const float *values, size_t count)
+/* Adds `count` addends to their limbs; limb k is `step` numbers behind limb k - 1.  One that is not finite or reaches
+ * 2^80 adds nothing but 1 to too_large. */
+static void pl_add_exactly(const double *__restrict__ addends, int64_t *__restrict__ limbs, size_t step,
+                           int64_t *__restrict__ too_large, size_t count)
 {
-    float rest = 0;
+    const double round = 0x1.8p52; /* added to and subtracted from, it leaves an integer */
+    int64_t bits;
+    memcpy(&bits, &round, sizeof bits);
     for (size_t i = 0; i < count; i++)
-        rest += values[i] * 0;
-    return rest == 0;
+        too_large[i] += fabs(addends[i]) < 0x1p80 ? 0 : 1;
+    for (size_t i = 0; i < count; i++) {
+        double rest = fabs(addends[i]) < 0x1p80 ? addends[i] : 0.0;
+        for (int k = 0; k < PL_LIMBS; k++) {
+            const double rounded = rest * (1 / PL_LIMB_UNIT[k]) + round;
+            int64_t limb;
+            memcpy(&limb, &rounded, sizeof limb);
+            limbs[(size_t)k * step + i] += limb - bits;
+            rest -= (rounded - round) * PL_LIMB_UNIT[k];
+        }
+    }
 }
 
-#define PL_LARGER(A, B) ((A) > (B) ? (A) : (B))
-#define PL_SMALLER(A, B) ((A) < (B) ? (A) : (B))
+typedef struct { /* the parameters of a micro-kernel that dequantizes */
+    float scale;
+    int32_t zero_point;
+} pl_grid;
 
-/* One row of channels.  USED: is the element finite on both sides?  What is not adds nothing. */
-#define PL_OBSERVE_ROW(REAL, USED)                                                                                     \
-    for (size_t c = 0; c < channels; c++) {                                                                            \
-        const float value = REAL, expected = reference[c], error = (USED) ? value - expected : 0;                      \
-        const float power = (USED) ? expected : 0;                                                                     \
-        error1[c] += error;                                                                                            \
-        error2[c] += (double)error * error;                                                                            \
-        reference2[c] += (double)power * power;                                                                        \
-    }                                                                                                                  \
-    for (size_t c = 0; c < channels; c++) {                                                                            \
-        const float value = REAL, expected = reference[c], error = (USED) ? value - expected : 0;                      \
-        largest[c] = PL_LARGER(error < 0 ? -error : error, largest[c]);                                                \
-        upper[c] = PL_LARGER((USED) ? expected : upper[c], upper[c]);                                                  \
-        lower[c] = PL_SMALLER((USED) ? expected : lower[c], lower[c]);                                                 \
-    }                                                                                                                  \
-    for (size_t c = 0; c < channels; c++) {                                                                            \
-        const float value = REAL, expected = reference[c];                                                             \
-        count[c] += (USED) ? 1.0 : 0.0;                                                                                \
-        low[c] += ((USED) & (value <= range.lowest) & (expected < range.low)) ? 1.0 : 0.0;                             \
-        high[c] += ((USED) & (value >= range.highest) & (expected > range.high)) ? 1.0 : 0.0;                          \
-    }
-
-#define PL_OBSERVE(NAME, TYPE, REAL, FINITE)                                                                           \
-    static void NAME(const TYPE *PL_RESTRICT values, const float *PL_RESTRICT reference, size_t rows,                  \
-                     size_t channels, pl_range range, double *PL_RESTRICT sums, float *PL_RESTRICT extremes)           \
-    {                                                                                                                  \
-        double *PL_RESTRICT count = sums + PL_COUNT * channels, *PL_RESTRICT error1 = sums + PL_ERROR * channels;      \
-        double *PL_RESTRICT error2 = sums + PL_ERROR2 * channels, *PL_RESTRICT low = sums + PL_LOW * channels;         \
-        double *PL_RESTRICT reference2 = sums + PL_REFERENCE2 * channels;                                              \
-        double *PL_RESTRICT high = sums + PL_HIGH * channels;                                                          \
-        float *PL_RESTRICT largest = extremes + PL_MAX_ERROR * channels;                                               \
-        float *PL_RESTRICT upper = extremes + PL_MAX_REFERENCE * channels;                                             \
-        float *PL_RESTRICT lower = extremes + PL_MIN_REFERENCE * channels;                                             \
-        const float scale = range.scale;                                                                               \
-        const int32_t zero_point = range.zero_point;                                                                   \
-        const int finite = pl_all_finite(reference, rows * channels) && (FINITE);                                      \
-        (void)scale, (void)zero_point;                                                                                 \
-        for (size_t i = 0; i < rows; i++, values += channels, reference += channels) {                                 \
-            if (finite) {                                                                                              \
-                PL_OBSERVE_ROW(REAL, 1)                                                                                \
-            } else {                                                                                                   \
-                PL_OBSERVE_ROW(REAL, (value - value == 0) & (expected - expected == 0))                                \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-
-#define PL_DEQUANTIZED (float)(values[c] - zero_point) * scale
-PL_OBSERVE(pl_observe_i8, int8_t, PL_DEQUANTIZED, 1)
-PL_OBSERVE(pl_observe_u8, uint8_t, PL_DEQUANTIZED, 1)
-PL_OBSERVE(pl_observe_i16, int16_t, PL_DEQUANTIZED, 1)
-PL_OBSERVE(pl_observe_f32, float, values[c], pl_all_finite(values, rows *channels))
-
-/* The quantized values of real ones, rounded half away from zero, and in their place what these represent. */
-#define PL_ROUND_TRIP(NAME, TYPE, LOWEST, HIGHEST)                                                                     \
-    static void NAME(float *PL_RESTRICT real, TYPE *PL_RESTRICT quantized, size_t count, float scale,                  \
-                     int32_t zero_point)                                                                               \
-    {                                                                                                                  \
-        const float low = (float)(LOWEST - zero_point), high = (float)(HIGHEST - zero_point);                          \
-        for (size_t i = 0; i < count; i++) {                                                                           \
-            float steps = real[i] / scale;                                                                             \
-            steps = steps >= low ? steps : low;                                                                        \
-            steps = steps <= high ? steps : high;                                                                      \
-            const int32_t rounded = (int32_t)(steps + (steps < 0 ? -0.5f : 0.5f));                                     \
-            quantized[i] = (TYPE)(rounded + zero_point);                                                               \
-            real[i] = (float)rounded * scale;                                                                          \
-        }                                                                                                              \
-    }
-
-PL_ROUND_TRIP(pl_round_trip_i8, int8_t, -128, 127)
-PL_ROUND_TRIP(pl_round_trip_u8, uint8_t, 0, 255)
-PL_ROUND_TRIP(pl_round_trip_i16, int16_t, -32768, 32767)
+/* A tensor, its reference, and what is known of their difference.
+ *
+ * dequantize: a micro-kernel, or NULL for values of float; grid: its parameters; size: bytes of a value.  counts,
+ * limbs, extremes: the rows above. */
+typedef struct {
+    const char *values;
+    const float *reference;
+    size_t elements, channels, size;
+    void (*dequantize)(size_t n, const void *x, void *y, const void *p);
+    pl_grid grid;
+    pl_range range;
+    int64_t *counts, *limbs;
+    float *extremes;
+} pl_observed;
 
 /* Counts finite values in BINS bins around 0: bin floor((value * inverse + offset) * factor) + BINS / 2, held inside. */
 enum { PL_BINS = 256 };
-static void pl_count(const float *PL_RESTRICT values, size_t count, double inverse, double offset, double factor,
-                     int64_t *PL_RESTRICT counts)
+static void pl_count(const float *values, size_t count, double inverse, double offset, double factor,
+                     int64_t *__restrict__ counts)
 {
     for (size_t i = 0; i < count; i++) {
         double place = (values[i] * inverse + offset) * factor;
@@ -122,28 +77,78 @@ static void pl_count(const float *PL_RESTRICT values, size_t count, double inver
     }
 }
 
-/* Exact sums: a number is split over limbs of 40 bits, of which int64 adds 2^23; what is below 2^-80 is dropped from each
- * addend, so that the order of additions never matters. */
-enum { PL_LIMBS = 4 };
-static const double PL_LIMB_UNIT[PL_LIMBS] = {0x1p40, 1.0, 0x1p-40, 0x1p-80};
-static const double PL_LIMB_INVERSE[PL_LIMBS] = {0x1p-40, 1.0, 0x1p40, 0x1p80};
+enum { PL_LANES = 256, PL_BLOCK = 4096, PL_ROWS = 32 };
 
-/* Adds `count` addends, finite and below 2^80, to `limbs`, PL_LIMBS rows of as many; returns whether all were such. */
-static int pl_add_exactly(const double *PL_RESTRICT addends, int64_t *PL_RESTRICT limbs, size_t count)
+/* Observes `rows` rows of n lanes that begin at element `first` and are `step` elements apart, a block after another. */
+static void pl_observe_rows(const pl_slots *slots, const pl_observed *o, size_t first, size_t rows, size_t n,
+                            size_t step, pl_error_sums *sums)
 {
-    int fits = 1;
-    for (size_t i = 0; i < count; i++) {
-        double rest = addends[i];
-        if (!(rest > -0x1p80 && rest < 0x1p80)) {
-            fits = 0;
-            continue;
+    float block[PL_BLOCK];
+    const size_t most = PL_BLOCK / n < PL_ROWS ? PL_BLOCK / n : PL_ROWS;
+    for (size_t m; rows > 0; rows -= m, first += m * step) {
+        m = rows < most ? rows : most;
+        const float *x = (const float *)o->values + first;
+        if (o->dequantize) {
+            const size_t together = n == step ? m : 1; /* rows that lie one behind another */
+            x = block;
+            for (size_t k = 0; k < m; k += together)
+                o->dequantize(together * n, o->values + (first + k * step) * o->size, block + k * n, &o->grid);
         }
-        for (int k = 0; k < PL_LIMBS; k++) {
-            const int64_t limb = (int64_t)(rest * PL_LIMB_INVERSE[k]);
-            limbs[k * count + i] += limb;
-            rest -= (double)limb * PL_LIMB_UNIT[k];
-        }
+        slots->observe_f32(m, n, x, (ptrdiff_t)(o->dequantize ? n : step), o->reference + first, (ptrdiff_t)step,
+                           &o->range, sums);
     }
-    return fits;
+}
+
+/* Adds the sums of n lanes, one or more for each of up to PL_LANES channels from `at` on. */
+static void pl_commit(const pl_observed *o, pl_error_sums *sums, size_t n, size_t at)
+{
+    const size_t c = o->channels, m = n < c - at ? n : c - at;
+    double *rows[PL_SUMS] = {sums->error, sums->error2, sums->reference2};
+    int64_t *counts = o->counts + at;
+    float *extremes = o->extremes + at;
+    for (int row = 0; row < PL_SUMS; row++) {
+        for (size_t i = m; i < n; i++)
+            rows[row][i % m] += rows[row][i];
+        pl_add_exactly(rows[row], o->limbs + (size_t)row * c + at, PL_SUMS * c, counts + PL_TOO_LARGE * c, m);
+    }
+    for (size_t i = 0, j = 0; i < n; i++, j = j + 1 < m ? j + 1 : 0) {
+        counts[PL_COUNT * c + j] += sums->count[i];
+        counts[PL_LOW * c + j] += sums->low[i];
+        counts[PL_HIGH * c + j] += sums->high[i];
+        extremes[PL_MAX_ERROR * c + j] = fmaxf(extremes[PL_MAX_ERROR * c + j], sums->largest[i]);
+        extremes[PL_MAX_REFERENCE * c + j] = fmaxf(extremes[PL_MAX_REFERENCE * c + j], sums->highest[i]);
+        extremes[PL_MIN_REFERENCE * c + j] = fminf(extremes[PL_MIN_REFERENCE * c + j], sums->lowest[i]);
+    }
+}
+
+/* One sample.  Several rows of few channels are taken as one, so that vectors are full. */
+static void pl_observe(const pl_slots *slots, const pl_observed *o)
+{
+    const size_t c = o->channels;
+    size_t full = 16; /* rows that fill vectors: 16 / gcd(c, 16) */
+    while (full > 1 && c % (32 / full) == 0)
+        full /= 2;
+    size_t together = c * full <= PL_LANES ? PL_LANES / (c * full) * full : c < PL_LANES ? PL_LANES / c : 1;
+    if (together > o->elements / c)
+        together = o->elements / c;
+    const size_t step = c * together, strips = (step + PL_LANES - 1) / PL_LANES;
+    const size_t width = strips > 1 ? ((step + strips - 1) / strips + 15) / 16 * 16 : step;
+    for (size_t at = 0; at < step; at += width) {
+        const size_t n = width < step - at ? width : step - at, rows = o->elements / step;
+        pl_error_sums sums;
+        memset(sums.error, 0, n * sizeof *sums.error);
+        memset(sums.error2, 0, n * sizeof *sums.error2);
+        memset(sums.reference2, 0, n * sizeof *sums.reference2);
+        memset(sums.largest, 0, n * sizeof *sums.largest);
+        memset(sums.count, 0, n * sizeof *sums.count);
+        memset(sums.low, 0, n * sizeof *sums.low);
+        memset(sums.high, 0, n * sizeof *sums.high);
+        for (size_t i = 0; i < n; i++)
+            sums.highest[i] = -HUGE_VALF, sums.lowest[i] = HUGE_VALF;
+        pl_observe_rows(slots, o, at, rows, n, step, &sums);
+        if (o->elements % step)
+            pl_observe_rows(slots, o, rows * step, 1, o->elements % step, step, &sums);
+        pl_commit(o, &sums, n, at);
+    }
 }
 #endif

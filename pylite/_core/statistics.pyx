@@ -1,99 +1,86 @@
-"""Sums over the differences of two tensors, and exact sums of such sums: what `pylite.validation` measures with."""
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+"""A kernel that sums the differences of two tensors: what `pylite.validation` measures with."""
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool, pl_range, pl_slots, pl_unary_fn, slots, unary_kernel
+
 
 cdef extern from "statistics.h" nogil:
     cdef enum:
-        PL_SUMS, PL_EXTREMES, PL_LIMBS, PL_BINS
-    ctypedef struct pl_range:
+        PL_COUNTS, PL_SUMS, PL_EXTREMES, PL_LIMBS, PL_BINS
+    ctypedef struct pl_grid:
         float scale
         int32_t zero_point
-        float low, high, lowest, highest
-    void pl_observe_i8(const int8_t *, const float *, size_t, size_t, pl_range, double *, float *)
-    void pl_observe_u8(const uint8_t *, const float *, size_t, size_t, pl_range, double *, float *)
-    void pl_observe_i16(const int16_t *, const float *, size_t, size_t, pl_range, double *, float *)
-    void pl_observe_f32(const float *, const float *, size_t, size_t, pl_range, double *, float *)
-    void pl_round_trip_i8(float *, int8_t *, size_t, float, int32_t)
-    void pl_round_trip_u8(float *, uint8_t *, size_t, float, int32_t)
-    void pl_round_trip_i16(float *, int16_t *, size_t, float, int32_t)
+    ctypedef struct pl_observed:
+        const char *values
+        const float *reference
+        size_t elements, channels, size
+        pl_unary_fn dequantize
+        pl_grid grid
+        pl_range range
+        int64_t *counts
+        int64_t *limbs
+        float *extremes
+    void pl_observe(const pl_slots *, const pl_observed *)
     void pl_count(const float *, size_t, double, double, double, int64_t *)
-    bint pl_add_exactly(const double *, int64_t *, size_t)
+    void pl_add_exactly(const double *, int64_t *, size_t, int64_t *, size_t)
 
-ctypedef fused Quantized:
-    int8_t
-    uint8_t
-    int16_t
-
-ctypedef fused Element:
-    int8_t
-    uint8_t
-    int16_t
-    float
-
-SUMS = PL_SUMS              # rows of the sums of `observe`, in the order of statistics.h
-EXTREMES = PL_EXTREMES      # rows of its extremes
-LIMBS = PL_LIMBS            # rows of an exact sum
+COUNTS, SUMS, EXTREMES = PL_COUNTS, PL_SUMS, PL_EXTREMES    # rows, in the order of statistics.h
+LIMBS = PL_LIMBS            # of an exact sum
 BINS = PL_BINS              # of a histogram
+_DEQUANTIZE = {"int8": "dequantize_i8", "uint8": "dequantize_u8", "int16": "dequantize_i16"}
+_SIZES = {"int8": 1, "uint8": 1, "int16": 2, "float32": 4}
 
 
-def observe(const Element[::1] values, const float[::1] reference, float scale, int32_t zero_point, float low,
-            float high, float lowest, float highest, double[:, ::1] sums, float[:, ::1] extremes):
-    """Add the differences of a tensor and its reference to `sums`, (SUMS, channels), and `extremes`, float32.
+cdef class Observe(Kernel):
+    """Adds the differences between a tensor and its reference, float32, of one run.
 
-    values, reference: all elements, channels innermost; real = scale * (value - zero_point) unless values are float32.
-    An element counts as saturated if its real value is at most `lowest` where the reference is below `low`, or at least
-    `highest` where it is above `high`.
+    values: all elements of `dtype` as bytes, channels innermost; real = scale * (value - zero_point), unless they are
+    float32.  An element is saturated if its real value is at most `lowest` where the reference is below `low`, or at
+    least `highest` where it is above `high`.  counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels); extremes:
+    (EXTREMES, channels).
     """
-    cdef size_t channels = sums.shape[1], count = values.shape[0]
-    if reference.shape[0] != <Py_ssize_t>count or sums.shape[0] != PL_SUMS or extremes.shape[0] != PL_EXTREMES or (
-            extremes.shape[1] != sums.shape[1] or (channels and count % channels)):
-        raise ValueError("the sizes of values, reference, sums and extremes contradict each other")
-    if count == 0 or channels == 0:
-        return
-    cdef pl_range limits = pl_range(scale=scale, zero_point=zero_point, low=low, high=high, lowest=lowest,
-                                    highest=highest)
-    with nogil:
-        if Element is int8_t:
-            pl_observe_i8(&values[0], &reference[0], count // channels, channels, limits, &sums[0, 0], &extremes[0, 0])
-        elif Element is uint8_t:
-            pl_observe_u8(&values[0], &reference[0], count // channels, channels, limits, &sums[0, 0], &extremes[0, 0])
-        elif Element is int16_t:
-            pl_observe_i16(&values[0], &reference[0], count // channels, channels, limits, &sums[0, 0],
-                           &extremes[0, 0])
-        else:
-            pl_observe_f32(&values[0], &reference[0], count // channels, channels, limits, &sums[0, 0],
-                           &extremes[0, 0])
+    cdef pl_observed o
+    cdef const pl_slots *slots
+    cdef tuple kept
+
+    def __init__(self, str dtype, const uint8_t[::1] values, const float[::1] reference, float scale,
+                 int32_t zero_point, float low, float high, float lowest, float highest, int64_t[:, ::1] counts,
+                 int64_t[:, ::1] limbs, float[:, ::1] extremes):
+        cdef size_t channels = counts.shape[1], size = _SIZES[dtype], count = values.shape[0] // size
+        if reference.shape[0] != <Py_ssize_t>count or counts.shape[0] != PL_COUNTS or limbs.shape[0] != PL_LIMBS or (
+                extremes.shape[0] != PL_EXTREMES or extremes.shape[1] != counts.shape[1]
+                or limbs.shape[1] != PL_SUMS * counts.shape[1] or (channels and count % channels)):
+            raise ValueError("the sizes of values, reference and sums contradict each other")
+        self.kept = values, reference, counts, limbs, extremes
+        self.slots = slots
+        self.o.elements, self.o.channels, self.o.size = count if channels else 0, channels, size
+        self.o.grid = pl_grid(scale, zero_point)
+        self.o.range = pl_range(low, high, lowest, highest)
+        self.o.dequantize = NULL if dtype == "float32" else unary_kernel(_DEQUANTIZE[dtype])
+        if self.o.elements:
+            self.o.values, self.o.reference = <const char *>&values[0], &reference[0]
+            self.o.counts, self.o.limbs, self.o.extremes = &counts[0, 0], &limbs[0, 0], &extremes[0, 0]
+        self.fn = <kernel_fn>run_observe
 
 
-def round_trip(float[::1] real, Quantized[::1] quantized, float scale, int32_t zero_point):
-    """Quantize: fill `quantized`, rounded half away from zero and saturated; `real` becomes what it represents."""
-    cdef size_t count = real.shape[0]
-    if quantized.shape[0] != <Py_ssize_t>count:
-        raise ValueError("the real and the quantized values differ in number")
-    if count == 0:
-        return
-    with nogil:
-        if Quantized is int8_t:
-            pl_round_trip_i8(&real[0], &quantized[0], count, scale, zero_point)
-        elif Quantized is uint8_t:
-            pl_round_trip_u8(&real[0], &quantized[0], count, scale, zero_point)
-        else:
-            pl_round_trip_i16(&real[0], &quantized[0], count, scale, zero_point)
+cdef int run_observe(Observe self, pl_pool *pool) noexcept nogil:
+    if self.o.elements:
+        pl_observe(self.slots, &self.o)
+    return 0
 
 
-def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs):
-    """Add each addend to an exact sum, a column of `limbs`; False where one is not finite or reaches 2^80."""
-    cdef size_t count = addends.shape[0]
-    if limbs.shape[0] != PL_LIMBS or limbs.shape[1] != <Py_ssize_t>count:
+def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs, int64_t[::1] too_large):
+    """Add each addend to an exact sum, a column of `limbs`; where one is not finite or reaches 2^80, to too_large."""
+    if limbs.shape[0] != PL_LIMBS or not limbs.shape[1] == too_large.shape[0] == addends.shape[0]:
         raise ValueError("limbs do not have a column for each addend")
-    cdef bint fits = True
-    if count:
-        with nogil:
-            fits = pl_add_exactly(&addends[0], &limbs[0, 0], count)
-    return fits
+    if addends.shape[0]:
+        pl_add_exactly(&addends[0], &limbs[0, 0], addends.shape[0], &too_large[0], addends.shape[0])
 
 
 def count(const float[::1] values, double inverse, double offset, double factor, int64_t[::1] counts):
-    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2; finite values alone count."""
+    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2; what is not finite is left out.
+    """
     if counts.shape[0] != PL_BINS:
         raise ValueError(f"counts has {counts.shape[0]} bins, and {PL_BINS} are needed")
     if values.shape[0]:

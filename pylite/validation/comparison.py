@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.simd import Pool
-from pylite._core.statistics import round_trip
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.validation.histograms import Histograms
-from pylite.validation.isolation import Isolated, Isolation, grouped
+from pylite.validation.interleaving import Interleaved, Track, rounding
+from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
 from pylite.validation.statistics import ErrorSums, Grid
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite._core.kernel import Kernel
     from pylite.ir.graph import Subgraph
     from pylite.runtime.model import Model
 
@@ -30,8 +31,9 @@ class Comparison:
 
     matching: the Matching; measured: the tensors that are compared, in order; grids: {tensor: Grid}; cumulative, local:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
-    ErrorSums} of what quantizing the samples does; histograms: {tensor: Histograms} of each node by itself, empty
-    unless they are asked for; unmeasured: {tensor: why a matched one is not compared}.
+    ErrorSums} of what quantizing the samples does; unmeasured: {tensor: why a matched one is not compared}; histograms:
+    {tensor: Histograms} of each node by itself, empty unless they are asked for; programs: {False: both models run
+    from their inputs, True: and each node by itself}.
     """
 
     def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False) -> None:
@@ -48,13 +50,15 @@ class Comparison:
         self._pool = pool
         self._isolated: tuple[Executor, Executor, Isolated, Isolated] | None = None
         self._casts: dict[int, int] = {}                # result of a cast -> the matched tensor that it reads
-        self._given: dict[int, NDArray[Any]] = {}       # tensor -> the reference's activation, as it can represent it
+        self._represented: dict[int, NDArray[Any]] = {}     # such a tensor -> the activation that is given to the cast
+        self.programs: dict[bool, Interleaved] = {}
         self.grids: dict[int, Grid] = {}
         self.cumulative: dict[int, ErrorSums] = {}
         self.local: dict[int, ErrorSums] = {}
         self.input_sums: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
         self._with_histograms = histograms
+        self._pairs: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}      # of the nodes by themselves
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
 
@@ -90,29 +94,34 @@ class Comparison:
                 self.grids[index] = grid
                 self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
         self._isolate()
+        self.programs = {local: self._interleaved(local) for local in (False, True)}
+
+    def _groups(self) -> dict[str, dict[int, ErrorSums]]:
+        return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums}
 
     def sums(self) -> dict[str, ErrorSums | Histograms]:
-        """All sums by name, for `take` of another Comparison of the same models."""
-        return {f"{name} {index}": sums for name, group in self._groups() for index, sums in group.items()}
-
-    def _groups(self) -> list[tuple[str, dict[int, Any]]]:
-        return [("cumulative", self.cumulative), ("local", self.local), ("input", self.input_sums),
-                ("histograms", self.histograms)]
+        """Copies of all sums by name, for `take` of another Comparison of the same models."""
+        return {f"{name} {index}": type(sums).restored(sums.state())
+                for name, group in (*self._groups().items(), ("histograms", self.histograms))
+                for index, sums in group.items()}
 
     def clear(self) -> None:
-        """Begin anew with sums of no samples; those handed out stay as they are."""
-        for _, group in self._groups():
-            for index, sums in group.items():
-                group[index] = (ErrorSums(sums.channels) if isinstance(sums, ErrorSums)
-                                else Histograms(self.grids[index]))
+        """Begin anew with sums of no samples."""
+        for group in self._groups().values():
+            for sums in group.values():
+                sums.clear()
+        self.histograms = {index: Histograms(self.grids[index]) for index in self.histograms}
         self.samples = 0
 
     def take(self, sums: Mapping[str, ErrorSums | Histograms], samples: int) -> None:
         """Put sums of `samples` samples in place of these."""
-        for name, group in self._groups():
-            group.clear()
-            group |= {int(index): found for what, found in sums.items()
-                      for kind, index in (what.split(),) if kind == name}
+        self.clear()
+        for what, found in sums.items():
+            name, index = what.split()
+            if isinstance(found, Histograms):
+                self.histograms[int(index)] = found
+            else:
+                self._groups()[name][int(index)].merge(found)
         self.samples = samples
 
     def _expected(self, index: int) -> NDArray[Any]:
@@ -136,8 +145,70 @@ class Comparison:
         for executor in executors:
             executor.allocate()
         self._isolated = executors[0], executors[1], one, other
-        self._given = {key: np.empty(self._full_reference.array(cuts[key]).shape, np.float32)
-                       for key in {**one.cuts, **other.cuts}}
+
+    def _interleaved(self, local: bool) -> Interleaved:
+        """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
+        read it."""
+        assert self._isolated is not None
+        program, (single, other, ours, theirs) = Interleaved(self._pool), self._isolated
+        full, reference = Track(self._full), Track(self._full_reference)
+        tracks = Track(single), Track(other)
+        keys = {**ours.cuts, **theirs.cuts} if local else {}
+        given: set[int] = set()
+        waiting = list(self.measured) if local else []
+
+        def give(key: int) -> None:
+            if key in keys:
+                given.add(key)
+                program.add(*self._give(key))
+            while waiting and self._read(waiting[0]) <= given:
+                index = waiting.pop(0)
+                program.advance(tracks[0], ours.results[index])
+                if index in self._casts:
+                    expected = self._represented[self._casts[index]]
+                else:
+                    result = theirs.results[self.matching.matches[index].reference]
+                    program.advance(tracks[1], result)
+                    expected = other.array(result)
+                self._pairs[index] = single.array(ours.results[index]), expected
+                program.add(self.local[index].observer(self.grids[index], *self._pairs[index]))
+
+        for key in self.subgraph.inputs:
+            give(key)
+        for index in self.measured:
+            program.advance(reference, self.matching.matches[index].reference)
+            program.advance(full, index)
+            program.add(self.cumulative[index].observer(self.grids[index], self._full.array(index),
+                                                        self._expected(index)))
+            give(index)
+        for track in (reference, full, *(tracks if local else ())):
+            program.advance(track)
+        assert not waiting
+        return program
+
+    def _read(self, index: int) -> set[int]:
+        """The tensors whose activations the node of `index` and its counterpart are given."""
+        assert self._isolated is not None
+        found: set[int] = set()
+        sides = [(self._isolated[2], index)]
+        if index not in self._casts:
+            sides.append((self._isolated[3], self.matching.matches[index].reference))
+        for isolated, result in sides:
+            names = {place: key for key, place in isolated.cuts.items()}
+            found |= {names[i] for i in closure(isolated.subgraph, (isolated.results[result],), set(names))[1]}
+        return found
+
+    def _give(self, key: int) -> list[Kernel]:
+        """Kernels that give the reference's activation, as the model's tensor `key` can represent it, to the nodes that
+        read it."""
+        assert self._isolated is not None
+        executor, reference, ours, theirs = self._isolated
+        real = self._full_reference.array(self.matching.matches[key].reference)
+        represented = [reference.array(theirs.cuts[key])] if key in theirs.cuts else []
+        if key in self._casts.values():     # its reader has it as its reference
+            represented.append(self._represented.setdefault(key, np.empty(real.shape, np.float32)))
+        quantized = executor.array(ours.cuts[key]) if key in ours.cuts else None
+        return rounding(self.grids[key], real, quantized, represented)
 
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True) -> None:
         """Run both models on one sample: an array for each input, float32 for those that are real or quantized.
@@ -150,55 +221,25 @@ class Comparison:
         if shapes != self._full.shapes:
             raise ComparisonError(f"sample {self.samples + 1} has the shapes {shapes}, and the first one had "
                                   f"{self._full.shapes}; they must agree")
-        for executor, subgraph in ((self._full_reference, self.other), (self._full, self.subgraph)):
-            executor.reset_variables()
-            for index, array in zip(subgraph.inputs, inputs, strict=True):
-                fill(executor.array(index), array, Grid.of(subgraph.tensors[index]))
-            if executor is self._full:
-                self._observe_inputs(inputs)
-            executor.invoke()
-        for index in self.measured:
-            self.cumulative[index].add(self.grids[index], self._full.array(index), self._expected(index))
-        self.samples += 1
-        if local:
-            self._add_local()
-
-    def _observe_inputs(self, inputs: Sequence[NDArray[Any]]) -> None:
+        assert self._isolated is not None
+        single, other, ours, theirs = self._isolated
+        for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
+            full.reset_variables()
+            alone.reset_variables()
+            for index, array in zip(full.subgraph.inputs, inputs, strict=True):
+                fill(full.array(index), array, Grid.of(full.subgraph.tensors[index]))
+            for original, index in isolated.inputs.items():
+                alone.array(index)[...] = full.array(original)
         for index, array in zip(self.subgraph.inputs, inputs, strict=True):
             if index in self.input_sums and array.dtype == np.float32:
                 self.input_sums[index].add(self.grids[index], self._full.array(index), array)
-
-    def _add_local(self) -> None:
-        assert self._isolated is not None
-        executor, reference, ours, theirs = self._isolated
-        for key in self._given:
-            self._give(key)
-        for full, single, isolated in ((self._full, executor, ours), (self._full_reference, reference, theirs)):
-            single.reset_variables()
-            for original, index in isolated.inputs.items():
-                single.array(index)[...] = full.array(original)
-            single.invoke()
-        for index in self.measured:
-            if index in self._casts:
-                expected = self._given[self._casts[index]]
-            else:
-                expected = reference.array(theirs.results[self.matching.matches[index].reference])
-            for group in (self.local, self.histograms):
-                if index in group:
-                    group[index].add(self.grids[index], executor.array(ours.results[index]), expected)
-
-    def _give(self, key: int) -> None:
-        """Give the reference's activation, as the model's tensor `key` can represent it, to the nodes that read it."""
-        assert self._isolated is not None
-        executor, reference, ours, theirs = self._isolated
-        real = self._given[key]
-        np.copyto(real, self._full_reference.array(self.matching.matches[key].reference))
-        if key in ours.cuts:
-            fill(executor.array(ours.cuts[key]), real, Grid.of(self.subgraph.tensors[key]), in_place=True)
-        if key in theirs.cuts:
-            target = reference.array(theirs.cuts[key])
-            np.copyto(target, real.reshape(target.shape))
-
+        self.programs[local].run()
+        for group in (self.cumulative, self.local) if local else (self.cumulative,):
+            for sums in group.values():
+                sums.counted()
+        for index in self.histograms if local else ():
+            self.histograms[index].add(self.grids[index], *self._pairs[index])
+        self.samples += 1
 
 def _exposed(model: Model, subgraph: Subgraph, tensors: Sequence[int], pool: Pool) -> Executor:
     """An Executor of the graph with more outputs."""
@@ -213,10 +254,10 @@ def _shapes(executor: Executor, subgraph: Subgraph, tensors: Any) -> dict[int, t
     return {i: executor.array(i).shape for i in (*subgraph.inputs, *tensors)}
 
 
-def fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None, in_place: bool = False) -> None:
-    """Write `array` to a tensor; real numbers are quantized to its grid, and replaced if `in_place`."""
+def fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None) -> None:
+    """Write `array` to a tensor; real numbers are quantized to its grid."""
     if grid is None or not grid.step or array.dtype != np.float32:
         target[...] = array.reshape(target.shape)
         return
-    real = array if in_place else array.copy()
-    round_trip(real.reshape(-1), target.reshape(-1), grid.step, grid.zero_point)
+    for kernel in rounding(grid, np.ascontiguousarray(array), target):
+        kernel.run()

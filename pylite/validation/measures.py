@@ -39,11 +39,13 @@ class Errors:
 
     @classmethod
     def of(cls, sums: ErrorSums) -> Errors:
-        totals, extremes = sums.sums(), sums.extremes
-        n = np.maximum(totals[rows.COUNT], 1)
-        seen = totals[rows.COUNT] > 0
-        return cls(totals[rows.COUNT], totals[rows.REFERENCE2] / n, totals[rows.ERROR2] / n, totals[rows.ERROR] / n,
-                   extremes[rows.MAX_ERROR], totals[rows.LOW] / n, totals[rows.HIGH] / n,
+        counts, totals, extremes = sums.counts, sums.sums(), sums.extremes
+        if counts[rows.TOO_LARGE].any():
+            totals[rows.ERROR2, counts[rows.TOO_LARGE] > 0] = np.inf
+        n = np.maximum(counts[rows.COUNT], 1)
+        seen = counts[rows.COUNT] > 0
+        return cls(counts[rows.COUNT], totals[rows.REFERENCE2] / n, totals[rows.ERROR2] / n, totals[rows.ERROR] / n,
+                   extremes[rows.MAX_ERROR], counts[rows.LOW] / n, counts[rows.HIGH] / n,
                    np.where(seen, extremes[rows.MIN_REFERENCE], 0), np.where(seen, extremes[rows.MAX_REFERENCE], 0))
 
     def mean(self, by_channel: NDArray[Any]) -> float:
@@ -75,7 +77,7 @@ class Errors:
 
 
 def decibels(power: float, noise: float) -> float:
-    """10 log10 of the ratio; infinite without noise, minus infinite without power."""
+    """10 log10 of the ratio; infinite without noise, minus infinite without power or with infinite noise."""
     if noise <= 0:
         return float("inf")
-    return float(10 * np.log10(power / noise)) if power > 0 else float("-inf")
+    return float(10 * np.log10(power / noise)) if power > 0 and noise < np.inf else float("-inf")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Sums = ErrorSums | Histograms | Tally
 
 FORMAT = "pylite partial validation"
-VERSION = 1
+VERSION = 2
 TALLY = "accuracy 0"        # the name of the Tally
 
 
@@ -96,4 +96,4 @@ class Partial:
 
 def _kind(state: dict[str, Any]) -> type[Sums]:
     """Whose state it is."""
-    return Tally if "tally" in state else Histograms if "counts" in state else ErrorSums
+    return Tally if "tally" in state else ErrorSums if "limbs" in state else Histograms

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Tensor
 
-# Rows of the sums and of the extremes, in the order of statistics.h.
-COUNT, ERROR, ERROR2, REFERENCE2, LOW, HIGH = range(statistics.SUMS)
+# Rows of the counts, the sums and the extremes, in the order of statistics.h.
+COUNT, LOW, HIGH, TOO_LARGE = range(statistics.COUNTS)
+ERROR, ERROR2, REFERENCE2 = range(statistics.SUMS)
 MAX_ERROR, MAX_REFERENCE, MIN_REFERENCE = range(statistics.EXTREMES)
 LIMB_BITS = 40
 LOWEST_BIT = -80        # of an exact sum
 FLOAT_MAX = float(np.finfo(np.float32).max)
 NEUTRAL = np.array([0, -FLOAT_MAX, FLOAT_MAX], np.float32)      # of the extremes
-_WIDTH = 32             # channels that are enough for vectors
 _CARRY_AFTER = 1 << 20  # samples: long before a limb overflows
 
 
@@ -64,31 +64,33 @@ class Grid:
 
 
 class ErrorSums:
-    """What is known of a tensor's errors: exact sums and extremes for each channel, the last axis."""
+    """What is known of a tensor's errors: counts, exact sums and extremes for each channel, the last axis."""
 
     def __init__(self, channels: int) -> None:
         self.samples = 0
+        self.counts = np.zeros((statistics.COUNTS, channels), np.int64)
         self.limbs = np.zeros((statistics.LIMBS, statistics.SUMS * channels), np.int64)
         self.extremes = np.repeat(NEUTRAL[:, None], channels, axis=1)
-        self.overflow = False
 
     @property
     def channels(self) -> int:
-        return self.extremes.shape[1]
+        return self.counts.shape[1]
+
+    def observer(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> statistics.Observe:
+        """A kernel that adds one sample: a tensor's contents as it stores them, and the reference, float32 of as many
+        elements.  Both are contiguous.  `samples` is for the caller to count."""
+        half = grid.step / 2
+        return statistics.Observe(grid.dtype, values.reshape(-1).view(np.uint8), reference.reshape(-1), grid.step,
+                                  grid.zero_point, grid.lowest - half, grid.highest + half, grid.lowest, grid.highest,
+                                  self.counts, self.limbs, self.extremes)
 
     def add(self, grid: Grid, values: NDArray[Any], reference: NDArray[Any]) -> None:
-        """Add one sample: the tensor's contents as it stores them, and the reference, float32 of as many elements."""
-        half = grid.step / 2
-        together = self._rows_together(values.size)
-        partial = np.zeros((statistics.SUMS, together * self.channels))
-        extremes = np.tile(self.extremes, together)
-        statistics.observe(values.reshape(-1), reference.reshape(-1), grid.step, grid.zero_point, grid.lowest - half,
-                           grid.highest + half, grid.lowest, grid.highest, partial, extremes)
-        if together > 1:
-            partial = partial.reshape(statistics.SUMS, together, self.channels).sum(1)
-        for row in extremes.reshape(statistics.EXTREMES, together, self.channels).swapaxes(0, 1):
-            self._widen(row)
-        self.overflow |= not statistics.add_exactly(partial.reshape(-1), self.limbs)
+        """Add one sample."""
+        self.observer(grid, values, reference).run()
+        self.counted()
+
+    def counted(self) -> None:
+        """A sample was added."""
         self.samples += 1
         if self.samples % _CARRY_AFTER == 0:
             self._carry()
@@ -97,19 +99,18 @@ class ErrorSums:
         """Add the samples of `other`, which are other ones than this one's."""
         self._carry()
         other._carry()
-        self.limbs += other.limbs
-        self._widen(other.extremes)
         self.samples += other.samples
-        self.overflow |= other.overflow
-
-    def _rows_together(self, size: int) -> int:
-        """How many rows of few channels are taken for one of many, which is summed faster."""
-        rows = size // self.channels if self.channels else 0
-        return next((k for k in range(min(_WIDTH // max(self.channels, 1), rows), 1, -1) if rows % k == 0), 1)
-
-    def _widen(self, extremes: NDArray[Any]) -> None:
+        self.counts += other.counts
+        self.limbs += other.limbs
         for row, better in ((MAX_ERROR, np.maximum), (MAX_REFERENCE, np.maximum), (MIN_REFERENCE, np.minimum)):
-            better(self.extremes[row], extremes[row], out=self.extremes[row])
+            better(self.extremes[row], other.extremes[row], out=self.extremes[row])
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        self.samples = 0
+        self.counts[...] = 0
+        self.limbs[...] = 0
+        self.extremes[...] = NEUTRAL[:, None]
 
     def _carry(self) -> None:
         """Bring every limb but the first into 0 .. 2^40 - 1; the sums stay."""
@@ -118,7 +119,7 @@ class ErrorSums:
             self.limbs[k] &= (1 << LIMB_BITS) - 1
 
     def sums(self) -> NDArray[Any]:
-        """The sums, (SUMS, channels), each rounded once."""
+        """The sums of errors, of their squares and of the reference's, (SUMS, channels), each rounded once."""
         self._carry()
         weights = [1 << (LIMB_BITS * k) for k in reversed(range(statistics.LIMBS))]
         totals = [sum(int(limb) * weight for limb, weight in zip(column, weights, strict=True))
@@ -127,16 +128,18 @@ class ErrorSums:
         return np.array(exact).reshape(statistics.SUMS, self.channels)
 
     def state(self) -> dict[str, Any]:
-        """Everything, as arrays and numbers, for files and other processes."""
+        """A copy of everything, as arrays and numbers, for files and other processes."""
         self._carry()
-        return {"samples": self.samples, "limbs": self.limbs, "extremes": self.extremes, "overflow": self.overflow}
+        return {"samples": self.samples, "counts": self.counts.copy(), "limbs": self.limbs.copy(),
+                "extremes": self.extremes.copy()}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> ErrorSums:
         """The sums whose state() this is."""
-        sums = cls(state["extremes"].shape[1])
-        sums.samples, sums.overflow = int(state["samples"]), bool(state["overflow"])
-        sums.limbs, sums.extremes = state["limbs"].astype(np.int64), state["extremes"].astype(np.float32)
+        sums = cls(state["counts"].shape[1])
+        sums.samples = int(state["samples"])
+        for name in ("counts", "limbs", "extremes"):
+            getattr(sums, name)[...] = state[name]
         return sums
 
 

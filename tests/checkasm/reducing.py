@@ -1,8 +1,10 @@
 """Checks of pooling, reductions, softmax, normalization and resizing."""
+import ctypes
+
 import numpy as np
 
 from tests.checkasm.core import Call, In, InOut, Out, Struct, check
-from tests.checkasm.slots import Reduction, Softmax8, Softmax16, Window
+from tests.checkasm.slots import ErrorSums, Range, Reduction, Softmax8, Softmax16, Window
 
 F, B, S, I = np.float32, np.uint8, np.int16, np.int32
 
@@ -153,3 +155,36 @@ def gather_pixels(draw):
     step = size if draw.bench else size + draw.integer(0, 3)
     yield Call(n, size, In(draw.rng.integers(0, width, n).astype(I)), In(draw.array(B, width * size)),
                Out(max(n - 1, 0) * step + size * (n > 0), B), step, work=n * size, unit="bytes")
+
+
+@check("observe_f32", rounds=60)
+def observe(draw):
+    rows, n = (32, 128) if draw.bench else (draw.integer(0, 32), draw.choice(0, 1, 3, 4, 5, 16, 17, 33, 64, 255, 256))
+    steps = [n + draw.choice(0, 0, 5) for _ in range(2)]
+    x, reference = (draw.whole(max(rows, 1) * step) for step in steps)
+    if not draw.bench and draw.rng.random() < 0.4:
+        for array in (x, reference):
+            array[draw.rng.random(array.size) < 0.02] = draw.choice(np.inf, -np.inf, np.nan)
+    before = ErrorSums()
+    for name, _ in ErrorSums._fields_:
+        np.asarray(getattr(before, name))[...] = np.abs(draw.whole(256)) if name == "largest" else draw.whole(256)
+    limits = {"low": -6.5, "high": 5.5, "lowest": -6, "highest": 5}
+
+    def expect(found):
+        after, asked = ErrorSums.from_buffer_copy(found.tobytes()), {
+            name: np.array(getattr(before, name)) for name, _ in ErrorSums._fields_}
+        v, r = (array[:rows * step].reshape(rows, step)[:, :n] for array, step in zip((x, reference), steps,
+                                                                                       strict=True))
+        used = np.isfinite(v) & np.isfinite(r)
+        error, real = np.where(used, v - r, 0), np.where(used, r, 0)
+        for name, addends in (("error", error), ("error2", error**2), ("reference2", real**2), ("count", used),
+                              ("low", used & (v <= -6) & (r < -6.5)), ("high", used & (v >= 5) & (r > 5.5))):
+            asked[name][:n] += addends.sum(0).astype(asked[name].dtype)
+        asked["largest"][:n] = np.maximum(asked["largest"][:n], np.abs(error).max(0, initial=0, where=used))
+        asked["highest"][:n] = np.maximum(asked["highest"][:n], r.max(0, initial=-np.inf, where=used))
+        asked["lowest"][:n] = np.minimum(asked["lowest"][:n], r.min(0, initial=np.inf, where=used))
+        for name, array in asked.items():
+            np.testing.assert_array_equal(np.asarray(getattr(after, name)), array, err_msg=name)
+    sums = np.frombuffer(bytes(before), np.float64, ctypes.sizeof(ErrorSums) // 8)
+    yield Call(rows, n, In(x), steps[0], In(reference), steps[1], Struct(Range, **limits), InOut(sums), expect=expect,
+               work=rows * n)

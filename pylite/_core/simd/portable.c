@@ -35,6 +35,7 @@
 #include "portable_pooling.h"
 #include "portable_recurring.h"
 #include "portable_reduction.h"
+#include "portable_errors.h"
 #include "portable_resize.h"
 #include "portable_softmax.h"
 

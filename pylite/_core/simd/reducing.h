@@ -40,6 +40,21 @@ typedef struct pl_softmax16 {
   int32_t multiplier, exponent;
 } pl_softmax16;
 
+/* Where a tensor saturates: values are from `lowest` to `highest`, and a reference below `low` or above `high` is beyond
+ * what they represent. */
+typedef struct pl_range {
+  float low, high, lowest, highest;
+} pl_range;
+
+/* What is known of up to 256 lanes of values beside their references: the sums of error, error^2 and reference^2; the
+ * largest error, the highest and the lowest reference; the numbers of elements that are finite on both sides, and of
+ * those that saturate at either end. */
+typedef struct pl_error_sums {
+  double error[256], error2[256], reference2[256];
+  float largest[256], highest[256], lowest[256];
+  int32_t count[256], low[256], high[256];
+} pl_error_sums;
+
 /* n output pixels; x: the first row of the windows; the first window begins `left` pixels before it */
 #define PL_POOLING (const pl_window *w, const void *x, ptrdiff_t left, ptrdiff_t n, void *y)
 #define PL_POOLING_SLOTS(X) \
@@ -85,6 +100,9 @@ typedef struct pl_softmax16 {
   X(l2_normalize_f32, (size_t n, const float *x, float *y)) \
   /* zero: the zero point of x ^ flip */ \
   X(l2_normalize_8, (size_t n, int32_t zero, uint8_t flip, const uint8_t *x, uint8_t *y)) \
+  /* sums joined with up to 32 rows of n <= 256 lanes, which are x_step and r_step elements apart */ \
+  X(observe_f32, (size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference, ptrdiff_t r_step, \
+                  const pl_range *range, pl_error_sums *sums)) \
   /* y[j] = x[at[j]]: n pixels of `bytes` bytes, those of y `step` bytes apart */ \
   X(gather_pixels, (size_t n, size_t bytes, const int32_t *at, const uint8_t *x, uint8_t *y, size_t step))
 #endif

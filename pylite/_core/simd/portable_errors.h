@@ -1,0 +1,70 @@
+/* Sums over the errors of a tensor; included by portable.c alone.
+ *
+ * A few lanes of up to 32 rows are summed in float32, in registers, and then added to doubles.  Where numbers that are
+ * not finite spoil these sums, the lanes are looked at one by one. */
+#include <float.h>
+#include <math.h>
+
+#if defined(__AVX512F__)
+enum { OBSERVED = 16 };
+#elif defined(__AVX__)
+enum { OBSERVED = 8 };
+#else
+enum { OBSERVED = 4 };
+#endif
+
+#define OBSERVE_ARGS \
+  size_t rows, const float *restrict x, ptrdiff_t x_step, const float *restrict reference, ptrdiff_t r_step, \
+    const pl_range *range, pl_error_sums *restrict s, size_t at
+
+static __attribute__((noinline)) void observe_lane(OBSERVE_ARGS) {
+  for (; rows > 0; rows--, x += x_step, reference += r_step) {
+    const float v = *x, r = *reference, e = v - r;
+    if (!isfinite(v) || !isfinite(r)) continue;
+    s->error[at] += e, s->error2[at] += (double)e * e, s->reference2[at] += (double)r * r;
+    s->largest[at] = fmaxf(fabsf(e), s->largest[at]);
+    s->highest[at] = fmaxf(r, s->highest[at]), s->lowest[at] = fminf(r, s->lowest[at]);
+    s->count[at]++;
+    s->low[at] += v <= range->lowest && r < range->low;
+    s->high[at] += v >= range->highest && r > range->high;
+  }
+}
+
+PL_LOOSE_BEGIN
+static void observe_lanes(OBSERVE_ARGS) {
+  const pl_range limit = *range;
+  float e1[OBSERVED] = {0}, e2[OBSERVED] = {0}, r2[OBSERVED] = {0}, most[OBSERVED], up[OBSERVED], down[OBSERVED];
+  int32_t low[OBSERVED] = {0}, high[OBSERVED] = {0}, spoiled = 0;
+  const float *px = x, *pr = reference;
+  PL_UNROLL for (int i = 0; i < OBSERVED; i++) {
+    most[i] = s->largest[at + i], up[i] = s->highest[at + i], down[i] = s->lowest[at + i];
+  }
+  for (size_t k = 0; k < rows; k++, px += x_step, pr += r_step) {
+    for (int i = 0; i < OBSERVED; i++) {
+      const float v = px[i], r = pr[i], e = v - r, a = fabsf(e);
+      e1[i] += e, e2[i] += e * e, r2[i] += r * r;
+      most[i] = a > most[i] ? a : most[i], up[i] = r > up[i] ? r : up[i], down[i] = r < down[i] ? r : down[i];
+      low[i] += (v <= limit.lowest) & (r < limit.low);
+      high[i] += (v >= limit.highest) & (r > limit.high);
+    }
+  }
+  for (int i = 0; i < OBSERVED; i++) spoiled |= !(e2[i] + r2[i] <= FLT_MAX);
+  if (spoiled) {
+    for (size_t i = 0; i < OBSERVED; i++) observe_lane(rows, x + i, x_step, reference + i, r_step, range, s, at + i);
+    return;
+  }
+  for (int i = 0; i < OBSERVED; i++) {
+    s->error[at + i] += e1[i], s->error2[at + i] += e2[i], s->reference2[at + i] += r2[i];
+    s->largest[at + i] = most[i], s->highest[at + i] = up[i], s->lowest[at + i] = down[i];
+    s->count[at + i] += (int32_t)rows, s->low[at + i] += low[i], s->high[at + i] += high[i];
+  }
+}
+PL_LOOSE_END
+
+static void observe_f32(size_t rows, size_t n, const float *x, ptrdiff_t x_step, const float *reference,
+                        ptrdiff_t r_step, const pl_range *range, pl_error_sums *sums) {
+  size_t at = 0;
+  for (; at + OBSERVED <= n; at += OBSERVED)
+    observe_lanes(rows, x + at, x_step, reference + at, r_step, range, sums, at);
+  for (; at < n; at++) observe_lane(rows, x + at, x_step, reference + at, r_step, range, sums, at);
+}
