@@ -79,7 +79,7 @@ def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs, int64_t[::1] t
 
 
 def count(const float[::1] values, double inverse, double offset, double factor, int64_t[::1] counts):
-    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2; what is not finite is left out.
+    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2, without what is not finite.
     """
     if counts.shape[0] != PL_BINS:
         raise ValueError(f"counts has {counts.shape[0]} bins, and {PL_BINS} are needed")
