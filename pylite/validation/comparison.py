@@ -101,9 +101,9 @@ class Comparison:
 
     def sums(self) -> dict[str, ErrorSums | Histograms]:
         """Copies of all sums by name, for `take` of another Comparison of the same models."""
+        groups: dict[str, Any] = {**self._groups(), "histograms": self.histograms}
         return {f"{name} {index}": type(sums).restored(sums.state())
-                for name, group in (*self._groups().items(), ("histograms", self.histograms))
-                for index, sums in group.items()}
+                for name, group in groups.items() for index, sums in group.items()}
 
     def clear(self) -> None:
         """Begin anew with sums of no samples."""
