@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pylite.plugins.delegates import Delegate, load_delegate
     from pylite.plugins.python_delegates import PythonDelegate
-    from pylite.plugins.resolver import MutableOpResolver, OpResolver
+    from pylite.plugins.resolver import OpResolver
     from pylite.runtime.model import Model
     from pylite.tflite.resolver_type import OpResolverType
     from pylite.tflite.signature import SignatureRunner
@@ -386,11 +386,12 @@ install_fast_path(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, t
 class InterpreterWithCustomOps(Interpreter):
     """An Interpreter for models with custom ops.
 
-    custom_op_registerers: Python functions that each take a MutableOpResolver and add ops to it.  ValueError for C++
-    functions and their names, which tf.lite also takes: load_custom_ops() is for these.
+    custom_op_registerers: functions that add ops to the resolver that they get, a MutableOpResolver.  It is also the
+    address of a tflite::MutableOpResolver, for functions of C++ behind pybind11 or ctypes; and names of such functions
+    in libraries that are loaded with RTLD_GLOBAL.
     """
 
-    def __init__(self, custom_op_registerers: "Sequence[Callable[[MutableOpResolver], None]] | None" = None,
+    def __init__(self, custom_op_registerers: "Sequence[Callable[[Any], None] | str] | None" = None,
                  **kwargs: "Any") -> None:
         registerers = list(custom_op_registerers or ())
         if registerers:

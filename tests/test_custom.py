@@ -211,7 +211,7 @@ def test_registerers():
     with pytest.raises(ValueError, match="'TF_Register'"):
         pylite.InterpreterWithCustomOps(["TF_Register"], model_content=model())
     with pytest.raises(ValueError, match="load_custom_ops"):
-        pylite.InterpreterWithCustomOps([math.sin], model_content=model())
+        pylite.InterpreterWithCustomOps([math.pi], model_content=model())
 
 
 def test_outputs_with_data_dependent_shapes():

@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 
-from pylite.errors import MemoryLimitError, OpError
+from pylite.errors import MemoryLimitError, OpError, PyliteError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.fuzz import case, mutate
@@ -91,3 +91,26 @@ def test_results_of_the_run_time_beyond_max_memory(op):
     interpreter.set_tensor(x, np.ones(1 << 20, np.int8))
     with pytest.raises(MemoryLimitError, match=f"node 0 {op}: its results take"):
         interpreter.invoke()
+
+
+def test_tables_of_a_resize_beyond_max_memory():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 2, 2, 1), "int8"), m.tensor("y", (), "int8")
+    m.operator("RESIZE_NEAREST_NEIGHBOR", [x, m.constant("size", np.array([4, 10_000_000], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(MemoryLimitError, match="node 0 RESIZE_NEAREST_NEIGHBOR: its tables of pixels take"):
+        Interpreter(model_content=m.build(), max_memory=64 << 20).allocate_tensors()
+
+
+def test_a_shape_without_elements_that_numpy_cannot_represent():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (2,), "uint64"), m.tensor("y", (), "uint64")
+    m.operator("MATRIX_DIAG", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.resize_tensor_input(x, [0, 2**31 - 1])
+    interpreter.allocate_tensors()
+    with pytest.raises(PyliteError, match="a shape that numpy cannot represent"):
+        interpreter.get_tensor(y)

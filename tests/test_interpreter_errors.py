@@ -189,9 +189,10 @@ def test_a_library_without_a_delegate_is_refused():
         pylite.load_delegate("libc.so.6", {"option": 1})
 
 
-def test_custom_op_registerers_are_refused():
+@pytest.mark.parametrize("registerer", ["RegisterWhatNoLibraryHas", 3, None])
+def test_custom_op_registerers_that_are_no_functions(registerer):
     with pytest.raises(ValueError, match="registerers"):
-        pylite.InterpreterWithCustomOps(["Register"], model_content=small_models.reshape())
+        pylite.InterpreterWithCustomOps([registerer], model_content=small_models.reshape())
     assert pylite.InterpreterWithCustomOps(model_content=small_models.reshape()).num_subgraphs() == 1
 
 

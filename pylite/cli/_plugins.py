@@ -7,8 +7,9 @@ from pylite.cli._common import UsageError
 
 def add_ops(parser):
     parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
-                        help="custom ops: FILE.py, which registers them; LIBRARY.so:FUNCTION, which returns a "
-                             "TfLiteRegistration; or LIBRARY.so, with functions that take a tflite::MutableOpResolver")
+                        help="custom ops: FILE.py, which registers them; LIBRARY.so:FUNCTION[?kind=KIND], which "
+                             "returns a TfLiteRegistration, or is of the kind classic, value, opaque or registerer; or "
+                             "LIBRARY.so, with functions that take a tflite::MutableOpResolver")
 
 
 def add(parser):
@@ -24,7 +25,7 @@ def register(args):
             _module(text)
         else:
             library, _, function = text.partition(":")
-            _library(library, function)
+            _library(library, *_kind(text, function))
 
 
 def load(args):
@@ -48,10 +49,19 @@ def _module(path):
     return module
 
 
-def _library(path, function):
+def _kind(text, function):
+    """(function, kind) of FUNCTION?kind=KIND; the kind is None where it is left out."""
+    function, _, option = function.partition("?")
+    key, _, kind = option.partition("=")
+    if option and key != "kind":
+        raise UsageError(f"--ops {text}: {option!r} is no option of a function; write ?kind=KIND")
+    return function, kind or None
+
+
+def _library(path, function, kind):
     from pylite.plugins.capi import load_custom_ops
     try:
-        load_custom_ops(path, function or None)
+        load_custom_ops(path, function or None, kind)
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error
 

@@ -87,7 +87,8 @@ def _nodes(executor, recorded):
     for column, step in enumerate(recorded[0].steps):
         node = step.node
         if not found or found[-1]["node"] != node.index:
-            found.append({"node": node.index, "name": node.name, "kernels": [], "macs": _cost.macs(node),
+            own_name = executor.tables and executor.tables.host.profiling_string(node.index)
+            found.append({"node": node.index, "name": own_name or node.name, "kernels": [], "macs": _cost.macs(node),
                           "outputs": [str(v) for v in node.outputs if v is not None]})
             columns.append([])
             if node.index in delegated:

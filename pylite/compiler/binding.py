@@ -37,13 +37,13 @@ class Storage:
                 base = base.view(np.uint8)[value.byte_offset:value.byte_offset + value.nbytes]
             return base.view(dtype).reshape(value.shape)
         if self.offsets is None:
-            return np.empty(value.shape, dtype)
-        return np.ndarray(value.shape, dtype, self.arena, self.offsets[root.index] + value.byte_offset)
+            return array_of(value)
+        return array_of(value, self.arena, self.offsets[root.index] + value.byte_offset)
 
     def banded(self, banded):
-        """The bytes of a Banded value that is its own root, and its guard band."""
+        """The bytes of a Banded value that is its own root, and its guard bands."""
         value = banded.value
-        return np.ndarray((value.nbytes + BAND,), np.uint8, self.arena, self.offsets[value.index])
+        return np.ndarray((value.nbytes + 2 * BAND,), np.uint8, self.arena, self.offsets[value.index] - BAND)
 
     def temporary(self, scratch):
         """The array of a Scratch."""
@@ -61,6 +61,14 @@ class Storage:
         if not base.size:
             return np.empty(view.shape, dtype)
         return np.ndarray(view.shape, dtype, base, view.offset * size, strides)
+
+
+def array_of(value, memory=None, offset=0):
+    """An array for `value`, in `memory` or in memory of its own."""
+    try:
+        return np.ndarray(value.shape, NUMPY_DTYPES[value.dtype], memory, offset)
+    except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
+        raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
 
 
 def bind(calls, storage, model):

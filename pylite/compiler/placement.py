@@ -1,6 +1,6 @@
 """Lifetimes to arena offsets: which values share memory, and where each is placed."""
 import math
-from operator import attrgetter
+import operator
 
 from pylite import errors
 from pylite._core import arena
@@ -9,7 +9,7 @@ from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
 GUARD = BAND        # bytes of guard band behind each block in debug mode
 _MOST = 1 << 47     # bytes that a process can address
-_index = attrgetter("index")
+_index = operator.attrgetter("index")
 
 
 class Plan:
@@ -17,17 +17,19 @@ class Plan:
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; bound: the largest sum
     of sizes alive at one step, below which no plan can be; blocks: list of (root or Scratch, offset, nbytes, first,
-    last); unreadable: the values that were written over in place, or are no single run of bytes.
+    last); unreadable: the values that were written over in place, or are no single run of bytes; banded: the roots
+    with a guard band before and one behind their block.
     """
-    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "unreadable")
+    __slots__ = ("offsets", "scratch", "total", "bound", "blocks", "unreadable", "banded")
 
-    def __init__(self, offsets, scratch, total, bound, blocks, unreadable):
+    def __init__(self, offsets, scratch, total, bound, blocks, unreadable, banded=()):
         self.offsets = offsets
         self.scratch = scratch
         self.total = total
         self.bound = bound
         self.blocks = blocks
         self.unreadable = unreadable
+        self.banded = banded
 
     def overwritten(self, value):
         """Is the memory of `value` written after its last use, so that the caller cannot read it after a run?"""
@@ -38,8 +40,11 @@ class Plan:
         if mine is None:
             return False
         _, start, size, _, last = mine
-        return any(first > last and offset < start + size and start < offset + nbytes
-                   for _, offset, nbytes, first, _ in self.blocks)
+        for owner, offset, nbytes, first, _ in self.blocks:
+            band = BAND if owner in self.banded else 0
+            if first > last and offset - band < start + size and start < offset + nbytes + band:
+                return True
+        return False
 
     def peak(self):
         """(step, live bytes) of the high-water mark, the first step with the most live bytes."""
@@ -59,8 +64,8 @@ class Lifetimes:
     """The live ranges of all that needs arena memory.
 
     first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need a
-    guard band behind them; unreadable: as in Plan; rewritten: {root: the last step that wrote over its contents};
-    copies: the steps that only copy.
+    guard band before and one behind them; unreadable: as in Plan; rewritten: {root: the last step that wrote over its
+    contents}; copies: the steps that only copy.
     """
     __slots__ = ("first", "last", "scratch", "sizes", "banded", "unreadable", "rewritten", "copies")
     first: "dict[Value, int]"
@@ -141,7 +146,7 @@ def _extend_throughout(lowered, found):
 
 def place(lifetimes, guard=False):
     """The Plan with an offset for each root and Scratch.  guard: leave a guard band behind each block."""
-    first, last, scratch, banded = lifetimes.first, lifetimes.last, lifetimes.scratch, lifetimes.banded
+    first, last, scratch = lifetimes.first, lifetimes.last, lifetimes.scratch
     owners = sorted(first, key=_index)
     count = len(owners)
     firsts = [first[owner] for owner in owners] + [step for _, step in scratch]
@@ -149,15 +154,18 @@ def place(lifetimes, guard=False):
     owners += [s for s, _ in scratch]
     sizes = [lifetimes.sizes[owner] for owner in owners]
     padded = [n + GUARD for n in sizes] if guard else sizes
-    if banded:
-        padded = [n + GUARD if guard or owner in banded else n for n, owner in zip(sizes, owners, strict=True)]
+    if lifetimes.banded:
+        before = [BAND * (owner in lifetimes.banded) for owner in owners]
+        padded = list(map(sum, zip(padded, before, before, strict=True)))
     if sum(padded) > _MOST:
         raise errors.MemoryLimitError("its tensors take more bytes than any machine has. Make the inputs smaller")
     offset, total, bound = arena.plan(padded, firsts, lasts)
+    if lifetimes.banded:
+        offset = list(map(operator.add, offset, before))
     blocks = list(zip(owners, offset, sizes, firsts, lasts, strict=True))
     offsets = {root.index: at for root, at in zip(owners[:count], offset[:count], strict=True)}
     scratch_offsets = dict(zip(owners[count:], offset[count:], strict=True))
-    return Plan(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable)
+    return Plan(offsets, scratch_offsets, total, bound, blocks, lifetimes.unreadable, lifetimes.banded)
 
 
 def _share_in_place(lowered, first, last):

@@ -139,7 +139,7 @@ BAND = 64           # bytes of a guard band
 
 
 class Banded:
-    """A value's bytes and a guard band behind them, for kernels that are not trusted."""
+    """A value's bytes between two guard bands, for kernels that are not trusted."""
     __slots__ = ("value",)
 
     def __init__(self, value: Value) -> None:
@@ -290,11 +290,11 @@ class Node:
         return errors.ExecutionError(f"{self} failed: {why}; its tensors: "
                                      f"{', '.join(repr(v) for v in (*self.inputs, *self.outputs) if v is not None)}")
 
-    def check_memory(self, nbytes: int) -> None:
+    def check_memory(self, nbytes: int, what: str = "results") -> None:
         """Raise MemoryLimitError where results of the run time, of `nbytes`, exceed the interpreter's max_memory."""
         most = None if self.host is None else self.host.max_memory
         if most is not None and nbytes > most:
-            raise errors.MemoryLimitError(f"{self}: its results take {nbytes} bytes; max_memory is {most}. Make the "
+            raise errors.MemoryLimitError(f"{self}: its {what} take {nbytes} bytes; max_memory is {most}. Make the "
                                           "inputs smaller or raise max_memory")
 
     def input(self, i: int) -> "Value | None":

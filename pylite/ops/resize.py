@@ -8,6 +8,13 @@ from pylite.ir.values import Call
 from pylite.ops.moves import pixels
 
 f32 = np.float32
+_MANY = 1 << 14         # pixels of an axis from which its tables are not kept
+
+
+def _cached(make):
+    """make(..., size, out, ...), whose tables are kept unless they are large, for the next lowering."""
+    kept = lru_cache(256)(make)
+    return lambda *key: (kept if max([n for n in key if type(n) is int]) <= _MANY else make)(*key)
 
 
 def infer_resize(node):
@@ -18,6 +25,7 @@ def infer_resize(node):
     if size.shape != (2,) or size.min() < 0:
         raise node.error(f"holds {size.tolist()}, where a new height and width are due", node.inputs[1])
     size = size.tolist()
+    node.check_memory(20 * sum(size), "tables of pixels")
     n, h, w, c = x.shape
     if n and c and min(size) and not (h and w):
         raise node.error("has no pixels to resize", x)
@@ -40,7 +48,7 @@ def _scale(size, out, align_corners):
     return f32(size) / f32(out)
 
 
-@lru_cache(256)
+@_cached
 def bilinear_axis(size, out, align_corners, half_pixel_centers):
     """(low, high, fraction) of each output index along one axis, in float32.  docs/numerics.md section 9."""
     at = np.arange(out, dtype=f32)
@@ -51,7 +59,7 @@ def bilinear_axis(size, out, align_corners, half_pixel_centers):
     return _frozen(low.astype(np.int32), np.maximum(high, 0).astype(np.int32), at - low)
 
 
-@lru_cache(256)
+@_cached
 def bilinear_axis_fixed(size, out, align_corners, half_pixel_centers):
     """The same in units of 1/1024 for int8 and int16.  docs/numerics.md section 9."""
     if align_corners and out > 1:
@@ -67,14 +75,14 @@ def bilinear_axis_fixed(size, out, align_corners, half_pixel_centers):
     return _frozen(low.astype(np.int32), high.astype(np.int32), (at - 1024 * low).astype(np.int32))
 
 
-@lru_cache(256)
+@_cached
 def spread(axis, size, out, align_corners, half_pixel_centers, channels):
     """axis(...) with the fraction given for each channel of a pixel."""
     low, high, fraction = axis(size, out, align_corners, half_pixel_centers)
     return _frozen(low, high, np.repeat(fraction, channels))
 
 
-@lru_cache(256)
+@_cached
 def nearest_axis(size, out, align_corners, half_pixel_centers):
     """The input index of each output index along one axis.  docs/numerics.md section 9."""
     at = (np.arange(out, dtype=f32) + f32(0.5 if half_pixel_centers else 0)) * _scale(size, out, align_corners)

@@ -1,11 +1,9 @@
 """Reading and writing the tensors of a subgraph for the caller, and why one cannot be read."""
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pylite import errors
 from pylite._core.program import Memory
-from pylite.ir.graph import NUMPY_DTYPES
+from pylite.compiler.binding import array_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -52,7 +50,7 @@ class TensorAccess:
                 return segment, array
         value = self.segments[-1].lowered.values[index]
         if not value.size:
-            return self.segments[-1], np.empty(value.shape, NUMPY_DTYPES[value.dtype])
+            return self.segments[-1], array_of(value)
         raise errors.NotAllocatedError(
             f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
 

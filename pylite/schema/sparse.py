@@ -36,6 +36,8 @@ def sparsity_of(record, rank):
     for dimension in dimensions:
         segments = dimension.array_segments and dimension.array_segments.values
         indices = dimension.array_indices and dimension.array_indices.values
+        if dimension.format not in ("DENSE", "SPARSE_CSR"):
+            raise ValueError(f"a sparse dimension has the unknown format {dimension.format}")
         if dimension.format == "SPARSE_CSR" and (segments is None or indices is None):
             raise ValueError("a sparse dimension lacks its segments or indices")
         result.append(SparseDimension(dimension.format, dimension.dense_size, segments, indices))

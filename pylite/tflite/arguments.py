@@ -72,24 +72,25 @@ def checked_index(executor: "Executor", tensor_index: "Any", error: str = "Tenso
     return index
 
 
-_IN_A_LIBRARY = ("Pass the names of C++ functions to pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer'); "
-                 "custom_op_registerers takes Python functions that add ops to a pylite.MutableOpResolver")
-
-
 def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":
     """A copy of `op_resolver`, or a BuiltinOpResolver, to which the functions `registerers` have added their ops."""
+    from pylite.plugins.host.custom_ops import RegistererResolver, global_function
     from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
-    filled = BuiltinOpResolver() if op_resolver is None else MutableOpResolver()
-    if op_resolver is not None:
-        filled.add_all(resolver(op_resolver))
+    filled = RegistererResolver()
+    filled.add_all(BuiltinOpResolver() if op_resolver is None else resolver(op_resolver))
     for registerer in registerers:
+        if isinstance(registerer, str):
+            try:
+                registerer = global_function(registerer)
+            except AttributeError as error:
+                raise ValueError(f"custom_op_registerers: no library that is loaded with RTLD_GLOBAL has a function "
+                                 f"{registerer!r} ({error}). {_IN_A_LIBRARY}") from None
         if not callable(registerer):
-            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is not a function. {_IN_A_LIBRARY}")
-        try:
-            registerer(filled)
-        except TypeError as error:
-            if hasattr(registerer, "__code__"):
-                raise
-            raise ValueError(f"{registerer!r} in custom_op_registerers does not take a pylite.MutableOpResolver. "
-                             f"{_IN_A_LIBRARY}") from error
-    return filled
+            raise ValueError(f"custom_op_registerers holds {registerer!r}, which is no function. {_IN_A_LIBRARY}")
+        filled.call(registerer)
+    plain = MutableOpResolver()
+    plain.add_all(filled)
+    return plain
+
+
+_IN_A_LIBRARY = "pylite.load_custom_ops(LIBRARY, [NAME, ...], 'registerer') loads the ops of a library"

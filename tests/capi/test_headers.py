@@ -1,5 +1,7 @@
 """The shipped headers compile under every name, and their structs have the layout of existing binaries."""
 import ctypes
+import re
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +61,25 @@ def test_headers_compile_alone_under_every_name(tmp_path, language):
     for number, name in enumerate(f"{prefix}/{header}" for prefix in PREFIXES for header in headers):
         source = tmp_path / f"one{number}.{language}"
         source.write_text(f'#include "{name}"\n')
-        compile_check(source, *flags, "-Wall", "-Wextra", "-Wno-unused-function", "-Werror")
+        compile_check(source, *flags, "-Wall", "-Wextra", "-Werror")
+
+
+@pytest.mark.parametrize("language", ["c", "cc"])
+def test_all_functions_compile_without_warnings(tmp_path, language):
+    """Not only as parts of a header, where compilers keep many warnings back."""
+    source = tmp_path / f"all.{language}"
+    source.write_text("#define TFL_INLINE\n" + "".join(
+        f'#include "tensorflow/lite/{header}"\n' for header in (C_HEADERS if language == "c" else CPP_HEADERS)))
+    compile_check(source, "-std=c99" if language == "c" else "-std=c++11", "-Wall", "-Wextra", "-Wshadow", "-Werror")
+
+
+def test_the_documents_list_the_headers():
+    """docs/plugins-c.md says exactly which headers of TensorFlow Lite there are."""
+    root = layouts.HEADER.parents[1]
+    there = {path.relative_to(root).as_posix() for path in root.rglob("*.h")} - {"c/common_inline.h"}
+    text = (Path(__file__).parents[2] / "docs" / "plugins-c.md").read_text()
+    table = text.split("| header |", 1)[1].split("\n\n", 1)[0]
+    assert set(re.findall(r"`([\w/]+\.h)`", table)) == there
 
 
 def test_names_may_be_mixed(tmp_path):

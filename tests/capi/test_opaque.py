@@ -121,6 +121,21 @@ def test_functions_that_register_ops(registerer, function, kind):
     np.testing.assert_array_equal(run(interpreter(model("Double"), ops)), 2 * X)
 
 
+def test_custom_op_registerers_as_in_tf_lite(registerer):
+    """Functions of C++ that take an address, those in Python that pass it on, names, and functions in Python."""
+    pylite.load_custom_ops(registerer, "RegisterFromC", "registerer", register=False)   # binds its AddCustom
+    library = ctypes.CDLL(registerer, ctypes.RTLD_GLOBAL)
+    function = library.RegisterFromC
+    function.argtypes = [ctypes.c_void_p]
+    for given in (function, lambda address: library.RegisterFromC(ctypes.c_void_p(address)), "RegisterFromC",
+                  lambda ops: ops.add_custom("Double", lambda x, y: np.multiply(x, 2, out=y))):
+        i = pylite.InterpreterWithCustomOps([given], model_content=model("ABS", "Double"))
+        i.allocate_tensors()
+        np.testing.assert_array_equal(run(i), 2 * np.abs(X))
+    with pytest.raises(RuntimeError, match="unresolved custom op: Double"):
+        pylite.Interpreter(model_content=model("Double")).allocate_tensors()
+
+
 def test_functions_of_unknown_kind_are_refused(registerer):
     with pytest.raises(pylite.PluginError, match=r"take_trace of .* pass its kind"):
         pylite.load_custom_ops(registerer, "take_trace", register=False)

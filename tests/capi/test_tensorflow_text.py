@@ -66,17 +66,48 @@ def framework(tmp_path):
     return tmp_path / FRAMEWORK
 
 
-def test_whitespace_tokenizer(tmp_path):
+def pybinds():
+    """The folder of tensorflow-text's libraries; skips the test without them."""
     text = folder_of("tensorflow_text")
     if text is None or not (text / "core/pybinds/libpybinds_library_common.so").exists():
         pytest.skip("tensorflow-text is not installed")
-    done = subprocess.run([sys.executable, "-P", "-c", SCRIPT, framework(tmp_path), text / "core/pybinds"],
+    return text / "core/pybinds"
+
+
+def test_whitespace_tokenizer(tmp_path):
+    done = subprocess.run([sys.executable, "-P", "-c", SCRIPT, framework(tmp_path), pybinds()],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     names, results = json.loads(done.stdout.splitlines()[-1])
     assert len(names) == 14 and "TFText>WhitespaceTokenizeWithOffsetsV2" in names
-    assert results == [
-        [["everything", "not", "saved", "will", "be", "lost.", "Sad\u2639"], [0, 6, 7], [0, 11, 15, 21, 26, 29, 0],
+    assert results == EXPECTED
+
+
+REGISTRARS = """
+registrar = importlib.machinery.ExtensionFileLoader("tflite_registrar", folder + "/tflite_registrar.so")
+registrar_module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tflite_registrar", registrar))
+registrar.exec_module(registrar_module)
+ops = [op for op in registrar_module.SELECT_TFTEXT_OPS] if hasattr(registrar_module, "SELECT_TFTEXT_OPS") else [
+    getattr(registrar_module, name) for name in dir(registrar_module) if name.startswith("Add")]
+make = lambda **kwargs: pylite.InterpreterWithCustomOps(custom_op_registerers=ops, **kwargs)
+"""
+
+
+def test_its_own_registrars(tmp_path):
+    """tflite_registrar's functions, which pybind11 wraps, are what tf.lite.InterpreterWithCustomOps takes."""
+    head, tail = SCRIPT.split("ops = pylite.load_custom_ops(", 1)
+    script = head + REGISTRARS + tail.split('"registerer")\n', 1)[1].replace(
+        "pylite.Interpreter(", "make(").replace("op.name for op in ops", "op.__name__ for op in ops")
+    done = subprocess.run([sys.executable, "-P", "-c", script, framework(tmp_path), pybinds()],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names, results = json.loads(done.stdout.splitlines()[-1])
+    assert len(names) >= 14 and "AddWhitespaceTokenize" in names
+    assert results == EXPECTED
+
+
+EXPECTED = [
+    [["everything", "not", "saved", "will", "be", "lost.", "Sad\u2639"], [0, 6, 7], [0, 11, 15, 21, 26, 29, 0],
          [10, 14, 20, 25, 28, 34, 6]],
-        [["a"], [0, 1], [0], [1]],
-        [["b", "c", "d"], [0, 2, 2, 3], [0, 3, 0], [1, 4, 1]]]
+    [["a"], [0, 1], [0], [1]],
+    [["b", "c", "d"], [0, 2, 2, 3], [0, 3, 0], [1, 4, 1]]]

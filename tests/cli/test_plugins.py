@@ -147,6 +147,8 @@ def test_run(folder, capsys):
 
 @pytest.mark.parametrize(("arguments", "text"), [
     (["--ops", "none.py"], "none.py: no such file"), (["--ops", "none.so:f"], "none.so: cannot open"),
+    (["--ops", "none.so:f?sort=value"], "'sort=value' is no option of a function; write ?kind=KIND"),
+    (["--ops", "none.so:f?kind=modern"], "kind must be one of classic"),
     (["--delegate", "{}/mine.py:Nobody"], "has no Nobody"),
     (["--delegate", "none.so?key=value"], "none.so")])
 def test_wrong_plugins(folder, capsys, arguments, text):
@@ -167,3 +169,40 @@ def test_ops_in_a_library(folder, capsys):
     np.testing.assert_allclose(np.load(folder / "y.npz")["c"], np.arctan([-1, -2, -3]), rtol=1e-6)
     assert run(folder, "inspect", "--ops", library) == 2
     assert "it exports AtanOpRegistration" in capsys.readouterr().err
+
+
+def test_kinds_of_ops_and_their_names_in_profiles(folder, capsys):
+    source = folder / "named.c"
+    source.write_text(NAMED)
+    library = build(source, folder / "libnamed.so")
+    assert run(folder, "bench", "--seconds", "0.01", "--json", "--ops", f"{library}:ByValue?kind=value") == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert "copy of 3 numbers" in [node["name"] for node in nodes]
+
+
+NAMED = r"""
+#include <stdio.h>
+#include "tensorflow/lite/c/common.h"
+static TfLiteStatus Prepare(TfLiteContext *c, TfLiteNode *n) {
+  const TfLiteTensor *x = &c->tensors[n->inputs->data[0]];
+  return c->ResizeTensor(c, &c->tensors[n->outputs->data[0]], TfLiteIntArrayCopy(x->dims));
+}
+static TfLiteStatus Invoke(TfLiteContext *c, TfLiteNode *n) {
+  const TfLiteTensor *x = &c->tensors[n->inputs->data[0]];
+  memcpy(c->tensors[n->outputs->data[0]].data.raw, x->data.raw, x->bytes);
+  return kTfLiteOk;
+}
+static const char *Name(const TfLiteContext *c, const TfLiteNode *n) {
+  static char name[32];
+  snprintf(name, sizeof(name), "copy of %d numbers", (int)c->tensors[n->inputs->data[0]].bytes / 4);
+  return name;
+}
+TfLiteRegistration ByValue(void) {
+  TfLiteRegistration r = {0};
+  r.prepare = Prepare;
+  r.invoke = Invoke;
+  r.profiling_string = Name;
+  r.custom_name = "Atan";
+  return r;
+}
+"""

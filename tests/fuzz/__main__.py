@@ -6,8 +6,10 @@ excessive memory are reported with the number of the case; --keep stores their m
 import argparse
 import collections
 import faulthandler
+import importlib
 import multiprocessing
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -16,6 +18,7 @@ import traceback
 import warnings
 from pathlib import Path
 
+import pylite
 from tests.fuzz import case
 from tests.fuzz.seeds import seeds
 
@@ -35,6 +38,14 @@ def work(seed, first, count, step, pipe):
             where = "".join(traceback.format_tb(cause.__traceback__)[-2:]) if cause else ""
             pipe.send((number, "unexpected", f"{error}\n{where}"))
     signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def prepare():
+    """Make the seeds and import pylite, once for all workers."""
+    seeds()
+    for module in pkgutil.walk_packages(pylite.__path__, "pylite."):
+        if not module.name.endswith(("__main__", "_library")) and "libpylite" not in module.name:
+            importlib.import_module(module.name)
 
 
 def limit():
@@ -65,7 +76,7 @@ class Run:
         """Run cases in one process; returns the number after that of the last case started."""
         context = multiprocessing.get_context("fork")
         receiver, sender = context.Pipe(duplex=False)
-        count = min(2000, last - first)
+        count = min(20_000, last - first)
         process = context.Process(target=work, args=(self.seed, first, count, step, sender))
         process.start()
         sender.close()
@@ -116,7 +127,7 @@ def main():
     if options.one is not None:
         sys.stdout.write(f"{case.run(options.seed, options.one)}\n")
         return 0
-    seeds()         # made once, for all workers
+    prepare()
     start, run = time.monotonic(), Run(options.seed)
     after = run.until(start + options.seconds, options.first, options.count)
     total = sum(run.ended.values())

@@ -1,5 +1,4 @@
 """Mutations of a model: of table fields, of the graph, and of the bytes of the file."""
-import copy
 import io
 import zipfile
 
@@ -20,7 +19,7 @@ def model(rng):
     """(number of the seed, bytes of a model): one to six mutations of a seed, most often one or two."""
     known = seeds()
     number = int(rng.integers(len(known)))
-    record = copy.deepcopy(known[number])
+    record = clone(known[number])
     for _ in range(1 + int(6 * rng.random() ** 3)):
         MUTATIONS[rng.integers(len(MUTATIONS))](record, rng)
     try:
@@ -30,6 +29,17 @@ def model(rng):
     if rng.random() < 0.08 or not content:
         content = damaged(content, rng)
     return number, content
+
+
+def clone(record):
+    """A copy of a Record and the Records in it; arrays and tuples are shared, since mutations replace them."""
+    copied = record.TABLE()
+    fields = copied.__dict__
+    for name, value in vars(record).items():
+        if type(value) is list:
+            value = [clone(v) if type(v) is Record else v for v in value]
+        fields[name] = clone(value) if type(value) is Record else value
+    return copied
 
 
 # ---- any field of any table ----------------------------------------------------------------------------------
@@ -84,7 +94,7 @@ def changed(rng, field, old):
         old = list(old)
         at = rng.integers(len(old))
         choice = rng.integers(3)
-        return old[:at] + old[at + 1:] if choice == 0 else [*old, copy.deepcopy(old[at])] if choice == 1 else old[::-1]
+        return old[:at] + old[at + 1:] if choice == 0 else [*old, clone(old[at])] if choice == 1 else old[::-1]
     if field.kind == "union":
         name = union(field.type)[rng.integers(1, len(union(field.type)))]
         return table(name)()
@@ -232,20 +242,20 @@ def another_op(record, rng):
             options = default_options(name)
             if isinstance(options, Record) and options.TABLE is not None and options.TABLE.name in union(
                     "BuiltinOptions"):
-                operator.builtin_options = copy.deepcopy(options)
+                operator.builtin_options = clone(options)
 
 
 def another_operator(record, rng):
     """Add an operator of another seed that reads tensors of the graph."""
     subgraph, operator = chosen(record, rng, "operators")
     if operator is not None and subgraph.tensors:
-        again = copy.deepcopy(operator)
+        again = clone(operator)
         again.inputs = tuple(int(rng.integers(len(subgraph.tensors))) if rng.random() < 0.3 else i
                              for i in again.inputs or ())
         outputs = []
         for i in again.outputs or ():
             if 0 <= i < len(subgraph.tensors):
-                subgraph.tensors.append(copy.deepcopy(subgraph.tensors[i]))
+                subgraph.tensors.append(clone(subgraph.tensors[i]))
                 outputs.append(len(subgraph.tensors) - 1)
         again.outputs = tuple(outputs)
         subgraph.operators.append(again)

@@ -64,6 +64,7 @@ DAMAGE = {
     "last segment": lambda t, d: values(d[1], "array_segments").__setitem__(-1, 1),
     "too few segments": lambda t, d: setattr(d[1].array_segments, "values", np.zeros(2, np.int32)),
     "far index": lambda t, d: values(d[1], "array_indices").__setitem__(0, 2),
+    "an unknown format": lambda t, d: setattr(d[0], "format", 77),
     "shape": lambda t, d: setattr(t, "shape", (4, 6)),
 }
 

@@ -89,14 +89,14 @@ TfLiteStatus pl_node_prepare(pl_host *host, pl_node *node) {
     return kTfLiteUnresolvedOps;
   }
   node_call c = {.host = host, .node = node};
-  const TfLiteIntArray *intermediates = node->node.intermediates;
-  TfLiteStatus status = call(node, run_prepare, &c, host);
-  if (node->node.intermediates != intermediates) {
-    context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
-                                  "plug-ins built for that layout are not supported");
+  pl_operands before;
+  pl_remember_operands(node, &before);
+  TfLiteStatus status = call(node, run_prepare, &c, host), checked = pl_check_operands(host, node, &before);
+  if (status == kTfLiteOk && checked == kTfLiteOk && pl_node_overran(host, node)) {
+    context->ReportError(context, "it wrote past the end of an output or a temporary");
     return kTfLiteError;
   }
-  return status;
+  return status != kTfLiteOk ? status : checked;
 }
 
 static TfLiteStatus run_invoke(void *arguments) {
@@ -140,26 +140,39 @@ void pl_node_finalize(pl_host *host, pl_node *node) {
   node->initialised = false;
 }
 
-static const unsigned char band[PL_BAND] = {
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1};
+static TfLiteStatus run_profiling_string(void *arguments) {
+  node_call *c = arguments;
+  c->buffer = c->node->reg.profiling_string(&c->host->context, &c->node->node);
+  return kTfLiteOk;
+}
 
-int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int count) {
+const char *pl_node_profiling_string(pl_host *host, pl_node *node) {
+  node_call c = {.host = host, .node = node};
+  if (!node->initialised || node->reg.profiling_string == NULL) return NULL;
+  return call(node, run_profiling_string, &c, host) == kTfLiteOk ? c.buffer : NULL;
+}
+
+int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int count, pl_watched *watched,
+                   int num_watched) {
   TfLiteTensor *tensors = host->context.tensors;
   for (int i = 0; i < count; i++) {
-    tensors[bindings[i].tensor].data.raw = bindings[i].data;
-    if (bindings[i].band) memcpy(bindings[i].data + bindings[i].bytes, band, PL_BAND);
+    const pl_binding *b = &bindings[i];
+    tensors[b->tensor].data.raw = b->data;
+    if (!b->band) continue;
+    pl_write_band(b->data - PL_BAND);
+    pl_write_band(b->data + b->bytes);
   }
+  pl_watch(host, watched, num_watched);
   host->invoking = true;
   TfLiteStatus status = invoke(host, node);
   host->invoking = false;
-  if (status != kTfLiteOk) return PL_FAILED;
-  int moved = 0;
+  bool changed = pl_watched_changed(host, watched, num_watched);
+  if (status != kTfLiteOk || changed) return PL_FAILED;
   for (int i = 0; i < count; i++) {
-    if (tensors[bindings[i].tensor].data.raw != bindings[i].data) moved = PL_MOVED;
-    if (bindings[i].band && memcmp(bindings[i].data + bindings[i].bytes, band, PL_BAND) != 0) return PL_OVERRUN;
+    const pl_binding *b = &bindings[i];
+    if (!b->band) continue;
+    if (!pl_band_intact(b->data + b->bytes)) return PL_OVERRUN;
+    if (!pl_band_intact(b->data - PL_BAND)) return PL_UNDERRUN;
   }
-  return moved;
+  return pl_node_overran(host, node) ? PL_OVERRUN : 0;
 }

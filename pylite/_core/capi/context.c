@@ -84,8 +84,11 @@ static TfLiteStatus resize(TfLiteContext *context, TfLiteTensor *tensor, TfLiteI
   }
   if (why == NULL && tensor->type != kTfLiteString) {
     why = bytes_of(tensor->type, dims, &bytes);
-    if (why == NULL && TfLiteTensorRealloc(bytes, tensor) != kTfLiteOk) why = "ResizeTensor is out of memory";
-    if (why == NULL) tensor->bytes = bytes;
+    if (why == NULL && in_arena(tensor)) {
+      tensor->bytes = bytes;
+    } else if (why == NULL && pl_host_allocate(host, tensor, bytes) != kTfLiteOk) {
+      why = "ResizeTensor is out of memory";
+    }
   }
   if (why != NULL) {
     report(context, "%s", why);
@@ -164,6 +167,10 @@ static TfLiteStatus replace(TfLiteContext *context, TfLiteRegistration given, co
   TfLiteOperator *op;
   pl_registration_read(&given, &reg, &op);
   if (!checked_nodes(host, "ReplaceNodeSubsetsWithDelegateKernels", nodes)) return kTfLiteError;
+  if (delegate == NULL) {
+    report(context, "ReplaceNodeSubsetsWithDelegateKernels was given no delegate");
+    return kTfLiteError;
+  }
   if (nodes->size == 0) return kTfLiteOk;
   void *trap = pl_trap_suspend();
   TfLiteStatus status = host->callbacks->replace(host, &reg, op, nodes, delegate);

@@ -9,6 +9,7 @@
 //   registrations.c    reads and checks the registrations, operators and delegates of a library
 //   buffer_handles.c   tensors whose contents are in a delegate's own memory: reads them back, frees them
 //   delegate_params.c  TfLiteDelegateParams, for the kernels of delegates and for previews
+//   checks.c           guard bands, and what a plug-in did to its node and its tensors
 //   calls.c            init, prepare, invoke and free of a node's plug-in
 //   tables.c           creates, fills and frees the tables
 //   delegates.c        applies a delegate, adds its nodes, removes them again
@@ -65,10 +66,17 @@ typedef struct pl_callbacks {
   TfLiteStatus (*subgraph)(pl_host *, int index, TfLiteContext **);
 } pl_callbacks;
 
+// Memory that the host allocated for a dynamic tensor, with a guard band behind it.
+typedef struct pl_allocated {
+  const char *data;
+  size_t bytes;
+} pl_allocated;
+
 struct pl_host {
   TfLiteContext context;      // first: a plug-in's TfLiteContext * is a pl_host *
   size_t capacity;            // of the table of tensors
   size_t model_tensors;       // the tensors of the model; those after them were added by plug-ins
+  pl_allocated *allocated;    // for each tensor, if the host allocated it
   bool invoking;              // a kernel is running
   pl_node **nodes;
   int num_nodes, model_nodes;
@@ -129,6 +137,40 @@ int pl_host_add_preview(pl_host *, const TfLiteIntArray *nodes, const TfLiteIntA
                         const TfLiteIntArray *outputs);
 void pl_host_drop_previews(pl_host *);
 
+// ---- checks.c ----
+
+#define PL_BAND 64
+void pl_write_band(char *);
+bool pl_band_intact(const char *);
+
+// Allocates a dynamic tensor anew, with its contents and a guard band.
+TfLiteStatus pl_host_allocate(pl_host *, TfLiteTensor *, size_t bytes);
+// Was a band behind a dynamic output or temporary overwritten?
+bool pl_node_overran(const pl_host *, const pl_node *);
+
+// The operands of a node before prepare(), which may not change them.
+typedef struct pl_operands {
+  TfLiteIntArray *inputs, *outputs;
+  const TfLiteIntArray *intermediates;
+} pl_operands;
+void pl_remember_operands(const pl_node *, pl_operands *);
+TfLiteStatus pl_check_operands(pl_host *, pl_node *, const pl_operands *before);    // puts them back, and reports
+
+// A tensor of a node before invoke(), which may only change the contents of outputs and the size of dynamic ones.
+#define PL_WATCHED_DIMS 8
+typedef struct pl_watched {
+  int tensor;
+  bool input;                 // set by the caller, as `tensor` is
+  TfLiteType type;
+  TfLiteAllocationType where;
+  char *data;
+  size_t bytes;
+  const TfLiteIntArray *dims;
+  int rank, shape[PL_WATCHED_DIMS];     // -1 without a shape
+} pl_watched;
+void pl_watch(const pl_host *, pl_watched *, int count);
+bool pl_watched_changed(pl_host *, const pl_watched *, int count);    // puts the tensors back, and reports
+
 // ---- calls.c ----
 
 void pl_node_set_kernel(pl_node *, const TfLiteRegistration *, TfLiteOperator *);
@@ -139,19 +181,21 @@ TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *buffer, size_t lengt
 TfLiteStatus pl_node_prepare(pl_host *, pl_node *);
 void pl_node_finalize(pl_host *, pl_node *);    // the plug-in's free(); only the first call has an effect
 
+// What the plug-in calls the node in profiles, or NULL.
+const char *pl_node_profiling_string(pl_host *, pl_node *);
+
 // A tensor of a plug-in node, and the memory it is bound to.
 typedef struct pl_binding {
   int tensor;
   char *data;
   size_t bytes;
-  bool band;                  // a guard band of PL_BAND bytes follows the tensor
+  bool band;                  // guard bands of PL_BAND bytes lie before and behind the tensor
 } pl_binding;
 
-#define PL_BAND 64
-enum { PL_FAILED = 1, PL_MOVED, PL_OVERRUN };
+enum { PL_FAILED = 1, PL_OVERRUN, PL_UNDERRUN };
 
-// invoke() of the plug-in.  0, PL_FAILED, PL_MOVED (a data pointer was changed) or PL_OVERRUN (a guard band was).
-int pl_node_invoke(pl_host *, pl_node *, const pl_binding *bindings, int count);
+// invoke() of the plug-in.  0, PL_FAILED, PL_OVERRUN or PL_UNDERRUN (the guard band behind or before a tensor was changed).
+int pl_node_invoke(pl_host *, pl_node *, const pl_binding *bindings, int count, pl_watched *, int num_watched);
 
 // ---- tables.c ----
 

@@ -39,6 +39,8 @@ cdef extern from "host.h" nogil:
         size_t bytes
         bint data_is_stale
     ctypedef struct TfLiteNode:
+        TfLiteIntArray *inputs
+        TfLiteIntArray *outputs
         TfLiteIntArray *temporaries
         void *builtin_data
         const void *custom_initial_data
@@ -94,18 +96,25 @@ cdef extern from "host.h" nogil:
     # delegate_params.c
     int pl_host_add_preview(pl_host *, const TfLiteIntArray *, const TfLiteIntArray *, const TfLiteIntArray *)
 
+    # checks.c
+    ctypedef struct pl_watched:
+        int tensor
+        bint input
+    int PL_BAND
+
     # calls.c
     void pl_host_set_kernel(pl_host *, int, const TfLiteRegistration *, TfLiteOperator *, bint)
     TfLiteStatus pl_node_init(pl_host *, pl_node *, const char *, size_t)
     TfLiteStatus pl_node_prepare(pl_host *, pl_node *)
     void pl_node_finalize(pl_host *, pl_node *)
+    const char *pl_node_profiling_string(pl_host *, pl_node *)
     ctypedef struct pl_binding:
         int tensor
         char *data
         size_t bytes
         bint band
-    int PL_BAND, PL_FAILED, PL_MOVED, PL_OVERRUN
-    int pl_node_invoke(pl_host *, pl_node *, const pl_binding *, int)
+    int PL_FAILED, PL_OVERRUN, PL_UNDERRUN
+    int pl_node_invoke(pl_host *, pl_node *, const pl_binding *, int, pl_watched *, int)
 
     # tables.c
     pl_host *pl_host_new(size_t, void (*)(TfLiteContext *), const pl_callbacks *, void *, TfLiteExternalContext **)

@@ -39,6 +39,7 @@ from pylite._core.capi.host cimport (
     pl_node_finalize,
     pl_node_init,
     pl_node_prepare,
+    pl_node_profiling_string,
     pl_host_refresh_external,
 )
 from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
@@ -199,9 +200,24 @@ cdef class Host:
         self.host.errors = NULL
         return text
 
+    def log(self, str step):
+        """Log what plug-ins have reported though `step` succeeded, as warnings of the logger "pylite"."""
+        text = self.errors()
+        if text:
+            import logging          # on demand: few programs need it
+            logger = logging.getLogger("pylite")
+            if not logger.handlers:
+                logger.addHandler(logging.NullHandler())    # the library prints nothing by itself
+            logger.warning("a plug-in reported in %s: %s", step, text)
+
     def temporaries(self, int index):
         """Indices of the temporary tensors of node `index`."""
         return int_tuple(self.host.nodes[index].node.temporaries)
+
+    def profiling_string(self, int index):
+        """What the plug-in of node `index` calls it in profiles, or None."""
+        cdef const char *text = pl_node_profiling_string(self.host, self.host.nodes[index])
+        return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
 
     def custom_name(self, int index):
         """The name of node `index`, which delegates may give to their kernels, or None."""

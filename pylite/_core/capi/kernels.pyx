@@ -5,8 +5,9 @@ from libc.stdlib cimport calloc, free
 from pylite._core.capi.host cimport (
     PL_BAND,
     PL_FAILED,
-    PL_MOVED,
     PL_OVERRUN,
+    PL_UNDERRUN,
+    TfLiteIntArray,
     TfLiteTensor,
     kTfLiteOk,
     pl_guards,
@@ -15,6 +16,7 @@ from pylite._core.capi.host cimport (
     pl_binding,
     pl_node_invoke,
     pl_set_guards,
+    pl_watched,
 )
 from pylite._core.capi.hosting cimport Host
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -26,15 +28,18 @@ BAND = PL_BAND
 cdef class Plugin(Kernel):
     """Runs node `index` of `host`.
 
-    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether the last BAND bytes of its
-    array are a guard band, which the plug-in must not write to; before: called before each invoke(), or None.
+    tensors: tuple of tensor indices; arrays: the bytes of each; banded: for each, whether the first and the last BAND
+    bytes of its array are guard bands, which the plug-in must not write to; before: called before each invoke(), or
+    None.
     """
-    ERRORS = {PL_MOVED: "it changed the data pointer of a tensor that the host placed",
-              PL_OVERRUN: "it wrote past the end of an output or a temporary"}
+    ERRORS = {PL_OVERRUN: "it wrote past the end of an output or a temporary",
+              PL_UNDERRUN: "it wrote before the beginning of an output or a temporary"}
     cdef Host owner
     cdef pl_node *node
     cdef pl_binding *bindings
     cdef int count
+    cdef pl_watched *watched
+    cdef int num_watched
     cdef bint hooked
     cdef tuple arrays
     cdef object before, error
@@ -58,12 +63,30 @@ cdef class Plugin(Kernel):
             if view.shape[0]:
                 self.bindings[i].data = <char *><uintptr_t>&view[0]
                 if banded[i]:
-                    self.bindings[i].bytes -= PL_BAND
+                    self.bindings[i].data += PL_BAND
+                    self.bindings[i].bytes -= 2 * PL_BAND
                     self.bindings[i].band = True
+        self._watch()
         self.fn = <kernel_fn>run_plugin
+
+    def _watch(self):
+        """Look at every tensor of the node after each invoke()."""
+        cdef TfLiteIntArray *lists[3]
+        lists[0] = self.node.node.outputs
+        lists[1] = self.node.node.temporaries
+        lists[2] = self.node.node.inputs
+        found = {lists[k].data[i]: k == 2 for k in (2, 1, 0) for i in range(lists[k].size) if lists[k].data[i] >= 0}
+        self.watched = <pl_watched *>calloc(max(1, len(found)), sizeof(pl_watched))
+        if self.watched == NULL:
+            raise MemoryError(f"no memory to watch {len(found)} tensors")
+        for tensor, is_input in found.items():
+            self.watched[self.num_watched].tensor = tensor
+            self.watched[self.num_watched].input = is_input
+            self.num_watched += 1
 
     def __dealloc__(self):
         free(self.bindings)
+        free(self.watched)
 
     def explain(self, int status):
         if self.error is not None:
@@ -78,22 +101,29 @@ cdef class Plugin(Kernel):
 
 
 cdef int run_plugin(Plugin self, pl_pool *pool) noexcept nogil:
-    if not self.hooked:
-        return pl_node_invoke(self.owner.host, self.node, self.bindings, self.count)
-    return run_hooked(self)
-
-
-cdef int run_hooked(Plugin self) noexcept nogil:
     cdef int status = 0
+    if self.hooked:
+        status = run_before(self)
+    if status == 0:
+        status = pl_node_invoke(self.owner.host, self.node, self.bindings, self.count, self.watched, self.num_watched)
+    if status == 0 and self.owner.host.errors != NULL:
+        log_warnings(self)
+    return status
+
+
+cdef int run_before(Plugin self) noexcept nogil:
     with gil:
         try:
             self.before()
+            return 0
         except BaseException as error:
             self.error = error
-            status = PL_FAILED
-    if status == 0:
-        status = pl_node_invoke(self.owner.host, self.node, self.bindings, self.count)
-    return status
+            return PL_FAILED
+
+
+cdef void log_warnings(Plugin self) noexcept nogil:
+    with gil:
+        self.owner.log("invoke")
 
 
 cdef class ReadBack(Kernel):

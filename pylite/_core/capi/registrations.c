@@ -3,6 +3,11 @@
 
 #include <dlfcn.h>
 
+static bool is_function(void *address) {
+  Dl_info info;
+  return address == NULL || dladdr(address, &info) != 0;
+}
+
 // Binaries made before 2022 have registrations of 64 bytes.  The fields after these are read only if the four functions
 // are all null, which such binaries never have.
 void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to, TfLiteOperator **op) {
@@ -12,11 +17,7 @@ void pl_registration_read(const TfLiteRegistration *from, TfLiteRegistration *to
   if (from->init == NULL && from->free == NULL && from->prepare == NULL && from->invoke == NULL) {
     *op = from->registration_external;
   }
-}
-
-static bool is_function(void *address) {
-  Dl_info info;
-  return address == NULL || dladdr(address, &info) != 0;
+  if (!is_function((void *)to->profiling_string)) to->profiling_string = NULL;      // some binaries do not set it
 }
 
 bool pl_operator_plausible(const TfLiteOperator *op) { return op != NULL && op->magic == PL_OPERATOR_MAGIC; }

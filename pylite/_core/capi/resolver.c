@@ -2,7 +2,11 @@
 //
 // Loaded only for libraries with such functions.  A call with the resolver of another runtime is forwarded to it.
 #include <dlfcn.h>
+#include <link.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define PL_RESOLVER_MAGIC 0x70796c697465u
 
@@ -14,8 +18,30 @@ typedef struct pl_resolver {
 #define EXPORT __attribute__((visibility("default")))
 #define ADD "_ZN6tflite17MutableOpResolver9AddCustomEPKcPK18TfLiteRegistration"
 
+typedef void (*add_range_t)(void *, const char *, const void *, int, int);
+typedef void (*add_one_t)(void *, const char *, const void *, int);
 void add_range(void *self, const char *name, const void *registration, int low, int high) __asm__(ADD "ii");
 void add_one(void *self, const char *name, const void *registration, int version) __asm__(ADD "i");
+
+// What libraries called before pl_resolver_bind() redirected their calls.
+#define MOST_BOUND 128
+static struct {
+  uintptr_t library;
+  const char *symbol;
+  void *function;
+} bound[MOST_BOUND];
+static int num_bound;
+
+// The function of another runtime that the code at `caller` is meant to call, or NULL.
+static void *other(void *caller, const char *symbol) {
+  Dl_info info;
+  if (dladdr(caller, &info) != 0) {
+    for (int i = 0; i < num_bound; i++) {
+      if (bound[i].library == (uintptr_t)info.dli_fbase && strcmp(bound[i].symbol, symbol) == 0) return bound[i].function;
+    }
+  }
+  return dlsym(RTLD_NEXT, symbol);
+}
 
 EXPORT void add_range(void *self, const char *name, const void *registration, int low, int high) {
   const pl_resolver *resolver = self;
@@ -23,8 +49,7 @@ EXPORT void add_range(void *self, const char *name, const void *registration, in
     resolver->add(name, registration, low, high);
     return;
   }
-  void (*next)(void *, const char *, const void *, int, int) =
-      (void (*)(void *, const char *, const void *, int, int))dlsym(RTLD_NEXT, ADD "ii");
+  add_range_t next = (add_range_t)other(__builtin_return_address(0), ADD "ii");
   if (next != 0) next(self, name, registration, low, high);
 }
 
@@ -34,7 +59,55 @@ EXPORT void add_one(void *self, const char *name, const void *registration, int 
     resolver->add(name, registration, version, version);
     return;
   }
-  void (*next)(void *, const char *, const void *, int) =
-      (void (*)(void *, const char *, const void *, int))dlsym(RTLD_NEXT, ADD "i");
+  add_one_t next = (add_one_t)other(__builtin_return_address(0), ADD "i");
   if (next != 0) next(self, name, registration, version);
 }
+
+// Redirects one pointer of a library to `function`, which replaces the function `symbol` there.
+static void redirect(uintptr_t library, const char *symbol, void **slot, void *function) {
+  if (*slot == function || num_bound == MOST_BOUND) return;
+  uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)slot & ~(size - 1);
+  if (mprotect((void *)page, size, PROT_READ | PROT_WRITE) != 0) return;      // read-only since it was bound
+  bound[num_bound].library = library;
+  bound[num_bound].symbol = symbol;
+  bound[num_bound++].function = *slot;
+  *slot = function;
+}
+
+static void search(uintptr_t base, uintptr_t entries, size_t bytes, size_t each, const ElfW(Sym) *symbols,
+                   const char *names) {
+  for (uintptr_t at = entries; at < entries + bytes; at += each) {
+    const ElfW(Rel) *entry = (const ElfW(Rel) *)at;     // the beginning of a Rela, too
+    const char *name = names + symbols[entry->r_info >> (sizeof(void *) == 8 ? 32 : 8)].st_name;
+    if (strcmp(name, ADD "ii") == 0) redirect(base, ADD "ii", (void **)(base + entry->r_offset), (void *)add_range);
+    if (strcmp(name, ADD "i") == 0) redirect(base, ADD "i", (void **)(base + entry->r_offset), (void *)add_one);
+  }
+}
+
+static int search_library(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size, (void)data;
+  const ElfW(Dyn) *dynamic = NULL;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+      dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    }
+  }
+  uintptr_t symbols = 0, names = 0, entries = 0;
+  size_t bytes = 0, each = sizeof(ElfW(Rela));
+  for (; dynamic != NULL && dynamic->d_tag != DT_NULL; dynamic++) {
+    if (dynamic->d_tag == DT_SYMTAB) symbols = dynamic->d_un.d_ptr;
+    if (dynamic->d_tag == DT_STRTAB) names = dynamic->d_un.d_ptr;
+    if (dynamic->d_tag == DT_JMPREL) entries = dynamic->d_un.d_ptr;
+    if (dynamic->d_tag == DT_PLTRELSZ) bytes = dynamic->d_un.d_val;
+    if (dynamic->d_tag == DT_PLTREL && dynamic->d_un.d_val == DT_REL) each = sizeof(ElfW(Rel));
+  }
+  // The loader has turned these into addresses, except in libraries of the kernel.
+  if (bytes != 0 && entries > info->dlpi_addr && symbols > info->dlpi_addr && names > info->dlpi_addr) {
+    search(info->dlpi_addr, entries, bytes, each, (const ElfW(Sym) *)symbols, (const char *)names);
+  }
+  return 0;
+}
+
+// Lets libraries that were loaded before this one, and are bound to a resolver of their own, call these functions.
+EXPORT void pl_resolver_bind(void);
+EXPORT void pl_resolver_bind(void) { dl_iterate_phdr(search_library, NULL); }

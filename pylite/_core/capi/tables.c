@@ -39,9 +39,11 @@ pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_cal
   host->externals = externals;
   TfLiteContext *c = &host->context;
   c->tensors = calloc(host->capacity, sizeof(TfLiteTensor));
+  host->allocated = calloc(host->capacity, sizeof(pl_allocated));
   c->impl_ = pl_no_access_new();
-  if (c->tensors == NULL || c->impl_ == NULL) {
+  if (c->tensors == NULL || host->allocated == NULL || c->impl_ == NULL) {
     pl_no_access_free(c->impl_);
+    free(host->allocated);
     free(c->tensors);
     free(host);
     return NULL;
@@ -64,6 +66,7 @@ void pl_host_free(pl_host *host) {
   }
   pl_host_drop_previews(host);
   free(c->tensors);
+  free(host->allocated);
   pl_no_access_free(c->impl_);
   free(host->nodes);
   free(host->plan);

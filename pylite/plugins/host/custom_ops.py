@@ -1,5 +1,6 @@
 """Custom ops in native code: the registration that a resolver holds, and loading registrations from libraries."""
 import ctypes
+import functools
 import os
 
 from pylite._core.capi.plugin_structs import registration_facts
@@ -7,6 +8,7 @@ from pylite.errors import OpError, PluginError
 from pylite.plugins.host import libraries, symbols
 from pylite.plugins.host.nodes import NativeNodeOp
 from pylite.plugins.host.tables import tables_of
+from pylite.plugins.resolver import MutableOpResolver
 
 KINDS = ("classic", "value", "opaque", "registerer")
 STRUCTS = {"registration": "TfLiteRegistration", "operator": "TfLiteOperator"}
@@ -46,6 +48,7 @@ class NativeRegistration:
         if tables.host.init(operator.index):
             why = tables.host.errors()
             raise OpError(f"node {operator.index} {operator.name} failed to initialise{': ' if why else ''}{why}")
+        tables.host.log(f"init() of node {operator.index} {operator.name}")
         return NativeNodeOp(tables, operator.index, operator.name)
 
 
@@ -130,7 +133,18 @@ def _from_registerers(path, functions):
     library = libraries.load(path)
     found = {}      # by name and versions: a later op replaces an earlier one
 
-    def add(name, registration, low, high):
+    def add(op):
+        found[op.name, *op.versions] = op
+
+    resolver = _resolver(add, library)
+    for symbol in functions:
+        libraries.call(_function(library, symbol, RESOLVER, path), ctypes.addressof(resolver))
+    return list(found.values())
+
+
+def _resolver(add, library):
+    """A _Resolver that calls add(NativeRegistration); library: kept alive by the ops."""
+    def copied(name, registration, low, high):
         # A copy, since the caller may free the registration.  It has 64 bytes or more, and at least 72 if its first
         # four pointers, the functions, are null: then the next pointer is its TfLiteOperator.
         content = ctypes.string_at(registration, 64)
@@ -139,12 +153,37 @@ def _from_registerers(path, functions):
         copy = ctypes.create_string_buffer(content, 88)
         op = NativeRegistration(name.decode(), low, registration=ctypes.addressof(copy), references=(library, copy))
         op.versions = low, high
-        found[op.name, low, high] = op
+        add(op)
+    return _Resolver(MAGIC, _add_t(copied))
 
-    resolver = _Resolver(MAGIC, _add_t(add))
-    for symbol in functions:
-        libraries.call(_function(library, symbol, RESOLVER, path), ctypes.addressof(resolver))
-    return list(found.values())
+
+class RegistererResolver(MutableOpResolver, int):
+    """What custom_op_registerers get: a MutableOpResolver, and the address of a tflite::MutableOpResolver for C++."""
+
+    def __new__(cls):
+        library = libraries.support("resolver")
+        if library is not None:
+            library.pl_resolver_bind()      # the functions may be of libraries that were loaded before
+        added = []
+        resolver = _resolver(added.append, None)
+        self = super().__new__(cls, ctypes.addressof(resolver))
+        self._added, self._references = added, resolver
+        return self
+
+    def call(self, registerer):
+        """Call a function that takes a resolver, and add what it gave to the address of this one."""
+        registerer(self)
+        for op in self._added:
+            self.add_custom(op.name, op)
+        self._added.clear()
+
+    _added: list[NativeRegistration]
+    _references: object
+
+
+def global_function(name):
+    """The C function `name` of any library that is loaded globally; AttributeError if there is none."""
+    return functools.partial(libraries.call, getattr(ctypes.CDLL(None), name))
 
 
 def _function(library, name, parameters, path):

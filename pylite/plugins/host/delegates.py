@@ -86,6 +86,7 @@ def modify(delegate, delegation):
             raise error
         if status:
             raise DelegationError(f"its Prepare() failed ({STATUS[min(status, len(STATUS) - 1)]}): {host.errors()}")
+        host.log(f"Prepare() of {delegate!r}")
     except BaseException:
         tables.remove_delegates()
         raise

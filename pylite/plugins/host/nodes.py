@@ -61,6 +61,7 @@ class NativeNodeOp:
             why = host.errors()
             raise OpError(f"{why + ' ' if why else ''}Node number {self.index} ({self.name}) failed to prepare."
                           f" ({node})")
+        host.log(f"prepare() of {node}")
         self._temporaries = self._checked_temporaries(node)
         for value in node.inputs:
             if value is not None and value.tensor.data is None and value.kind != "variable" and (
@@ -79,6 +80,8 @@ class NativeNodeOp:
         for i in indices:
             if not -1 <= i < self.host.tensors:
                 raise node.error(f"its prepare() lists tensor {i} as temporary, and there are {self.host.tensors}")
+            if 0 <= i < self.host.model_tensors:
+                raise node.error(f"its prepare() lists tensor {i} of the model as temporary: AddTensors makes them")
             if i >= 0:
                 self._checked_facts(node, i)
         return tuple(i for i in indices if i >= 0)
@@ -170,9 +173,9 @@ class NativeNodeOp:
                 raise node.failure(self.host.errors() or "CopyFromBufferHandle failed and reported no error")
 
     def _result(self, node, value, memory):
-        """The array of an output after the node has run; memory: its bytes and a guard band, None if dynamic."""
+        """The array of an output after the node has run; memory: its bytes between guard bands, None if dynamic."""
         shape = self.host.facts(value.index)[1]
-        content = np.frombuffer(self.host.get_bytes(value.index), np.uint8) if memory is None else memory[:-BAND]
+        content = np.frombuffer(self.host.get_bytes(value.index), np.uint8) if memory is None else memory[BAND:-BAND]
         if shape is None or min(shape, default=0) < 0:
             raise node.failure(f"it left the output {value!r} without a shape")
         value.shape = shape
@@ -186,17 +189,17 @@ class NativeNodeOp:
         return unpack(content, value.dtype, shape)
 
     def _temporary_memory(self, index):
-        """Memory with a guard band for temporary tensor `index`; None if it needs none, or the plug-in allocates it."""
+        """Memory and guard bands for temporary tensor `index`; None if it needs none, or the plug-in allocates it."""
         _, _, where, nbytes, _ = self.host.facts(index)
         if where == ARENA_RW and nbytes:
-            return Scratch((nbytes + BAND,), "uint8")
+            return Scratch((nbytes + 2 * BAND,), "uint8")
         return self._persistent_memory(index, nbytes) if where == ARENA_PERSISTENT else None
 
     def _persistent_memory(self, index, nbytes):
-        """Memory with a guard band for tensor `index`, the same one as long as its size stays."""
+        """Memory and guard bands for tensor `index`, the same one as long as its size stays."""
         array = self._persistent.get(index)
-        if array is None or array.nbytes != nbytes + BAND:
-            array = self._persistent[index] = aligned(nbytes + BAND)
+        if array is None or array.nbytes != nbytes + 2 * BAND:
+            array = self._persistent[index] = aligned(nbytes + 2 * BAND)
         return array
 
     def _prepared_contents(self, value):
@@ -206,7 +209,7 @@ class NativeNodeOp:
 
 
 class _Bindings:
-    """The tensors that a Plugin kernel binds to memory: their indices, their arrays, and which have a guard band."""
+    """The tensors that a Plugin kernel binds to memory: their indices, their arrays, and which have guard bands."""
 
     def __init__(self):
         self.tensors, self.banded, self.arrays = [], [], []

@@ -35,6 +35,8 @@ void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*
 void tflite::MutableOpResolver::AddCustom(const char*, const TfLiteRegistration*, int, int) { throw 1; }
 #endif
 
+extern "C" void RegisterFromC(tflite::MutableOpResolver* resolver) { RegisterOps(resolver); }
+
 namespace mine {
 void Register(tflite::MutableOpResolver* resolver) { RegisterOps(resolver); }
 }  // namespace mine

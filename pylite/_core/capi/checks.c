@@ -1,0 +1,131 @@
+// Looks at what a plug-in did to its node and its tensors in prepare() and invoke(), and undoes what would harm the host.
+#include "host.h"
+
+#include <malloc.h>
+
+static const unsigned char band[PL_BAND] = {
+    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
+    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
+    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
+    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1};
+
+void pl_write_band(char *at) { memcpy(at, band, PL_BAND); }
+
+bool pl_band_intact(const char *at) { return memcmp(at, band, PL_BAND) == 0; }
+
+TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
+  char *data = realloc(t->data.raw, bytes + PL_BAND);
+  if (data == NULL) return kTfLiteError;
+  pl_write_band(data + bytes);
+  t->data.raw = data;
+  t->bytes = bytes;
+  host->allocated[t - host->context.tensors] = (pl_allocated){data, bytes};
+  return kTfLiteOk;
+}
+
+// Was the band behind a tensor overwritten?  The plug-in may have freed the memory and have got the same address again:
+// then the block is too small for a band, or has just been mapped and is zero there.
+static bool overrun(const pl_host *host, int tensor) {
+  static const unsigned char zeros[PL_BAND] = {0};
+  const TfLiteTensor *t = &host->context.tensors[tensor];
+  const pl_allocated *a = &host->allocated[tensor];
+  if (t->data.raw == NULL || a->data != t->data.raw || a->bytes != t->bytes) return false;
+  const char *at = t->data.raw + t->bytes;
+  return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(at) && memcmp(at, zeros, PL_BAND) != 0;
+}
+
+bool pl_node_overran(const pl_host *host, const pl_node *node) {
+  const TfLiteIntArray *lists[] = {node->node.outputs, node->node.temporaries};
+  for (int k = 0; k < 2; k++) {
+    for (int i = 0; i < lists[k]->size; i++) {
+      int tensor = lists[k]->data[i];
+      if (tensor >= 0 && (size_t)tensor < host->context.tensors_size && overrun(host, tensor)) return true;
+    }
+  }
+  return false;
+}
+
+// Puts `before` back where *now differs from it, and frees it otherwise.  True if it differed.
+static bool restored(TfLiteIntArray **now, TfLiteIntArray *before) {
+  if (before == NULL || TfLiteIntArrayEqual(*now, before)) {
+    free(before);
+    return false;
+  }
+  free(*now);
+  *now = before;
+  return true;
+}
+
+void pl_remember_operands(const pl_node *node, pl_operands *before) {
+  before->inputs = TfLiteIntArrayCopy(node->node.inputs);
+  before->outputs = TfLiteIntArrayCopy(node->node.outputs);
+  before->intermediates = node->node.intermediates;
+}
+
+TfLiteStatus pl_check_operands(pl_host *host, pl_node *node, const pl_operands *before) {
+  TfLiteContext *context = &host->context;
+  bool inputs = restored(&node->node.inputs, before->inputs), outputs = restored(&node->node.outputs, before->outputs);
+  if (node->node.intermediates != before->intermediates) {
+    context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
+                                  "plug-ins built for that layout are not supported");
+    return kTfLiteError;
+  }
+  if (inputs || outputs) {
+    context->ReportError(context, "it changed node->%s: the operands of a node are the model's",
+                         inputs ? "inputs" : "outputs");
+    return kTfLiteError;
+  }
+  return kTfLiteOk;
+}
+
+void pl_watch(const pl_host *host, pl_watched *watched, int count) {
+  for (int i = 0; i < count; i++) {
+    pl_watched *w = &watched[i];
+    const TfLiteTensor *t = &host->context.tensors[w->tensor];
+    w->type = t->type;
+    w->where = t->allocation_type;
+    w->data = t->data.raw;
+    w->bytes = t->bytes;
+    w->dims = t->dims;
+    w->rank = t->dims != NULL ? t->dims->size : -1;
+    int kept = w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS;
+    for (int k = 0; k < kept; k++) w->shape[k] = t->dims->data[k];
+  }
+}
+
+// Puts back the shape of a tensor.  True if it was changed.
+static bool dims_changed(TfLiteTensor *t, const pl_watched *w) {
+  if (t->dims == NULL || w->rank < 0) return (t->dims == NULL) != (w->rank < 0);
+  size_t kept = sizeof(int) * (size_t)(w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS);
+  if (t->dims->size == w->rank && memcmp(t->dims->data, w->shape, kept) == 0) return false;
+  if (t->dims == w->dims) {
+    t->dims->size = w->rank;
+    memcpy(t->dims->data, w->shape, kept);
+  }
+  return true;
+}
+
+bool pl_watched_changed(pl_host *host, const pl_watched *watched, int count) {
+  TfLiteContext *context = &host->context;
+  bool changed = false;
+  for (int i = 0; i < count; i++) {
+    const pl_watched *w = &watched[i];
+    TfLiteTensor *t = &context->tensors[w->tensor];
+    const char *what = NULL;
+    if (t->type != w->type) what = "type";
+    if (t->allocation_type != w->where) what = "allocation type";
+    t->type = w->type;
+    t->allocation_type = w->where;
+    if (w->where != kTfLiteDynamic || w->input) {
+      if (dims_changed(t, w)) what = "shape";
+      if (t->bytes != w->bytes) what = "size";
+      if (t->data.raw != w->data) what = "data pointer";
+      t->bytes = w->bytes;
+      t->data.raw = w->data;
+    }
+    if (what == NULL) continue;
+    context->ReportError(context, "its invoke() changed the %s of tensor %d, which only prepare() may do", what, w->tensor);
+    changed = true;
+  }
+  return changed;
+}

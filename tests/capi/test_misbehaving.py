@@ -1,0 +1,111 @@
+"""Plug-ins that break the rules get an error that says which one, and the interpreter stays usable."""
+import ctypes
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite.plugins import resolver
+from pylite.schema.builder import ModelBuilder
+from tests.capi.compiling import build
+
+PLUGINS = Path(__file__).parent / "plugins"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build(PLUGINS / "misbehaves.c", tmp_path_factory.mktemp("misbehaves") / "misbehaves.so")
+
+
+def interpreter(library, what, constant=False):
+    """A model x -> Faulty -> NEG, where x may be a constant."""
+    m = ModelBuilder()
+    x = m.constant("x", np.ones((1, 4), np.float32)) if constant else m.tensor("x", (1, 4))
+    y, z = m.tensor("y", (1, 4)), m.tensor("z", (1, 4))
+    m.operator("Faulty", [x], [y], custom_options=what.encode())
+    m.operator("NEG", [y], [z])
+    m.inputs([] if constant else [x])
+    m.outputs([z])
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Faulty", pylite.load_custom_ops(library, ["Register_FAULTY"], register=False)[0])
+    return pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+
+
+def run(i):
+    i.allocate_tensors()
+    for detail in i.get_input_details():
+        i.set_tensor(detail["index"], np.ones(detail["shape"], np.float32))
+    i.invoke()
+    return i.get_tensor(i.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize(("what", "words"), [
+    ("1", "it changed node->inputs"), ("2", "it changed node->outputs"), ("3", "it changed node->inputs"),
+    ("4", "it changed node->inputs"), ("5", "lists tensor 0 of the model as temporary"),
+    ("r", "it wrote past the end of an output"), ("a", "it wrote before the beginning of an output"),
+    ("b", "it wrote past the end of an output"), ("d", "it wrote past the end of an output"),
+    ("D", "changed the allocation type of tensor 1"), ("M", "changed the allocation type of tensor 1"),
+    ("N", "changed the allocation type of tensor 0"), ("s", "changed the shape of tensor 1"),
+    ("t", "changed the shape of tensor 1"), ("u", "changed the shape of tensor 0"),
+    ("v", "changed the size of tensor 1"), ("w", "changed the size of tensor 0"),
+    ("y", "changed the type of tensor 1"), ("q", "changed the data pointer of tensor 0")])
+def test_ops_that_break_the_rules(library, what, words):
+    i = interpreter(library, what)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"(?s){words}.*Faulty|Faulty.*{words}"):
+            run(i)
+    i.resize_tensor_input(0, [2, 4])
+    with pytest.raises(RuntimeError):
+        run(i)
+
+
+@pytest.mark.parametrize(("what", "words"), [("N", "allocation type"), ("u", "shape"), ("w", "size"),
+                                             ("q", "data pointer")])
+def test_ops_that_change_a_constant(library, what, words):
+    i = interpreter(library, what, constant=True)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"changed the {words} of tensor 0"):
+            run(i)
+
+
+@pytest.mark.parametrize("what", ["-", "e", "f"])
+def test_ops_that_keep_them(library, what):
+    i = interpreter(library, what)
+    for _ in range(3):
+        np.testing.assert_array_equal(run(i), np.full((1, 4), -2))
+
+
+@pytest.mark.parametrize(("what", "words"), [("i", "init is pleased"), ("p", "prepare is pleased"),
+                                             ("l", "invoke is pleased")])
+def test_what_ops_report_without_an_error_is_logged(library, what, words, caplog):
+    with caplog.at_level(logging.WARNING, "pylite"):
+        np.testing.assert_array_equal(run(interpreter(library, what)), np.full((1, 4), -2))
+    record, = caplog.records
+    assert record.name == "pylite" and words in record.getMessage()
+
+
+def test_what_delegates_report_without_an_error_is_logged(library, caplog):
+    delegate = pylite.load_delegate(library)
+    ctypes.CDLL(library).set_fault(ord("l"))
+    with caplog.at_level(logging.WARNING, "pylite"):
+        interpreter_with(delegate)
+    assert "the delegate is pleased" in caplog.text
+
+
+def interpreter_with(delegate):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 4)), m.tensor("y", (1, 4))
+    m.operator("NEG", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return pylite.Interpreter(model_content=m.build(), experimental_delegates=[delegate])
+
+
+def test_a_delegate_that_names_none(library):
+    delegate = pylite.load_delegate(library)
+    ctypes.CDLL(library).set_fault(ord("0"))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="ReplaceNodeSubsetsWithDelegateKernels was given no delegate"):
+            interpreter_with(delegate)
