@@ -20,7 +20,7 @@ from pylite.runtime.executor import Executor
 from pylite.tflite import arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, Literal, Self, SupportsIndex
 
     from numpy.typing import ArrayLike, NDArray
@@ -208,11 +208,11 @@ class Interpreter(FastPath):
 
     def get_input_details(self) -> "list[TensorDetails]":
         """One dict for each input: name, index, shape, shape_signature, dtype, quantization, ..."""
-        return [self._get_tensor_details(i, 0) for i in self._main.subgraph.inputs]
+        return self._details(self._main.subgraph.inputs)
 
     def get_output_details(self) -> "list[TensorDetails]":
         """One dict for each output: name, index, shape, shape_signature, dtype, quantization, ..."""
-        return [self._get_tensor_details(i, 0) for i in self._main.subgraph.outputs]
+        return self._details(self._main.subgraph.outputs)
 
     def get_tensor_details(self, subgraph_index: int = 0) -> "list[TensorDetails]":
         """One dict for each tensor of a subgraph."""
@@ -220,7 +220,17 @@ class Interpreter(FastPath):
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
                              f"{self.num_subgraphs()} subgraphs.")
         tensors = self._model.graph.subgraphs[subgraph_index].tensors
-        return [self._get_tensor_details(i, subgraph_index) for i in range(len(tensors))]
+        return self._details(range(len(tensors)), subgraph_index)
+
+    def _details(self, indices: "Iterable[int]", subgraph_index: int = 0) -> "list[TensorDetails]":
+        from pylite.tflite.details import Details
+        return Details([self._get_tensor_details(i, subgraph_index) for i in indices])
+
+    def _repr_html_(self) -> str:
+        from pylite.runtime import notebook
+        arena = sum([segment.plan.total for segment in self._main.segments])
+        return notebook.model(self._model, threads=self._pool.threads,
+                              arena=f"{arena:,} bytes" if arena else "not allocated")
 
     def get_signature_list(self) -> "SignatureList":
         """{signature key: {"inputs": [name, ...], "outputs": [name, ...]}}"""
@@ -262,7 +272,8 @@ class Interpreter(FastPath):
         return tensor_details(self._model, tensor, executor.shape(index), executor.dtype(index))
 
     def _get_ops_details(self) -> "list[OpDetails]":
-        return [self._get_op_details(i) for i in range(len(self._main.operators))]
+        from pylite.tflite.details import Details
+        return Details([self._get_op_details(i) for i in range(len(self._main.operators))])
 
     def _get_op_details(self, op_index: int) -> "OpDetails":
         from pylite.tflite.details import op_details

@@ -30,8 +30,15 @@ def write_page(args, data):
         file.write(page.page({**data, "made": made}))
 
 
-def write_overlay(path, name, values, **colours):
-    """Node data for Model Explorer: values: {node: number}; colours: its `thresholds` or its `gradient`."""
+def write_overlay(path, model, name, values, **colours):
+    """Node data for Model Explorer on the main graph of the model (a path).
+
+    values: {node: number}; colours: Model Explorer's `thresholds` or `gradient`.
+    """
+    from pylite.runtime.model import Model
+    graph = Model(model).graph
+    keys = [signature.key for signature in graph.signatures if signature.subgraph == 0]
+    shown_as = graph.subgraphs[0].name or (keys or ["main"])[0]     # in Model Explorer
     results = {str(node): {"value": value} for node, value in values.items()}
     with open(path, "w", encoding="utf-8") as file:
-        json.dump({"main": {"name": name, "results": results, **colours}}, file, indent=2)
+        json.dump({shown_as: {"name": name, "results": results, **colours}}, file, indent=2)

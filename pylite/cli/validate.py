@@ -164,7 +164,7 @@ def _write(report, args, model):
     if args.explorer:
         from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
         excess = {node: report.by_node(node).excess_db for node in report.ranking}
-        _outputs.write_overlay(args.explorer, "excess (dB)", excess, thresholds=[
+        _outputs.write_overlay(args.explorer, model, "excess (dB)", excess, thresholds=[
             {"value": NOTABLE_DB, "bgColor": "#ffffff"}, {"value": SUSPICIOUS_DB, "bgColor": "#ffe0c2"},
             {"value": max(SUSPICIOUS_DB, *excess.values()) + 1, "bgColor": "#ff9d5c"}])
 

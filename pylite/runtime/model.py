@@ -51,6 +51,10 @@ class Model:
     def __repr__(self) -> str:
         return f"<pylite.Model {self.graph.description!r}, {len(self.graph.subgraphs)} subgraph(s)>"
 
+    def _repr_html_(self) -> str:
+        from pylite.runtime import notebook
+        return notebook.model(self)
+
     def constant(self, tensor: "Tensor") -> "NDArray[Any] | None":
         """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""
         if tensor.data is None:

@@ -24,6 +24,14 @@ REPORTED_DTYPES: "dict[str, type[np.generic]]" = {name: dtype.type for name, dty
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
 
 
+class Details(list):  # type: ignore[type-arg] # of TensorDetails or OpDetails
+    """A list of dictionaries that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        from pylite.runtime import notebook
+        return notebook.details(self)
+
+
 def tensor_details(model: "Model", tensor: "Tensor", shape: "Sequence[int]", dtype: str) -> "TensorDetails":
     """tf.lite's dictionary for a tensor whose current shape and type are `shape` and `dtype`."""
     signature = tensor.shape_signature if -1 in tensor.shape_signature else shape

@@ -4,8 +4,9 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
+
+from pylite.runtime.notebook import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,11 +131,8 @@ class Accuracy:
         return f"  {row.path or f'sample {row.sample}'}: {label}{scores}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{c}</th>" for c in ("metric", "model", "95 %", "reference", "95 %"))
-        rows = "".join("<tr>" + "".join(f"<td>{escape(c.strip())}</td>" for c in (
-            name, _number(m.model), _interval(m.interval), _number(m.reference), _interval(m.reference_interval)))
-            + "</tr>" for name, m in self.metrics.items())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return table(("metric", "model", "95 %", "reference", "95 %"), [
+            (name, m.model, m.interval, m.reference, m.reference_interval) for name, m in self.metrics.items()])
 
 
 def _number(value: float | None) -> str:

@@ -5,9 +5,9 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
 
+from pylite.runtime.notebook import table
 from pylite.validation.accuracy_report import finite
 
 if TYPE_CHECKING:
@@ -134,14 +134,8 @@ class Report:
         return found
 
     def _repr_html_(self) -> str:
-        rows = "".join("<tr>" + "".join(f"<td>{escape(_cell(getattr(self.by_node(n), c)))}</td>" for c in COLUMNS)
-                       + "</tr>" for n in self.ranking)
-        head = "".join(f"<th>{c}</th>" for c in COLUMNS)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+        worst = [self.by_node(node) for node in self.ranking]
+        return table(COLUMNS, [[getattr(t, c) for c in COLUMNS] for t in worst])
 
 
 def _decibels(value: float | None) -> str:

@@ -7,6 +7,7 @@ import pytest
 from pylite import cli
 from pylite.media import models
 from pylite.model import Model
+from pylite.schema import read, write
 from tests import custom_models, resources
 
 
@@ -56,9 +57,17 @@ def test_text_has_the_graph_the_sizes_and_the_map(capsys):
     assert all(set(row.split()[3]) <= {".", "#"} and len(row.split()[3]) == 9 for row in rows[:9])
 
 
-def test_the_overlay_has_the_time_of_every_node(capsys, tmp_path):
-    report(capsys, "digits", "--explorer", tmp_path / "times.json")
-    graph = json.loads((tmp_path / "times.json").read_text())["main"]
+@pytest.mark.parametrize(("name", "signed", "expected"), [
+    ("main", True, "main"), ("named", True, "named"), ("", True, "serving_default"), ("", False, "main")])
+def test_the_overlay_has_the_time_of_every_node(capsys, tmp_path, name, signed, expected):
+    """Under the name by which Model Explorer knows the graph."""
+    model = read(models.path("digits").read_bytes())
+    model.subgraphs[0].name = name
+    assert model.signature_defs[0].signature_key == "serving_default"
+    model.signature_defs = model.signature_defs if signed else []
+    (tmp_path / "m.tflite").write_bytes(write(model))
+    report(capsys, tmp_path / "m.tflite", "--explorer", tmp_path / "times.json")
+    graph = json.loads((tmp_path / "times.json").read_text())[expected]
     assert len(graph["results"]) == 9 and [stop["stop"] for stop in graph["gradient"]] == [0, 1]
 
 
