@@ -229,7 +229,7 @@ class Interpreter(FastPath):
     def _repr_html_(self) -> str:
         from pylite.runtime import notebook
         arena = sum([segment.plan.total for segment in self._main.segments])
-        return notebook.model(self._model, threads=self._pool.threads,
+        return notebook.model(self._model.graph, threads=self._pool.threads,
                               arena=f"{arena:,} bytes" if arena else "not allocated")
 
     def get_signature_list(self) -> "SignatureList":

@@ -53,7 +53,7 @@ class Model:
 
     def _repr_html_(self) -> str:
         from pylite.runtime import notebook
-        return notebook.model(self)
+        return notebook.model(self.graph)
 
     def constant(self, tensor: "Tensor") -> "NDArray[Any] | None":
         """The contents of a constant tensor as a read-only array of its shape and dtype, else None."""

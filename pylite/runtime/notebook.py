@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from pylite.ir.graph import Tensor
-    from pylite.runtime.model import Model
+    from pylite.ir.graph import Model, Tensor
 
 ROWS = 100      # of a table, at most
 NAME = 60       # characters of a text, at most
@@ -38,9 +37,8 @@ def details(rows: "Sequence[Any]") -> str:
     return table(headers, [[row[header] for header in headers] for row in rows])
 
 
-def model(model: "Model", **more: "Any") -> str:
+def model(graph: "Model", **more: "Any") -> str:
     """A model: inputs, outputs and numbers of ops; more: what else is to be said, by name."""
-    graph = model.graph
     main = graph.subgraphs[0]
     counts: dict[str, int] = {}
     for operator in main.operators:
