@@ -83,7 +83,7 @@ def test_the_picture_of_the_layers_is_current():
     assert script.PICTURE.read_text() == script.draw(), "run: python docs/draw_layers.py"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/drop-in.md", "docs/validation.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/drop-in.md", "docs/validation.md", "docs/tasks.md"])
 def test_code_runs(page, tmp_path, monkeypatch, capsys):
     """The reader's own model is replaced by a bundled one."""
     shutil.copy(models.path("digits"), tmp_path / "model.tflite")

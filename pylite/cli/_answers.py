@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
-from pylite.cli import _format, _inputs
+from pylite.cli import _format
 from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, PROBABILITIES, producer
+from pylite.media.tensors import dequantize
 
 
 def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
@@ -15,12 +16,12 @@ def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
     picture, or None; ranked: False where no input comes from a file, so that classes would mean nothing.
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
-        return [_detections([_inputs.dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
+        return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
     return [_output(subgraph, detail, array, labels, top, ranked) for detail, array in outputs]
 
 
 def _output(subgraph, detail, array, labels, top, ranked):
-    real = _inputs.dequantize(array, detail)
+    real = dequantize(array, detail)
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
     row = real.reshape(-1)
     if ranked and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":

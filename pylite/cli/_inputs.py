@@ -5,9 +5,8 @@ import numpy as np
 
 from pylite.cli import _common
 from pylite.cli._common import UsageError
-from pylite.media import audio, images
-
-MEAN = STD = 127.5      # normalize the pixels of a float input: 0..255 -> -1..1
+from pylite.errors import TensorError
+from pylite.media import audio, images, tensors
 
 
 def read(path):
@@ -37,44 +36,14 @@ def tensor(kind, contents, detail, mean=None, std=None):
     name = repr(detail["name"])
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
     if kind == "image":
-        return _pixels(contents, detail, name, shape, signature, mean, std), None
+        try:
+            return tensors.picture(contents, detail, mean, std), None
+        except TensorError as error:
+            raise UsageError(f"{error}; or give it an .npy or .npz file") from None
     if kind == "audio":
         return _samples(contents, detail, name, shape, signature)
     fitted = _fitted(contents, name, shape, signature)
-    return quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
-
-
-def _pixels(pixels, detail, name, shape, signature, mean, std):
-    if len(shape) == 4 and shape[0] == 1:
-        dims, open_dims = shape[1:], signature[1:]
-    else:
-        dims, open_dims = shape, signature
-    planar = len(dims) == 3 and dims[2] not in (1, 3, 4) and dims[0] in (1, 3, 4)
-    if planar:
-        dims, open_dims = dims[1:] + dims[:1], open_dims[1:] + open_dims[:1]
-    if len(dims) != 3 or dims[2] not in (1, 3, 4):
-        raise UsageError(f"input {name} of shape {list(shape)} does not take a picture; give it an .npy or .npz file")
-    height, width = (have if asked == -1 else size
-                     for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
-    image = _quantized_image(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
-    if planar:
-        image = image.transpose(2, 0, 1)
-    return image.reshape((1,) * (len(shape) - 3) + image.shape)
-
-
-def _quantized_image(image, detail, mean, std):
-    dtype = np.dtype(detail["dtype"])
-    if mean is None and std is None and dtype.kind in "iu":
-        if dtype == np.int8:
-            return (image ^ 0x80).view(np.int8)
-        if dtype == np.uint8 or not detail["quantization"][0]:
-            return image.astype(dtype)
-    for numbers in (mean, std):
-        if numbers and len(numbers) not in (1, image.shape[2]):
-            raise UsageError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
-                             "channel(s)")
-    real = (image.astype(np.float32) - np.float32(mean or MEAN)) / np.float32(std or STD)
-    return quantize(real, detail)
+    return tensors.quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 
 def _samples(samples, detail, name, shape, signature):
@@ -92,7 +61,7 @@ def _samples(samples, detail, name, shape, signature):
     if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
         samples = (samples * 32768).astype(np.int16)
     else:
-        samples = quantize(samples, detail)
+        samples = tensors.quantize(samples, detail)
     return samples.reshape(tuple(wanted if i == axis else 1 for i in range(len(shape)))), note
 
 
@@ -127,43 +96,13 @@ def _cast(array, detail, name):
     raise UsageError(f"input {name} is {dtype}, which cannot represent the file's {array.dtype} values")
 
 
-def quantize(real, detail):
-    """Real numbers as values of the tensor's type: rounded half away from zero, saturated."""
-    dtype = np.dtype(detail["dtype"])
-    if dtype.kind in "fc":
-        return real.astype(dtype)
-    if dtype.kind == "b":
-        return real != 0
-    scale, zero_point = detail["quantization"]
-    if not scale:
-        scale, zero_point = 1, 0
-    steps = real.astype(np.float32) / np.float32(scale)
-    steps = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(np.float64) + zero_point
-    span = np.iinfo(dtype)
-    return np.clip(steps, span.min, span.max).astype(dtype)
-
-
-def dequantize(array, detail):
-    """The real numbers that quantized values represent; other arrays are returned unchanged."""
-    parameters = detail["quantization_parameters"]
-    scales = np.asarray(parameters["scales"], np.float32)
-    if array.dtype.kind not in "iu" or not scales.size:
-        return array
-    zero_points = np.asarray(parameters["zero_points"], np.int64)
-    if scales.size > 1:
-        shape = [1] * array.ndim
-        shape[parameters["quantized_dimension"]] = -1
-        scales, zero_points = scales.reshape(shape), zero_points.reshape(shape)
-    return (array.astype(np.int64) - zero_points).astype(np.float32) * scales
-
-
 def blank(detail, rng):
     """Contents for an input without a file: zeros, or random values of its type if `rng` is not None."""
     shape, dtype = tuple(map(int, detail["shape"])), np.dtype(detail["dtype"])
     if dtype.kind in "OS":
         return np.full(shape, b"", object)
     if rng is None:
-        return quantize(np.zeros(shape, np.float32), detail)
+        return tensors.quantize(np.zeros(shape, np.float32), detail)
     if dtype.kind in "fc":
         return rng.standard_normal(shape).astype(dtype)
     if dtype.kind == "b":

@@ -92,6 +92,6 @@ def _save(path, outputs):
     """Write the outputs, dequantized, to an .npz file."""
     import numpy as np
 
-    from pylite.cli import _inputs
+    from pylite.media.tensors import dequantize
     with open(path, "wb") as file:
-        np.savez(file, **{d["name"]: _inputs.dequantize(a, d) for d, a in outputs})
+        np.savez(file, **{d["name"]: dequantize(a, d) for d, a in outputs})

@@ -1,18 +1,89 @@
-"""What the metadata that converters attach to a model say about its inputs: normalization of pixels, rate of sound."""
+"""What a model's metadata say of its inputs and outputs: labels, normalisation, calibration of scores, sample rate."""
 from __future__ import annotations
 
-import struct
+import io
+import zipfile
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from pylite.errors import ModelError
+from pylite.media import labels
+from pylite.schema.reader import read_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-# Slots of tables in the metadata's schema, and numbers in its unions.
-_SUBGRAPHS, _INPUTS, _CONTENT, _PROCESS_UNITS = 3, 2, 3, 4
-_NORMALIZATION, _AUDIO = 1, 4
+    from numpy.typing import NDArray
+
+    from pylite.runtime.model import Model
+
+AXIS_LABELS, VALUE_LABELS, CALIBRATION, VOCABULARY = 2, 3, 4, 5      # AssociatedFileType
+LOG, INVERSE_LOGISTIC = 1, 2            # ScoreTransformationType
+UNKNOWN, BOUNDARIES, RATIO = 0, 1, 0    # BoundingBoxType, CoordinateType
+
+
+@dataclass
+class Calibration:
+    """Calibration of scores: parameters is (classes, 4): scale, slope, offset, least score; NaN for a class without."""
+    transformation: int
+    default_score: float
+    parameters: NDArray[np.float64]
+
+    def __call__(self, scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float32]:
+        """Calibrated scores; classes: of each score."""
+        x = scores.astype(np.float64)
+        known = classes < len(self.parameters)
+        scale, slope, offset, least = self.parameters[np.where(known, classes, 0)].T
+        with np.errstate(all="ignore"):
+            g = {LOG: lambda: np.log(x), INVERSE_LOGISTIC: lambda: np.log(x) - np.log1p(-x)}.get(
+                self.transformation, lambda: x)()
+            found = scale / (1 + np.exp(-(slope * g + offset)))
+        known &= ~np.isnan(scale) & ~(x < least)
+        return np.where(known, found, self.default_score).astype(np.float32)
+
+
+@dataclass
+class TensorInfo:
+    """What is known of an input or output.  Everything may be missing.
+
+    labels: by locale, "" for none: of the classes along the last axis, or of the values; box_order: positions of left,
+    top, right and bottom; vocabulary: the words of a tokenizer.
+    """
+    name: str = ""
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+    labels: dict[str, labels.Labels] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    score_threshold: float | None = None
+    sample_rate: int | None = None
+    channels: int | None = None
+    box_order: tuple[int, ...] | None = None
+    vocabulary: tuple[str, ...] | None = None
+
+
+def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    """(inputs, outputs): a TensorInfo for each of subgraph 0.
+
+    Raises ModelError where the metadata are damaged, or name a file that the model does not have.
+    """
+    subgraph, files = model.graph.subgraphs[0], _Files(model)
+    found = [TensorInfo() for _ in subgraph.inputs], [TensorInfo() for _ in subgraph.outputs]
+    known = _main(model.graph.metadata)
+    if known is not None:
+        for infos, records in zip(found, (known.input_tensor_metadata, known.output_tensor_metadata), strict=True):
+            for info, record in zip(infos, records or (), strict=False):
+                _describe(info, record)
+                _attach(info, record, files)
+        for info in found[0][:1]:
+            _process(info, known.input_process_units, known.associated_files, files)
+    lists = [name for name in model.associated_files if name.endswith(".txt") and "vocab" not in name]
+    if lists and not any(info.labels for info in found[1]):     # nobody says whose they are
+        for info in found[1]:
+            info.labels[""] = labels.parse(files.text(lists[0]))
+    return found
 
 
 def of_input(metadata: Mapping[str, Any], position: int) -> dict[str, Any]:
@@ -20,59 +91,94 @@ def of_input(metadata: Mapping[str, Any], position: int) -> dict[str, Any]:
 
     metadata: {name: bytes} of the file.  What they leave out, or are too damaged for, is missing in the result.
     """
-    found: dict[str, Any] = {}
-    if "TFLITE_METADATA" in metadata:
+    info = TensorInfo()
+    try:
+        known = _main(metadata)
+        for record in ((known and known.input_tensor_metadata) or ())[position:position + 1]:
+            _describe(info, record)
+    except ModelError:
+        return {}
+    found = {"mean": info.mean and list(info.mean), "std": info.std and list(info.std), "rate": info.sample_rate}
+    return {name: value for name, value in found.items() if value}
+
+
+def _main(metadata: Mapping[str, Any]) -> Any:
+    """The table of subgraph 0, or None."""
+    data = metadata.get("TFLITE_METADATA")
+    return None if data is None else (read_metadata(data).subgraph_metadata or [None])[0]
+
+
+def _describe(info: TensorInfo, record: Any) -> None:
+    """Enter what the record says without files."""
+    info.name = record.name or ""
+    properties = record.content and record.content.content_properties
+    kind = properties.TABLE.name if properties else ""
+    if kind == "AudioProperties":
+        info.sample_rate, info.channels = properties.sample_rate or None, properties.channels or None
+    elif kind == "BoundingBoxProperties":
+        if properties.type not in (UNKNOWN, BOUNDARIES) or properties.coordinate_type != RATIO:
+            raise ModelError(f"the model's metadata give the boxes of output {info.name!r} by their centres, sizes "
+                             "or pixels; expected their edges, from 0 to 1")
+        info.box_order = properties.index or (0, 1, 2, 3)
+    for options in _options(record.process_units, "NormalizationOptions"):
+        info.mean, info.std = options.mean, options.std
+    for options in _options(record.process_units, "ScoreThresholdingOptions"):
+        info.score_threshold = options.global_score_threshold
+
+
+def _attach(info: TensorInfo, record: Any, files: _Files) -> None:
+    """Enter what is in the record's files."""
+    for file in record.associated_files or ():
+        if file.type in (AXIS_LABELS, VALUE_LABELS):
+            info.labels[file.locale or ""] = labels.parse(files.text(file.name))
+    _process(info, record.process_units, record.associated_files, files)
+
+
+def _options(units: Any, kind: str) -> Iterator[Any]:
+    return (unit.options for unit in units or () if unit.options is not None and unit.options.TABLE.name == kind)
+
+
+def _process(info: TensorInfo, units: Any, associated: Any, files: _Files) -> None:
+    """Enter the vocabulary and the calibration that are in files."""
+    words = [file for file in associated or () if file.type == VOCABULARY]
+    for options in _options(units, "BertTokenizerOptions"):
+        words += options.vocab_file or ()
+    for file in words[:1]:
+        info.vocabulary = tuple(files.text(file.name).splitlines())
+    for options in _options(units, "ScoreCalibrationOptions"):
+        for file in associated or ():
+            if file.type == CALIBRATION:
+                info.calibration = Calibration(options.score_transformation, options.default_score,
+                                               _parameters(files.text(file.name)))
+
+
+def _parameters(text: str) -> NDArray[np.float64]:
+    """The parameters of a Calibration: a line for each class, of three or four numbers, or empty."""
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
         try:
-            for subgraph in list(_tables(_root(bytes(metadata["TFLITE_METADATA"])), _SUBGRAPHS))[:1]:
-                for tensor in list(_tables(subgraph, _INPUTS))[position:position + 1]:
-                    _read(tensor, found)
-        except (struct.error, ValueError, IndexError, TypeError, OverflowError):
-            return {}
-    return found
+            row = [float(part) for part in line.split(",")] if line.strip() else [np.nan] * 3
+        except ValueError:
+            row = []
+        if len(row) not in (3, 4):
+            raise ModelError(f"line {number} of the model's score calibration is {line!r}; expected scale, slope, "
+                             "offset and, if there is one, the least score")
+        rows.append((row + [-np.inf])[:4])
+    return np.array(rows, np.float64).reshape(-1, 4)
 
 
-def _read(tensor: Any, found: dict[str, Any]) -> None:
-    for unit in _tables(tensor, _PROCESS_UNITS):
-        options = _union(unit, 0, _NORMALIZATION)
-        if options is not None:
-            for slot, name in enumerate(("mean", "std")):
-                at = _offset(options, slot)
-                if at:
-                    count = options.VectorLen(at)
-                    found[name] = np.frombuffer(options.Bytes, "<f4", count, options.Vector(at)).tolist()
-    at = _offset(tensor, _CONTENT)
-    if at:
-        audio = _union(_table(tensor.Bytes, tensor.Indirect(at + tensor.Pos)), 0, _AUDIO)
-        if audio is not None and _offset(audio, 0):
-            found["rate"], = struct.unpack_from("<I", audio.Bytes, audio.Pos + _offset(audio, 0))
+class _Files:
+    """The text files in the zip archive at the end of a model, opened when first asked for."""
 
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._archive: zipfile.ZipFile | None = None
 
-def _table(data: bytes, position: int) -> Any:
-    from flatbuffers.table import Table  # type: ignore[import-untyped,unused-ignore]  # models load without it
-    return Table(data, position)
-
-
-def _root(data: bytes) -> Any:
-    return _table(data, *struct.unpack_from("<I", data))
-
-
-def _offset(table: Any, slot: int) -> int:
-    offset: int = table.Offset(4 + 2 * slot)
-    return offset
-
-
-def _tables(table: Any, slot: int) -> Iterator[Any]:
-    """The tables of the vector in a slot."""
-    at = _offset(table, slot)
-    if at:
-        start = table.Vector(at)
-        for i in range(table.VectorLen(at)):
-            yield _table(table.Bytes, table.Indirect(start + 4 * i))
-
-
-def _union(table: Any, slot: int, wanted: int) -> Any:
-    """The table of a union if it is of the wanted kind, else None."""
-    kind, at = _offset(table, slot), _offset(table, slot + 1)
-    if not kind or not at or table.Bytes[table.Pos + kind] != wanted:
-        return None
-    return _table(table.Bytes, table.Indirect(at + table.Pos))
+    def text(self, name: str | None) -> str:
+        try:
+            if self._archive is None:
+                self._archive = zipfile.ZipFile(io.BytesIO(self._model.graph.contents))
+            return self._archive.read(name or "").decode("utf-8", "replace")
+        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
+            raise ModelError(f"the model's metadata name the file {name!r}, and the archive at its end has "
+                             f"{', '.join(self._model.associated_files) or 'nothing'}") from None

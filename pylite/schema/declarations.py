@@ -1,5 +1,7 @@
 """The .tflite format, schema version 3, as declarations: one entry per table, enumeration and union.
 
+METADATA has the tables of another flatbuffer, the metadata TFLITE_METADATA of a model; it states the fields in use.
+
 An entry starts at the margin.  A table lists its fields in the order of their slots:
 
     name:i32=1      a number (bool, i8 ... u64, f32) with its default, zero when none is given
@@ -91,6 +93,8 @@ BuiltinOptions2 NONE StablehloConcatenateOptions StablehloBroadcastInDimOptions 
   StablehloDotGeneralOptions StablehloReduceWindowOptions StablehloSortOptions StablehloWhileOptions
   StablehloGatherOptions StablehloTransposeOptions DilateOptions StablehloRngBitGeneratorOptions ReduceWindowOptions
   StableHLOCompositeOptions StablehloShiftLeftOptions StablehloCaseOptions
+ContentProperties NONE FeatureProperties ImageProperties BoundingBoxProperties AudioProperties
+ProcessUnitOptions NONE NormalizationOptions ScoreCalibrationOptions ScoreThresholdingOptions BertTokenizerOptions
 """
 
 TABLES = """
@@ -230,6 +234,25 @@ StableHLOCompositeOptions name:str decomposition_subgraph_index:i32 composite_at
 """
 
 # Options without fields.
+METADATA = """
+FeatureProperties -
+AssociatedFile name:str description:str type:i8 locale:str
+ImageProperties color_space:i8
+BoundingBoxProperties index:(u32) type:i8 coordinate_type:i8
+AudioProperties sample_rate:u32 channels:u32
+BertTokenizerOptions vocab_file:[AssociatedFile]
+Content content_properties:ContentProperties
+NormalizationOptions mean:(f32) std:(f32)
+ScoreCalibrationOptions score_transformation:i8 default_score:f32
+ScoreThresholdingOptions global_score_threshold:f32
+ProcessUnit options:ProcessUnitOptions
+TensorMetadata name:str description:str - content:Content process_units:[ProcessUnit] -
+  associated_files:[AssociatedFile]
+SubGraphMetadata name:str description:str input_tensor_metadata:[TensorMetadata] output_tensor_metadata:[TensorMetadata]
+  associated_files:[AssociatedFile] input_process_units:[ProcessUnit]
+ModelMetadata name:str description:str version:str subgraph_metadata:[SubGraphMetadata]
+"""
+
 EMPTY_TABLES = """
 PadOptions PadV2Options SpaceToBatchNDOptions BatchToSpaceNDOptions TopKV2Options TransposeOptions ExpOptions
 CosOptions LogSoftmaxOptions DequantizeOptions MaximumMinimumOptions TileOptions GreaterOptions GreaterEqualOptions

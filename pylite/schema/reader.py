@@ -30,15 +30,34 @@ def read(source):
         raise errors.ModelError(f"{INVALID}: it has {size} bytes, too few for a model")
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
-    decoder = Decoder(contents, tables, min(size // 8 + 1024, _MAX_TABLES), min(2 * size + 65536, _MAX_BYTES),
-                      _MAX_VTABLES)
     try:
-        model = decoder.root("Model")
+        model = _root(contents, "Model")
         _fetch_outside(model, contents)
     except Damage as damage:
-        path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
-        raise errors.ModelError(f"{INVALID}: {path or 'the model'}, at byte {damage.position}: {damage.text}") from None
+        raise errors.ModelError(f"{INVALID}: {_place(damage, 'the model')}") from None
     return model
+
+
+def read_metadata(source):
+    """The Record of the ModelMetadata table in `source`, the metadata TFLITE_METADATA of a model.
+
+    Raises ModelError that says what is wrong and where.
+    """
+    try:
+        return _root(np.frombuffer(source, np.uint8), "ModelMetadata")
+    except Damage as damage:
+        raise errors.ModelError(f"The model's metadata are damaged: {_place(damage, 'they')}") from None
+
+
+def _root(contents, name):
+    size = len(contents)
+    return Decoder(contents, tables, min(size // 8 + 1024, _MAX_TABLES), min(2 * size + 65536, _MAX_BYTES),
+                   _MAX_VTABLES).root(name)
+
+
+def _place(damage, whole):
+    path = "".join(step if step[0] == "[" else "." + step for step in reversed(damage.path)).lstrip(".")
+    return f"{path or whole}, at byte {damage.position}: {damage.text}"
 
 
 def _identify(contents):

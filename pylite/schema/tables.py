@@ -156,8 +156,9 @@ def _declared(text):
 
 def _words(name):
     """The words of a table's declaration."""
-    text = declarations.TABLES
-    start = text.find(f"\n{name} ")
+    text, start = declarations.TABLES, declarations.TABLES.find(f"\n{name} ")
+    if start < 0:
+        text, start = declarations.METADATA, declarations.METADATA.find(f"\n{name} ")
     if start < 0:
         if f" {name} " in _empty_tables():
             return []

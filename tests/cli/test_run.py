@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from pylite import cli
-from pylite.cli import _answers, _inputs
+from pylite.cli import _answers
 from pylite.cli._common import UsageError
 from pylite.errors import FileFormatError
 from pylite.ir import graph
-from pylite.media import images, labels, models
+from pylite.media import images, labels, models, tensors
 from pylite.schema.builder import ModelBuilder
 
 
@@ -269,7 +269,7 @@ def test_label_file_formats():
 
 def test_quantising_rounds_half_away_from_zero():
     detail = {"dtype": np.int8, "quantization": (0.5, -1)}
-    assert _inputs.quantize(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
+    assert tensors.quantize(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
 
 
 def test_detections_are_boxes():

@@ -1,0 +1,90 @@
+"""Real numbers and pixels as an input tensor takes them, and outputs as real numbers."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import TensorError
+from pylite.media import images
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    TensorDetails = Mapping[str, Any]       # as the Interpreter gives them
+
+MEAN = STD = 127.5      # normalize the pixels of a float input: 0..255 -> -1..1
+
+
+def quantize(real: NDArray[Any], detail: TensorDetails) -> NDArray[Any]:
+    """Real numbers as values of the tensor's type: rounded half away from zero, saturated."""
+    dtype: np.dtype[Any] = np.dtype(detail["dtype"])
+    if dtype.kind in "fc":
+        return real.astype(dtype)
+    if dtype.kind == "b":
+        return real != 0
+    scale, zero_point = detail["quantization"]
+    if not scale:
+        scale, zero_point = 1, 0
+    steps = real.astype(np.float32) / np.float32(scale)
+    steps = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(np.float64) + zero_point
+    span = np.iinfo(dtype)
+    return np.clip(steps, span.min, span.max).astype(dtype)
+
+
+def dequantize(array: NDArray[Any], detail: TensorDetails) -> NDArray[Any]:
+    """The real numbers that quantized values represent; other arrays are returned unchanged."""
+    parameters = detail["quantization_parameters"]
+    scales = np.asarray(parameters["scales"], np.float32)
+    if array.dtype.kind not in "iu" or not scales.size:
+        return array
+    zero_points = np.asarray(parameters["zero_points"], np.int64)
+    if scales.size > 1:
+        shape = [1] * array.ndim
+        shape[parameters["quantized_dimension"]] = -1
+        scales, zero_points = scales.reshape(shape), zero_points.reshape(shape)
+    return (array.astype(np.int64) - zero_points).astype(np.float32) * scales
+
+
+def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] | None = None,
+            std: Sequence[float] | None = None) -> NDArray[Any]:
+    """uint8 `pixels` (height, width, channels) for the input that `detail` describes: resized, converted, in its shape.
+
+    The caller resizes the input to the array's shape, which may differ where the signature has -1.  mean, std: lists of
+    one number or one per channel: the model gets the real number (pixel - mean) / std.  By default a float input gets
+    -1..1, and an 8-bit input the pixels themselves as quantized values.  TensorError where the input takes no picture.
+    """
+    shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
+    batch = len(shape) == 4 and shape[0] == 1
+    dims, open_dims = (shape[1:], signature[1:]) if batch else (shape, signature)
+    planar = len(dims) == 3 and dims[2] not in (1, 3, 4) and dims[0] in (1, 3, 4)
+    if planar:
+        dims, open_dims = dims[1:] + dims[:1], open_dims[1:] + open_dims[:1]
+    if len(dims) != 3 or dims[2] not in (1, 3, 4):
+        raise TensorError(f"input {detail['name']!r} of shape {list(shape)} does not take a picture, which has a "
+                          "height, a width and 1, 3 or 4 channels")
+    height, width = (have if asked == -1 else size
+                     for have, asked, size in zip(pixels.shape, open_dims[:2], dims, strict=False))
+    image = _values(images.resize(images.channels(pixels, dims[2]), height, width), detail, mean, std)
+    if planar:
+        image = image.transpose(2, 0, 1)
+    return image.reshape((1,) * (len(shape) - 3) + image.shape)
+
+
+def _values(image: images.Pixels, detail: TensorDetails, mean: Sequence[float] | None,
+            std: Sequence[float] | None) -> NDArray[Any]:
+    dtype: np.dtype[Any] = np.dtype(detail["dtype"])
+    if mean is None and std is None and dtype.kind in "iu":
+        if dtype == np.int8:
+            return (image ^ 0x80).view(np.int8)
+        if dtype == np.uint8 or not detail["quantization"][0]:
+            return image.astype(dtype)
+    for numbers in (mean, std):
+        if numbers and len(numbers) not in (1, image.shape[2]):
+            raise TensorError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
+                              f"channel(s) of input {detail['name']!r}; give one, or one for each channel")
+    real = (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
+    return quantize(real, detail)

@@ -1,0 +1,29 @@
+"""Image classification, object detection, segmentation, pose, audio classification and text embedding.
+
+    from pylite.tasks import ImageClassifier
+    best = ImageClassifier("mobilenet.tflite", max_results=3).classify("cat.jpg").categories[0]
+
+Labels, normalisation, sample rate and score calibration come from the model's own metadata; arguments stand in for what
+it does not have.  Arguments and results have the names of tflite-support's Task Library.
+"""
+import importlib
+
+_HOMES = {name: home for home, names in {
+    "audio": "AudioClassifier TensorAudio",
+    "results": "BoundingBox Category Classifications ClassificationResult Detection Embedding Keypoint Pose "
+               "Segmentation",
+    "text": "TextEmbedder",
+    "vision": "ImageClassifier ImageSegmenter ObjectDetector PoseEstimator",
+}.items() for name in names.split()}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[name]}"), name)
+    return found
+
+
+def __dir__():
+    return sorted(__all__)

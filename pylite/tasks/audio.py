@@ -1,0 +1,113 @@
+"""Classification of sound: of files, arrays, and what a microphone delivers piece by piece."""
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ModelError, TensorError
+from pylite.media import audio, tensors
+from pylite.tasks.results import ClassificationResult, Classifications
+from pylite.tasks.task import Chosen, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.tasks.task import Labels
+
+
+def samples_of(sound: Any) -> NDArray[np.float32]:
+    """Mono float32 samples in -1..1 of an array: (samples,) or (samples, channels) of float or int16.
+
+    TensorError for another array.
+    """
+    array = np.asarray(sound)
+    if array.ndim == 2:
+        array = array.mean(1, dtype=np.float32) if array.dtype.kind == "f" else array.astype(np.float32).mean(1) / 32768
+    elif array.dtype == np.int16:
+        array = array.astype(np.float32) / 32768
+    if array.ndim != 1 or array.dtype.kind != "f" or (np.asarray(sound).dtype.kind != "f"
+                                                      and np.asarray(sound).dtype != np.int16):
+        raise TensorError(f"sound of shape {list(np.shape(sound))} and type {np.asarray(sound).dtype}; expected "
+                          "(samples,) or (samples, channels) of float32 in -1..1 or int16")
+    return array.astype(np.float32)
+
+
+class TensorAudio:
+    """The last `size` samples of a sound, for buffers of a microphone; silence until there are so many."""
+
+    def __init__(self, size: int) -> None:
+        self.buffer = np.zeros(size, np.float32)
+
+    def load_from_array(self, samples: Any) -> None:
+        """Append samples, as samples_of() takes them, at the model's rate; the oldest ones leave."""
+        new = samples_of(samples)[-len(self.buffer):]
+        self.buffer = np.concatenate([self.buffer[len(new):], new])
+
+    def clear(self) -> None:
+        """Silence again."""
+        self.buffer[:] = 0
+
+
+class AudioClassifier(Task):
+    """Classifies sound by a model that takes a window of samples, such as YAMNet.
+
+    sample_rate: of the model, per second, by default what its metadata say (ValueError without both); the other
+    arguments are those of Task and Chosen.  ModelError for a model that takes something else.
+    """
+
+    def __init__(self, model: Any, *, sample_rate: int | None = None, max_results: int | None = None,
+                 score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
+                 category_denylist: Iterable[str] = (), display_names_locale: str | None = None,
+                 labels: Labels | None = None, **options: Any) -> None:
+        super().__init__(model, **options)
+        details = self.interpreter.get_input_details()
+        shape = [int(size) for size in details[0]["shape"]]
+        if len(details) != 1 or sum(size != 1 for size in shape) != 1:
+            raise ModelError(f"the model takes {len(details)} input(s), the first of shape {shape}; expected a window "
+                             "of samples, such as (1, samples)")
+        rate = sample_rate or self._inputs[0].sample_rate
+        if rate is None:
+            raise ValueError("the model has no metadata with a sample rate; give sample_rate")
+        self.sample_rate = rate
+        self.window_size = max(shape)
+        self._heads = [Chosen(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
+                              display_names_locale) for info in self._outputs]
+
+    def create_input_tensor_audio(self) -> TensorAudio:
+        """A buffer of the model's window, for a microphone."""
+        return TensorAudio(self.window_size)
+
+    def classify(self, sound: Any, sample_rate: int | None = None) -> ClassificationResult:
+        """The classes of each window of a sound, one window after another, the last one padded with silence.
+
+        sound: the path of a .wav file, an array as samples_of() takes it, or a TensorAudio, which is one window;
+        sample_rate: of an array, if it is not the model's.
+        """
+        if isinstance(sound, TensorAudio):
+            samples = sound.buffer
+        elif isinstance(sound, (str, os.PathLike)):
+            samples = audio.resample(*audio.read(sound), self.sample_rate)
+        else:
+            samples = audio.resample(samples_of(sound), sample_rate or self.sample_rate, self.sample_rate)
+        size = self.window_size
+        samples = np.pad(samples, (0, max(size, -(-len(samples) // size) * size) - len(samples)))
+        found = []
+        for begin in range(0, len(samples), size):
+            outputs = self._run(self._window(samples[begin:begin + size]))
+            found += [Classifications([category for _, category in head.categories(scores)], index, head.info.name,
+                                      begin / self.sample_rate)
+                      for index, (head, scores) in enumerate(zip(self._heads, outputs, strict=True))]
+        return ClassificationResult(found)
+
+    def _window(self, samples: NDArray[np.float32]) -> NDArray[Any]:
+        detail = self.interpreter.get_input_details()[0]
+        if np.dtype(detail["dtype"]) == np.int16 and not detail["quantization"][0]:
+            values = (samples * 32768).clip(-32768, 32767).astype(np.int16)
+        else:
+            values = tensors.quantize(samples, detail)
+        return values.reshape(detail["shape"])

@@ -1,0 +1,115 @@
+"""What all tasks share: a model with its metadata, labels, and the choice of classes by score."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.interpreter import Interpreter
+from pylite.media import labels as label_files
+from pylite.media import metadata
+from pylite.media.tensors import dequantize
+from pylite.runtime.model import Model
+from pylite.tasks.results import Category
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Self
+
+    from numpy.typing import NDArray
+
+    from pylite.media.metadata import TensorInfo
+
+    Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
+
+
+class Task:
+    """A model that is ready to run.
+
+    model: a pylite.Model, to share it, or what makes one: a path, or a file's bytes; num_threads: of one run;
+    experimental_delegates: as the Interpreter takes them.
+    """
+
+    def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, num_threads: int = 1,
+                 experimental_delegates: Sequence[Any] | None = None) -> None:
+        self.model = model if isinstance(model, Model) else Model(model)
+        self.interpreter = Interpreter(model=self.model, num_threads=num_threads,
+                                       experimental_delegates=experimental_delegates)
+        self.interpreter.allocate_tensors()
+        self._inputs, self._outputs = metadata.read(self.model)
+
+    @classmethod
+    def create_from_file(cls, file_path: str | os.PathLike[str], **options: Any) -> Self:
+        """The task of a file; the same as calling the class."""
+        return cls(file_path, **options)
+
+    def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        """Set the inputs, run, and return the outputs as real numbers."""
+        run = self.interpreter
+        details = run.get_input_details()
+        if any(tuple(detail["shape"]) != array.shape for detail, array in zip(details, arrays, strict=True)):
+            for detail, array in zip(details, arrays, strict=True):
+                run.resize_tensor_input(detail["index"], array.shape)
+            run.allocate_tensors()
+        for detail, array in zip(details, arrays, strict=True):
+            run.set_tensor(detail["index"], array)
+        run.invoke()
+        return [dequantize(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
+
+
+class Chosen:
+    """Which classes are returned: the best `max_results` of those that reach `score_threshold`.
+
+    category_allowlist, category_denylist: names of classes to return alone, or not to return; at most one is given.
+    score_threshold: by default the model's.  labels: of the classes, a file's path, {class: name} or names in order;
+    by default the model's.  display_names_locale: the language of `display_name`, such as "de".
+    """
+
+    def __init__(self, info: TensorInfo, labels: Labels | None, max_results: int | None,
+                 score_threshold: float | None, category_allowlist: Iterable[str], category_denylist: Iterable[str],
+                 display_names_locale: str | None) -> None:
+        if max_results is not None and max_results < 1:
+            raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        self.allowed, self.denied = frozenset(category_allowlist), frozenset(category_denylist)
+        if self.allowed and self.denied:
+            raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
+        self.info, self.most = info, max_results
+        self.least = info.score_threshold if score_threshold is None else score_threshold
+        self.names = named(labels) if labels is not None else info.labels.get("", {})
+        self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
+        unknown = (self.allowed | self.denied) - set(self.names.values())
+        if unknown:
+            raise ValueError(f"no class is called {', '.join(map(repr, sorted(unknown)))}; the labels are "
+                             f"{', '.join(list(self.names.values())[:10]) or 'missing: give labels'}"
+                             f"{', ...' if len(self.names) > 10 else ''}")
+
+    def fitted(self, count: int) -> dict[int, str]:
+        """The names for `count` classes; a list with one less has none for the background, class 0."""
+        return label_files.fitted(self.names, count) or self.names
+
+    def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:
+        """[(position in `scores`, Category)], the best first; classes: of each score, by default its position."""
+        scores = scores.reshape(-1)
+        names = self.names if classes is not None else self.fitted(scores.size)
+        classes = np.arange(scores.size) if classes is None else classes.reshape(-1).astype(np.int64)
+        if self.info.calibration is not None:
+            scores = self.info.calibration(scores, classes)
+        found: list[tuple[int, Category]] = []
+        for i in np.argsort(-scores, kind="stable").tolist():
+            if len(found) == self.most or (self.least is not None and scores[i] < self.least):
+                break
+            name = names.get(int(classes[i]), "")
+            if name not in self.denied and (not self.allowed or name in self.allowed):
+                found.append((i, Category(int(classes[i]), float(scores[i]), name,
+                                          self.shown.get(int(classes[i]), ""))))
+        return found
+
+
+def named(labels: Labels) -> dict[int, str]:
+    """Labels as {class: name}."""
+    if isinstance(labels, (dict,)):
+        return labels
+    if isinstance(labels, (list, tuple)):
+        return dict(enumerate(labels))
+    return label_files.read(labels)  # type: ignore[arg-type]

@@ -1,0 +1,211 @@
+"""What pylite.tasks take from a model's metadata: labels, thresholds, calibration, outputs, vocabularies; damage."""
+import contextlib
+import io
+import zipfile
+
+import flatbuffers
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pylite
+from pylite.errors import ModelError
+from pylite.media import metadata
+from pylite.schema import tables, writer
+from pylite.schema.builder import ModelBuilder
+from pylite.tasks import BoundingBox, ImageClassifier, ObjectDetector, TextEmbedder
+from pylite.tasks.text import WordPieces
+
+PICTURE = np.zeros((60, 80, 3), np.uint8)
+
+
+def file(name, kind, locale=None):
+    return tables.table("AssociatedFile")(name=name, type=kind, locale=locale)
+
+
+def unit(kind, **values):
+    return tables.table("ProcessUnit")(options=tables.table(kind)(**values))
+
+
+def with_metadata(builder, inputs=(), outputs=(), files=None, units=()):
+    """The model with metadata of its inputs and outputs, and an archive of files."""
+    tensor = tables.table("TensorMetadata")
+    record = tables.table("ModelMetadata")(subgraph_metadata=[tables.table("SubGraphMetadata")(
+        input_tensor_metadata=[tensor(**values) for values in inputs],
+        output_tensor_metadata=[tensor(**values) for values in outputs],
+        input_process_units=list(units), associated_files=[])])
+    out = flatbuffers.Builder(1024)
+    out.Finish(writer._table(out, record), b"M001")
+    builder.metadata("TFLITE_METADATA", bytes(out.Output()))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for name, text in (files or {}).items():
+            zipped.writestr(name, text)
+    return builder.build() + (archive.getvalue() if files else b"")
+
+
+def scores_model(shape=(1, 1, 1, 4)):
+    """Its output is its input, the pixels of one picture."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", shape), m.tensor("y", (1, 4))
+    m.operator("RESHAPE", [x, m.constant("s", np.array([1, 4], np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m
+
+
+LABELS = {"labels.txt": "cat\ndog\nbird\nfish\n", "labels_de.txt": "Katze\nHund\nVogel\nFisch\n"}
+
+
+def classifier_of(units=(), **arguments):
+    content = with_metadata(
+        scores_model(), inputs=[{"process_units": [unit("NormalizationOptions", mean=(0.0,), std=(255.0,))]}],
+        outputs=[{"name": "score", "process_units": list(units), "associated_files": [
+            file("labels.txt", metadata.AXIS_LABELS), file("labels_de.txt", metadata.AXIS_LABELS, "de"),
+            file("calibration.csv", metadata.CALIBRATION)]}],
+        files=LABELS | {"calibration.csv": "2,3,-1\n\n1,-2,0.5,0.4\n"})
+    return ImageClassifier(content, **arguments)
+
+
+RGBA = np.array([[[51, 204, 102, 255]]], np.uint8)      # scores 0.2, 0.8, 0.4 and 1
+
+
+def test_labels_of_the_metadata_and_their_translation():
+    found = classifier_of(display_names_locale="de").classify(RGBA)
+    assert [(c.category_name, c.display_name) for c in found.categories] == [
+        ("fish", "Fisch"), ("dog", "Hund"), ("bird", "Vogel"), ("cat", "Katze")]
+    assert [c.score for c in found.categories] == pytest.approx([1, 0.8, 0.4, 0.2])
+    assert found.classifications[0].head_name == "score"
+
+
+@pytest.mark.parametrize(("arguments", "names"), [
+    ({"max_results": 2}, ["fish", "dog"]), ({"score_threshold": 0.5}, ["fish", "dog"]),
+    ({"score_threshold": 2.0}, []), ({"category_allowlist": ["cat", "bird"]}, ["bird", "cat"]),
+    ({"category_denylist": ["fish"], "max_results": 1}, ["dog"]), ({"labels": ["a", "b", "c", "d"]}, list("dbca")),
+    ({"labels": {1: "only"}}, ["", "only", "", ""])])
+def test_which_classes_are_returned(arguments, names):
+    assert [c.category_name for c in classifier_of(**arguments).classify(RGBA).categories] == names
+
+
+def test_the_threshold_of_the_metadata_and_the_callers():
+    threshold = unit("ScoreThresholdingOptions", global_score_threshold=0.5)
+    assert len(classifier_of([threshold]).classify(RGBA).categories) == 2
+    assert len(classifier_of([threshold], score_threshold=0.0).classify(RGBA).categories) == 4
+
+
+@pytest.mark.parametrize(("transformation", "g"), [
+    (0, lambda x: x), (metadata.LOG, np.log), (metadata.INVERSE_LOGISTIC, lambda x: np.log(x / (1 - x)))])
+def test_score_calibration(transformation, g):
+    """By its definition; a class without parameters, and one below its least score, have the default."""
+    options = unit("ScoreCalibrationOptions", score_transformation=transformation, default_score=0.125)
+    found = {c.index: c.score for c in classifier_of([options]).classify(RGBA).categories}
+    assert found[0] == pytest.approx(2 / (1 + np.exp(-(3 * g(0.2) - 1))), rel=1e-6)
+    assert found[2] == pytest.approx(1 / (1 + np.exp(-(-2 * g(0.4000001) + 0.5))), rel=1e-5)
+    assert found[1] == found[3] == 0.125
+    low = RGBA.copy()
+    low[..., 2] = 101
+    assert {c.index: c.score for c in classifier_of([options]).classify(low).categories}[2] == 0.125
+
+
+def detector_of(properties, names=("location", "category", "score", "number of detections"), **arguments):
+    """A detector whose outputs are constants, in the order of `names`."""
+    values = {"location": np.array([[[0.1, 0.2, 0.5, 0.9], [0, 0, 2, 1]]], np.float32),
+              "category": np.array([[1, 0]], np.float32), "score": np.array([[0.5, 0.75]], np.float32),
+              "number of detections": np.array([2], np.float32)}
+    m = ModelBuilder()
+    x, outputs = m.tensor("x", (1, 2, 2, 3)), []
+    for name in names:
+        y = m.tensor(name, values[name].shape)
+        m.operator("ABS", [m.constant(f"{name} value", values[name])], [y])
+        outputs.append(y)
+    m.inputs([x])
+    m.outputs(outputs)
+    content = tables.table("Content")(content_properties=tables.table("BoundingBoxProperties")(**properties))
+    described = [{"name": name} | ({"content": content} if name == "location" else {"associated_files": [
+        file("labels.txt", metadata.VALUE_LABELS)]} if name == "category" else {}) for name in names]
+    return ObjectDetector(with_metadata(m, outputs=described, files={"labels.txt": "cat\ndog\n"}), **arguments)
+
+
+def test_a_detector_whose_metadata_name_its_outputs():
+    """In another order than the op's, and with boxes as left, top, right, bottom; these are clipped to the picture."""
+    detector = detector_of({"type": metadata.BOUNDARIES}, ("score", "location", "number of detections", "category"))
+    found = detector.detect(PICTURE)
+    assert [(d.categories[0].category_name, d.categories[0].score, d.bounding_box) for d in found] == [
+        ("cat", 0.75, BoundingBox(0, 0, 80, 60)), ("dog", 0.5, BoundingBox(8, 12, 32, 42))]
+    rows_first = detector_of({"type": metadata.BOUNDARIES, "index": (1, 0, 3, 2)}, category_allowlist=["dog"])
+    assert [d.bounding_box for d in rows_first.detect(PICTURE)] == [BoundingBox(16, 6, 56, 24)]
+
+
+def test_boxes_by_their_centres_are_refused():
+    with pytest.raises(ModelError, match="'location' by their centres"):
+        detector_of({"type": 3})
+
+
+def test_vocabulary_mask_and_segments():
+    m = ModelBuilder()
+    names = ["ids", "mask", "segment_ids"]
+    xs = [m.tensor(name, (1, 6), "int32") for name in names]
+    ys = [m.tensor(f"{name} out", (1, 6), "float32") for name in names]
+    joined = m.tensor("joined", (1, 18))
+    for x, y in zip(xs, ys, strict=True):
+        m.operator("CAST", [x], [y])
+    m.operator("CONCATENATION", ys, [joined], axis=1)
+    m.inputs(xs)
+    m.outputs([joined])
+    vocabulary = unit("BertTokenizerOptions", vocab_file=[file("vocab.txt", metadata.VOCABULARY)])
+    content = with_metadata(m, inputs=[{"name": name} for name in names], units=[vocabulary],
+                            files={"vocab.txt": "[PAD]\n[CLS]\n[SEP]\n[UNK]\nyes\n"})
+    vector = TextEmbedder(content).embed("Yes no").feature_vector
+    assert vector.tolist() == [1, 4, 3, 2, 0, 0] + [1, 1, 1, 1, 0, 0] + [0] * 6
+
+
+def test_a_text_goes_to_a_model_that_takes_it():
+    m = ModelBuilder()
+    x, y, z = m.tensor("text", (1,), "string"), m.tensor("y", (1,), "bool"), m.tensor("z", (1,))
+    m.operator("EQUAL", [x, m.constant("hello", np.array([b"hello"], object))], [y])
+    m.operator("CAST", [y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    embedder = TextEmbedder(m.build())
+    assert embedder.embed("hello").feature_vector.tolist() == [1]
+    assert embedder.embed("bye").feature_vector.tolist() == [0]
+
+
+@given(st.text(max_size=40))
+def test_pieces_of_words_put_together_are_the_words(text):
+    letters = "abc"
+    pieces = WordPieces(["[UNK]", *letters, *("##" + c for c in letters), "ab", "##bc"])
+    words = "".join(c if c in letters else " " for c in text).split()
+    found = pieces(" ".join(words))
+    assert "".join(p[2:] if p.startswith("##") else " " + p for p in found).split() == words
+    assert all(p in pieces.numbers for p in pieces(text))
+
+
+def test_words_too_long_or_unknown():
+    pieces = WordPieces(["[UNK]", "a", "##a", "?", "中"])
+    assert pieces("a" * 100) == ["a"] + ["##a"] * 99
+    assert pieces("a" * 101) == pieces("ab") == ["[UNK]"]
+    assert pieces("a?a中a\0") == ["a", "?", "a", "中", "a"]
+    assert WordPieces(["[UNK]", "a"], lower_case=False)("A a") == ["[UNK]", "a"]
+
+
+def test_damaged_metadata():
+    """Files that are missing, and every kind of damage in the flatbuffer, are errors of the model."""
+    content = with_metadata(scores_model(), outputs=[{"associated_files": [file("no.txt", metadata.AXIS_LABELS)]}],
+                            files={"other.txt": "a"})
+    with pytest.raises(ModelError, match=r"'no.txt'.*has other.txt"):
+        ImageClassifier(content)
+    bad = with_metadata(scores_model(), outputs=[{
+        "process_units": [unit("ScoreCalibrationOptions")], "associated_files": [file("c", metadata.CALIBRATION)]}],
+        files={"c": "1,2\n"})
+    with pytest.raises(ModelError, match=r"line 1 .* '1,2'"):
+        ImageClassifier(bad)
+    model = pylite.Model(with_metadata(scores_model(), outputs=[{"name": "score"}]))
+    data = bytes(model.graph.metadata["TFLITE_METADATA"])
+    for i in range(0, len(data), 3):
+        for value in (0, 255):
+            m = scores_model()
+            m.metadata("TFLITE_METADATA", data[:i] + bytes([value]) + data[i + 1:])
+            with contextlib.suppress(ModelError):
+                metadata.read(pylite.Model(m.build()))
