@@ -124,6 +124,8 @@ def _compared(args):
     from pylite import validation
     if args.max_drop is not None and not args.reference:
         raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
+    if (args.min_sqnr is not None or args.fail_on or args.explorer) and (not args.reference or args.tensors == 0):
+        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
     if args.merge:
@@ -202,7 +204,8 @@ def _elsewhere(args):
     from pylite.validation.data import Samples
     path = _common.model_path(args.model)
     model = Model(path)
-    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples)
+    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
+                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
     if args.record or args.record_values:
         file = args.record or args.record_values
         count = agreement.record(model, samples, file, bool(args.record_values), args.threads)

@@ -70,6 +70,7 @@ class Predictor:
         self.detects = len(self.outputs) == 4
         if operator is not None and set(operator.outputs) == set(self.outputs):
             self.outputs = list(operator.outputs)       # of files that list them in another order
+        self._grids = {i: Grid.of(tensors[i]) for i in (*self.subgraph.inputs, *self.outputs)}
         self.likely = producer(self.subgraph, self.outputs[0]) in PROBABILITIES if self.outputs else False
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -80,12 +81,12 @@ class Predictor:
         executor.allocate()
         executor.reset_variables()
         for index, array in zip(self.subgraph.inputs, inputs, strict=True):
-            fill(executor.array(index), array, Grid.of(self.subgraph.tensors[index]))
+            fill(executor.array(index), array, self._grids[index])
         executor.invoke()
         return [self._real(index) for index in self.outputs]
 
     def _real(self, index: int) -> Array:
-        grid, values = Grid.of(self.subgraph.tensors[index]), self._executor.array(index)
+        grid, values = self._grids[index], self._executor.array(index)
         return values.copy() if grid is None or not grid.step else grid.real(values)
 
 

@@ -88,7 +88,7 @@ class Classification(Task):
     def add(self, tally: Tally, number: int, path: str | None, label: Any, results: Sequence[Any]) -> None:
         best, right, score = [], [], []
         for side, (scores, shown) in zip(self.sides, results, strict=True):
-            known = np.nan_to_num(scores, nan=-np.inf)
+            known = np.where(np.isnan(scores), -np.inf, scores)
             best.append(int(np.argmax(known)))
             score.append(float(shown[best[-1]]))
             if label is not None:

@@ -9,6 +9,8 @@ import wave
 import flatbuffers
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pylite import cli, validation
 from pylite.errors import ComparisonError, FileFormatError
@@ -441,6 +443,66 @@ def test_how_pixels_become_numbers(tmp_path):
     assert values[:2].tolist() == pytest.approx([-2, 2.25])
 
 
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2 ** 32 - 1), sizes=st.tuples(*[st.integers(1, 40)] * 4),
+       channels=st.sampled_from([1, 3, 4]))
+def test_pictures_are_resized_as_the_formula_says(seed, sizes, channels):
+    """Blocks are averaged, then pixels interpolated between the centres of their neighbours, down and across."""
+    have, wanted = sizes[:2], sizes[2:]
+    pixels = np.random.default_rng(seed).integers(0, 256, (*have, channels), dtype=np.uint8)
+    down, across = (max(1, a // b) for a, b in zip(have, wanted, strict=True))
+    image = pixels[:have[0] // down * down, :have[1] // across * across].astype(np.float32)
+    image = image.reshape(have[0] // down, down, have[1] // across, across, channels).mean((1, 3))
+    for axis, count in enumerate(wanted):
+        at = np.clip((np.arange(count) + 0.5) * image.shape[axis] / count - 0.5, 0, image.shape[axis] - 1)
+        low = at.astype(int)
+        weight = np.expand_dims((at - low).astype(np.float32), tuple(i for i in range(3) if i != axis))
+        high = np.minimum(low + 1, image.shape[axis] - 1)
+        image = image.take(low, axis) * (1 - weight) + image.take(high, axis) * weight
+    found = images.resize(pixels, *wanted)
+    assert np.array_equal(found, image.round().astype(np.uint8) if have != wanted else pixels)
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize(("name", "other"), [
+    ("tiny/benchmark/training/image_classification/trained_models/pretrainedResnet_quant",
+     "tiny/benchmark/training/image_classification/trained_models/pretrainedResnet"),
+    ("tiny/benchmark/training/keyword_spotting/trained_models/kws_ref_model",
+     "tiny/benchmark/training/keyword_spotting/trained_models/kws_ref_model_float32"),
+    ("keras/mobilenet_v1_050_160_int8_uint8io", "keras/mobilenet_v1_050_160_float32")])
+def test_real_classification(name, other):
+    """Of both models of a pair, by the interpreter's own outputs."""
+    paths = [resources.models() / f"{path}.tflite" for path in (name, other)]
+    interpreters = [Interpreter(str(path)) for path in paths]
+    shape = interpreters[1].get_input_details()[0]["shape"]
+    rng = np.random.default_rng(7)
+    samples = [images.resize(rng.integers(0, 256, (5, 5, shape[3]), dtype=np.uint8), *shape[1:3]) / 127.5 - 1
+               for _ in range(12)]
+    scores = []
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+        (given,), (taken,) = interpreter.get_input_details(), interpreter.get_output_details()
+        scale, zero_point = given["quantization"]
+        rows = []
+        for sample in samples:
+            real = sample.astype(np.float32)[None]
+            if scale:
+                steps = real / np.float32(scale)
+                limits = np.iinfo(given["dtype"])
+                real = (np.trunc(steps + np.copysign(np.float32(0.5), steps)) + zero_point).clip(limits.min, limits.max)
+            interpreter.set_tensor(given["index"], real.astype(given["dtype"]))
+            interpreter.invoke()
+            rows.append(interpreter.get_tensor(taken["index"])[0].astype(np.float64))
+        scores.append(np.array(rows))
+    labels = np.where(rng.random(12) < 0.7, scores[1].argmax(1), rng.integers(0, scores[1].shape[1], 12))
+    found = accuracy(list(zip(samples, labels, strict=True)), paths[0], reference=paths[1])
+    for side, rows in zip(("model", "reference"), scores, strict=True):
+        assert getattr(found.metrics["top1"], side) == pytest.approx((rows.argmax(1) == labels).mean())
+        order = np.argsort(-rows, 1, kind="stable")[:, :5]
+        assert getattr(found.metrics["top5"], side) == pytest.approx((order == labels[:, None]).any(1).mean())
+    assert found.flipped == (scores[0].argmax(1) != scores[1].argmax(1)).sum()
+
+
 def test_on_the_command_line(tmp_path, capsys):
     digits(tmp_path / "digits", "{0}/a.pgm")
     (tmp_path / "digits" / "four").rename(tmp_path / "digits" / "four.")
@@ -449,9 +511,12 @@ def test_on_the_command_line(tmp_path, capsys):
     def run(*arguments, code=0):
         assert cli.main(["validate", "digits", "--data", str(tmp_path / "digits"), *arguments]) == code
         return capsys.readouterr()
-    assert "no class 'four.'" in run(code=2).err
+    assert "no class 'four.'; it has zero, one" in run(code=2).err
     text = run("--labels", str(tmp_path / "names.txt")).out
     assert text.startswith("digits.tflite: 10 samples\naccuracy (classification): 10 samples\n")
     assert "reference" not in text
     assert json.loads(run("--labels", "sorted", "--json").out)["accuracy"]["metrics"]["top1"]["model"] < 0.5
     assert "no such file" in run("--labels", str(tmp_path / "gone.txt"), code=2).err.lower()
+    for option in (["--min-sqnr", "20"], ["--fail-on", "excess=6"], ["--explorer", str(tmp_path / "x.json")],
+                   ["--reference", "digits", "--tensors", "0", "--min-sqnr", "20"]):
+        assert "take --reference, and tensors that are compared" in run(*option, code=2).err
