@@ -110,11 +110,7 @@ class Interpreter(FastPath):
         self._use_fast_path(self._lock, self._main, self._views)
         self._delegates = list(experimental_delegates or ())
         if self._delegates:
-            from pylite.plugins import delegates
-            self._close_at_exit()
-            delegates.apply(self._executors_of_all(), self._delegates,
-                            greedy=not experimental_disable_delegate_clustering,
-                            fuse=not (experimental_disable_delegate_node_fusion or experimental_preserve_all_tensors))
+            self._delegate(self._delegates)
         self._signature_defs = self.get_signature_list()
         self._metrics = None
         _living.add(self)
@@ -166,6 +162,35 @@ class Interpreter(FastPath):
         with self._lock:
             self._ensure_safe()
             self._resize(self._main, input_index, tensor_size, strict)
+
+    def modify_graph_with_delegate(self, delegate: "Delegate | PythonDelegate") -> None:
+        """Let another delegate take nodes, after those of `experimental_delegates`.
+
+        If tensors are allocated they stay so: inputs keep their contents, variables start anew.  DelegateError for an
+        object that is none; DelegationError (a RuntimeError) if it fails, and all nodes are the file's again.
+        """
+        with self._lock:
+            self._ensure_safe()
+            main = self._main
+            contents = [(i, main.array(i).copy()) for i in main.subgraph.inputs] if main.ready else None
+            try:
+                self._delegate([delegate])
+                self._delegates.append(delegate)
+            finally:
+                if contents is not None:
+                    self._lock.run(main.allocate)
+                    for index, data in contents:
+                        array = main.array(index)
+                        if array.flags.writeable:
+                            array[...] = data
+
+    def _delegate(self, delegates: "list[Any]") -> None:
+        from pylite.plugins.delegates import apply
+        self._close_at_exit()
+        options = self._options
+        apply(self._executors_of_all(), delegates, not options["experimental_disable_delegate_clustering"],
+              not (options["experimental_disable_delegate_node_fusion"]
+                   or options["experimental_preserve_all_tensors"]))
 
     def reset_all_variables(self) -> None:
         """Set all variable tensors, which keep their contents between calls of invoke(), to zero."""

@@ -333,6 +333,60 @@ class TestFailures:
             interpreter(type("D", (PythonDelegate,), {"supports": lambda s, n: True, "compile": lambda s, p: 1})())
 
 
+@pytest.mark.parametrize("flags", [DelegateFlags.NONE, DelegateFlags.ALLOW_DYNAMIC_TENSORS])
+class TestAfterConstruction:
+    def test_before_the_allocation(self, flags):
+        interpreter, delegate = pylite.Interpreter(model_content=model()), MyDelegate("NEG", "EXP", flags=flags)
+        interpreter.modify_graph_with_delegate(delegate)
+        np.testing.assert_array_equal(run(interpreter, X), EXPECTED)
+        assert ("invoke", 4) in delegate.log
+
+    def test_an_allocated_interpreter_stays_so_and_keeps_its_inputs(self, flags):
+        interpreter, delegate = pylite.Interpreter(model_content=model()), MyDelegate("NEG", "EXP", flags=flags)
+        run(interpreter, X)
+        interpreter.modify_graph_with_delegate(delegate)
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), EXPECTED)
+        assert ("invoke", 4) in delegate.log
+        larger = np.array([4, -5, 6, 7], np.float32)
+        interpreter.resize_tensor_input(0, [4])
+        np.testing.assert_array_equal(run(interpreter, larger), np.exp(-np.abs(larger)))
+
+    def test_after_another_delegate(self, flags):
+        """The first one keeps its nodes and kernels; the second takes what is left."""
+        first, second = MyDelegate("NEG", "EXP", flags=flags), MyDelegate("ABS", "EXP", flags=flags)
+        interpreter = pylite.Interpreter(model_content=model(), experimental_delegates=[first])
+        run(interpreter, X)
+        interpreter.modify_graph_with_delegate(second)
+        np.testing.assert_array_equal(run(interpreter, X), EXPECTED)
+        assert [entry for entry in first.log if entry[0] == "init"] == [("init", 4, [1, 2], [1], [3])]
+        assert [entry[2] for entry in second.log if entry[0] == "init"] == [[0], [3]]
+        assert not any(entry[0] == "free" for entry in first.log)
+
+    def test_a_failure_restores_the_files_nodes(self, flags):
+        interpreter = pylite.Interpreter(model_content=model())
+        before = run(interpreter, X)
+        with pytest.raises(pylite.DelegationError, match="broken"):
+            interpreter.modify_graph_with_delegate(MyDelegate("NEG", flags=flags, fail="Prepare"))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(4), before)
+        assert len(interpreter._get_ops_details()) == 4
+
+
+def test_modifying_the_graph_with_other_objects_or_while_arrays_are_alive():
+    interpreter = pylite.Interpreter(model_content=model())
+    with pytest.raises(pylite.DelegateError, match="must hold"):
+        interpreter.modify_graph_with_delegate(3)
+    interpreter.allocate_tensors()
+    array = interpreter.tensor(0)()
+    with pytest.raises(pylite.ViewError):
+        interpreter.modify_graph_with_delegate(MyDelegate("NEG"))
+    assert array.shape == (3,)
+    del array
+    interpreter._interpreter.ModifyGraphWithDelegate(MyDelegate("NEG"))
+    assert len(interpreter._get_ops_details()) == 5
+
+
 def test_kernels_with_data_dependent_output_shapes():
     class Positive(pylite.PythonDelegate):
         flags = pylite.DelegateFlags.ALLOW_DYNAMIC_TENSORS

@@ -84,6 +84,9 @@ def apply(executors: Sequence[Executor], delegates: Iterable[Any], greedy: bool 
     for executor in executors:
         if executor.tables is not None and executor.tables.host.skippable:
             continue        # a delegate has marked it: it runs this subgraph as part of another
-        executor.delegate(Delegation(executor, delegates, greedy, fuse))
+        if executor.delegation is None:
+            executor.delegate(Delegation(executor, delegates, greedy, fuse))
+        else:
+            executor.delegation.add(delegates)
     for executor in executors:
         relink(executor)

@@ -66,9 +66,19 @@ class Delegation:
     def apply(self) -> None:
         """Let every delegate take its nodes.  If one fails, restore the graph and raise DelegationError."""
         self.applied = True
+        self._take(self.delegates)
+
+    def add(self, delegates: Iterable[Any]) -> None:
+        """Let further delegates take nodes: now, or with the others at the next allocation.  Fails as apply() does."""
+        further = list(delegates)
+        self.delegates += further
+        if self.applied:
+            self._take(further)
+
+    def _take(self, delegates: Sequence[Any]) -> None:
         delegate: Any = None
         try:
-            for delegate in self.delegates:
+            for delegate in delegates:
                 if not delegate.flags & DelegateFlags.ALLOW_DYNAMIC_TENSORS:
                     self._infer_shapes()
                 delegate.modify(self)

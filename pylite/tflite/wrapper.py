@@ -35,6 +35,9 @@ class Wrapper:
     def SetNumThreads(self, num_threads: int) -> None:
         self._interpreter._set_num_threads(num_threads)
 
+    def ModifyGraphWithDelegate(self, delegate: Any) -> None:
+        self._interpreter.modify_graph_with_delegate(delegate)
+
     def NumSubgraphs(self) -> int:
         return self._interpreter.num_subgraphs()
 
