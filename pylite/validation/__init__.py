@@ -24,19 +24,23 @@ from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.report import Report, TensorReport
 from pylite.validation.scoring import Settings, finish
 from pylite.validation.sources import Source
+from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.widening import widened
 from pylite.validation.workers import Measurer, Task, measured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from numpy.typing import ArrayLike
 
+    from pylite.ir.graph import Tensor
+
     Labelled = Sequence[tuple[Any, Any]]
 
 __all__ = ["TASKS", "Accuracy", "Report", "Settings", "TensorReport", "accuracy", "compare", "merge"]
+SATURATED = 0.01        # of the samples: where more are outside the range of an input, that is noted
 SAVE_SECONDS = 10       # between two times that sums are saved
 
 
@@ -145,7 +149,7 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     assert total is not None
     if save is not None:
         total.save(save)
-    return _report(measurer.comparison, total, task.model, task.reference)
+    return _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
 
 
 def _kept(save: str | os.PathLike[str] | None, measurer: Measurer, numbers: range) -> Partial | None:
@@ -171,12 +175,14 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     if total.header != identity(models, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
     comparison = None if reference is None or settings["tensors"] == 0 else Comparison(models[0], widened(reference))
-    return _report(comparison, total, model, reference)
+    graph = models[0].graph.subgraphs[0]
+    return _report(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 
 
 def _report(comparison: Comparison | None, total: Partial, model: str | os.PathLike[str],
-            reference: str | os.PathLike[str] | None) -> Report:
-    settings, tally = total.header["settings"], total.sums.pop(TALLY, None)
+            reference: str | os.PathLike[str] | None, inputs: Sequence[Tensor]) -> Report:
+    settings, tally = total.header["settings"], total.sums.pop(TALLY)
+    assert isinstance(tally, Tally)
     limit = settings["tensors"]
     compared = sum(limit is None or i < limit for i in total.done)
     if comparison is None or not compared:
@@ -186,6 +192,18 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
         report = analyse(comparison, model, reference or "")
-    if isinstance(tally, Tally):
+    if "accuracy" in settings:
         report.accuracy = finish(settings["accuracy"], tally, len(total.done))
+    (report.accuracy or report).notes += _odd(inputs, tally, len(total.done))
     return report
+
+
+def _odd(inputs: Sequence[Tensor], tally: Tally, samples: int) -> Iterator[str]:
+    """A line for each input that the samples often do not fit."""
+    for position, tensor in enumerate(inputs):
+        share = tally.counts["saturated", position] / samples
+        grid = Grid.of(tensor)
+        if share > SATURATED and grid is not None:
+            yield (f"input {tensor.name!r}: in {share:.1%} of the samples, more than 1 % of the numbers are outside "
+                   f"{grid.lowest:.4g} to {grid.highest:.4g}, what it can represent; is their normalization right "
+                   "(--mean, --std)?")

@@ -44,7 +44,7 @@ class Samples:
 
     path: as in the table above, or a Source; mean, std: for pixels, numbers for all channels or one for each; limit: at
     most so many samples; metadata: of the model's file; rate: of the sound that the model takes, per second; pictures:
-    the folder of COCO's; notes: what was assumed.
+    the folder of COCO's; tensors: the inputs; notes: what was assumed.
     Raises ComparisonError that names the file, what it has and what the model takes.
     """
 
@@ -53,18 +53,18 @@ class Samples:
                  metadata: Mapping[str, Any] | None = None, rate: float | None = None,
                  pictures: str | None = None) -> None:
         self.path, self.notes = "the data" if isinstance(path, Source) else os.fspath(path), list[str]()
-        self._tensors = [subgraph.tensors[i] for i in subgraph.inputs]
-        self._known = [of_input(metadata or {}, i) for i in range(len(self._tensors))]
+        self.tensors = [subgraph.tensors[i] for i in subgraph.inputs]
+        self._known = [of_input(metadata or {}, i) for i in range(len(self.tensors))]
         self._mean, self._std, self._rate = mean, std, rate
         if std is not None and not all(std):
             raise ComparisonError("the standard deviation of the pixels must not be 0")
-        self.source = path if isinstance(path, Source) else opened(self.path, self._tensors, pictures)
+        self.source = path if isinstance(path, Source) else opened(self.path, self.tensors, pictures)
         if not self.source.count:
             raise ComparisonError(f"{self.path}: has no samples")
         self._count = self.source.count if limit is None else min(self.source.count, limit)
         for i, value in enumerate(self.source.get(0)):
             if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
-                self._pixels(self._tensors[i], i)       # what is assumed is known before a sample is read
+                self._pixels(self.tensors[i], i)       # what is assumed is known before a sample is read
 
     def __len__(self) -> int:
         return self._count
@@ -73,7 +73,7 @@ class Samples:
         if not 0 <= index < self._count:
             raise IndexError(index)
         found = []
-        for i, (value, tensor) in enumerate(zip(self.source.get(index), self._tensors, strict=True)):
+        for i, (value, tensor) in enumerate(zip(self.source.get(index), self.tensors, strict=True)):
             if isinstance(value, File):
                 value = self._read(value, tensor, i)
             try:
@@ -109,7 +109,9 @@ class Samples:
             raise ComparisonError(text if path in text else f"{path}: {text}") from None
         if len(tensor.shape) != 4 or tensor.shape[3] not in (1, 3, 4):
             raise ComparisonError(f"input {tensor.name!r} of shape {list(tensor.shape)} takes no picture ({path})")
-        fitted = images.resize(images.channels(pixels, tensor.shape[3]), *tensor.shape[1:3])
+        size = (have if asked == -1 else wanted for have, asked, wanted in zip(
+            pixels.shape[:2], tensor.shape_signature[1:3], tensor.shape[1:3], strict=True))
+        fitted = images.resize(images.channels(pixels, tensor.shape[3]), *size)
         mean, std = self._pixels(tensor, position)
         return (fitted.astype(np.float32) - mean) / std
 

@@ -67,7 +67,7 @@ class Report:
 
     ranking: nodes, worst first; first_divergence: the first node, in the order of execution, whose own noise is
     `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
-    accuracy: None where it was not measured
+    accuracy: None where it was not measured; notes: what is odd about the samples
     """
     model: str
     reference: str | None
@@ -78,6 +78,7 @@ class Report:
     first_divergence: int | None
     unmatched: list[dict[str, Any]]
     accuracy: Accuracy | None = None
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
@@ -110,7 +111,7 @@ class Report:
                  + (f", {len(self.tensors)} tensors" if self.tensors else "")]
         if self.tensors:
             found += self._tensor_lines(top)
-        return found + (self.accuracy.lines(top) if self.accuracy else [])
+        return found + [f"note: {note}" for note in self.notes] + (self.accuracy.lines(top) if self.accuracy else [])
 
     def _tensor_lines(self, top: int) -> list[str]:
         found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "

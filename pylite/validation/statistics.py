@@ -56,6 +56,13 @@ class Grid:
             return None
         return cls(tensor.dtype, float(q.scale[0]), int(q.zero_point[0]) if q.zero_point.size else 0)
 
+    def saturates(self, real: NDArray[Any]) -> bool:
+        """Is more than a hundredth of these real numbers outside the range?"""
+        low, high = self.lowest - self.step / 2, self.highest + self.step / 2
+        if not self.step or not real.size or (real.min() >= low and real.max() <= high):
+            return False
+        return bool(np.mean((real < low) | (real > high)) > 0.01)
+
     def real(self, values: NDArray[Any]) -> NDArray[Any]:
         """The real numbers that `values` represent, float32."""
         if not self.step:

@@ -18,6 +18,7 @@ from pylite.validation.comparison import Comparison
 from pylite.validation.data import Samples
 from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.scoring import Scorer
+from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
 from pylite.validation.widening import widened
 
@@ -75,6 +76,7 @@ class Measurer:
         if task.accuracy is not None:
             self.scorer = Scorer(models, paths, self.samples, task.accuracy, task.threads)
             facts = {"accuracy": {**task.accuracy.to_dict(), **self.scorer.facts}}
+        self._grids = [Grid.of(models[0].graph.subgraphs[0].tensors[i]) for i in models[0].graph.subgraphs[0].inputs]
         self.header = identity(models, len(self.samples), task.settings() | facts)
 
     def measure(self, numbers: Sequence[int]) -> Partial:
@@ -85,12 +87,14 @@ class Measurer:
         for number in numbers:
             arrays = self.samples[number]
             shapes = [list(array.shape) for array in arrays]
+            for position, (array, grid) in enumerate(zip(arrays, self._grids, strict=True)):
+                tally.counts["saturated", position] += grid is not None and grid.saturates(array)
             if self.comparison is not None and number < (self.task.tensors or sys.maxsize):
                 self.comparison.add(arrays, number < self._shown)
             if self.scorer is not None:
                 self.scorer.add(tally, number, arrays)
         sums: dict[str, Sums] = {} if self.comparison is None else dict(self.comparison.sums())
-        return Partial(self.header, shapes, numbers, sums if self.scorer is None else {**sums, TALLY: tally})
+        return Partial(self.header, shapes, numbers, {**sums, TALLY: tally})
 
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:

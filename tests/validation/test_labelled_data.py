@@ -17,6 +17,7 @@ from pylite.errors import ComparisonError, FileFormatError
 from pylite.interpreter import Interpreter
 from pylite.media import images, metadata, models
 from pylite.model import Model
+from pylite.schema.builder import ModelBuilder
 from pylite.validation.data import Samples
 from tests import resources, small_models
 
@@ -501,6 +502,39 @@ def test_real_classification(name, other):
         order = np.argsort(-rows, 1, kind="stable")[:, :5]
         assert getattr(found.metrics["top5"], side) == pytest.approx((order == labels[:, None]).any(1).mean())
     assert found.flipped == (scores[0].argmax(1) != scores[1].argmax(1)).sum()
+
+
+def test_samples_outside_the_range_of_an_input_are_noted(tmp_path):
+    """However they are shared."""
+    digits(tmp_path / "data", "{0}/a.pgm")
+    wrong = accuracy(tmp_path / "data", mean=[127.5], std=[127.5])
+    assert len(wrong.notes) == 1 and wrong.notes[0].startswith(
+        "input 'image': in 100.0% of the samples, more than 1 % of the numbers are outside 0 to 1, what it can ")
+    assert accuracy(tmp_path / "data", mean=[127.5], std=[127.5], workers=2) == wrong
+    report = validation.compare(DIGITS, DIGITS, tmp_path / "data", mean=[0], std=[200])
+    assert len(report.notes) == 1 and f"note: {report.notes[0]}" in report.lines()
+    assert json.loads(report.to_json())["notes"] == report.notes
+    assert not validation.compare(DIGITS, DIGITS, tmp_path / "data").notes
+
+
+def test_pictures_of_any_size(tmp_path):
+    """A model that takes them gets each as it is; tensors are compared where all are alike."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 1, 1, 3), shape_signature=(1, -1, -1, 3))
+    y = m.tensor("y", (1, 3), shape_signature=(1, 3))
+    m.operator("MEAN", [x, m.constant("axes", np.array([1, 2], np.int32))], [y], keep_dims=False)
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "mean.tflite").write_bytes(m.build())
+    rng = np.random.default_rng(0)
+    for number, size in enumerate(((4, 5), (9, 3), (4, 5), (1, 1))):
+        pixels = rng.integers(0, 256, (*size, 3), dtype=np.uint8)
+        folder = tmp_path / "data" / str(pixels.astype(float).mean((0, 1)).argmax())
+        folder.mkdir(parents=True, exist_ok=True)
+        images.write(folder / f"{number}.ppm", pixels)
+    assert accuracy(tmp_path / "data", tmp_path / "mean.tflite").metrics["top1"].model == 1
+    with pytest.raises(ComparisonError, match="they must agree"):
+        validation.compare(tmp_path / "mean.tflite", tmp_path / "mean.tflite", tmp_path / "data")
 
 
 def test_on_the_command_line(tmp_path, capsys):
