@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from pylite.cli import _common, _outputs
+from pylite.cli import _common, _outputs, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -22,8 +22,8 @@ data:
   FILE.json      COCO's annotations
 Numbers are real ones: they are quantized for the inputs.
 
-exit codes: 0; 1 when a limit of --min-sqnr, --max-drop or --fail-on is passed, or results elsewhere differ; 2 for a
-wrong argument or file
+exit codes: 0; 1 when a limit of --min-sqnr, --max-drop or --fail-on is passed, a --target is not reached, or results
+elsewhere differ; 2 for a wrong argument or file
 
 examples:
   pylite validate model.tflite --data pictures/
@@ -31,6 +31,7 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
+  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --sensitivity --target 30dB
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
   pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
   pylite validate model.tflite --data samples.npz --record desk.npz       on the desk
@@ -89,6 +90,7 @@ def configure(parser):
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     _outputs.add(parser, "with --reference: the excess of each node")
+    _sensitivity.add(parser)
     parser.add_argument("--min-sqnr", type=float, metavar="DB",
                         help="with --reference: fail if an output's SQNR is below this")
     parser.add_argument("--max-drop", type=float, metavar="POINTS",
@@ -128,6 +130,8 @@ def _compared(args):
         raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
+    if _sensitivity.wanted(args):
+        return _sensitivity.run(args, model, reference)
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:

@@ -28,19 +28,20 @@ def widened(source: str | os.PathLike[str] | bytes) -> Model:
     """The Model of a file, its main subgraph of real numbers; one that is so already stays as it is."""
     model = Model(source)
     main, *others = model.graph.subgraphs
-    if any(_quantized(t) for t in main.tensors):
+    if any(quantized(t) for t in main.tensors):
         model.graph = replace(model.graph, subgraphs=(_widened(model, main), *others))
     return model
 
 
-def _quantized(tensor: Tensor) -> bool:
+def quantized(tensor: Tensor) -> bool:
+    """Does it stand for real numbers, by scales for all of it or along an axis?"""
     q = tensor.quantization
     return (q is not None and q.scale.size > 0 and tensor.dtype in INTEGERS and not q.block_size and not q.block_shape
             and not q.axes and q.scale_tensor < 0)
 
 
 def _widened(model: Model, subgraph: Subgraph) -> Subgraph:
-    tensors = tuple(_real(model, t) if _quantized(t) else t for t in subgraph.tensors)
+    tensors = tuple(real(model, t) if quantized(t) else t for t in subgraph.tensors)
     same: dict[int, int] = {}       # result of a node that would only copy now -> its operand
     operators: list[Operator] = []
     for operator in subgraph.operators:
@@ -53,7 +54,8 @@ def _widened(model: Model, subgraph: Subgraph) -> Subgraph:
                    outputs=tuple(same.get(i, i) for i in subgraph.outputs))
 
 
-def _real(model: Model, tensor: Tensor) -> Tensor:
+def real(model: Model, tensor: Tensor) -> Tensor:
+    """The tensor with the real numbers that it stands for."""
     data = None
     if tensor.data is not None:
         values = dequantized(model, tensor)

@@ -1,0 +1,55 @@
+"""`pylite validate --sensitivity`: which nodes to run in float."""
+import json
+import sys
+
+from pylite.cli import _common
+from pylite.cli._terminal import Progress
+
+
+def add(parser):
+    parser.add_argument("--sensitivity", action="store_true",
+                        help="with --reference: run each quantized node in float in its place, rank them by what that "
+                             "regains, and find the smallest set that reaches --target, on the first --samples "
+                             "(default: 64)")
+    parser.add_argument("--target", type=_target, metavar="20dB|0.95",
+                        help="of --sensitivity: the SQNR of every output, or the accuracy on data with labels (top-1, "
+                             "or the task's first metric)")
+    parser.add_argument("--recipe", metavar="FILE",
+                        help="with --sensitivity: write the set as a recipe of ai-edge-quantizer")
+    parser.add_argument("--denylist", metavar="FILE",
+                        help="with --sensitivity: write the set as TensorFlow's denylisted_nodes, one name per line")
+
+
+def _target(text):
+    """(number, is it decibels?)"""
+    number = text[:-2] if text.lower().endswith("db") else text
+    return float(number), number != text
+
+
+def wanted(args):
+    """Is it the task?  UsageError where its options contradict others."""
+    if not args.sensitivity:
+        if args.target or args.recipe or args.denylist:
+            raise _common.UsageError("--target, --recipe and --denylist take --sensitivity")
+        return False
+    if not (args.reference and args.data and args.target):
+        raise _common.UsageError("--sensitivity takes --reference, --data and --target")
+    return True
+
+
+def run(args, model, reference):
+    from pylite.validation import Settings
+    from pylite.validation.sensitivity import sensitivity
+    target, decibels = args.target
+    settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output)
+    with Progress("models") as progress:
+        found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
+                            mean=args.mean, std=args.std, threads=args.threads, progress=progress.show)
+    sys.stdout.write(found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
+    if args.recipe:
+        with open(args.recipe, "w", encoding="utf-8") as file:
+            json.dump(found.recipe(), file, indent=2)
+    if args.denylist:
+        with open(args.denylist, "w", encoding="utf-8") as file:
+            file.writelines(name + "\n" for name in found.denylist())
+    return 0 if found.ok else 1

@@ -1,0 +1,325 @@
+"""Which quantized nodes cost a model its quality: each is run with real numbers in its place.
+
+A node in float reads its quantized operands through DEQUANTIZE, computes with the reference's weights, and writes
+through QUANTIZE to the tensor that it had, unless its readers are in float, too.  So a converter mixes both kinds.
+"""
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ComparisonError, PyliteError
+from pylite.ir.graph import Operator, replace
+from pylite.runtime.model import Model
+from pylite.schema.tables import enum_numbers
+from pylite.validation.accuracy_report import finite
+from pylite.validation.data import Samples
+from pylite.validation.matching import CASTS, match
+from pylite.validation.measures import decibels
+from pylite.validation.scoring import Predictor, Scorer, Settings, finish
+from pylite.validation.tally import Tally
+from pylite.validation.widening import quantized, real, widened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+
+VERSION = 1
+SAMPLES = 64            # unless told: they are kept in memory
+TRIED = 3               # candidates of each of the two orders before one is chosen
+# Nodes that only move values: they are in float where all that they read is.
+MOVING = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "PAD", "SPLIT", "SPLIT_V", "UNPACK", "PACK", "SQUEEZE", "EXPAND_DIMS",
+          "STRIDED_SLICE", "SLICE", "RESIZE_NEAREST_NEIGHBOR", "GATHER", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "TILE")
+
+
+class Mixture:
+    """A quantized model some of whose nodes compute with real numbers.
+
+    candidates: the nodes that can; names: {node: names of its counterpart's results, or of its own}.
+    """
+
+    def __init__(self, model: Model, reference: Model) -> None:
+        self._model = model
+        graph = self._graph = model.graph.subgraphs[0]
+        # Every tensor, and once more as real numbers; those that are not quantized serve both kinds of nodes.
+        self._tensors = list(graph.tensors)
+        self._real = {-1: -1}
+        for tensor in graph.tensors:
+            self._real[tensor.index] = tensor.index
+            if quantized(tensor):
+                self._real[tensor.index] = len(self._tensors)
+                self._tensors.append(replace(real(model, tensor), index=len(self._tensors), buffer=0))
+        self.names = {o.index: self._paired(o, other, reference) for o, other in _counterparts(model, reference)}
+        self.candidates = [o.index for o in graph.operators if o.name not in CASTS + MOVING
+                           and any(map(self._quantized, (*o.inputs, *o.outputs)))]
+
+    def _quantized(self, index: int) -> bool:
+        return self._real[index] != index
+
+    def _paired(self, operator: Operator, other: Operator | None, reference: Model) -> list[str]:
+        """Have a node compute with its counterpart's weights when it is in float; names of the results."""
+        if other is None:
+            return [self._tensors[i].name for i in operator.outputs]
+        tensors = reference.graph.subgraphs[0].tensors
+        if other.name == operator.name and len(other.inputs) == len(operator.inputs):
+            for mine, index in zip(operator.inputs, other.inputs, strict=True):
+                if index >= 0 and self._quantized(mine):
+                    own, theirs = self._tensors[self._real[mine]], tensors[index]
+                    if own.data is not None and theirs.data is not None and (own.shape, own.dtype) == (
+                            theirs.shape, theirs.dtype):
+                        self._tensors[own.index] = replace(own, data=theirs.data)
+        return [tensors[i].name for i in other.outputs]
+
+    def _floating(self, chosen: frozenset[int]) -> set[int]:
+        """These nodes, and those that only move their results."""
+        producer = {i: o.index for o in self._graph.operators for i in o.outputs}
+        floating = set(chosen)
+        for operator in self._graph.operators:
+            read = [i for i in operator.inputs if i in producer and self._quantized(i)]
+            if operator.name in MOVING and read and all(producer[i] in floating for i in read):
+                floating.add(operator.index)
+        return floating
+
+    def of(self, chosen: frozenset[int]) -> Model:
+        """The Model with these nodes in float."""
+        graph, floating = self._graph, self._floating(chosen)
+        operators: list[Operator] = []
+        known: set[int] = set()         # tensors whose real numbers are computed
+        narrow = set(graph.outputs).union(*(o.inputs for o in graph.operators if o.index not in floating))
+        for operator in graph.operators:
+            if operator.index not in floating:
+                operators.append(operator)
+                continue
+            read = [i for i in dict.fromkeys(operator.inputs)
+                    if self._quantized(i) and i not in known and graph.tensors[i].data is None]
+            written = [i for i in operator.outputs if self._quantized(i)]
+            operators += [_cast("DEQUANTIZE", i, self._real[i]) for i in read]
+            operators.append(replace(operator, inputs=tuple(self._real[i] for i in operator.inputs),
+                                     outputs=tuple(self._real[i] for i in operator.outputs)))
+            operators += [_cast("QUANTIZE", self._real[i], i) for i in written if i in narrow]
+            known.update(read, written)
+        numbered = tuple(replace(operator, index=number) for number, operator in enumerate(operators))
+        mixed = copy.copy(self._model)
+        mixed.graph = replace(self._model.graph, subgraphs=(
+            replace(graph, tensors=tuple(self._tensors), operators=numbered), *self._model.graph.subgraphs[1:]))
+        return mixed
+
+
+def _cast(name: str, source: int, target: int) -> Operator:
+    return Operator(0, name, enum_numbers("BuiltinOperator")[name], False, 2, (source,), (target,), None)
+
+
+def _counterparts(model: Model, reference: Model) -> list[tuple[Operator, Operator | None]]:
+    """Each node of the model, and the reference's node that computes its first matched result."""
+    mine, others = model.graph.subgraphs[0], reference.graph.subgraphs[0]
+    matches = match(mine, others).matches
+    producer = {i: o for o in others.operators for i in o.outputs}
+    return [(o, next((producer.get(matches[i].reference) for i in o.outputs if i in matches), None))
+            for o in mine.operators]
+
+
+@dataclass
+class Node:
+    """A quantized node: value: the measure with this node alone in float; regained: how much more that is.
+
+    quantized_alone: the measure with all others in float; names: of the results of the reference's node, or of its own.
+    """
+    node: int
+    op: str
+    names: list[str]
+    value: float
+    regained: float
+    quantized_alone: float
+
+
+@dataclass
+class Sensitivity:
+    """Which nodes to run in float.
+
+    measure: "sqnr_db", of the worst output, or the metric of the accuracy; quantized, real: with no node in float, and
+    with all that can be; ranking: Nodes, by what is regained; proposed: the smallest set of nodes found that reaches
+    `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried.
+    """
+    model: str
+    reference: str
+    samples: int
+    measure: str
+    quantized: float
+    real: float
+    target: float
+    proposed: list[int]
+    reached: float
+    ranking: list[Node]
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.reached >= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `sensitivity` in docs/validation.schema.json; what is infinite is None."""
+        found = asdict(self)
+        del found["config"]
+        return {"version": VERSION, **finite(found)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def denylist(self) -> list[str]:
+        """The nodes as TensorFlow's converter knows them: for `denylisted_nodes` of its QuantizationDebugOptions."""
+        return [name for node in self._chosen() for name in node.names]
+
+    def recipe(self) -> list[dict[str, Any]]:
+        """A recipe of ai-edge-quantizer: all quantized as in the model, but for the proposed nodes."""
+        rules: list[tuple[str, str, dict[str, Any]]] = [(".*", "min_max_uniform_quantize", self.config)]
+        rules += [(f"^{re.escape(';'.join(node.names))};$", "no_quantize", {}) for node in self._chosen()]
+        return [{"regex": regex, "operation": "*", "algorithm_key": key, "op_config": config}
+                for regex, key, config in rules]
+
+    def _chosen(self) -> list[Node]:
+        return sorted((n for n in self.ranking if n.node in self.proposed), key=lambda n: n.node)
+
+    def lines(self, top: int = 10) -> list[str]:
+        """The result as text, with the ranking's first `top` nodes."""
+        form = "{:.1f} dB".format if self.measure == "sqnr_db" else "{:.4f}".format
+        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: {self.samples} samples, "
+                 f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
+                 f"{'node':>5} {'op':<22} {'in float':>10} {'regained':>10}  name"]
+        for n in self.ranking[:top]:
+            found.append(f"{'>' if n.node in self.proposed else ' '}{n.node:>4} {n.op[:22]:<22} {form(n.value):>10} "
+                         f"{form(n.regained):>10}  {n.names[0].split(';')[0]}")
+        end = "." if self.ok else f"; no set reaches {form(self.target)}."
+        found += ["", f"{len(self.proposed)} of {len(self.ranking)} nodes in float (marked >) reach "
+                      f"{form(self.reached)}{end}"]
+        return found + [f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out]
+
+
+class _Search:
+    """Measures sets of nodes in float, each set once."""
+
+    def __init__(self, mixture: Mixture, measure: Callable[[Model], float]) -> None:
+        self._mixture, self._measure = mixture, measure
+        self._known: dict[frozenset[int], float] = {}
+
+    def value(self, chosen: frozenset[int]) -> float:
+        if chosen not in self._known:
+            self._known[chosen] = self._measure(self._mixture.of(chosen))
+        return self._known[chosen]
+
+    def smallest(self, orders: Sequence[list[int]], target: float) -> frozenset[int]:
+        """A small set that reaches the target, or the best one where none does."""
+        found: frozenset[int] = frozenset()
+        every = frozenset(orders[0])
+        while self.value(found) < target and found != every:
+            tries = {n for order in orders for n in [n for n in order if n not in found][:TRIED]}
+            found |= {max(sorted(tries), key=lambda n: self.value(found | {n}))}
+        for node in reversed(orders[0]):
+            if node in found and self.value(found - {node}) >= min(target, self.value(found)):
+                found -= {node}
+        return found
+
+
+def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str], data: str | os.PathLike[str],
+                target: float, *, accuracy: Settings | None = None, samples: int | None = None,
+                mean: Sequence[float] | None = None, std: Sequence[float] | None = None, threads: int = 1,
+                progress: Callable[[int, int], object] | None = None) -> Sensitivity:
+    """The Sensitivity of a quantized model's nodes, and the smallest set found that reaches a target in float.
+
+    target: the SQNR of the worst output beside the reference, in decibels; with `accuracy`: the first metric on data
+    with labels.  samples: as many of the first ones (default: SAMPLES).  progress: called with the numbers of models
+    measured and in all, before the search.  All else is as for `compare`.
+    Raises ComparisonError (a ValueError) where the models or the data do not fit.
+    """
+    original, other = Model(model), widened(reference)
+    taken = Samples(os.fspath(data), original.graph.subgraphs[0], mean, std, samples or SAMPLES,
+                    metadata=original.graph.metadata)
+    mixture = Mixture(original, other)
+    if not mixture.candidates:
+        raise ComparisonError(f"{model}: has no quantized nodes that could run in float")
+    measure, name = _sqnr(other, taken, threads), "sqnr_db"
+    if accuracy is not None:
+        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads)
+    search, left_out = _Search(mixture, measure), []
+    quantized_value, alone = search.value(frozenset()), {}
+    for node in mixture.candidates:
+        try:
+            alone[node] = search.value(frozenset({node}))
+        except (PyliteError, ValueError) as error:
+            left_out.append({"node": node, "reason": str(error)})
+        if progress is not None:
+            progress(len(alone) + len(left_out), 2 * len(mixture.candidates))
+    every = frozenset(alone)
+    others = {}
+    for number, node in enumerate(alone):
+        others[node] = search.value(every - {node})
+        if progress is not None:
+            progress(len(mixture.candidates) + number + 1, len(mixture.candidates) + len(alone))
+    order = sorted(alone, key=lambda n: (-alone[n], n))
+    proposed = search.smallest((order, sorted(alone, key=lambda n: (others[n], n))), target)
+    names = {o.index: o.name for o in original.graph.subgraphs[0].operators}
+    ranking = [Node(n, names[n], mixture.names[n], alone[n], alone[n] - quantized_value, others[n]) for n in order]
+    return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, search.value(every),
+                       target, sorted(proposed), search.value(proposed), ranking, left_out, _config(original))
+
+
+def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:
+    """A function that gives a model's SQNR, of its worst output."""
+    inputs = [samples[i] for i in range(len(samples))]
+    predictor = Predictor(reference, None, threads)
+    expected = [predictor.run(arrays) for arrays in inputs]
+
+    def measure(model: Model) -> float:
+        predictor = Predictor(model, None, threads)
+        power, noise = np.zeros(len(expected[0])), np.zeros(len(expected[0]))
+        for arrays, wanted in zip(inputs, expected, strict=True):
+            for k, (found, y) in enumerate(zip(predictor.run(arrays), wanted, strict=True)):
+                if y.dtype == found.dtype == np.float32 and y.size == found.size:
+                    difference: NDArray[Any] = found.reshape(-1).astype(np.float64) - y.reshape(-1)
+                    power[k] += float(np.square(y, dtype=np.float64).sum())
+                    noise[k] += float(np.square(difference).sum())
+        if not power.any():
+            raise ComparisonError("no output can be compared with the reference's: they are no real numbers")
+        return min(decibels(p, n) for p, n in zip(power.tolist(), noise.tolist(), strict=True) if p)
+    return measure
+
+
+def _accuracy(path: str, samples: Samples, settings: Settings, threads: int) -> tuple[Callable[[Model], float], str]:
+    """(a function that gives a model's first metric, the metric's name)"""
+    def scored(model: Model) -> Any:
+        scorer, tally = Scorer([model], [path], samples, settings, threads), Tally()
+        for number in range(len(samples)):
+            scorer.add(tally, number, samples[number])
+        return finish({**settings.to_dict(), **scorer.facts}, tally, len(samples))
+
+    def measure(model: Model) -> float:
+        found = scored(model)
+        return float(found.metrics[found.main].model)
+    return measure, scored(Model(path)).main
+
+
+def _config(model: Model) -> dict[str, Any]:
+    """How the model is quantized, as ai-edge-quantizer's op_config says it."""
+    tensors = model.graph.subgraphs[0].tensors
+    scales = [t.quantization.scale.size for t in tensors if t.data is not None and t.quantization is not None
+              and t.dtype in ("int8", "uint8", "int4")]
+    activations = {t.dtype for t in tensors if t.data is None and quantized(t)}
+    config: dict[str, Any] = {
+        "weight_tensor_config": {"num_bits": 4 if any(t.dtype == "int4" for t in tensors) else 8, "symmetric": True,
+                                 "granularity": "CHANNELWISE" if max(scales, default=1) > 1 else "TENSORWISE",
+                                 "dtype": "INT"},
+        "compute_precision": "INTEGER", "explicit_dequantize": False, "skip_checks": False, "min_weight_elements": 0}
+    if activations:
+        wide = "int16" in activations
+        config["activation_tensor_config"] = {"num_bits": 16 if wide else 8, "symmetric": wide,
+                                              "granularity": "TENSORWISE", "dtype": "INT"}
+    return config
