@@ -65,6 +65,9 @@ class Mixture:
     def _quantized(self, index: int) -> bool:
         return self._real[index] != index
 
+    def _in_float(self, indices: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self._real[i] for i in indices)
+
     def _paired(self, operator: Operator, other: Operator | None, reference: Model) -> list[str]:
         """Have a node compute with its counterpart's weights when it is in float; names of the results."""
         if other is None:
@@ -101,10 +104,10 @@ class Mixture:
                 continue
             read = [i for i in dict.fromkeys(operator.inputs)
                     if self._quantized(i) and i not in known and graph.tensors[i].data is None]
-            written = [i for i in operator.outputs if self._quantized(i)]
+            written = list(filter(self._quantized, operator.outputs))
             operators += [_cast("DEQUANTIZE", i, self._real[i]) for i in read]
-            operators.append(replace(operator, inputs=tuple(self._real[i] for i in operator.inputs),
-                                     outputs=tuple(self._real[i] for i in operator.outputs)))
+            operators.append(replace(operator, inputs=self._in_float(operator.inputs),
+                                     outputs=self._in_float(operator.outputs)))
             operators += [_cast("QUANTIZE", self._real[i], i) for i in written if i in narrow]
             known.update(read, written)
         numbered = tuple(replace(operator, index=number) for number, operator in enumerate(operators))
