@@ -114,3 +114,17 @@ def test_a_shape_without_elements_that_numpy_cannot_represent():
     interpreter.allocate_tensors()
     with pytest.raises(PyliteError, match="a shape that numpy cannot represent"):
         interpreter.get_tensor(y)
+
+
+def test_unique_of_many_that_are_no_numbers():
+    """They have one hash and equal nothing: a search for them would take hours."""
+    m, n = ModelBuilder(), 1 << 20
+    x, y, i = m.tensor("x", (n,)), m.tensor("y", ()), m.tensor("i", (), "int32")
+    m.operator("UNIQUE", [x], [y, i])
+    m.inputs([x])
+    m.outputs([y, i])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.full(n, np.nan, np.float32))
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(i), np.arange(n))

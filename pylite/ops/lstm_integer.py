@@ -23,7 +23,7 @@ def lower_layer(node, layer, x, y):
     o, x_value, y_value = node.options, node.inputs[0], node.outputs[0]
     h, c, hidden = layer.h, layer.c, middle[4]
     _check_scales(node, x_value, h, c, hidden, y_value)
-    cell_log2 = _cell_exponent(node, c)
+    cell_log2 = _cell_exponent(node, c, layer)
     if layer.gates[3].peephole is not None and layer.outputs > layer.cells:
         raise node.error(f"has peepholes and more outputs ({layer.outputs}) than cells ({layer.cells}), for which no "
                          "arithmetic is defined. Leave the peepholes out, or convert the layer with float activations")
@@ -38,11 +38,14 @@ def lower_layer(node, layer, x, y):
                  getattr(o, "time_major", True), None, operands)
 
 
-def _cell_exponent(node, c):
+def _cell_exponent(node, c, layer):
     """log2 of the scale of the cell state."""
     exponent = power_of_two(c.scale)
-    if exponent is None or not -15 <= exponent <= -9:
-        raise node.error(f"its scale {c.scale} must be a power of two from 2^-15 to 2^-9", c)
+    if exponent is None or not -30 <= exponent <= -9:
+        raise node.error(f"its scale {c.scale} must be a power of two from 2^-30 to 2^-9", c)
+    if exponent < -15 and layer.gates[0].x is None:
+        raise node.error(f"its scale {c.scale} is below 2^-15, for which the reference takes the input gate in place of "
+                         "tanh(c), and the layer has none. Convert the layer with an input gate", c)
     return exponent
 
 

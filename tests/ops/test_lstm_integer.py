@@ -79,8 +79,19 @@ def projection(add, choice, cells, outputs):
 @differential("int8", count=60, runs=2)
 def test_integer_lstm(m, rng, kind):
     """int8 with cells of int16, and 5 intermediate tensors."""
+    return layer(m, rng, choices(rng), 2.0 ** -int(rng.integers(9, 16)))
+
+
+@differential("int8", count=24, runs=2)
+def test_cells_of_a_smaller_scale(m, rng, kind):
+    """Below 2^-15 the reference has no tanh: it multiplies by the contents of its scratch memory, the input gate."""
+    return layer(m, rng, choices(rng) | {"cifg": False}, 2.0 ** -int(rng.integers(16, 23)))
+
+
+def layer(m, rng, choice, cell_scale):
+    """Adds a layer to the model m; returns the values of its input."""
     steps, rows, depth, cells = sizes(rng)
-    choice, add = choices(rng), Operands(m, rng)
+    add = Operands(m, rng)
     one_step = rng.random() < 0.2
     major = bool(rng.integers(2)) or one_step
     outputs = projected(add, choice, cells)
@@ -91,7 +102,7 @@ def test_integer_lstm(m, rng, kind):
     w, r, p, b, norm = gates(add, choice, depth, cells, outputs)
     to_outputs = projection(add, choice, cells, outputs)
     h = m.tensor("h", (rows, outputs), "int8", **h_q, variable=True)
-    c = m.tensor("c", (rows, cells), "int16", 2.0 ** -int(rng.integers(9, 16)), variable=True)
+    c = m.tensor("c", (rows, cells), "int16", cell_scale, variable=True)
     middle = [m.tensor(f"m{i}", (0,), "int16", float(rng.random() * 1e-3 + 1e-4)) for i in range(4)]
     middle.append(m.tensor("hidden", (0,), "int8", **hidden_q))
     y = m.tensor("y", (*shape[:-1], outputs), "int8", **h_q)
@@ -108,7 +119,7 @@ def test_state_is_reset():
     check_reset(test_integer_lstm)
 
 
-def integer_lstm(middle=5, peepholes=False):
+def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False):
     """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors."""
     m, q = ModelBuilder(), {"scale": 0.01}
 
@@ -117,9 +128,12 @@ def integer_lstm(middle=5, peepholes=False):
     x, y = m.tensor("x", (1, 1, 4), "int8", **q), m.tensor("y", (1, 1, 3), "int8", **q)
     peephole = [m.constant("p", np.ones(2, np.int16), **q) if peepholes else -1 for _ in range(3)]
     biases = [m.constant("b", np.ones(2, np.int32), **q) for _ in range(4)]
-    h, c = m.tensor("h", (1, 3), "int8", variable=True, **q), m.tensor("c", (1, 2), "int16", 2.0**-10, variable=True)
+    h, c = m.tensor("h", (1, 3), "int8", variable=True, **q), m.tensor("c", (1, 2), "int16", cell_scale, variable=True)
+    gates = [[weights(2, n) if k or not cifg else -1 for k in range(4)] for n in (4, 3)]
+    if cifg:
+        biases[0] = -1
     m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM",
-               [x, *[weights(2, 4) for _ in range(4)], *[weights(2, 3) for _ in range(4)], *peephole, *biases,
+               [x, *gates[0], *gates[1], *peephole, *biases,
                 weights(3, 2), -1, h, c, *[-1] * 4], [y],
                intermediates=[m.tensor("m", (0,), "int8" if i == 4 else "int16", **q) for i in range(middle)],
                time_major=True, **TANH)
@@ -138,3 +152,12 @@ def test_peepholes_with_more_outputs_than_cells_are_refused():
     integer_lstm().allocate_tensors()
     with pytest.raises(RuntimeError, match=r"more outputs \(3\) than cells \(2\).*Leave the peepholes out"):
         integer_lstm(peepholes=True).allocate_tensors()
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"cell_scale": 2.0**-16, "cifg": True}, "takes the input gate in place of tanh"),
+    ({"cell_scale": 2.0**-31}, "a power of two from 2"), ({"cell_scale": 2.0**-8}, "a power of two from 2"),
+    ({"cell_scale": 0.003}, "a power of two from 2")])
+def test_scales_of_cells_that_are_refused(changes, words):
+    with pytest.raises(RuntimeError, match=words):
+        integer_lstm(**changes).allocate_tensors()

@@ -309,7 +309,10 @@ cdef void output(Layer *s) noexcept nogil:
     if s.narrow:
         narrow_output(s, o)
         return
-    s.slots.tanh_qm(n, 15 + s.cell_log2, s.c, t)
+    if s.cell_log2 < -15:       # the reference has no tanh for such a scale: it multiplies by what its scratch holds
+        t = s.scratch           # the input gate
+    else:
+        s.slots.tanh_qm(n, 15 + s.cell_log2, s.c, t)
     if w.panels == NULL:
         s.slots.hidden_s8(n, o, t, s.hidden_m, s.hidden_e, s.hidden_zero, s.h)
         return

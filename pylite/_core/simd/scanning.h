@@ -346,14 +346,18 @@ TASK(unique) {
     const int64_t key = pl_key(type, t->p[0], (size_t)i);
     const int nan = type == PL_float32 && P(float, 0)[i] != P(float, 0)[i];
     int64_t at = (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32) & last;
-    while (slots[at] >= 0 && (nan || pl_key(type, t->p[0], (size_t)places[slots[at]]) != key)) at = (at + 1) & last;
-    if (slots[at] < 0) {
-      slots[at] = count;
+    int32_t which = count;
+    if (!nan) { /* a NaN is looked for by none: many of them would make the search take n steps each */
+      while (slots[at] >= 0 && pl_key(type, t->p[0], (size_t)places[slots[at]]) != key) at = (at + 1) & last;
+      if (slots[at] < 0) slots[at] = count;
+      which = slots[at];
+    }
+    if (which == count) {
       memcpy(P(char, 5) + (size_t)count * size, P(char, 0) + (size_t)i * size, size);
       places[count++] = (int32_t)i;
     }
-    if (t->n[4] == 8) P(int64_t, 3)[i] = slots[at];
-    else P(int32_t, 3)[i] = slots[at];
+    if (t->n[4] == 8) P(int64_t, 3)[i] = which;
+    else P(int32_t, 3)[i] = which;
   }
   P(int64_t, 4)[0] = count;
 }
