@@ -199,7 +199,7 @@ function comparison() {
   section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
     el("div", {class: t.node === first ? "first" : null},
       el("strong", {}, el("button", {class: "go", onclick: () => select(t)}, `node ${t.node}`), ` ${t.op}: ${t.cause}`),
-      el("p", {}, el("small", {title: t.name}, tail(t.name))), el("p", {}, t.detail + "."), el("p", {}, t.remedy))))
+      el("p", {}, el("small", {title: t.name}, tail(t.name))), el("p", {class: "say"}, t.detail + "."), el("p", {}, t.remedy))))
     : el("p", {}, "Every node's error is what rounding makes."));
   section("sqnr", "SQNR along the graph",
     el("p", {class: "soft"}, "Both models run from their inputs (cumulative), and each node by itself on the reference's "

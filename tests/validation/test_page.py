@@ -1,5 +1,6 @@
 """The HTML report in a real browser: it draws, sorts, filters, breaks no rule of accessibility, trusts no name."""
 import importlib.util
+import io
 import json
 import re
 
@@ -206,3 +207,14 @@ def test_without_the_library_the_extra_is_named(folder, monkeypatch, capsys):
                      str(folder / "no.html")]) == 2
     assert "pylite-runtime[validate]" in capsys.readouterr().err    # before the data are looked for
     assert not (folder / "no.html").exists()
+
+
+def test_the_picture_of_the_docs_is_drawn_by_its_script(chromium):
+    resources.tool("uplot")
+    resources.tool("PIL")
+    from PIL import Image
+
+    from docs import draw_report
+    for data in (draw_report.draw(chromium), draw_report.PICTURE.read_bytes()):
+        assert len(data) <= 150_000
+        assert Image.open(io.BytesIO(data)).size == draw_report.SIZE
