@@ -44,7 +44,7 @@ def _cell_exponent(node, c, layer):
     if exponent is None or not -30 <= exponent <= -9:
         raise node.error(f"its scale {c.scale} must be a power of two from 2^-30 to 2^-9", c)
     if exponent < -15 and layer.gates[0].x is None:
-        raise node.error(f"its scale {c.scale} is below 2^-15, for which the reference takes the input gate in place of "
+        raise node.error(f"its scale {c.scale} is below 2^-15, where the reference takes the input gate in place of "
                          "tanh(c), and the layer has none. Convert the layer with an input gate", c)
     return exponent
 
