@@ -14,6 +14,7 @@ import common
 import numpy as np
 
 from pylite.media import images, models
+from pylite.tasks import ImageClassifier
 
 
 def main():
@@ -27,25 +28,23 @@ def main():
     parser.add_argument("--top", type=int, default=3, help="number of answers to print (default: %(default)s)")
     args = parser.parse_args()
     try:
-        interpreter, names = common.load(args)
+        classifier = common.make(ImageClassifier, args, max_results=args.top)
         pictures = common.camera_pictures() if args.camera else [images.read(args.image)]
         for pixels in pictures:
-            classify(interpreter, names, cut_out(pixels) if args.paper else pixels, args.top)
+            classify(classifier, cut_out(pixels) if args.paper else pixels)
     except (OSError, ValueError) as error:
         common.stop(f"classify_image: {error}")
     except KeyboardInterrupt:
         pass
 
 
-def classify(interpreter, names, pixels, top):
+def classify(classifier, pixels):
     """Print the best answers for uint8 pixels (height, width, channels)."""
-    common.set_picture(interpreter, pixels)
     start = time.perf_counter()
-    interpreter.invoke()
+    result = classifier.classify(pixels)
     seconds = time.perf_counter() - start
-    scores = common.outputs(interpreter)[0].reshape(-1)
-    for best in np.argsort(-scores, kind="stable")[:top]:
-        sys.stdout.write(f"{scores[best]:7.2%}  {names.get(int(best), f'class {best}')}\n")
+    for category in result.categories:
+        sys.stdout.write(f"{category.score:7.2%}  {common.text(category)}\n")
     sys.stdout.write(f"({seconds * 1e3:.2f} ms)\n")
     sys.stdout.flush()
 

@@ -1,12 +1,8 @@
-"""Shared by the three examples: loading a model and its labels, setting pictures, reading outputs, the camera."""
+"""Shared by the examples: arguments, making a task of a model, the camera."""
 import os
 import sys
 
-import numpy as np
-
-from pylite import Model
-from pylite.interpreter import Interpreter
-from pylite.media import images, labels, models
+from pylite.media import models
 
 
 def stop(text):
@@ -23,43 +19,23 @@ def add_arguments(parser, model):
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s, all cores)")
 
 
-def load(args):
-    """(interpreter, {class: name}) for parsed arguments of add_arguments()."""
-    path = models.path(args.model) if args.model in models.names() else args.model
-    model = Model(path)
-    if args.labels:
-        names = labels.read(args.labels)
-    else:
-        names = next(iter(labels.attached(path, model.associated_files)), {})
-    interpreter = Interpreter(model=model, num_threads=args.threads)
-    interpreter.allocate_tensors()
-    return interpreter, names
+def make(task, args, **options):
+    """A task of pylite.tasks for parsed arguments of add_arguments()."""
+    return task(path_of(args), labels=args.labels, num_threads=args.threads, **options)
 
 
-def set_picture(interpreter, pixels):
-    """Set the model's input to uint8 pixels (height, width, channels), converted to its size and type."""
-    detail = interpreter.get_input_details()[0]
-    _, height, width, channels = detail["shape"]
-    pixels = images.resize(images.channels(pixels, channels), height, width)[None]
-    if detail["dtype"] == np.int8:
-        pixels = (pixels ^ 0x80).view(np.int8)      # int8 is uint8 - 128
-    elif detail["dtype"] == np.float32:
-        pixels = pixels.astype(np.float32) / 127.5 - 1
-    interpreter.set_tensor(detail["index"], pixels)
+def path_of(args):
+    """The path of the model that the arguments name."""
+    return models.path(args.model) if args.model in models.names() else args.model
 
 
-def outputs(interpreter):
-    """All outputs as real numbers."""
-    found = []
-    for detail in interpreter.get_output_details():
-        y = interpreter.get_tensor(detail["index"])
-        scale, zero_point = detail["quantization"]
-        found.append((y.astype(np.float32) - zero_point) * scale if scale else y)
-    return found
+def text(category):
+    """The name of a class, or its number."""
+    return category.category_name or f"class {category.index}"
 
 
-def camera_pictures(width=640, height=480):
-    """Endless pictures from the Raspberry Pi's camera: uint8 (height, width, 3)."""
+def camera_pictures(width=640, height=480, rate=None):
+    """Endless pictures from the Raspberry Pi's camera: uint8 (height, width, 3) with red first, `rate` per second."""
     try:
         from picamera2 import Picamera2
     except ImportError:
@@ -67,7 +43,9 @@ def camera_pictures(width=640, height=480):
              "(and a virtual environment made with --system-site-packages)")
     with Picamera2() as camera:
         # BGR888 is picamera2's name for arrays with red first
-        camera.configure(camera.create_preview_configuration({"format": "BGR888", "size": (width, height)}))
+        controls = {"FrameRate": rate} if rate else {}
+        camera.configure(camera.create_preview_configuration({"format": "BGR888", "size": (width, height)},
+                                                             controls=controls))
         camera.start()
         while True:
             yield camera.capture_array()

@@ -15,6 +15,7 @@ import common
 import numpy as np
 
 from pylite.media import images
+from pylite.tasks import ObjectDetector
 
 COLOURS = ((230, 60, 60), (60, 160, 240), (70, 200, 90), (240, 170, 30), (190, 90, 220))
 MIN_WIDTH = 480         # pixels of the written picture, so that the text is readable
@@ -35,12 +36,11 @@ def main():
                              "(default: %(default)s)")
     args = parser.parse_args()
     try:
-        interpreter, names = common.load(args)
+        detector = common.make(ObjectDetector, args, score_threshold=args.threshold)
         pictures = common.camera_pictures() if args.camera else [images.read(args.image)]
         for pixels in pictures:
-            found, seconds = detect(interpreter, 255 - pixels if args.invert else pixels, args.threshold)
-            report(found, names, pixels.shape, seconds)
-            images.write(args.output, draw(pixels, found, names))
+            found = detect(detector, 255 - pixels if args.invert else pixels)
+            images.write(args.output, draw(pixels, found))
             sys.stdout.write(f"wrote {args.output}\n")
             sys.stdout.flush()
     except (OSError, ValueError) as error:
@@ -49,55 +49,47 @@ def main():
         pass
 
 
-def detect(interpreter, pixels, threshold):
-    """([(score, class, [top, left, bottom, right] as fractions of the picture)], seconds)"""
-    common.set_picture(interpreter, pixels)
+def detect(detector, pixels):
+    """Print and return the objects in uint8 pixels (height, width, channels)."""
     start = time.perf_counter()
-    interpreter.invoke()
+    found = detector.detect(pixels)
     seconds = time.perf_counter() - start
-    results = common.outputs(interpreter)
-    if len(results) != 4:
-        raise ValueError(f"the model has {len(results)} outputs, not the 4 of TFLite_Detection_PostProcess")
-    boxes, classes, scores, count = (y.reshape(-1, 4) if i == 0 else y.reshape(-1) for i, y in enumerate(results))
-    return [(float(scores[i]), int(classes[i]), boxes[i].clip(0, 1).tolist())
-            for i in range(int(count[0])) if scores[i] >= threshold], seconds
-
-
-def report(found, names, shape, seconds):
-    """Print the detected objects, with boxes in pixels."""
-    for score, kind, box in found:
-        top, left, bottom, right = (round(edge * shape[i % 2]) for i, edge in enumerate(box))
-        sys.stdout.write(f"{score:7.2%}  {names.get(kind, f'class {kind}'):12}  rows {top} to {bottom}, "
-                         f"columns {left} to {right}\n")
+    for detection in found:
+        box, category = detection.bounding_box, detection.categories[0]
+        sys.stdout.write(f"{category.score:7.2%}  {common.text(category):12}  rows {box.origin_y} to "
+                         f"{box.origin_y + box.height}, columns {box.origin_x} to {box.origin_x + box.width}\n")
     sys.stdout.write(f"{len(found)} found ({seconds * 1e3:.2f} ms)\n")
+    return found
 
 
-def draw(pixels, found, names):
+def draw(pixels, found):
     """The picture in colour with a box around each object, and its name if Pillow is installed."""
     scale = -(-MIN_WIDTH // pixels.shape[1])
     picture = np.repeat(np.repeat(images.channels(pixels, 3), scale, 0), scale, 1)
     height, width = picture.shape[:2]
     corners = []
-    for _, kind, (top, left, bottom, right) in found:
-        y0, y1 = (min(round(y * height), height - 1) for y in (top, bottom))
-        x0, x1 = (min(round(x * width), width - 1) for x in (left, right))
-        colour = COLOURS[kind % len(COLOURS)]
+    for detection in found:
+        box = detection.bounding_box
+        y0, y1 = (min(y * scale, height - 1) for y in (box.origin_y, box.origin_y + box.height))
+        x0, x1 = (min(x * scale, width - 1) for x in (box.origin_x, box.origin_x + box.width))
+        colour = COLOURS[detection.categories[0].index % len(COLOURS)]
         inside = picture[y0 + 2:y1 - 2, x0 + 2:x1 - 2].copy()
         picture[y0:y1, x0:x1] = colour
         picture[y0 + 2:y1 - 2, x0 + 2:x1 - 2] = inside
         corners.append((x0, y0, colour))
-    return write_names(picture, found, names, corners)
+    return write_names(picture, found, corners)
 
 
-def write_names(picture, found, names, corners):
+def write_names(picture, found, corners):
     try:
         from PIL import Image, ImageDraw
     except ImportError:
         return picture
     canvas = Image.fromarray(picture)
     pen = ImageDraw.Draw(canvas)
-    for (score, kind, _), (x, y, colour) in zip(found, corners, strict=True):
-        pen.text((x, max(y - 12, 0)), f"{names.get(kind, kind)} {score:.0%}", fill=colour)
+    for detection, (x, y, colour) in zip(found, corners, strict=True):
+        category = detection.categories[0]
+        pen.text((x, max(y - 12, 0)), f"{common.text(category)} {category.score:.0%}", fill=colour)
     return np.asarray(canvas)
 
 

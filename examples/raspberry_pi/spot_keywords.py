@@ -17,7 +17,8 @@ import common
 import logmel
 import numpy as np
 
-from pylite.media import audio
+from pylite import Interpreter, Model
+from pylite.media import audio, labels, metadata, tensors
 
 STEP = logmel.RATE // 10        # samples between two inferences
 AVERAGED = 3                    # inferences whose scores are averaged
@@ -34,7 +35,10 @@ def main():
     parser.add_argument("--threshold", type=float, default=0.7, help="minimum score (default: %(default)s)")
     args = parser.parse_args()
     try:
-        interpreter, names = common.load(args)
+        model = Model(common.path_of(args))
+        interpreter = Interpreter(model=model, num_threads=args.threads)
+        interpreter.allocate_tensors()
+        names = labels.read(args.labels) if args.labels else metadata.read(model)[1][0].labels.get("", {})
         pieces = microphone() if args.microphone else wav_pieces(args.wav)
         count = 0
         for second, score, kind in spot(interpreter, pieces, args.threshold):
@@ -54,17 +58,16 @@ def spot(interpreter, pieces, threshold):
     if tuple(detail["shape"][-3:]) != (logmel.FRAMES, logmel.BANDS, 1):
         raise ValueError(f"the model takes {detail['shape'].tolist()}, not the features of logmel.py, "
                          f"[1, {logmel.FRAMES}, {logmel.BANDS}, 1]")
-    scale, zero_point = detail["quantization"]
+    output = interpreter.get_output_details()[0]
     heard = np.zeros(logmel.RATE, np.float32)
     recent, ready, reported = [], 0.0, 0
     for i, piece in enumerate(pieces, 1):
         heard = np.concatenate([heard[STEP:], piece])
         x = logmel.features(heard)[None, ..., None]
-        if scale:
-            x = np.rint(x / scale + zero_point).clip(-128, 127).astype(detail["dtype"])
-        interpreter.set_tensor(detail["index"], x)
+        interpreter.set_tensor(detail["index"], tensors.quantize(x, detail))
         interpreter.invoke()
-        recent = [*recent, common.outputs(interpreter)[0].reshape(-1)][-AVERAGED:]
+        y = tensors.dequantize(interpreter.get_tensor(output["index"]), output)
+        recent = [*recent, y.reshape(-1)][-AVERAGED:]
         scores, now = np.mean(recent, 0), i * STEP / logmel.RATE
         best = int(scores.argmax())
         if scores[reported] < threshold / 2:        # the sound is over, and may be reported again
