@@ -227,7 +227,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
     cdef const uint8_t *rows = NULL
     cdef Task task
     cdef LineBuffer line_buffer
-    cdef ptrdiff_t i = begin, j, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
+    cdef ptrdiff_t i = begin, j, most, seen = -1, step = p.window.stride_h * s.lines.pitch * p.tile.bytes
     line_buffer.row = line_buffer.lines = 0
     while i < end:
         get_task(&s.tasks, &s.output, p.columns, i, &task)
@@ -237,12 +237,12 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                               a_panel, &line_buffer)
             see_rows(s, &task, p.tile.offset, terms, scales)
         while True:
-            j = task.begin
+            j, most = task.begin, p.columns if task.rows == 1 and p.tile.able else p.tile.nr
             while j < task.end:
-                p.slots.gemm_hybrid(p.slots, task.rows, <int>min(<ptrdiff_t>p.tile.nr, task.end - j), &s.lines.shape,
-                                    rows, p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,
+                p.slots.gemm_hybrid(p.slots, task.rows, <int>min(most, task.end - j), &s.lines.shape, rows,
+                                    p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,
                                     s.output.sw // sizeof(float))
-                j += p.tile.nr
+                j += most
             i += 1
             if not next_line(&s.tasks, &s.output, &line_buffer, &task):
                 break

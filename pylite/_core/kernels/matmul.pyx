@@ -64,7 +64,8 @@ cdef struct FullyConnected:
     pl_a_layout shape
     bint as_is                      # rows of x are read in place
     ptrdiff_t rows, size
-    pl_columns columns              # where float32 fits
+    pl_columns columns
+    bint finished                   # by gemm_q8: where float32 fits, or the tile knows the float64 rule
     int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
 
 
@@ -83,6 +84,7 @@ cdef class FullyConnectedQ8(Kernel):
     cdef const double[::1] scales
     cdef int32_t[::1] late          # scratch of weights that are only known at run time
     cdef int32_t[:, ::1] parameters
+    cdef double[::1] real
     cdef FullyConnected state
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
@@ -125,11 +127,11 @@ cdef class FullyConnectedQ8(Kernel):
         s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
         s.columns.zero_point, s.columns.low, s.columns.high, s.columns.flip = zero_point, low, high, y_flip
         self.fn = <kernel_fn>fully_connected_q8
-        if s.columns.fit and single_row(p, m):
+        if s.finished and single_row(p, m):
             self.fn = <kernel_fn>fully_connected_q8_row
 
     cdef void fit(self, int low, int high):
-        """Try to requantize in float32, tile by tile."""
+        """Try to requantize tile by tile."""
         cdef FullyConnected *s = &self.state
         cdef ptrdiff_t n = s.product.columns, wide = s.product.wide
         cdef pl_columns *q = &s.columns
@@ -137,9 +139,13 @@ cdef class FullyConnectedQ8(Kernel):
         cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
         scales[:n] = self.scales
         rows[0, :n] = self.start
-        fit_columns(s.slots, &rows[0, 0], wide, &scales[0], s.product.depth, low, high, NULL, 0)
-        self.parameters = rows
+        fit_columns(s.slots, &rows[0, 0], wide, &scales[0], s.product.depth, low, high,
+                    s.product.panels if s.product.tile.able else NULL, self.panels.shape[0])
+        self.parameters, self.real = rows, scales
         q.fit = rows[9, 0] != UNFIT
+        if s.product.tile.able and np.abs(scales).max() < 1:
+            q.real = &scales[0]
+        s.finished = q.real != NULL if s.product.tile.able else q.fit
         q.bias, q.scale, q.rest, q.start = (
             &rows[0, 0], <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0])
 
@@ -209,7 +215,7 @@ cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, in
                 accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
                 for r in range(task.rows):
                     sums[r] *= -s.w_zero
-            elif s.columns.fit:
+            elif s.finished:
                 p.slots.gemm_q8(task.rows, n, &s.shape, rows, p.panels + j * p.deep, sums if s.w_zero else NULL,
                                 &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
                 j += p.tile.nr

@@ -68,7 +68,7 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
     cdef pl_a_layout shape = pl_packed_layout(p.deep)
     cdef int32_t term = 0
-    cdef ptrdiff_t j = 0
+    cdef ptrdiff_t j = 0, most = p.columns if p.tile.able else p.tile.nr
     if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
         p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.deep)
         x = a_panel
@@ -76,9 +76,9 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
         p.slots.sums_q8(1, &shape, p.depth, x, &term)
         term *= -w_zero
     while j < p.columns:
-        p.slots.gemm_q8(1, <int>min(<ptrdiff_t>p.tile.nr, p.columns - j), &shape, x, p.panels + j * p.deep,
+        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &shape, x, p.panels + j * p.deep,
                         &term if w_zero else NULL, q, j, y + j, 0)
-        j += p.tile.nr
+        j += most
 
 
 cdef inline uint8_t *pack_pixels(const Product8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,

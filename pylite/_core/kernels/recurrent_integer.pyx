@@ -56,15 +56,22 @@ cdef list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth
     return [panels, start]
 
 
+cdef inline ptrdiff_t most_columns(const pl_slots *table) noexcept nogil:
+    """The most columns of one multiply(), whole panels."""
+    return MAX_NR // table.q8.nr * table.q8.nr
+
+
 cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j,
                    int n, int flip, int32_t *acc, int32_t *sums) noexcept nogil:
     """acc (rows, MAX_NR) = rows of x times columns j .. j + n; sums: of each row with the tile's offset, or NULL."""
     cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
     cdef pl_a_layout shape
     cdef const uint8_t *src[MAX_MR]
+    cdef const void *packed
     cdef int32_t part[MAX_MR]
     cdef const pl_tile *t = &table.q8
-    cdef ptrdiff_t k = 0, piece, size, width = min(<ptrdiff_t>t.nr, w.wide - j)
+    cdef ptrdiff_t k = 0, piece, size, c, width
+    cdef bint as_is = rows == 1 and t.bytes == 1 and (flip ^ t.offset) == 0
     cdef int r
     memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
     if sums != NULL:
@@ -72,13 +79,23 @@ cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrd
     while k < w.depth:
         piece = min(<ptrdiff_t>DEPTH, w.depth - k)
         size = padded(piece, t.ka)
-        for r in range(rows):
-            src[r] = <const uint8_t *>x + r * step + k
-        table.pack_a_q8(rows, 1, piece, src, flip, a_panel, size)
+        packed = x + k
+        if not as_is or size != piece:
+            for r in range(rows):
+                src[r] = <const uint8_t *>x + r * step + k
+            table.pack_a_q8(rows, 1, piece, src, flip, a_panel, size)
+            packed = a_panel
         shape = pl_packed_layout(size)
-        table.gemm_s32(rows, n, &shape, a_panel, w.panels + j * w.deep + k * width, acc, MAX_NR)
+        c = 0
+        while c < n:
+            width = min(<ptrdiff_t>t.nr, w.wide - j - c)
+            if rows == 1 and t.able and size == w.deep:      # panels follow each other
+                width = n
+            table.gemm_s32(rows, <int>min(width, n - c), &shape, packed, w.panels + (j + c) * w.deep + k * width,
+                           acc + c, MAX_NR)
+            c += width
         if sums != NULL:
-            table.sums_q8(rows, &shape, piece, a_panel, part)
+            table.sums_q8(rows, &shape, piece, packed, part)
             for r in range(rows):
                 sums[r] += part[r]
         k += piece
@@ -107,7 +124,8 @@ cdef struct Layer:
     const char *x           # (time, rows, depth), strides in bytes
     char *y
     ptrdiff_t x_time, x_row, y_time, y_row
-    ptrdiff_t steps, rows, cells, outputs, panels
+    ptrdiff_t steps, rows, cells, outputs
+    ptrdiff_t pieces        # of the columns of a gate
     int first               # the first gate in use: 1 without an input gate
     int flat                # peepholes are indexed over all rows as if they were one
     int narrow              # gates have 8 bits: recurrent_integer_narrow.pxi
@@ -159,7 +177,7 @@ cdef class Lstm(Kernel):
             self.fn = <kernel_fn>nothing
             return
         s.slots = slots
-        s.panels = (s.cells + s.slots.q8.nr - 1) // s.slots.q8.nr
+        s.pieces = (s.cells + most_columns(slots) - 1) // most_columns(slots)
         x_zero, s.h_zero, s.hidden_zero = zeros
         s.hidden_m, s.hidden_e = hidden_multiplier
         s.cell_log2, s.flat = cell_log2, flat
@@ -219,7 +237,7 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     cdef int8_t hidden[LOCAL]
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
-    cdef ptrdiff_t grain = 1 + WORK // (s.rows * s.slots.q8.nr * (s.gates[1].input.depth + s.outputs))
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * most_columns(s.slots) * (s.gates[1].input.depth + s.outputs))
     s.scratch, s.hidden = scratch, hidden
     if self.scratch is not None:
         s.scratch = &self.scratch[0]
@@ -227,7 +245,7 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
         s.hidden = &self.hidden[0]
     for t in range(s.steps):
         s.x = <const char *>&self.x[0, 0, 0] + t * s.x_time if self.x.shape[2] else NULL
-        parallel_for(pool, (GATES - s.first) * s.panels, grain, gate_panels, s)
+        parallel_for(pool, (GATES - s.first) * s.pieces, grain, gate_pieces, s)
         cells(s)
         output(s)
         for r in range(s.rows):
@@ -235,8 +253,8 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """Bias and products of inputs and state, panel by panel."""
+cdef void gate_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Bias and products of inputs and state."""
     cdef Layer *s = <Layer *>ctx
     cdef int32_t acc[MAX_MR * MAX_NR]
     cdef ptrdiff_t i, j, at, row
@@ -244,9 +262,9 @@ cdef void gate_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     cdef int16_t *y
     cdef int n, rows, r
     for i in range(begin, end):
-        at, j = s.first + i // s.panels, i % s.panels * s.slots.q8.nr
+        at, j = s.first + i // s.pieces, i % s.pieces * most_columns(s.slots)
         g = &s.gates[at]
-        n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.cells - j)
+        n = <int>min(most_columns(s.slots), s.cells - j)
         row = 0
         while row < s.rows:
             rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
@@ -291,11 +309,13 @@ cdef void cells(Layer *s) noexcept nogil:
     cdef int16_t *i = gate(s, 0) if s.first == 0 else NULL
     cdef int16_t *f = gate(s, 1)
     cdef int16_t *g = gate(s, 2)
+    cdef int16_t *c = s.c
     cdef ptrdiff_t j, n = s.rows * s.cells
+    cdef int limit = s.cell_clip
     s.slots.cell_s16(<int>n, i, f, g, 30 + s.cell_log2, s.c)
-    if s.cell_clip > 0:
+    if limit > 0:
         for j in range(n):
-            s.c[j] = <int16_t>pl_clamp32(s.c[j], -s.cell_clip, s.cell_clip)
+            c[j] = <int16_t>pl_clamp32(c[j], -limit, limit)
 
 
 cdef void output(Layer *s) noexcept nogil:
@@ -321,7 +341,7 @@ cdef void output(Layer *s) noexcept nogil:
         rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
         j = 0
         while j < s.outputs:
-            n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.outputs - j)
+            n = <int>min(most_columns(s.slots), s.outputs - j)
             multiply(s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, acc, NULL)
             for r in range(rows):
                 for k in range(n):

@@ -78,7 +78,7 @@ cdef void narrow_output(Layer *s, const int16_t *o) noexcept nogil:
         rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
         j = 0
         while j < s.outputs:
-            n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.outputs - j)
+            n = <int>min(most_columns(s.slots), s.outputs - j)
             multiply(s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, high, NULL)
             multiply(s.slots, w, lower + row * s.cells, s.cells, rows, j, n, 0, low, NULL)
             for r in range(rows):

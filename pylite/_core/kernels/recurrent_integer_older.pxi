@@ -55,7 +55,7 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
         memcpy(s.both + r * w.depth + s.x_depth, s.h + r * s.cells, s.cells)
         j = 0
         while j < w.columns:
-            n = <int>min(<ptrdiff_t>s.slots.q8.nr, w.columns - j)
+            n = <int>min(most_columns(s.slots), w.columns - j)
             multiply(s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
             term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.depth)
             for k in range(n):      # rounds twice, halves up at the second step
@@ -170,7 +170,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
     for r in range(s.rows):
         j = 0
         while j < s.filters:
-            n = <int>min(<ptrdiff_t>s.slots.q8.nr, s.filters - j)
+            n = <int>min(most_columns(s.slots), s.filters - j)
             multiply(s.slots, w, s.x + r * w.depth, w.depth, 1, j, n, 0, acc, NULL)
             memset(s.newest + j, 0, n * sizeof(int16_t))
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)

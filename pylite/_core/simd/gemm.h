@@ -20,6 +20,7 @@ typedef struct pl_tile {
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
   int wrap;    /* depthwise: most blocks until they repeat, see pl_wraps; 0: blocks never go on into the next pixel */
   int nibbles; /* gemm_blocks takes 4-bit weights, two steps of kr in one: the first in each byte's lower half */
+  int able;    /* gemm_q8 knows the float64 rule, see pl_columns; it, gemm_s32 and gemm_hybrid take any n for one row */
 } pl_tile;
 
 /* Where the rows of the left operand lie, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.
@@ -38,10 +39,12 @@ static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layou
  * fit: float32 gives the same result for every accumulator, as fit_q8 has shown: acc scale + (acc rest +- start),
  * truncated.  Both sums are fused; the sign is that of acc, and may be left out where low is the zero point.  The outer
  * sum is rounded towards 0 on AVX-512, to the nearest on AVX2, where rest is 0.
- * On NEON `fit` says that no weight of the panels is -128. */
+ * On NEON `start` is 0 in the panels that have no weight of -128, where `fit`.
+ * real: NULL, or the scales of the float64 rule, all below 1, which is used instead of MBQM32 (`able` tiles). */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign;
   const float *scale, *rest, *start;
+  const double *real;
   int fit;
   int32_t zero_point, low, high; /* of int8 */
   int32_t flip;                  /* 0x80: the output is uint8 */
@@ -190,7 +193,8 @@ struct pl_slots;
   X(sums_q8, (int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums)) \
   /* scale, rest and start of pl_columns for n columns whose results count between low and high (less the zero point): \
    * of MBQM32, or of the float64 rule where `real` is not NULL.  Accumulators differ from bias by `reach` at most. \
-   * *unfit = 1 where some column has none.  NEON looks at the bytes of the panels instead, which may be NULL */ \
+   * *unfit = 1 where some column has none.  NEON sets start to 1 in panels with a weight of -128, to 0 in others, \
+   * where n > 0, else *unfit if there is such a weight.  The bytes of the panels may be NULL: all are unfit */ \
   X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
              const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes, \
              float *scale, float *rest, float *start, int *unfit)) \

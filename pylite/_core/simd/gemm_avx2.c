@@ -250,7 +250,7 @@ PL_FILL(gemm_avx2, s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, 1, 128, NULL, 0, 0};
+  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, 1, 128, NULL, 0, 0, 0};
 }
 #else
 /* ---- depthwise: blocks of 16 channels, taps in pairs, weights of 16 bits (less their zero point) ---- */
@@ -376,7 +376,7 @@ PL_FILL(gemm_avx2, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, sizeof(element), 0, NULL, 0, 0};
-  s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0, 0};
+  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, sizeof(element), 0, NULL, 0, 0, 0};
+  s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0, 0, 0};
 }
 #endif

@@ -95,5 +95,5 @@ PL_FILL(gemm_i8mm, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0, 0};
+  s->q8 = (pl_tile){NARROW, NR, 8, 8, 8, 1, 0, NULL, 0, 0, 1};
 }

@@ -6,9 +6,9 @@
  * (pl_columns.fit): else both can be 2^14. */
 #define NR 8
 #if defined(__aarch64__)
-enum { WIDE = 2, NARROW = 2, ROWS = 4 };
+enum { NARROW = 4, ROWS = NARROW };
 #else
-enum { WIDE = 2, NARROW = 2, ROWS = 2 };
+enum { NARROW = 2, ROWS = NARROW };
 #endif
 #include "neon.h"
 
@@ -95,6 +95,49 @@ PL_INLINE void add_up(int R, int c0, int C, int32x4_t lanes[NARROW][8], int32x4_
       acc[r][(c0 + c) / 4] = four_sums(lanes[r][c], lanes[r][c + 1], lanes[r][c + 2], lanes[r][c + 3]);
 }
 
+#if defined(__aarch64__)
+/* A single row: vectors of two columns' weights times its bytes, which are in both halves of a vector. */
+PL_INLINE void one_row(int small, const pl_a_layout *layout, const int8_t *a, const int8_t *w, const int32_t *bias,
+                       const int32_t *row, int32x4_t acc[ROWS][4]) {
+  int32x4_t lanes[NARROW][8];
+  int16x8_t product[2][4];
+#define EACH _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+#define DEEP(x) vreinterpretq_s8_s64(vld1q_dup_s64((const int64_t *)(x)))
+#define FOUR(two) \
+  _Pragma("GCC unroll 2") for (int g = 0; g < 2; g++) { \
+    const int8x16_t v0 = vld1q_s8(w + 32 * g), v1 = vld1q_s8(w + 32 * g + 16); \
+    product[g][0] = vmull_s8(vget_low_s8(v0), vget_low_s8(x0)), product[g][1] = vmull_high_s8(v0, x0); \
+    product[g][2] = vmull_s8(vget_low_s8(v1), vget_low_s8(x0)), product[g][3] = vmull_high_s8(v1, x0); \
+    const int8x16_t v2 = vld1q_s8(w + 32 * g + (two ? 64 : 0)), v3 = vld1q_s8(w + 32 * g + (two ? 80 : 0)); \
+    EACH lanes[0][4 * (1 - g) + i] = vpadalq_s16(lanes[0][4 * (1 - g) + i], product[1 - g][i]); \
+    if (two) { \
+      product[g][0] = vmlal_s8(product[g][0], vget_low_s8(v2), vget_low_s8(x1)); \
+      product[g][1] = vmlal_high_s8(product[g][1], v2, x1); \
+      product[g][2] = vmlal_s8(product[g][2], vget_low_s8(v3), vget_low_s8(x1)); \
+      product[g][3] = vmlal_high_s8(product[g][3], v3, x1); \
+    } \
+  }
+  begin(1, 8, 1, bias, row, lanes);
+  EACH product[1][i] = vdupq_n_s16(0);
+  for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
+    ptrdiff_t k = 0;
+    for (; small && k + 16 <= layout->depth; k += 16, w += 16 * NR) {
+      const int8x16_t x0 = DEEP(a + k), x1 = DEEP(a + k + 8);
+      FOUR(1)
+    }
+    for (; k < layout->depth; k += 8, w += 8 * NR) {
+      const int8x16_t x0 = DEEP(a + k), x1 = x0;
+      FOUR(0)
+    }
+  }
+  EACH lanes[0][4 + i] = vpadalq_s16(lanes[0][4 + i], product[1][i]);
+#undef FOUR
+#undef DEEP
+#undef EACH
+  add_up(1, 0, 8, lanes, acc);
+}
+#include "products_neon.h"
+#else
 /* Columns c0 .. c0 + C, G of them at a time.  In the order in which cores without renaming do it best: the sums of a
  * group are made beside the products of the next one, those of the last beside the loads of what follows. */
 PL_INLINE void columns(int R, int c0, int C, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
@@ -178,16 +221,13 @@ PL_INLINE void small_columns(int R, int c0, int C, int G, int rows, const pl_a_l
 #undef EACH
   add_up(R, c0, C, lanes, acc);
 }
-#if defined(__aarch64__)
-#include "products_neon.h"
 #endif
 PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                         const int32_t *bias, const int32_t *row, int32x4_t acc[ROWS][4]) {
   (void)V;
 #if defined(__aarch64__)
-  if (R == 4) four_rows(rows, layout, a, w, bias, row, acc);
-  else if (small) small_columns(R, 0, 8, 2, rows, layout, a, w, bias, row, acc);
-  else columns(R, 0, 8, rows, layout, a, w, bias, row, acc);
+  if (R == 1) one_row(small, layout, a, w, bias, row, acc);
+  else four_rows(small, rows, layout, a, w, bias, row, acc);
 #else /* half as many registers */
 #pragma GCC unroll 2
   for (int c = 0; c < 8; c += 4)
@@ -197,13 +237,19 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 }
 #include "gemm_neon.h"
 
-/* *unfit = 0 where no weight is -128. */
+static int some_least(const uint8_t *panels, ptrdiff_t bytes) {
+  uint8_t found = 0;
+  for (ptrdiff_t i = 0; i < bytes; i++) found |= panels[i] == 0x80;
+  return found;
+}
 static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
                    const double *real, double reach, int low, int high, const uint8_t *panels, ptrdiff_t bytes,
                    float *scale, float *rest, float *start, int *unfit) {
-  uint8_t found = !panels;
-  for (ptrdiff_t i = 0; i < bytes; i++) found |= panels[i] == 0x80;
-  *unfit = found;
+  *unfit = !panels || (!n && some_least(panels, bytes));
+  for (ptrdiff_t j = 0; panels && j < n; j += NR) {
+    const int found = some_least(panels + bytes / n * j, bytes / n * NR);
+    for (int i = 0; i < NR; i++) start[j + i] = (float)found;
+  }
 }
 
 /* ---- float ---- */
@@ -250,10 +296,15 @@ PL_FILL(gemm_neon, s) {
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
   s->fit_q8 = fit_q8;
-  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0};
+#if defined(__aarch64__)
+  enum { ABLE = 1 };
+#else
+  enum { ABLE = 0 };
+#endif
+  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0, ABLE};
   s->gemm_f32 = gemm_f32;
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0};
+  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0, 0};
 }

@@ -5,16 +5,22 @@
  * which sets acc[r][v] to R rows times V vectors of columns, plus bias[4 v ..] and row[r], either of which may be NULL.
  * Rows from `rows` on are not used; small: no weight is -128. */
 
+/* How a tile is finished: as most are; with some shift to the left; by the float64 rule. */
+enum { USUAL, SHIFTS, REAL };
 /* What the columns of a panel need in the end. */
-typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; } finishing;
-PL_INLINE finishing finishing_of(int V, const pl_columns *q, ptrdiff_t j) {
+typedef struct { scaling scaling[4]; ends ends; const int32_t *bias, *left; const double *real; } finishing;
+PL_INLINE finishing finishing_of(int V, int rule, const pl_columns *q, ptrdiff_t j) {
   finishing f = {.ends = ends_of(q), .bias = q->bias + j, .left = q->left ? q->left + j : NULL};
+  if (rule == REAL) {
+    f.real = q->real + j;
+    return f;
+  }
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) f.scaling[v] = scaling_of(q, j + 4 * v);
   return f;
 }
 
-PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, const pl_a_layout *layout, const int8_t *a,
+PL_INLINE void tile_q8(int R, int V, int small, int rule, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                        const int8_t *w, const int32_t *row, const finishing *f, uint8_t *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
   uint8x16_t bytes[ROWS];
@@ -22,8 +28,12 @@ PL_INLINE void tile_q8(int R, int V, int small, int shifts, int rows, int n, con
   products(small, R, V, rows, layout, a, w, f->bias, row, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < R; r += together) {
-    if (f->ends.relu && !shifts) requantize(together, V, acc + r, f->scaling, 1, NULL);
-    else requantize(together, V, acc + r, f->scaling, 0, shifts ? f->left : NULL);
+#if defined(__aarch64__)
+    if (rule == REAL) scale_f64(together, V, acc + r, f->real);
+    else
+#endif
+    if (f->ends.relu && rule == USUAL) requantize(together, V, acc + r, f->scaling, 1, NULL);
+    else requantize(together, V, acc + r, f->scaling, 0, rule == SHIFTS ? f->left : NULL);
     narrow(together, V, acc + r, &f->ends, bytes + r * V / 4);
   }
   if (__builtin_expect(rows >= R && n == 4 * V, 1)) {
@@ -67,15 +77,17 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 
 #include "hybrid_neon.h"
 
-#define PARTS(TILE, most, ...) \
-  for (int r = 0; r < rows;) { \
+/* A product of a single row, as the last one may be, is a function of its own: others keep much in registers. */
+#define PARTS(TILE, last, most, ...) \
+  int r = 0; \
+  for (; rows - r > 1; r += most) { \
     const int left = rows - r; \
     const int8_t *part = (const int8_t *)a_panel + r * layout->step; \
-    if (left == 1) { TILE(1, __VA_ARGS__); r++; } \
-    else { TILE(most, __VA_ARGS__); r += most; } \
-  }
-#define Q8(R, V, small, shifts) \
-  tile_q8(R, V, small, shifts, left, n, layout, part, panel, row ? row + r : NULL, &f, y + r * ldy, ldy)
+    TILE(most, __VA_ARGS__); \
+  } \
+  if (rows - r == 1) last;
+#define Q8(R, V, small, rule) \
+  tile_q8(R, V, small, rule, left, n, layout, part, panel, row ? row + r : NULL, &f, y + r * ldy, ldy)
 #define S32(R, V) tile_s32(R, V, left, n, layout, part, panel, acc + r * lda, lda)
 #define HYBRID(R, V, small, usual) \
   tile_hybrid(R, V, small, usual, left, n, layout, part, panel, f, r, y + r * ldy, ldy)
@@ -88,76 +100,151 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 #define HYBRID_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
     const hybrid_finishing *f, float *y, ptrdiff_t ldy
-#define Q8_KERNEL(name, most, V, small, shifts) \
+/* A single row goes on to further panels of the kind; columns that are done are returned. */
+#define NEXT_PANEL (panel = (const int8_t *)panel + NR * layout->lines * layout->depth)
+#define Q8_KERNEL(name, most, V, small, rule) \
+  static __attribute__((noinline)) int name##_row(Q8_ARGUMENTS) { \
+    const ptrdiff_t first = j; \
+    (void)rows; \
+    do { \
+      const finishing f = finishing_of(V, rule, q, j); \
+      tile_q8(1, V, small, rule, 1, n < 4 * V ? n : 4 * V, layout, a_panel, panel, row, &f, y, ldy); \
+      n -= 4 * V, j += 4 * V, y += 4 * V; \
+      NEXT_PANEL; \
+    } while (V == NR / 4 && n > NR - 8 && (!small || q->start[j] == 0)); \
+    return (int)(j - first); \
+  } \
   static __attribute__((noinline)) void name(Q8_ARGUMENTS) { \
-    const finishing f = finishing_of(V, q, j); \
-    PARTS(Q8, most, V, small, shifts) \
+    const finishing f = finishing_of(V, rule, q, j); \
+    PARTS(Q8, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, row ? row + r : NULL, q, j, \
+                         y + r * ldy, ldy), most, V, small, rule) \
+  }
+#define S32_KERNEL(name, most, V) \
+  static __attribute__((noinline)) int name##_row(S32_ARGUMENTS) { \
+    int done = 0; \
+    (void)rows; \
+    do { \
+      tile_s32(1, V, 1, n - done < 4 * V ? n - done : 4 * V, layout, a_panel, panel, acc + done, lda); \
+      done += 4 * V; \
+      NEXT_PANEL; \
+    } while (V == NR / 4 && n - done > NR - 8); \
+    return done; \
+  } \
+  static __attribute__((noinline)) void name(S32_ARGUMENTS) { \
+    PARTS(S32, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, acc + r * lda, lda), \
+          most, V) \
   }
 #define HYBRID_KERNEL(name, most, V, small, usual) \
-  static __attribute__((noinline)) void name(HYBRID_ARGUMENTS) { PARTS(HYBRID, most, V, small, usual) }
+  static __attribute__((noinline)) int name##_row(HYBRID_ARGUMENTS, int r) { \
+    hybrid_finishing g = *f; \
+    int done = 0; \
+    (void)rows; \
+    do { \
+      tile_hybrid(1, V, small, usual, 1, n - done < 4 * V ? n - done : 4 * V, layout, a_panel, panel, &g, r, y + done, \
+                  ldy); \
+      done += 4 * V; \
+      NEXT_PANEL; \
+      g.sums += NR, g.scale += NR; \
+      if (g.bias) g.bias += NR; \
+    } while (V == NR / 4 && n - done >= NR); \
+    return done; \
+  } \
+  static __attribute__((noinline)) void name(HYBRID_ARGUMENTS) { \
+    PARTS(HYBRID, name##_row(1, n, layout, (const int8_t *)a_panel + r * layout->step, panel, f, y + r * ldy, ldy, r), \
+          most, V, small, usual) \
+  }
+#define REST ((const int8_t *)panel + done * layout->lines * layout->depth)
 /* A function for each width: gcc keeps the accumulators in registers. */
 #if NR == 16
-Q8_KERNEL(q8_wide, WIDE, 4, 0, 0)
-Q8_KERNEL(q8_wide_shifts, WIDE, 4, 0, 1)
-static __attribute__((noinline)) void s32_wide(S32_ARGUMENTS) { PARTS(S32, WIDE, 4) }
+Q8_KERNEL(q8_wide, WIDE, 4, 0, USUAL)
+Q8_KERNEL(q8_wide_shifts, WIDE, 4, 0, SHIFTS)
+Q8_KERNEL(q8_wide_real, WIDE, 4, 0, REAL)
+S32_KERNEL(s32_wide, WIDE, 4)
 HYBRID_KERNEL(hybrid_wide, WIDE, 4, 0, 0)
 HYBRID_KERNEL(hybrid_wide_usual, WIDE, 4, 0, 1)
-#define IF_WIDE(call) \
-  if (n > 8) { \
+#define IF_WIDE(is, call) \
+  if ((is) && n > 8) { \
     call; \
     return; \
   }
+#define IF_SMALL(is, call)
 #else
-Q8_KERNEL(q8_small, ROWS, 2, 1, 0)
-#define IF_WIDE(call)
+Q8_KERNEL(q8_small, ROWS, 2, 1, USUAL)
+HYBRID_KERNEL(hybrid_small, ROWS, 2, 1, 0)
+HYBRID_KERNEL(hybrid_small_usual, ROWS, 2, 1, 1)
+#if defined(__aarch64__)
+Q8_KERNEL(q8_small_real, ROWS, 2, 1, REAL)
 #endif
-Q8_KERNEL(q8_narrow, NARROW, 2, 0, 0)
-Q8_KERNEL(q8_narrow_shifts, NARROW, 2, 0, 1)
+#define IF_WIDE(is, call)
+#define IF_SMALL(is, call) \
+  if ((is) && layout->depth) { \
+    call; \
+    return; \
+  }
+#endif
+Q8_KERNEL(q8_narrow, NARROW, 2, 0, USUAL)
+Q8_KERNEL(q8_narrow_shifts, NARROW, 2, 0, SHIFTS)
+S32_KERNEL(s32_narrow, NARROW, 2)
 HYBRID_KERNEL(hybrid_narrow, NARROW, 2, 0, 0)
-#if NR == 8
-HYBRID_KERNEL(hybrid_small, NARROW, 2, 1, 0)
-HYBRID_KERNEL(hybrid_small_usual, NARROW, 2, 1, 1)
+#if defined(__aarch64__)
+Q8_KERNEL(q8_narrow_real, NARROW, 2, 0, REAL)
 #endif
 
 static void gemm_q8(Q8_ARGUMENTS) {
-#define CALL(name) name(rows, n, layout, a_panel, panel, row, q, j, y, ldy)
-  if (__builtin_expect(q->left != NULL, 0)) {
-    IF_WIDE(CALL(q8_wide_shifts))
-    CALL(q8_narrow_shifts);
-    return;
+#define CALL(name) \
+  if (rows == 1) { \
+    const int done = name##_row(1, n, layout, a_panel, panel, row, q, j, y, ldy); \
+    if (done < n) gemm_q8(1, n - done, layout, a_panel, REST, row, q, j + done, y + done, ldy); \
+  } else { \
+    name(rows, n, layout, a_panel, panel, row, q, j, y, ldy); \
   }
-  IF_WIDE(CALL(q8_wide))
-#if NR == 8
-  if (q->fit && layout->depth) {
-    CALL(q8_small);
+#if defined(__aarch64__)
+  if (q->real) {
+    IF_WIDE(1, CALL(q8_wide_real))
+    IF_SMALL(q->fit && q->start[j] == 0, CALL(q8_small_real))
+    CALL(q8_narrow_real);
     return;
   }
 #endif
+  if (__builtin_expect(q->left != NULL, 0)) {
+    IF_WIDE(1, CALL(q8_wide_shifts))
+    CALL(q8_narrow_shifts);
+    return;
+  }
+  IF_WIDE(1, CALL(q8_wide))
+  IF_SMALL(q->fit && q->start[j] == 0, CALL(q8_small))
   CALL(q8_narrow);
 #undef CALL
 }
 static void gemm_s32(S32_ARGUMENTS) {
-  IF_WIDE(s32_wide(rows, n, layout, a_panel, panel, acc, lda))
-  PARTS(S32, NARROW, 2)
+#define CALL(name) \
+  if (rows == 1) { \
+    const int done = name##_row(1, n, layout, a_panel, panel, acc, lda); \
+    if (done < n) gemm_s32(1, n - done, layout, a_panel, REST, acc + done, lda); \
+  } else { \
+    name(rows, n, layout, a_panel, panel, acc, lda); \
+  }
+  IF_WIDE(1, CALL(s32_wide))
+  CALL(s32_narrow);
+#undef CALL
 }
 static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
                         const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
                         ptrdiff_t j, float *y, ptrdiff_t ldy) {
   columns_copy copy;
-  const hybrid_finishing f = hybrid_finishing_of(h, n, j, terms, row_scales, &copy);
-  (void)own;
-#define CALL(name) name(rows, n, layout, a_panel, panel, &f, y, ldy)
-  const int usual = f.bias && !f.column_first;
-#if NR == 8
-  if (h->fit && layout->depth) {
-    if (usual) CALL(hybrid_small_usual);
-    else CALL(hybrid_small);
-    return;
+  const hybrid_finishing f = hybrid_finishing_of(h, n < NR ? n : 0, j, terms, row_scales, &copy);
+#define CALL(name) \
+  if (rows == 1) { \
+    const int done = name##_row(1, n, layout, a_panel, panel, &f, y, ldy, 0); \
+    if (done < n) gemm_hybrid(own, 1, n - done, layout, a_panel, REST, terms, row_scales, h, j + done, y + done, ldy); \
+  } else { \
+    name(rows, n, layout, a_panel, panel, &f, y, ldy); \
   }
-#else
-  if (usual) IF_WIDE(CALL(hybrid_wide_usual))
-  IF_WIDE(CALL(hybrid_wide))
-#endif
+  const int usual = f.bias && !f.column_first;
+  IF_SMALL(h->fit && usual, CALL(hybrid_small_usual))
+  IF_SMALL(h->fit, CALL(hybrid_small))
+  IF_WIDE(usual, CALL(hybrid_wide_usual))
+  IF_WIDE(1, CALL(hybrid_wide))
   CALL(hybrid_narrow);
 #undef CALL
 }

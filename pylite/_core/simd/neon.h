@@ -31,6 +31,23 @@ PL_INLINE void requantize(int R, int V, int32x4_t acc[][4], const scaling *c, in
 #undef EACH
 }
 
+#if defined(__aarch64__)
+/* The float64 rule, for scales below 1, whose results cannot leave 32 bits. */
+PL_INLINE void scale_f64(int R, int V, int32x4_t acc[][4], const double *real) {
+#pragma GCC unroll 4
+  for (int v = 0; v < V; v++) {
+    const float64x2_t low = vld1q_f64(real + 4 * v), high = vld1q_f64(real + 4 * v + 2);
+    float64x2_t a[8], b[8];
+#define EACH _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
+    EACH a[r] = vcvtq_f64_s64(vmovl_s32(vget_low_s32(acc[r][v]))), b[r] = vcvtq_f64_s64(vmovl_high_s32(acc[r][v]));
+    EACH a[r] = vmulq_f64(a[r], low), b[r] = vmulq_f64(b[r], high);
+    EACH acc[r][v] = vuzp1q_s32(vreinterpretq_s32_s64(vcvtaq_s64_f64(a[r])),
+                                vreinterpretq_s32_s64(vcvtaq_s64_f64(b[r])));
+#undef EACH
+  }
+}
+#endif
+
 /* relu: no result is below the zero point, as behind a RELU. */
 typedef struct { int16x8_t zero_point; int8x16_t low, high; uint8x16_t flip; int relu; } ends;
 PL_INLINE ends ends_of(const pl_columns *q) {

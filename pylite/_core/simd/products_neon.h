@@ -1,9 +1,9 @@
-/* 8-bit products of four rows by four columns for NEON of 64-bit Arm, where no weight is -128; included by gemm_neon.c.
+/* 8-bit products of four rows by four columns for NEON of 64-bit Arm; included by gemm_neon.c.
  *
- * Two products are added up in 16 bits, then pairwise to the four lanes of their sum.  It is written in assembly for
- * cores without renaming (Cortex-A53), where gcc's order costs half as much again: an instruction comes eight behind
- * the one whose result it needs, and loads stand together.  The upper half of a load from 8 bytes before is the second
- * factor of smlal2, which saves half of the rows' loads.
+ * Where no weight is -128, two products are added up in 16 bits, then pairwise to the four lanes of their sum; else each
+ * product by itself.  It is written in assembly for cores without renaming (Cortex-A53), where gcc's order costs half as
+ * much again: an instruction comes eight behind the one whose result it needs, and loads stand together.  The upper half
+ * of a load from 8 bytes before is the second factor of smlal2, which saves half of the rows' loads.
  *
  * v0-v3: the rows; v4, v6: weights of a column; v5, v7: those eight deeper, in the upper half; v8-v15: products;
  * v16 + 4 r + c: sums. */
@@ -38,31 +38,45 @@
 #define NO_LAST "movi v19.4s, #0\n movi v23.4s, #0\n movi v27.4s, #0\n movi v31.4s, #0\n"
 #define ADD_LANES(to, a, b) "addp v" #to ".4s, v" #a ".4s, v" #b ".4s\n"
 
-/* Sets acc[r][v] to the products of rows x[r] and the columns at w, of panels of eight; the depth is not 0. */
-PL_INLINE void four_by_four(const pl_a_layout *layout, const int8_t *const *x, const int8_t *w, int v,
+#define SUMS_OF_LANES \
+  ADD_LANES(16, 16, 17) ADD_LANES(20, 20, 21) ADD_LANES(24, 24, 25) ADD_LANES(28, 28, 29) LAST \
+  ADD_LANES(18, 18, 19) ADD_LANES(22, 22, 23) ADD_LANES(26, 26, 27) ADD_LANES(30, 30, 31) \
+  ADD_LANES(16, 16, 18) ADD_LANES(20, 20, 22) ADD_LANES(24, 24, 26) ADD_LANES(28, 28, 30)
+#define NEXT_LINE \
+  "add %[x0], %[x0], %[pitch]\n add %[x1], %[x1], %[pitch]\n" \
+  "add %[x2], %[x2], %[pitch]\n add %[x3], %[x3], %[pitch]\n mov %[k], #0\n"
+#define OPERANDS \
+  : "=w"(sum0), "=w"(sum1), "=w"(sum2), "=w"(sum3), [x0] "+&r"(x0), [x1] "+&r"(x1), [x2] "+&r"(x2), \
+    [x3] "+&r"(x3), [w] "+&r"(w), [left] "+&r"(left), [lines] "+&r"(lines), [k] "+&r"(k) \
+  : [depth] "r"(layout->depth), [pitch] "r"(layout->pitch) \
+  : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
+    "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31"
+
+/* Sets acc[r][v] to the products of rows x[r] and the columns at w, of panels of eight; the depth is not 0.  Without
+ * `small` some weight is -128: products are not added in 16 bits. */
+PL_INLINE void four_by_four(int small, const pl_a_layout *layout, const int8_t *const *x, const int8_t *w, int v,
                             int32x4_t acc[][4]) {
   register int32x4_t sum0 __asm__("v16"), sum1 __asm__("v20"), sum2 __asm__("v24"), sum3 __asm__("v28");
   const int8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
   ptrdiff_t left = layout->depth - 16, lines = layout->lines, k = 0;
-  __asm__("tbnz %[left], #63, 1f\n" STEP_16(NO_LAST, "saddlp")
-          "b.lt 3f\n"
-          "2:\n" STEP_16(LAST, "sadalp")
-          "b.ge 2b\n"
-          "3: tbz %[left], #3, 4f\n" STEP_8(LAST, "sadalp")
-          "b 4f\n"
-          "1:\n" STEP_8(NO_LAST, "saddlp")
-          "4: subs %[lines], %[lines], #1\n b.eq 5f\n"
-          "add %[x0], %[x0], %[pitch]\n add %[x1], %[x1], %[pitch]\n"
-          "add %[x2], %[x2], %[pitch]\n add %[x3], %[x3], %[pitch]\n"
-          "mov %[k], #0\n subs %[left], %[depth], #16\n b.ge 2b\n b 3b\n"
-          "5:\n" ADD_LANES(16, 16, 17) ADD_LANES(20, 20, 21) ADD_LANES(24, 24, 25) ADD_LANES(28, 28, 29) LAST
-          ADD_LANES(18, 18, 19) ADD_LANES(22, 22, 23) ADD_LANES(26, 26, 27) ADD_LANES(30, 30, 31)
-          ADD_LANES(16, 16, 18) ADD_LANES(20, 20, 22) ADD_LANES(24, 24, 26) ADD_LANES(28, 28, 30)
-          : "=w"(sum0), "=w"(sum1), "=w"(sum2), "=w"(sum3), [x0] "+&r"(x0), [x1] "+&r"(x1), [x2] "+&r"(x2),
-            [x3] "+&r"(x3), [w] "+&r"(w), [left] "+&r"(left), [lines] "+&r"(lines), [k] "+&r"(k)
-          : [depth] "r"(layout->depth), [pitch] "r"(layout->pitch)
-          : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",
-            "v14", "v15", "v17", "v18", "v19", "v21", "v22", "v23", "v25", "v26", "v27", "v29", "v30", "v31");
+  if (small)
+    __asm__("tbnz %[left], #63, 1f\n" STEP_16(NO_LAST, "saddlp")
+            "b.lt 3f\n"
+            "2:\n" STEP_16(LAST, "sadalp")
+            "b.ge 2b\n"
+            "3: tbz %[left], #3, 4f\n" STEP_8(LAST, "sadalp")
+            "b 4f\n"
+            "1:\n" STEP_8(NO_LAST, "saddlp")
+            "4: subs %[lines], %[lines], #1\n b.eq 5f\n" NEXT_LINE
+            "subs %[left], %[depth], #16\n b.ge 2b\n b 3b\n"
+            "5:\n" SUMS_OF_LANES OPERANDS);
+  else
+    __asm__("add %[left], %[left], #16\n" STEP_8(NO_LAST, "saddlp")
+            "b 3f\n"
+            "2:\n" STEP_8(LAST, "sadalp")
+            "3: add %[k], %[k], #8\n subs %[left], %[left], #8\n b.gt 2b\n"
+            "subs %[lines], %[lines], #1\n b.eq 5f\n" NEXT_LINE "mov %[left], %[depth]\n b 2b\n"
+            "5:\n" SUMS_OF_LANES OPERANDS);
   acc[0][v] = sum0, acc[1][v] = sum1, acc[2][v] = sum2, acc[3][v] = sum3;
 }
 #undef MULTIPLY
@@ -74,21 +88,23 @@ PL_INLINE void four_by_four(const pl_a_layout *layout, const int8_t *const *x, c
 #undef LAST
 #undef NO_LAST
 #undef ADD_LANES
+#undef SUMS_OF_LANES
+#undef NEXT_LINE
+#undef OPERANDS
 
-PL_INLINE void four_rows(int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w, const int32_t *bias,
-                         const int32_t *row, int32x4_t acc[][4]) {
+PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                         const int32_t *bias, const int32_t *row, int32x4_t acc[][4]) {
   const int8_t *x[4];
+#define EACH _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++)
 #pragma GCC unroll 4
   for (int r = 0; r < 4; r++) x[r] = a + (r < rows ? r : rows - 1) * layout->step;
-  four_by_four(layout, x, w, 0, acc);
-  four_by_four(layout, x, w + 4 * 8, 1, acc);
-#pragma GCC unroll 4
-  for (int r = 0; r < 4; r++)
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; v++) acc[r][v] = vaddq_s32(acc[r][v], vld1q_s32(bias + 4 * v));
-  if (row)
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; r++)
-#pragma GCC unroll 2
-      for (int v = 0; v < 2; v++) acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
+  if (small || layout->depth) {
+    four_by_four(small, layout, x, w, 0, acc);
+    four_by_four(small, layout, x, w + 4 * 8, 1, acc);
+  } else {
+    EACH acc[r][v] = vdupq_n_s32(0);
+  }
+  if (bias) EACH acc[r][v] = vaddq_s32(acc[r][v], vld1q_s32(bias + 4 * v));
+  if (row) EACH acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
+#undef EACH
 }
