@@ -1,12 +1,14 @@
 """The tables of docs/arm.md against LiteRT, and the check of continuous integration, by benchmarks/arm_race.py.
 
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --write         the tables, some 30 minutes
+    ARM_CACHE=FOLDER python benchmarks/arm_table.py --write --only kws_ref_model,ad01_int8      these rows alone
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --check         four small models beside benchmarks/arm_figures.json
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --renew         and writes that file
 
 FOLDER is what arm_race.py needs.  Figures are kept there for each model, core and state of a runtime, so that a second
-run counts what changed.  --check fails where pylite executes 5 % more instructions than the file says, which are those
-of the last release.
+run counts what changed.  --only counts pylite for the named models, and takes all else from the page: other rows, how
+a start went, and LiteRT's side of rows that were there before.  --check fails where pylite executes 5 % more
+instructions than the file says, which are those of the last release.
 """
 import argparse
 import functools
@@ -14,6 +16,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -28,7 +31,8 @@ LEVELS = {"cortex-a53": "neon", "cortex-a72": "neon", "cortex-a76": "dotprod"}
 CLASSES = {
     "int8": ["tiny/**/kws_ref_model.tflite", "tiny/**/vww_96_int8.tflite", "tiny/**/pretrainedResnet_quant.tflite",
              "keras/mobilenet_v1_050_160_int8.tflite", "keras/conv1d_har_128_int8.tflite",
-             "keras/lstm_tfk_28_int8.tflite", "keras/transformer_block_64_int8.tflite", "**/okay_nabu.tflite"],
+             "keras/lstm_tfk_28_int8.tflite", "keras/transformer_block_64_int8.tflite", "**/okay_nabu.tflite",
+             "tiny/**/ad01_int8.tflite"],
     "uint8": ["test_data/mobilenet_v1_0.25_128_quant.tflite", "test_data/mobilenet_v1_0.5_160_quant.tflite",
               "test_data/mobilenet_v2_1.0_224_quant.tflite",
               "test_data/tools/mobilenet_quant_v1_224_head_layers.tflite"],
@@ -52,6 +56,8 @@ STARTS = ["tiny/**/kws_ref_model.tflite", "keras/mobilenet_v1_050_160_int8.tflit
 PARTS = {"import": arm_race.IMPORT, "load": arm_race.LOAD, "first": arm_race.FIRST, "invoke": arm_race.ALL,
          "call": arm_race.CALL}
 LIMIT = 1.05
+START = "Start"         # how the text behind the tables of classes begins
+CELL = re.compile(r"([\d.]+) / ([\d.]+) \([\d.]+\)")
 
 
 def path_of(pattern):
@@ -73,7 +79,7 @@ class Race:
     """Instructions and modelled cycles of models, as far as they are not known from earlier runs."""
 
     def __init__(self, cache):
-        self.cache, self.file = cache, cache / "race.json"
+        self.cache, self.file, self.kept = cache, cache / "race.json", {}
         self.known = self.read()
         arm_race.build(cache)
         self.folders = {"pylite": cache / "lib-aarch64", "litert": arm_race.install_peer(cache)}
@@ -87,6 +93,22 @@ class Race:
         return digest(core, which, state(self.folders[which]), arm_race.GUEST, str(arm_race.SAMPLES),
                       hashlib.sha256(path_of(pattern).read_bytes()).hexdigest())
 
+    def keep(self, page, only):
+        """Take from the page what --only does not count anew; returns the lines behind the tables of classes."""
+        for line in page.splitlines():
+            name, *cells = line.strip("| ").split(" | ")
+            if len(cells) == 2 * len(CORES) and "**" not in name and CELL.fullmatch(cells[0]):
+                for which, group in (("pylite", 1), ("litert", 2)):
+                    for i, core in enumerate(CORES):
+                        both = [float(CELL.fullmatch(cell)[group]) * 1e6 for cell in cells[2 * i:2 * i + 2]]
+                        if which == "litert" or name not in only:
+                            self.kept[core, which, name] = dict(zip(("invoke", "cycles"), both, strict=True))
+        return page[page.index(START):]
+
+    def missing(self, core, which, pattern):
+        return ((core, which, path_of(pattern).stem) not in self.kept
+                and self.key(core, which, pattern) not in self.known)
+
     def run(self, cores, patterns):
         """Count what is not known."""
         for which in self.folders:
@@ -95,7 +117,7 @@ class Race:
             if which == "pylite":
                 levels = [tuple(c for c in cores if LEVELS[c] == level) for level in sorted(set(LEVELS.values()))]
             for alike in filter(None, levels):
-                new = [p for p in patterns if any(self.key(core, which, p) not in self.known for core in alike)]
+                new = [p for p in patterns if any(self.missing(core, which, p) for core in alike)]
                 if new:
                     self.count(alike, which, new)
 
@@ -113,7 +135,8 @@ class Race:
 
     def figures(self, core, which, pattern):
         """{"cycles": of an invoke(), a name of PARTS: instructions}"""
-        return self.known[self.key(core, which, pattern)]
+        kept = self.kept.get((core, which, path_of(pattern).stem))
+        return kept or self.known[self.key(core, which, pattern)]
 
 
 def mean(ratios):
@@ -140,15 +163,19 @@ def class_rows(race, patterns):
     yield "| **geometric mean** | " + " | ".join(f"**{mean(ratios[column]):.2f}**" for column in columns) + " |"
 
 
-def table(race, classes):
+def table(race, classes, rest=None):
+    """The lines of the tables; rest: those behind the tables of classes, counted if it is None."""
     yield "pylite / LiteRT, millions (ratio), one `invoke()` on one thread.\n"
     for name in classes:
         yield f"| {name} | " + " | ".join(f"{core} instructions | {core} cycles" for core in CORES.values()) + " |"
         yield "| --- |" + " ---: |" * (2 * len(CORES))
         yield from class_rows(race, CLASSES[name])
         yield ""
+    if rest is not None:
+        yield rest.rstrip("\n")
+        return
     race.run(["cortex-a72"], STARTS)
-    yield ("Start, in millions of instructions on a Cortex-A72: `import` beyond numpy; construct and allocate; the\n"
+    yield (f"{START}, in millions of instructions on a Cortex-A72: `import` beyond numpy; construct and allocate; the\n"
            "first `invoke()`; all three; and `set_tensor` and `get_tensor` beside a later `invoke()`, in thousands.\n")
     yield "| model | import | load | first invoke | cold start | calls, thousands |"
     yield "| --- |" + " ---: |" * 5
@@ -161,10 +188,11 @@ def table(race, classes):
         yield f"| {path_of(pattern).stem} | {' | '.join(cells)} |"
 
 
-def write(race):
-    page = PAGE.read_text()
-    head, rest = page.split(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n".join(table(race, CLASSES)) + "\n" + END + rest.split(END)[1])
+def write(race, only):
+    head, behind = PAGE.read_text().split(BEGIN)
+    old, behind = behind.split(END)
+    rest = race.keep(old, only) if only else None
+    PAGE.write_text(head + BEGIN + "\n".join(table(race, CLASSES, rest)) + "\n" + END + behind)
 
 
 def check(race, renew):
@@ -194,6 +222,7 @@ def main():
     for name in ("--write", "--check", "--renew"):
         action.add_argument(name, action="store_true")
     parser.add_argument("--classes", default=",".join(CLASSES), help="to print instead of all: " + ", ".join(CLASSES))
+    parser.add_argument("--only", metavar="MODEL,...", help="with --write: the rows to renew")
     options = parser.parse_args()
     if "ARM_CACHE" not in os.environ:
         parser.error("ARM_CACHE is not set")
@@ -201,7 +230,7 @@ def main():
     if options.check or options.renew:
         check(race, options.renew)
     elif options.write:
-        write(race)
+        write(race, options.only.split(",") if options.only else [])
     else:
         for line in table(race, options.classes.split(",")):
             say(line)
