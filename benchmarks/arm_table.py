@@ -189,10 +189,10 @@ def table(race, classes, rest=None):
 
 
 def write(race, only):
-    head, behind = PAGE.read_text().split(BEGIN)
-    old, behind = behind.split(END)
-    rest = race.keep(old, only) if only else None
-    PAGE.write_text(head + BEGIN + "\n".join(table(race, CLASSES, rest)) + "\n" + END + behind)
+    rest = race.keep(PAGE.read_text().split(BEGIN)[1].split(END)[0], only) if only else None
+    lines = "\n".join(table(race, CLASSES, rest))
+    head, behind = PAGE.read_text().split(BEGIN)        # anew: the page may have been edited meanwhile
+    PAGE.write_text(head + BEGIN + lines + "\n" + END + behind.split(END)[1])
 
 
 def check(race, renew):
