@@ -2,6 +2,7 @@
 import json
 import shlex
 
+GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}]       # from the least to the most
 
 def add(parser, what):
     """Options for files; what: the overlay's values."""

@@ -2,7 +2,7 @@
 import json
 import sys
 
-from pylite.cli import _common
+from pylite.cli import _common, _outputs
 from pylite.cli._terminal import Progress
 
 
@@ -46,6 +46,11 @@ def run(args, model, reference):
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
                             mean=args.mean, std=args.std, threads=args.threads, progress=progress.show)
     sys.stdout.write(found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
+    if args.html:
+        _outputs.write_page(args, {"sensitivity": found.to_dict()})
+    if args.explorer:
+        values = {row.node: row.regained for row in found.ranking if abs(row.regained) < float("inf")}
+        _outputs.write_overlay(args.explorer, model, f"regained ({found.measure})", values, gradient=_outputs.GRADIENT)
     if args.recipe:
         with open(args.recipe, "w", encoding="utf-8") as file:
             json.dump(found.recipe(), file, indent=2)

@@ -35,8 +35,7 @@ def run(args):
         _outputs.write_page(args, {"graph": found})
     if args.explorer:
         times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
-        _outputs.write_overlay(args.explorer, found["file"], "microseconds", times,
-                                gradient=[{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}])
+        _outputs.write_overlay(args.explorer, found["file"], "microseconds", times, gradient=_outputs.GRADIENT)
     sys.stdout.write((json.dumps(found, indent=2) if args.json else "\n".join(_lines(found))) + "\n")
 
 

@@ -89,7 +89,7 @@ def configure(parser):
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    _outputs.add(parser, "with --reference: the excess of each node")
+    _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
     _sensitivity.add(parser)
     parser.add_argument("--min-sqnr", type=float, metavar="DB",
                         help="with --reference: fail if an output's SQNR is below this")

@@ -1,6 +1,6 @@
 "use strict";
 // Names of tensors, files and classes are anybody's: they become text nodes and attributes, never markup.
-const {report, graph, made, pictures} = JSON.parse(document.getElementById("data").textContent);
+const {report, sensitivity, graph, made, pictures} = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main"), tensors = report ? report.tensors : [];
 const base = path => (path || "").split("/").pop();
 const known = x => x !== null && x !== undefined;
@@ -269,6 +269,19 @@ function accuracy(a) {
     ["answer", c => name(c[2])], ["samples", c => c[3], number(0)]], confused, {sort: 3, direction: "descending"}));
 }
 
+// Nodes to keep in float
+function regained(s) {
+  const chosen = new Set(s.proposed), names = s.ranking.map(r => r.node);
+  section("float", "Nodes to keep in float", el("p", {}, `${s.measure}: ${general(s.quantized)} as it is, ${general(s.reached)} with `
+      + `${s.proposed.length} nodes in float, ${general(s.real)} with all; the target is ${general(s.target)}.`),
+    barChart("What every node regains in float, the most first; the table below has the numbers", "node", "regained", names,
+      s.ranking.map(r => r.regained), "blue"),
+    table("Nodes by what they regain", [["node", r => r.node, number(0)], ["op", r => r.op], [s.measure, r => r.value, general],
+      ["regained", r => r.regained, general], ["quantized alone", r => r.quantized_alone, general, "with every other node in float"],
+      ["kept in float", r => chosen.has(r.node) ? "yes" : ""], ["tensor", r => r.names.join(", "), tail]], s.ranking,
+    {mark: r => chosen.has(r.node)}));
+}
+
 // Sections of a model by itself
 const KINDS = {input: "blue", output: "green", temporary: "violet", scratch: "orange"};
 
@@ -316,11 +329,12 @@ function model() {
   if (graph.problems.length) section("problems", "Cannot run", el("ul", {}, ...graph.problems.map(p => el("li", {}, p))));
 }
 
-const subject = base(report ? report.model : graph.file);
+const pair = report || sensitivity, subject = base(pair ? pair.model : graph.file);
 document.title = `${subject} - pylite report`;
 document.querySelector("h1").textContent = subject;
-document.querySelector("header p").textContent = report ? (report.reference ? `against ${base(report.reference)}` : "") :
-  `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`;
+document.querySelector("header p").textContent = !pair ? `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`
+  : pair.reference ? `against ${base(pair.reference)}` : "";
+if (sensitivity) regained(sensitivity);
 if (tensors.length) comparison();
 if (report && report.accuracy.metrics) accuracy(report.accuracy);
 if (graph) model();

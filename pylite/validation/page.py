@@ -40,8 +40,8 @@ def made(command: str | None = None) -> dict[str, str]:
 
 
 def page(data: Mapping[str, Any]) -> str:
-    """The HTML page of `data`: "report": Report.to_dict(), "graph": of `pylite report`, or both; "made": made();
-    "pictures": {number of a sample: data URL}.
+    """The HTML page of `data`: "report": Report.to_dict(), "sensitivity": Sensitivity.to_dict(), "graph": of `pylite
+    report`, or several; "made": made(); "pictures": {number of a sample: data URL}.
 
     Raises FileFormatError (a ValueError) without the extra `validate`, which has uPlot.
     """

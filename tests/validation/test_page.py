@@ -169,6 +169,26 @@ def test_flipped_samples_of_files_and_arrays_have_thumbnails(folder, chromium, k
         assert browser.overhang(shown) <= 0 and browser.violations(shown) == []
 
 
+def test_nodes_to_keep_in_float_are_shown(folder, chromium):
+    target = folder / "s.html"
+    assert cli.main(["validate", str(folder / "spoiled.tflite"), "--reference", str(folder / "good.tflite"), "--data",
+                     str(folder / "data.npz"), "--sensitivity", "--target", "15dB", "--html", str(target), "--explorer",
+                     str(folder / "s.json")]) == 0
+    with browser.opened(chromium, target, browser.PHONE) as shown:
+        table = "Nodes by what they regain"
+        assert column_of(shown, table, SPOILED, 6) == "yes"
+        assert browser.blank_charts(shown) == [] and browser.overhang(shown) <= 0 and browser.violations(shown) == []
+        assert shown.evaluate("window.hacked") is None
+    graph = json.loads((folder / "s.json").read_text())["main"]
+    assert max(graph["results"], key=lambda node: graph["results"][node]["value"]) == str(SPOILED)
+
+
+def column_of(shown, table, node, number):
+    """The text of a cell in the row of a node."""
+    return dict(zip(map(int, browser.column(shown, table, 1)), browser.column(shown, table, number),
+                    strict=True))[node]
+
+
 def test_the_page_says_how_it_was_made(validated, chromium):
     with browser.opened(chromium, validated) as shown:
         made = shown.locator("#made").text_content()
