@@ -2,7 +2,7 @@
 import json
 import sys
 
-from pylite.cli import _common, _outputs
+from pylite.cli import _common, _limits, _outputs
 from pylite.cli._terminal import Progress
 
 
@@ -57,4 +57,4 @@ def run(args, model, reference):
     if args.denylist:
         with open(args.denylist, "w", encoding="utf-8") as file:
             file.writelines(name + "\n" for name in found.denylist())
-    return 0 if found.ok else 1
+    return _limits.finish(args, model, {"reaches the target": [] if found.ok else [found.lines(0)[-1]]})

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from pylite.cli import _common, _outputs, _sensitivity
+from pylite.cli import _common, _limits, _outputs, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -30,7 +30,7 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --accuracy --max-drop 1
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
-  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturated=0.01
+  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturation=1%
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --sensitivity --target 30dB
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
   pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
@@ -40,7 +40,6 @@ examples:
 """
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 SETTINGS = ("task", "labels", "label_offset", "output")
-LIMITS = ("saturated", "excess", "rmse")
 
 
 def configure(parser):
@@ -91,14 +90,7 @@ def configure(parser):
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
     _sensitivity.add(parser)
-    parser.add_argument("--min-sqnr", type=float, metavar="DB",
-                        help="with --reference: fail if an output's SQNR is below this")
-    parser.add_argument("--max-drop", type=float, metavar="POINTS",
-                        help="fail if the accuracy (top-1, or the task's first metric) is more than this below the "
-                             "reference's, in percentage points; implies --accuracy")
-    parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT=LIMIT",
-                        help="with --reference: fail if a node has more than this: saturated (share of its values), "
-                             "excess (dB), rmse (steps); may be repeated")
+    _limits.add(parser)
 
 
 def _numbers(text):
@@ -110,13 +102,6 @@ def _shard(text):
     return int(part), int(parts)
 
 
-def _limit(text):
-    what, _, limit = text.partition("=")
-    if what not in LIMITS:
-        raise ValueError
-    return what, float(limit)
-
-
 def run(args):
     return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
 
@@ -124,10 +109,7 @@ def run(args):
 def _compared(args):
     """With the float model, or with labels."""
     from pylite import validation
-    if args.max_drop is not None and not args.reference:
-        raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
-    if (args.min_sqnr is not None or args.fail_on or args.explorer) and (not args.reference or args.tensors == 0):
-        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
+    _limits.check(args)
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
     if _sensitivity.wanted(args):
@@ -139,10 +121,7 @@ def _compared(args):
             report = _measured(args, model, reference, progress.show)
     _write(report, args, model)
     sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
-    failures = list(_failures(report, args))
-    for line in failures:
-        sys.stderr.write(f"pylite validate: {line}\n")
-    return 1 if failures else 0
+    return _limits.result(report, args)
 
 
 def _measured(args, model, reference, progress):
@@ -223,24 +202,5 @@ def _elsewhere(args):
         found = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
     sys.stdout.write(json.dumps(found.to_dict(), indent=2) + "\n" if args.json else
                      "\n".join(found.lines(args.top)) + "\n")
-    return 0 if found.equal else 1
-
-
-def _failures(report, args):
-    """A line for each limit that is passed."""
-    if args.max_drop is not None:
-        drop = report.accuracy and report.accuracy.drop
-        if drop is None:
-            raise _common.UsageError("--max-drop: the sums or the data have no accuracy of both models")
-        if not drop <= args.max_drop:
-            yield f"accuracy: {report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
-    if args.min_sqnr is not None:
-        for t in report.outputs:
-            if t.sqnr_db < args.min_sqnr:
-                yield f"output {t.name!r}: the SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
-    for what, limit in args.fail_on:
-        for t in report.tensors:
-            value = {"saturated": t.saturated_low + t.saturated_high, "excess": t.excess_db,
-                     "rmse": t.rmse_over_scale}[what]
-            if value is not None and value > limit:
-                yield f"node {t.node} ({t.op}, {t.name!r}): {what} is {value:.4g}, and --fail-on {what}={limit:g}"
+    failed = [] if found.equal else found.lines(args.top)[:1]
+    return _limits.finish(args, path, {f"computes what {found.other} does": failed})

@@ -3,6 +3,7 @@ import contextlib
 import json
 import re
 import shutil
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -90,8 +91,38 @@ def test_a_good_model_passes_and_a_spoiled_one_fails(here, capsys):
     lines = run(capsys, "spoiled.tflite", "--reference", "digits", *limits, code=1).err.splitlines()
     assert [line.split(":")[1].split("(")[0].strip() for line in lines] == ["node 4", "node 4"]
     lines = run(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS, "--min-sqnr", "100",
-                "--fail-on", "saturated=0.05", code=1).err
-    assert "output 'probabilities': the SQNR is" in lines and "saturated is 0.1" in lines
+                "--fail-on", "saturation=5%", code=1).err
+    assert "'probabilities'): the output's SQNR is" in lines and "saturation is 0.1" in lines
+
+
+@pytest.mark.parametrize(("limit", "nodes"), [
+    ("cause", {4}), ("cause=channel scale", {4}), ("cause=bias", set()), ("divergence", {4}), ("saturation=0.05", {9}),
+    ("rmse=100", set())])
+def test_junit_reports_name_the_nodes_that_fail(here, capsys, limit, nodes):
+    text = run(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS, "--fail-on", limit,
+               "--junit", "report.xml", code=1 if nodes else 0).err
+    suite, = ElementTree.parse("report.xml").getroot()
+    assert suite.get("tests") == "10" == str(len(suite)) and suite.get("failures") == str(len(nodes))
+    failed = {int(case.get("name").split()[1]): case[0].get("message") for case in suite if len(case)}
+    assert set(failed) == nodes and all(message in text for message in failed.values())
+    assert {case.get("classname") for case in suite} == {"spoiled.tflite"}
+
+
+def test_junit_reports_of_other_tasks(here, capsys):
+    data = ["--data", "pictures", *PIXELS]
+    run(capsys, "digits", *data, "--record", "desk.npz")
+    run(capsys, "digits", *data, "--check", "desk.npz", "--junit", "same.xml")
+    suite, = ElementTree.parse("same.xml").getroot()
+    assert suite.get("failures") == "0" and suite[0].get("name") == "computes what desk.npz does"
+    run(capsys, "spoiled.tflite", "--reference", "digits", *data, "--sensitivity", "--target", "900dB", "--junit",
+        "target.xml", code=1)
+    suite, = ElementTree.parse("target.xml").getroot()
+    assert "no set reaches 900.0 dB" in suite[0][0].get("message")
+
+
+def test_causes_that_do_not_exist_are_refused(here, capsys):
+    assert "there is no such cause; there are weight scale" in run(
+        capsys, "digits", "--reference", "digits", "--data", "pictures", "--fail-on", "cause=moon", code=2).err
 
 
 def test_every_kind_of_data_gives_the_same_report(here, capsys):

@@ -1,0 +1,105 @@
+"""Limits that a report may not pass, and their results for continuous integration: lines, an exit code, JUnit's XML."""
+import sys
+from xml.sax.saxutils import quoteattr
+
+from pylite.cli import _common
+
+MEASURES = {     # what --fail-on takes a number for
+    "saturation": lambda t: t.saturated_low + t.saturated_high,
+    "excess": lambda t: t.excess_db,
+    "rmse": lambda t: t.rmse_over_scale,
+}
+
+
+def add(parser):
+    parser.add_argument("--min-sqnr", type=float, metavar="DB",
+                        help="with --reference: fail if an output's SQNR is below this")
+    parser.add_argument("--max-drop", type=float, metavar="POINTS",
+                        help="fail if the accuracy (top-1, or the task's first metric) is more than this below the "
+                             "reference's, in percentage points; implies --accuracy")
+    parser.add_argument("--fail-on", type=_limit, action="append", default=[], metavar="WHAT[=LIMIT]",
+                        help="with --reference: fail if a node has more than this: saturation (share of its values, or "
+                             "1%%), excess (dB), rmse (steps); or any `cause`, or the one called cause=NAME; or "
+                             "`divergence`: a node that diverges; may be repeated")
+    parser.add_argument("--junit", metavar="FILE",
+                        help="write a JUnit report: a test for each tensor, and one for the accuracy")
+
+
+def _limit(text):
+    what, given, limit = text.partition("=")
+    if what in MEASURES and given:
+        return what, float(limit[:-1]) / 100 if limit.endswith("%") else float(limit)
+    if (what == "cause" and (limit or not given)) or text == "divergence":
+        return what, limit
+    raise ValueError
+
+
+def check(args):
+    """UsageError where options are for what is not measured."""
+    if args.max_drop is not None and not args.reference:
+        raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
+    if (args.min_sqnr is not None or args.fail_on or args.explorer) and (not args.reference or args.tensors == 0):
+        raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
+    from pylite.validation.causes import NAMES  # not before a report is wanted
+    for what, limit in args.fail_on:
+        if what == "cause" and limit and limit not in NAMES:
+            raise _common.UsageError(f"--fail-on cause={limit}: there is no such cause; there are {', '.join(NAMES)}")
+
+
+def result(report, args):
+    """The exit code; writes a line for each limit that is passed, and JUnit's report."""
+    cases = {_name(t): [] for t in report.tensors}
+    for name, message in _failures(report, args):
+        cases.setdefault(name, []).append(message)
+    if args.max_drop is not None:
+        cases.setdefault("accuracy", [])
+    return finish(args, report.model, cases)
+
+
+def finish(args, model, cases):
+    """The same for any tests: {name: messages of what failed}."""
+    for name, messages in cases.items():
+        for message in messages:
+            sys.stderr.write(f"pylite validate: {name}: {message}\n")
+    failed = sum(map(bool, cases.values()))
+    if args.junit:
+        lines = ['<?xml version="1.0" encoding="UTF-8"?>',
+                 f'<testsuites><testsuite name="pylite validate" tests="{len(cases)}" failures="{failed}">']
+        for name, messages in cases.items():
+            body = "".join(f"<failure message={quoteattr(message)}/>" for message in messages)
+            lines.append(f"<testcase classname={quoteattr(str(model))} name={quoteattr(name)}>{body}</testcase>")
+        with open(args.junit, "w", encoding="utf-8") as file:
+            file.write("\n".join([*lines, "</testsuite></testsuites>\n"]))
+    return 1 if failed else 0
+
+
+def _name(t):
+    return f"node {t.node} ({t.op}, {t.name!r})"
+
+
+def _failures(report, args):
+    """(name of the test, message) for each limit that is passed."""
+    if args.max_drop is not None:
+        drop = report.accuracy and report.accuracy.drop
+        if drop is None:
+            raise _common.UsageError("--max-drop: the sums or the data have no accuracy of both models")
+        if not drop <= args.max_drop:
+            yield "accuracy", f"{report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
+    for t in report.outputs if args.min_sqnr is not None else ():
+        if t.sqnr_db < args.min_sqnr:
+            yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
+    for what, limit in args.fail_on:
+        for t in report.tensors:
+            message = _passed(t, what, limit, report.first_divergence)
+            if message:
+                yield _name(t), message
+
+
+def _passed(t, what, limit, first):
+    """What is wrong with a tensor, or None."""
+    if what == "cause":
+        return f"{t.cause}: {t.detail}" if t.cause and limit in ("", t.cause) else None
+    if what == "divergence":
+        return f"diverges: {t.excess_db:.1f} dB more noise than rounding makes" if t.node == first else None
+    value = MEASURES[what](t)
+    return f"{what} is {value:.4g}, and --fail-on {what}={limit:g}" if value is not None and value > limit else None
