@@ -24,7 +24,7 @@ import numpy as np
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import audio, images
 from pylite.media.metadata import of_input
-from pylite.validation.sources import File, Source, opened
+from pylite.validation.sources import File, Source, load, opened
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class Samples:
         suffix = os.path.splitext(path)[1].lower()
         try:
             if suffix == ".npy":
-                loaded: NDArray[Any] = np.load(path, allow_pickle=False)
-                return loaded
+                return np.asarray(load(path))
             if suffix == ".wav":
                 return self._sound(path, tensor, position)
             pixels = images.read(path)
@@ -149,4 +148,5 @@ def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
                                   f"{list(np.asarray(value).shape)}")
         shape = array.shape
     real = tensor.dtype == "float32" or (tensor.quantization is not None and tensor.quantization.scale.size > 0)
-    return np.ascontiguousarray(array.reshape(shape), np.float32 if real else tensor.dtype)
+    with np.errstate(over="ignore"):        # infinite: it saturates
+        return np.ascontiguousarray(array.reshape(shape), np.float32 if real else tensor.dtype)

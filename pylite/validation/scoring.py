@@ -171,10 +171,13 @@ class Scorer:
         self._class = [self._class_of(i, label, {} if numbers else known) for i, label in enumerate(found)]
         return {}
 
-    def _class_of(self, number: int, label: Any, known: dict[str, int]) -> int | None:
+    def _check(self, number: int, label: Any) -> None:
         if (label is None) == self.facts["labelled"]:
             raise ComparisonError(f"{self._source.where(number)}: has {'no' if label is None else 'a'} label, unlike "
                                   "the first sample")
+
+    def _class_of(self, number: int, label: Any, known: dict[str, int]) -> int | None:
+        self._check(number, label)
         if label is None:
             return None
         if _plain(str(label)) in known:
@@ -216,6 +219,7 @@ class Scorer:
         results = [predictor.run(inputs) for predictor in self._predictors]
         name = self.facts["task"]
         label: Any = self._source.label(number)
+        self._check(number, label)
         shown: list[Any]
         if name == "classification":
             label = self._class[number]
@@ -253,12 +257,10 @@ class Scorer:
         return mask
 
     def _vector(self, number: int, label: Any) -> Any:
-        if isinstance(label, str):
-            try:
-                return [float(part) for part in label.split()]
-            except ValueError:
-                raise ComparisonError(f"{self._source.where(number)}: label {label!r} is no number") from None
-        return label
+        try:
+            return None if label is None else np.array(label.split() if isinstance(label, str) else label, np.float64)
+        except (ValueError, TypeError):
+            raise ComparisonError(f"{self._source.where(number)}: label {label!r} is no number") from None
 
 
 def finish(facts: dict[str, Any], tally: Tally, samples: int) -> Any:

@@ -5,7 +5,6 @@ import csv
 import json
 import math
 import os
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,7 +65,7 @@ def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) ->
                               ".csv or .jsonl file")
     try:
         return _coco(path, pictures) if kind == ".json" else _KINDS[kind](path, tensors)
-    except (UnicodeDecodeError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except ValueError as error:
         if isinstance(error, ComparisonError):
             raise
         raise ComparisonError(f"{path}: {error}") from None
@@ -84,6 +83,17 @@ def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
     return Source(len(files), lambda i: [File(files[i])], files.__getitem__, label, files.__getitem__)
 
 
+def load(path: str) -> Any:
+    """The array of an .npy file, which is mapped, or those of an .npz file by name."""
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except OSError:
+        raise
+    except Exception as error:      # of damaged files numpy raises many kinds
+        raise ComparisonError(f"{path}: {error}") from None
+
+
 def _mask(file: str, known: set[str]) -> str | None:
     """The picture beside a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
     stem, suffix = os.path.splitext(file)
@@ -92,8 +102,9 @@ def _mask(file: str, known: set[str]) -> str | None:
 
 
 def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = load(path)
+    if not isinstance(arrays, dict):
+        raise ComparisonError(f"{path}: is no archive of arrays")
     names = [t.name for t in tensors]
     labels = arrays.pop("labels", None) if "labels" not in names else None
     if set(names) <= arrays.keys():
@@ -112,7 +123,9 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
 
 
 def _array(path: str, tensors: Sequence[Tensor]) -> Source:
-    array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = load(path)
+    if not isinstance(array, np.ndarray) or not array.ndim:
+        raise ComparisonError(f"{path}: has no axis of samples")
     return Source(len(array), lambda i: [array[i]], lambda i: f"{path}, sample {i}")
 
 

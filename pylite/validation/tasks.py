@@ -263,14 +263,15 @@ class Vectors(Task):
 
     def add(self, tally: Tally, number: int, path: str | None, label: Any, results: Sequence[Any]) -> None:
         target = np.asarray(results[1] if label is None else label, np.float64).reshape(-1)
-        tally.add(float(np.mean(target)), "target")
-        tally.add(float(np.mean(target * target)), "target squared")
-        own = []
-        for side, found in zip(self.sides, results, strict=False):
-            real = np.asarray(found, np.float64).reshape(-1)
+        reals = [np.asarray(found, np.float64).reshape(-1) for found in results]
+        for real in reals:
             if real.shape != target.shape:
                 raise ComparisonError(f"{path or f'sample {number}'}: the label has {target.size} numbers, and the "
                                       f"output {real.size}")
+        tally.add(float(np.mean(target)), "target")
+        tally.add(float(np.mean(target * target)), "target squared")
+        own = []
+        for side, real in zip(self.sides, reals, strict=False):
             error = float(np.mean(np.abs(real - target)))
             scale = math.sqrt(float(real @ real) * float(target @ target))
             cosine = float(real @ target) / scale if scale else float(not real.any() and not target.any())

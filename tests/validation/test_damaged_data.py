@@ -1,0 +1,122 @@
+"""What is wrong with data is said, with file and line; damaged files raise nothing else."""
+import contextlib
+import io
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pylite.errors import ComparisonError, PyliteError
+from pylite.media import models
+from tests.validation.labelled import accuracy, digits, scenes
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [
+    ("a.csv", "path,label\nzero.pgm\n", r"a\.csv, line 2: has not the 2 columns"),
+    ("b.csv", "path,label\nzero.pgm,zero\nzero.pgm,one,two\n", r"b\.csv, line 3: has not the 2 columns"),
+    ("c.csv", "path,label\nzero.pgm,zero\nzero.pgm,ten\n", r"c\.csv, line 3: the model has no class 'ten'"),
+    ("d.csv", "path,label\nzero.pgm,zero\nzero.pgm,11\n", r"d\.csv, line 3: the model has no class '11'"),
+    ("j.csv", "path,label\nzero.pgm,0\nzero.pgm,11\n", r"j\.csv, line 3: label 11 is none of the 10 classes"),
+    ("e.csv", "path,label\ngone.pgm,zero\n", r"gone\.pgm"),
+    ("f.csv", "image,label\n1 2 x 4,3\n", r"1 2 x 4"),
+    ("g.csv", "image,label\n1 2 3,3\n", r"g\.csv, line 2: input 'image' takes .* has \[3\]"),
+    ("h.csv", "wide,label\n1,3\n", r"h\.csv, line 2: has no image; it has wide, label"),
+    ("i.csv", b"path,label\n\xff\xfe,zero\n", r"i\.csv: .*utf-8"),
+    ("a.jsonl", '{"file": "zero.pgm", "label": 0}\n{"file": "zero.pgm"}\n', r"a\.jsonl, line 2: has no label, un"),
+    ("b.jsonl", '{"file": "zero.pgm", "label": 0}\n\n{"file": \n', r"b\.jsonl, line 3: Expecting value"),
+    ("c.jsonl", '["zero.pgm"]\n', r"c\.jsonl, line 1: is no object"),
+    ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
+    ("a.json", "{", r"a\.json: Expecting"),
+    ("b.json", "[]", r"b\.json: is no list of objects in COCO's form"),
+    ("c.json", '{"images": [{"id": 1}], "categories": []}', r"c\.json: .*file_name"),
+    ("d.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [{"id": 1, "name": "zero"}], '
+     '"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3]}]}', r'd\.json: "annotations"\[0\]'),
+    ("e.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [], "annotations": [{"image_id": 1, '
+     '"category_id": 1, "bbox": [1, 2, 3, 4]}]}', r'e\.json: "annotations"\[0\].*category 1'),
+    ("f.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [{"id": 1, "name": "zero"}], '
+     '"annotations": [{"image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4]}]}', r'"annotations"\[0\]: KeyError\(7\)'),
+    ("g.json", '{"images": [{"id": 1, "file_name": "gone.pgm"}], "categories": [], "annotations": []}',
+     r"g\.json: gone\.pgm is not in .*--images"),
+    ("h.json", '{"images": [{"id": 1, "file_name": "zero.pgm"}], "categories": [{"id": 1, "name": "zero"}], '
+     '"annotations": []}', r"COCO's objects, and output .* leave the task open"),
+    ("a.npz", b"PK\3\4 no archive", r"a\.npz"), ("b.npy", b"no array", r"b\.npy"),
+    ("x.txt", "", "unknown kind of data")])
+def test_what_is_wrong_with_a_file_is_said(tmp_path, name, text, words):
+    shutil.copy(models.sample("zero"), tmp_path / "zero.pgm")
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ComparisonError, match=words):
+        accuracy(tmp_path / name)
+
+
+def test_what_is_wrong_with_arrays_is_said(tmp_path):
+    path = tmp_path / "a.npz"
+    image = np.zeros((4, 8, 8, 1))
+    for arrays, words in (({"image": image, "labels": np.zeros(3, int)}, r"have \[3, 4\] samples"),
+                          ({"image": image}, "has no labels for classification"),
+                          ({"a": image, "b": image}, "has a, b; the model takes image"),
+                          ({"image": image, "labels": np.array(["x", "one", "two", "two"])}, "sample 0: .* class 'x'"),
+                          ({"image": image[:0], "labels": np.zeros(0, int)}, "has no samples")):
+        np.savez(path, **arrays)
+        with pytest.raises(ComparisonError, match=words):
+            accuracy(path)
+    np.savez(path, image=image, labels=np.array(["one", "two", "three", "four"]))
+    assert accuracy(path).samples == 4
+    with pytest.raises(ComparisonError, match="no task is called 'sorting'"):
+        accuracy(path, task="sorting")
+    with pytest.raises(ComparisonError, match="detection takes COCO's annotations"):
+        accuracy(path, task="detection")
+
+
+def written(function, *arrays, **named):
+    stream = io.BytesIO()
+    function(stream, *arrays, **named)
+    return stream.getvalue()
+
+
+GOOD = {
+    "a.csv": b"path,label\nzero.pgm,zero\nzero.pgm,seven\n",
+    "b.csv": ("image,label\n" + "0.5 " * 64 + ",3\n").encode(),
+    "a.jsonl": b'{"file": "zero.pgm", "label": 0}\n{"file": "zero.pgm", "label": "1"}\n',
+    "b.jsonl": json.dumps({"image": [[[0.5]] * 8] * 8, "label": [3, 4]}).encode(),
+    "a.json": b'{"images": [{"id": 1, "file_name": "zero.pgm", "height": 8, "width": 8}], "categories": [{"id": 1, '
+              b'"name": "zero"}], "annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "area": 5}]}',
+    "a.npz": written(np.savez, image=np.zeros((2, 8, 8, 1)), labels=np.array([1, 2])),
+    "a.npy": written(np.save, np.zeros((2, 8, 8, 1)))}
+PIECES = (b"null", b"[]", b"{}", b"-1", b"1e400", b"NaN", b'"x"', b'""', b",", b"\n", b"\xff", b"\0", b"label", b"1 2",
+          b"99999999999999999999", b'"', b"[[1],2]")
+
+
+@settings(max_examples=150, deadline=None)
+@given(name=st.sampled_from(sorted(GOOD)), cut=st.lists(st.tuples(
+    st.floats(0, 1), st.integers(0, 9), st.sampled_from((b"", *PIECES))), min_size=1, max_size=3),
+    task=st.sampled_from([None, None, "classification", "regression", "segmentation"]), paired=st.booleans())
+def test_damaged_files_raise_no_other_error(tmp_path_factory, name, cut, task, paired):
+    folder = tmp_path_factory.mktemp("damaged", numbered=True)
+    shutil.copy(models.sample("zero"), folder / "zero.pgm")
+    data = GOOD[name]
+    for place, length, piece in cut:
+        at = int(place * len(data))
+        data = data[:at] + piece + data[at + length:]
+    (folder / name).write_bytes(data)
+    model = models.path("digit-detector" if name == "a.json" else "digits")
+    with contextlib.suppress(PyliteError, OSError):
+        accuracy(folder / name, model, task=task, reference=model if paired else None)
+    shutil.rmtree(folder)
+
+
+def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
+    """Counts go without; the extra is in the error or in a note."""
+    for module in ("PIL", "sklearn", "pycocotools", "pycocotools.coco"):
+        monkeypatch.setitem(sys.modules, module, None)
+    found = accuracy(digits(tmp_path / "data", "{0}/a.pgm"))
+    assert found.metrics["top1"].model == 1 and "macro_f1" not in found.metrics
+    assert found.notes == ["macro_f1 and matthews are measured by scikit-learn: pip install 'pylite-runtime[validate]'"]
+    with pytest.raises(ComparisonError, match=r"pycocotools: pip install 'pylite-runtime\[validate\]'"):
+        accuracy(scenes(tmp_path / "coco", np.random.default_rng(0)), models.path("digit-detector"))
+    (tmp_path / "data" / "one" / "b.png").write_bytes(b"\x89PNG")
+    with pytest.raises(ComparisonError, match=r"b\.png: .*pip install 'pylite-runtime\[image\]'"):
+        accuracy(tmp_path / "data")
