@@ -1,7 +1,11 @@
 """The documents: links, paths and names exist, code runs, the picture of the layers is current."""
+import importlib
 import importlib.util
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +95,56 @@ def test_code_runs(page, tmp_path, monkeypatch, capsys):
     assert blocks(page, "python")
     for block in blocks(page, "python"):
         exec(compile(block, page, "exec"), {"__name__": page})
+
+
+TUTORIALS = [page for page in names(PAGES) if page.startswith("docs/tutorials/")]
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_tutorials_run_as_printed(page, tmp_path):
+    """In a fresh folder: a block of Python after a file's name is that file, a block of sh is run by a shell.
+
+    Programs `pip` and `python3 -m venv` stand in for those that would fetch packages.
+    """
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "activate").write_text("")
+    for name, text in {
+            "python3": f'[ "$1 $2" = "-m venv" ] && exit 0\nexec {sys.executable} "$@"', "pip": '[ "$1" = install ]',
+            "python": f'exec {sys.executable} "$@"', "pylite": f'exec {sys.executable} -m pylite "$@"'}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}",
+                   "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    parts = re.findall(r"(?:^`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
+    assert {language for _, language, _ in parts} == {"sh", "python"}
+    for name, language, text in parts:
+        if language == "python":
+            assert name.endswith(".py")
+            (folder / name).write_text(text)
+        else:
+            done = subprocess.run(["bash", "-euc", text], cwd=folder, env=environment, capture_output=True, text=True,
+                                  timeout=300, check=False)
+            assert done.returncode == 0, text + done.stderr
+            promised = re.search(r"^It prints `(.*?)`", (ROOT / page).read_text().partition(text)[2].lstrip("`\n"))
+            assert not promised or promised[1] in done.stdout
+
+
+def test_the_site_has_every_page_and_no_link_that_leads_nowhere():
+    """What `.ci/docs.py` collects for the site; it checks the built site itself."""
+    spec = importlib.util.spec_from_file_location("site_of_docs", ROOT / ".ci" / "docs.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    pages = (ROOT / ".ci" / "mkdocs.yml").read_text()
+    listed = re.findall(r"- (?:[^\n:]+: )?([\w./-]+\.md|docs/decisions/)$", pages, re.M)
+    assert {page.relative_to(ROOT).as_posix() for page in PAGES if page not in script.LEFT_OUT
+            and "decisions" not in page.parts} <= set(listed)
+    for name, (_, objects) in script.API.items():
+        assert f"api/{name}.md" in listed
+        for each in objects.split():
+            module, _, member = each.rpartition(".")
+            assert importlib.util.find_spec(each) if not member[0].isupper() and member not in (
+                "custom_op", "from_pointers", "load_delegate") else hasattr(importlib.import_module(module), member)
