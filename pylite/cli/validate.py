@@ -163,7 +163,7 @@ def _pictures(accuracy, args, model):
     from pylite.validation import page
     from pylite.validation.data import Samples
     samples, found = None, {}
-    for row in accuracy.flips + accuracy.worst:
+    for row in accuracy.flips[:page.CARDS] + accuracy.worst[:page.CARDS]:
         if row.path and row.path.lower().endswith(images.SUFFIXES):
             if os.path.exists(row.path):
                 found[row.sample] = page.picture(images.channels(images.read(row.path), 3))

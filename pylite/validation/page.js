@@ -77,6 +77,8 @@ function table(name, columns, rows, options = {}) {
       el("table", {"aria-label": name}, el("thead", {}, el("tr", {}, ...heads)), body)));
 }
 
+const tile = (value, what) => el("div", {}, el("strong", {}, value), what);
+
 function pairs(entries) {
   return el("dl", {}, ...entries.filter(([, value]) => known(value) && value !== "")
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
@@ -189,12 +191,11 @@ function show(t) {
 function comparison() {
   const worst = node => tensors.filter(t => t.node === node).reduce((a, b) => a.excess_db >= b.excess_db ? a : b);
   const first = report.first_divergence, outputs = tensors.filter(t => t.output);
-  const tile = (value, what) => el("div", {}, el("strong", {}, value), what);
   const where = known(first) ? worst(first) : null;
   main.append(el("div", {class: "tiles"},
     tile(where ? `node ${first}` : "none", where ? `first divergence: ${where.op}` : "no node has more noise than rounding"),
     ...outputs.slice(0, 2).map(t => tile(decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : ""), `SQNR of ${tail(t.name)}`)),
-    tile(text(report.samples), report.samples === 1 ? "sample" : "samples"), tile(text(tensors.length), "tensors compared")));
+    tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")));
   const causes = report.ranking.map(worst).filter(t => t.cause);
   section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
     el("div", {class: t.node === first ? "first" : null},
@@ -251,16 +252,19 @@ function accuracy(a) {
       ...["reference", "model"].filter(side => known(f.scores[side])).flatMap(side => [el("br"),
         `${side}: ${known(f[side]) ? name(f[side]) + ", " : ""}${general(f.scores[side])}`]),
       el("br"), el("small", {}, base(f.path) || `sample ${f.sample}`)));
-  const m = a.mcnemar;
-  section("accuracy", "Accuracy", el("p", {class: "soft"}, `${a.task}, ${a.samples} samples`),
+  const m = a.mcnemar, best = a.metrics[a.main];
+  section("accuracy", "Accuracy", el("div", {class: "tiles"}, tile(general(best.model), `${a.main} of the model`),
+      known(best.reference) ? tile(general(best.reference), "of the reference") : null,
+      known(a.drop) ? tile(general(a.drop), "points of drop") : null, tile(text(a.samples), `samples (${a.task})`)),
     table("Metrics", [["metric", x => x[0]], ["model", x => x[1].model, general], ["95 % interval", x => ends(x[1].interval)],
       ["reference", x => x[1].reference, general], ["95 % interval", x => ends(x[1].reference_interval)],
       ["method", x => x[1].method], ["better", x => x[1].better]], Object.entries(a.metrics)),
     m ? el("p", {}, `Right with one alone: ${m.reference_only} with the reference, ${m.model_only} with the model; `
       + `p = ${general(m.p)} (McNemar's test, ${m.method}).`) : null, ...a.notes.map(note => el("p", {class: "soft"}, note)));
+  const cards = rows => el("div", {class: "cards small"}, ...rows.slice(0, 24).map(card));
   if (a.flips.length) section("flips", "Samples that flip", el("p", {class: "soft"}, `${a.flipped} differ; the worst first.`),
-    el("div", {class: "cards"}, ...a.flips.map(card)));
-  if (a.worst.length) section("worst", "Worst samples", el("div", {class: "cards"}, ...a.worst.map(card)));
+    cards(a.flips));
+  if (a.worst.length) section("worst", "Worst samples", cards(a.worst));
   if (a.classes.length) section("classes", "Classes", table("Classes", [["class", c => c.class, number(0)], ["label", c => c.label],
     ["samples", c => c.count, number(0)], ["model", c => c.model, general], ["reference", c => c.reference, general]], a.classes));
   const confused = Object.entries(a.confusion).flatMap(([side, cells]) => (cells || []).map(cell => [side, ...cell]))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DIGITS = 5      # significant ones of numbers on the page
 SIDE = 96       # pixels of a thumbnail, at most
+CARDS = 24      # samples of each kind on the page, which has the number, too
 
 
 def made(command: str | None = None) -> dict[str, str]:

@@ -169,6 +169,16 @@ def test_flipped_samples_of_files_and_arrays_have_thumbnails(folder, chromium, k
         assert browser.overhang(shown) <= 0 and browser.violations(shown) == []
 
 
+def test_a_model_without_a_reference_has_a_page(folder, chromium):
+    data, target = folder / "alone.npz", folder / "alone.html"
+    np.savez(data, image=np.load(folder / "data.npz")["arr_0"], labels=np.arange(6))
+    assert cli.main(["validate", str(folder / "spoiled.tflite"), "--data", str(data), "--html", str(target)]) == 0
+    with browser.opened(chromium, target) as shown:
+        assert len(browser.column(shown, "Metrics", 1)) > 2 and shown.locator("#ranking").count() == 0
+        assert shown.locator("#worst figure img").count() > 0
+        assert browser.violations(shown) == []
+
+
 def test_nodes_to_keep_in_float_are_shown(folder, chromium):
     target = folder / "s.html"
     assert cli.main(["validate", str(folder / "spoiled.tflite"), "--reference", str(folder / "good.tflite"), "--data",
