@@ -28,6 +28,8 @@ class Delegate:
         from pylite.plugins.host import delegates as native
         from pylite.plugins.host import libraries
         self._library: Any = None
+        if options is not None and not hasattr(options, "items"):
+            raise TypeError(f"the options of a delegate are a dictionary, not {options!r}")
         self._options = {str(key): str(value) for key, value in (options or {}).items()}
         try:
             loaded = libraries.load(library)

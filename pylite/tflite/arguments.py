@@ -43,6 +43,8 @@ def model_from(path: "Any", content: "Any", model: "Model | None") -> Model:
     if model is not None:
         if given:
             raise ValueError(f"Can't both provide `model` and `{given[0]}`")
+        if not isinstance(model, Model):
+            raise TypeError(f"`model` must be a pylite.Model, not {model!r}")
         return model
     if not given:
         raise ValueError("`model_path` or `model_content` must be specified.")

@@ -60,7 +60,11 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
 
     current: the present shape; strict: see Interpreter.resize_tensor_input().
     """
-    size = np.array(size, np.int32)
+    try:
+        size = np.array(size, np.int32)
+    except OverflowError as error:
+        raise ResizeError(f"the shape of input {tensor.index} ({tensor.name!r}) has a dimension beyond 2^31 - 1: "
+                          f"{error}") from None
     if size.ndim != 1:
         raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
     shape = tuple(size.tolist())

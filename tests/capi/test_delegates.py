@@ -126,6 +126,36 @@ def test_traces_equal_the_peers(library, trace, peer, options):
     assert [line for line in ours if line != "data"] == [line for line in theirs if line != "data"]
 
 
+def end(make, load, library, options, take, close):
+    """What the end of an interpreter calls at once, and what the end of the delegate does."""
+    delegate = load(library, options)
+    i = make(model_content=addmul(), experimental_delegates=[delegate])
+    i.allocate_tensors()
+    run(i)
+    take()
+    gc.disable()
+    try:
+        if close:
+            i.close()
+        del i
+        ended = take()
+        del delegate
+        return ended, take()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("flags", [0, 1])
+@pytest.mark.parametrize("close", [False, True])
+def test_handles_are_freed_when_the_interpreter_ends(library, trace, peer, flags, close):
+    """At close() or with the last reference, without the garbage collector, in the peer's order."""
+    options = {"flags": flags, "handles": 1}
+    ours, theirs = (end(make, load, library, options, trace, close and make is pylite.Interpreter)
+                    for make, load in ((pylite.Interpreter, pylite.load_delegate), peer))
+    assert ours == theirs
+    assert sum(line.startswith("free handle") for line in ours[0]) >= 2
+
+
 def life_with_failures(make, load, library, options, take):
     """The trace of a delegate that fails, and the calls that raise an error."""
     failed = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capi.compiling import compiler
+from tests.capi.compiling import ENVIRONMENT, compiler
 
 FRAMEWORK = "libtensorflow_framework.so.2"
 SCRIPT = """
@@ -62,7 +62,7 @@ def framework(tmp_path):
         return tensorflow / FRAMEWORK
     (tmp_path / "empty.c").write_text("")
     subprocess.run([compiler(), "-shared", "-fPIC", f"-Wl,-soname,{FRAMEWORK}", "empty.c", "-o", FRAMEWORK],
-                   cwd=tmp_path, check=True)
+                   cwd=tmp_path, check=True, env=ENVIRONMENT)
     return tmp_path / FRAMEWORK
 
 

@@ -56,6 +56,7 @@ def load(path, functions=None, kind=None):
     """The NativeRegistrations of a shared library; see pylite.load_custom_ops."""
     if kind not in (None, *KINDS):
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    path = os.fspath(path)
     if not functions:
         if not os.path.exists(path):
             libraries.load(path)        # raises OSError unless it is in a folder of the system
