@@ -2,6 +2,7 @@
 import numpy as np
 
 from pylite import errors
+from pylite._core.kernel import substituted
 from pylite._core.kernels import kernel_class
 from pylite._core.simd import begin_packing, finish_packing
 from pylite.ir.graph import NUMPY_DTYPES
@@ -74,13 +75,14 @@ def array_of(value, memory=None, offset=0):
 def bind(calls, storage, model):
     """The kernels of `calls`, in order, bound to the memory in `storage`.  model: packs weights, or None."""
     kernels = []
-    bound = {Value: storage.array, View: storage.view, Scratch: storage.temporary, Banded: storage.banded,
-             Packed: model and model.pack}
+    makers = {Value: storage.array, View: storage.view, Scratch: storage.temporary, Banded: storage.banded}
+    if model is not None:
+        makers[Packed] = model.pack
     begin_packing()
     try:
         operands = []
         for call in calls:
-            operands.append([bound[type(a)](a) if type(a) in bound else a for a in call.args])
+            operands.append(substituted(call.args, makers))
     except Exception as problem:
         raise _named(call, problem)
     finally:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core.kernel import of_types
 from pylite._core.memory import memory_limit
 from pylite.compiler import pipeline
 from pylite.ir.graph import NUMPY_DTYPES, replace
@@ -15,6 +16,7 @@ from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 if TYPE_CHECKING:
     from pylite.ir.host import Host
 
+_PACKED = frozenset((Packed,))
 _LARGEST = 2**31 - 1    # size of a dimension, which has 32 bits in the file and for callers
 _MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
 
@@ -33,7 +35,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         subgraph, fused = pipeline.rewrite_graph(subgraph, find)
     if host is not None and host.max_memory is not None:
         _check_sparse(subgraph, host.max_memory)
-    values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
+    values = [Value(tensor, None if tensor.data is None else model.constant(tensor)) for tensor in subgraph.tensors]
     if host is not None:
         for position, data in host.given.items():
             values[subgraph.inputs[position]].data = data
@@ -177,9 +179,8 @@ class _Lowering:
     def _call(self, node, call):
         call.node = node
         self.lowered.calls.append(call)
-        for argument in call.args:
-            if type(argument) is Packed:
-                self.lowered.model.pack(argument)       # another thread packs while lowering goes on
+        for packed in of_types(call.args, _PACKED):
+            self.lowered.model.pack(packed)     # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):
         """Let y share the memory of x, or copy it where the caller could see or change one through the other."""

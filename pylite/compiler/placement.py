@@ -4,12 +4,14 @@ import operator
 
 from pylite import errors
 from pylite._core import arena
+from pylite._core.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
 GUARD = BAND        # bytes of guard band behind each block in debug mode
 _MOST = 1 << 47     # bytes that a process can address
 _index = operator.attrgetter("index")
+_IN_MEMORY = frozenset((Value, View, Banded, Scratch))
 
 
 class Plan:
@@ -102,7 +104,7 @@ def _scan_calls(calls, found):
     for step, call in enumerate(calls):
         if call.kernel == "movement.Copy":
             found.copies.append(step)
-        for a in call.args:
+        for a in of_types(call.args, _IN_MEMORY):
             kind = type(a)
             if kind is Value:
                 root = a.root
@@ -111,10 +113,8 @@ def _scan_calls(calls, found):
             elif kind is Banded:
                 root = a.value
                 found.banded.add(root)
-            elif kind is Scratch:
-                scratch.append((a, step))
-                continue
             else:
+                scratch.append((a, step))
                 continue
             if root in last:
                 last[root] = step

@@ -55,12 +55,13 @@ class Value:
         self.pad = None
         self.kind = "variable" if tensor.is_variable else "temporary"
         self.quantization = q = tensor.quantization
-        self.scale, self.zero_point, self.quantized = _NO_SCALE, 0, False
-        if q is not None:
-            if len(q.scale):
-                self.scale, self.quantized = q.scale[0], True
-            if len(q.zero_point):
-                self.zero_point = q.zero_point.item(0)
+        if q is None:
+            self.scale, self.zero_point, self.quantized = _NO_SCALE, 0, False
+        else:
+            scale, zero_point = q[:2]
+            self.quantized = len(scale) > 0
+            self.scale = scale[0] if len(scale) else _NO_SCALE
+            self.zero_point = zero_point.item(0) if len(zero_point) else 0
 
     @property
     def planned(self) -> bool:

@@ -22,22 +22,24 @@ def quantization_of(record, dtype, shape, count):
     if record.details is not None:
         return _detailed(record, record.details, count)
     scale, axis = record.scale, record.quantized_dimension
-    if scale is None or not len(scale):
+    scales = 0 if scale is None else len(scale)
+    if not scales:
         return None
-    _check_scales(scale, axis, shape)
-    zero_point = _zero_points(record.zero_point, len(scale), dtype)
+    if scales > 1:
+        _check_scales(scale, axis, shape)
+    elif not math.isfinite(scale.item(0)):
+        raise ValueError(f"its scale is {scale[0]}")
+    zero_point = record.zero_point
+    zero_point = _ZERO if zero_point is None and scales == 1 else _zero_points(zero_point, scales, dtype)
     return Quantization.of((scale, zero_point, axis, 0, (), (), -1, -1, record.min, record.max, b""))
 
 
 def _check_scales(scale, axis, shape):
-    """One scale for the tensor, or one per index along `axis`, all finite."""
+    """One scale per index along `axis`, all finite."""
     scales = len(scale)
-    if scales == 1:
-        if not math.isfinite(scale.item(0)):
-            raise ValueError(f"its scale is {scale[0]}")
-    elif not 0 <= axis < len(shape) or shape[axis] != scales:
+    if not 0 <= axis < len(shape) or shape[axis] != scales:
         raise ValueError(f"{scales} scales along axis {axis} of shape {list(shape)}")
-    elif not all_finite(scale):
+    if not all_finite(scale):
         raise ValueError("a scale is not finite")
 
 

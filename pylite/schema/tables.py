@@ -3,6 +3,7 @@ from functools import cache
 
 import numpy as np
 
+from pylite.ir.graph import Frozen
 from pylite.schema import declarations
 
 # Number types: name in the declarations -> struct code, bytes.
@@ -10,21 +11,19 @@ NUMBERS = {"bool": ("?", 1), "i8": ("b", 1), "u8": ("B", 1), "i16": ("h", 2), "u
            "u32": ("I", 4), "i64": ("q", 8), "u64": ("Q", 8), "f32": ("f", 4)}
 
 
-class Field:
+class Field(Frozen):
     """A field of a table.
 
     kind: "number", "enum", "string", "table", "tables", "array", "tuple", "enums" or "union"; number: the type
     of the stored number, or of one element of a vector; type: the table, enumeration or union.
     """
-    __slots__ = ("name", "slot", "kind", "number", "type", "default")
-
-    def __init__(self, name, slot, kind, number, type, default):
-        self.name = name
-        self.slot = slot
-        self.kind = kind
-        self.number = number
-        self.type = type
-        self.default = default
+    __slots__ = ()
+    name: str
+    slot: int
+    kind: str
+    number: str
+    type: str
+    default: "object"
 
 
 class Table:
@@ -126,7 +125,7 @@ def _fields(words):
         if word != "-":
             name, declared = word.split(":")
             known = _declared(declared)
-            fields.append(Field(name, slot, *known))
+            fields.append(Field.of((name, slot, *known)))
             slot += known[0] == "union"
         slot += 1
     return tuple(fields)
