@@ -17,7 +17,7 @@ import task
 from digits import LABELS, data, warped
 from export import Exporter
 from flatbuffers import flexbuffers
-from nn import Conv, Network, train
+from nn import Conv, Depthwise, Network, train
 
 NAME = "digit-detector"
 SIZE, CELLS = 96, 12                # pixels and anchors along a side
@@ -25,7 +25,7 @@ ANCHOR = 20                         # pixels
 SCALES = {"y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
 CENTRES = (np.arange(CELLS) + 0.5) * (SIZE / CELLS)
 RATE = 6e-3
-STEPS, BATCH = 4000, 16
+STEPS, BATCH = 6000, 16
 TEST = 300                          # scenes
 
 
@@ -105,8 +105,10 @@ def targets(boxes, classes):
 
 def network():
     rng = np.random.default_rng(1)
-    net = Network([Conv(rng, 1, 16, stride=2), Conv(rng, 16, 24, stride=2), Conv(rng, 24, 48, stride=2),
-                   Conv(rng, 48, 64), Conv(rng, 64, 64)],
+    net = Network([Conv(rng, 1, 16, stride=2), Conv(rng, 16, 24, stride=2),
+                   Conv(rng, 24, 40, stride=2),
+                   Depthwise(rng, 40), Conv(rng, 40, 64, kernel=1), Depthwise(rng, 64), Conv(rng, 64, 64, kernel=1),
+                   Depthwise(rng, 64), Conv(rng, 64, 64, kernel=1)],
                   [Conv(rng, 64, 4, kernel=1, relu=False)],
                   [Conv(rng, 64, 10, kernel=1, relu=False)])
     net.heads[1][0].parameters[1][:] = -4       # initially, no digit anywhere
