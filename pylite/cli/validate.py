@@ -83,7 +83,10 @@ def configure(parser):
                         help="processes to share the samples (default: 1)")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
                         help="measure the I-th of N parts of the samples")
-    parser.add_argument("--save", metavar="FILE",
+    parser.add_argument("--dask", metavar="SCHEDULER",
+                        help="let the workers of this dask.distributed scheduler, tcp://HOST:PORT, share the samples; "
+                             "needs pylite-runtime[dask], and the same paths there")
+    parser.add_argument("--save", "--resume", metavar="FILE",
                         help="keep the sums in this file, for --merge; what it holds already is not measured again")
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
@@ -129,7 +132,7 @@ def _measured(args, model, reference, progress):
     from pylite import validation
     common = {"samples": args.samples, "mean": args.mean, "std": args.std, "threads": args.threads,
               "workers": args.workers, "shard": args.shard, "save": args.save, "progress": progress, "rate": args.rate,
-              "pictures": args.images}
+              "pictures": args.images, "dask": args.dask}
     settings = (args.task, args.labels, args.label_offset, args.output)
     wanted = args.accuracy or args.max_drop is not None or args.tensors == 0 or settings != (None,) * len(settings)
     if reference:

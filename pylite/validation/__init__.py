@@ -50,6 +50,7 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             local_samples: int | None = None, threads: int = 1, workers: int = 1, shard: tuple[int, int] = (1, 1),
             save: str | os.PathLike[str] | None = None, histograms: bool = False, tensors: int | None = None,
             rate: float | None = None, pictures: str | os.PathLike[str] | None = None, accuracy: Settings | None = None,
+            dask: str | None = None,
             progress: Callable[[int, int], object] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
@@ -62,14 +63,16 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     For paths alone: tensors: compare tensors on the first so many samples alone.  rate: of the sound that the model
     takes, per second.  pictures: the folder of COCO's pictures.  accuracy: measure the accuracy of
     both models, too, on data with labels.  workers: processes; the Report is the same to the last bit for any number.
-    shard: (i, n) measures the i-th of n parts of the samples.  save: a file for the sums, which `merge` takes; what it
-    holds already is not measured again.  progress: called with the numbers of samples done and in all.
+    dask: the address of a scheduler of dask.distributed whose workers measure instead, with the same Report; they find
+    the files by the same paths.  shard: (i, n) measures the i-th of n parts of the samples.  save: a file for the sums,
+    which `merge` takes; what it holds already is not measured again.  progress: called with the numbers of samples done
+    and in all.
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
     if isinstance(data, (str, os.PathLike)):
         task = Task(os.fspath(model), os.fspath(reference), os.fspath(data), samples, mean, std, local_samples, threads,
                     histograms, tensors, rate, _path(pictures), accuracy)
-        return _measured(task, workers, shard, save, progress)
+        return _measured(task, workers, shard, save, progress, dask)
     comparison = Comparison(Model(model), widened(reference), threads, histograms)
     inputs = [comparison.subgraph.tensors[i] for i in comparison.subgraph.inputs]
     for number, arrays in enumerate(islice(data, samples)):
@@ -86,6 +89,7 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
              samples: int | None = None, mean: Sequence[float] | None = None, std: Sequence[float] | None = None,
              rate: float | None = None, pictures: str | os.PathLike[str] | None = None, threads: int = 1,
              workers: int = 1, shard: tuple[int, int] = (1, 1), save: str | os.PathLike[str] | None = None,
+             dask: str | None = None,
              progress: Callable[[int, int], object] | None = None) -> Accuracy:
     """The Accuracy of a model on labelled data, and of a reference on the same.
 
@@ -101,13 +105,13 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     source: str | Source
     if isinstance(data, (str, os.PathLike)):
         source = os.fspath(data)
-    elif workers > 1 or save is not None:
+    elif workers > 1 or save is not None or dask is not None:
         raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
     else:
         source = _source(data)
     found = Task(os.fspath(model), _path(reference), source, samples, mean, std, threads=threads, tensors=0,
                  rate=rate, pictures=_path(pictures), accuracy=settings)
-    report = _measured(found, workers, shard, save, progress)
+    report = _measured(found, workers, shard, save, progress, dask)
     assert report.accuracy is not None
     return report.accuracy
 
@@ -126,7 +130,7 @@ def _source(data: Labelled) -> Source:
 
 
 def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.PathLike[str] | None,
-              progress: Callable[[int, int], object] | None) -> Report:
+              progress: Callable[[int, int], object] | None, dask: str | None) -> Report:
     measurer = Measurer(task)
     part, parts = shard
     count = len(measurer.samples)
@@ -136,7 +140,7 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     total = _kept(save, measurer, numbers)
     missing = [i for i in numbers if total is None or i not in total.done]
     saved = time.monotonic()
-    for partial in measured(measurer, missing, workers):
+    for partial in measured(measurer, missing, workers) if dask is None else _on_cluster(task, missing, dask):
         if total is None:
             total = partial
         else:
@@ -150,6 +154,11 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     if save is not None:
         total.save(save)
     return _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
+
+
+def _on_cluster(task: Task, numbers: Sequence[int], scheduler: str) -> Iterable[Partial]:
+    from pylite.validation import cluster  # which few need
+    return cluster.measured(task, numbers, scheduler)
 
 
 def _kept(save: str | os.PathLike[str] | None, measurer: Measurer, numbers: range) -> Partial | None:

@@ -99,11 +99,16 @@ class Measurer:
 
 def measured(measurer: Measurer, numbers: Sequence[int], workers: int = 1) -> Iterator[Partial]:
     """The Partials of all these samples, as chunks are done.  ComparisonError where processes keep dying."""
+    found = chunks(numbers, workers)
+    if workers > 1 and len(found) > 1:
+        return _in_processes(measurer.task, found, min(workers, len(found)))
+    return (measurer.measure(chunk) for chunk in found)
+
+
+def chunks(numbers: Sequence[int], workers: int) -> list[Sequence[int]]:
+    """The samples in parts that so many workers take in turn."""
     size = min(LARGEST_CHUNK, max(1, len(numbers) // (workers * CHUNKS)))
-    chunks = [numbers[i:i + size] for i in range(0, len(numbers), size)]
-    if workers > 1 and len(chunks) > 1:
-        return _in_processes(measurer.task, chunks, min(workers, len(chunks)))
-    return (measurer.measure(chunk) for chunk in chunks)
+    return [numbers[i:i + size] for i in range(0, len(numbers), size)]
 
 
 def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Iterator[Partial]:

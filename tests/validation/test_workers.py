@@ -1,9 +1,11 @@
 """Samples shared among processes, runs and machines: the report stays the same, whoever is killed."""
 import contextlib
+import importlib.util
 import json
 import multiprocessing
 import os
 import signal
+import sys
 from multiprocessing.context import SpawnProcess
 
 import numpy as np
@@ -15,6 +17,7 @@ from pylite.media import models
 from pylite.model import Model
 from pylite.validation.partial import Partial
 from pylite.validation.workers import Measurer, Task, measured
+from tests import resources
 from tests.validation import planted
 
 COUNT = 60
@@ -53,6 +56,44 @@ def test_a_worker_that_is_killed_loses_no_sample_and_counts_none_twice(data, pla
             killed.append(victim.pid)
     report = validation.compare(DIGITS, DIGITS, data, local_samples=40, workers=4, progress=kill)
     assert killed and report.to_json() == plain
+
+
+def cluster_of(count):
+    """A Dask cluster of so many worker processes on this machine; the test is skipped without Dask."""
+    resources.tool("distributed")
+    from distributed import LocalCluster
+    return LocalCluster(n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None)
+
+
+def test_a_dask_worker_that_is_killed_loses_no_sample_and_counts_none_twice(data, plain, tmp_path):
+    killed = []
+    with cluster_of(4) as cluster:
+        def kill(done, total):
+            if not killed and done < total:
+                victim = next(iter(cluster.workers.values()))
+                killed.append(victim.pid)
+                os.kill(victim.pid, signal.SIGKILL)
+        report = validation.compare(DIGITS, DIGITS, data, local_samples=40, dask=cluster.scheduler_address,
+                                    save=tmp_path / "sums.npz", progress=kill)
+        assert killed and report.to_json() == plain
+        again = []
+        report = validation.compare(DIGITS, DIGITS, data, local_samples=40, dask=cluster.scheduler_address,
+                                    save=tmp_path / "sums.npz", progress=lambda *numbers: again.append(numbers))
+        assert not again and report.to_json() == plain
+        (tmp_path / "list.csv").write_text("file\n" + f"{models.sample('one')}\n" * 8 + "gone.png\n" * 2)
+        with pytest.raises(ComparisonError, match=r"gone\.png"):
+            validation.compare(DIGITS, DIGITS, tmp_path / "list.csv", dask=cluster.scheduler_address)
+
+
+def test_dask_that_is_absent_is_said(data, monkeypatch):
+    if importlib.util.find_spec("distributed") is not None:
+        from pylite.validation import cluster
+        monkeypatch.setattr(cluster, "TIMEOUT", 1)
+        with pytest.raises(ComparisonError, match="no scheduler answers"):
+            validation.compare(DIGITS, DIGITS, data, dask="tcp://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ComparisonError, match=r"pylite-runtime\[dask\]"):
+        validation.compare(DIGITS, DIGITS, data, dask="tcp://127.0.0.1:1")
 
 
 def test_workers_that_keep_dying_are_given_up(data, monkeypatch):
