@@ -113,6 +113,19 @@ def test_the_module_is_the_same():
     assert run("-c", check) == "True"
 
 
+def test_other_modules_of_the_package_stay_those_of_the_package(tmp_path):
+    """As ai_edge_litert.tools, which its users import beside the interpreter."""
+    package = tmp_path / "site" / "ai_edge_litert"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "interpreter.py").write_text("raise ImportError")
+    (package / "tools.py").write_text("answer = 42")
+    code = ("import ai_edge_litert.interpreter, ai_edge_litert.tools, pylite.interpreter;"
+            "print(ai_edge_litert.interpreter is pylite.interpreter, ai_edge_litert.tools.answer)")
+    (tmp_path / "program.py").write_text(code)
+    assert run("-m", "pylite.shim", tmp_path / "program.py", before=[str(tmp_path / "site")]) == "True 42"
+
+
 def test_an_imported_package_is_replaced(tmp_path):
     (tmp_path / "tflite_runtime").mkdir()
     (tmp_path / "tflite_runtime" / "__init__.py").write_text("other = 1\n")
