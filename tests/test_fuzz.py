@@ -128,3 +128,17 @@ def test_unique_of_many_that_are_no_numbers():
     interpreter.set_tensor(x, np.full(n, np.nan, np.float32))
     interpreter.invoke()
     np.testing.assert_array_equal(interpreter.get_tensor(i), np.arange(n))
+
+
+def test_softmax_whose_sum_wraps():
+    """The sum of 8192 equal exponentials is 2^32 in Q12, and the last shift to 16 bits would be negative."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 8192), "int8", 0.25)
+    y = m.tensor("y", (1, 8192), "int16", 2.0**-16, -32768)
+    m.operator("SOFTMAX", [x], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert len(np.unique(interpreter.get_tensor(y))) == 1

@@ -184,6 +184,7 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
     int32_t r = pl_reciprocal(row_sum_8(n, x, flip, top, s->scaled), 12, &over); \
     int shift = over + 31 - bits; \
     if (shift > 31) r = 0, shift = 31; \
+    if (shift < 0) shift = 0; /* the sum has wrapped to next to 0 */ \
     int32_t e[256]; \
     type table[256]; \
     const int direct = n < 256; \
