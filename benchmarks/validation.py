@@ -21,12 +21,10 @@ IMAGES = 50_000
 
 def shortest(program):
     """Seconds of a Program: each step's shortest time of many runs."""
-    best = np.full(program.size, np.iinfo(np.int64).max)
-    for _ in range(RUNS):
-        times = np.zeros(program.size, np.int64)
-        program.profile(times)
-        best = np.minimum(best, times)
-    return best.sum() / 1e9
+    clock = np.zeros((RUNS, program.size + 2), np.int64)
+    program.profile(clock)
+    times = np.diff(clock)
+    return (times[:, 1:] - times[:, :1].min()).min(0).sum() / 1e9
 
 
 def plain(model):

@@ -7,10 +7,13 @@ from pylite.errors import ComparisonError
 from pylite.interpreter import Interpreter
 from pylite.media import images, models
 from pylite.model import Model
+from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
+from pylite.schema.tables import table
 from pylite.validation.analysis import analyse
 from pylite.validation.comparison import Comparison
 from pylite.validation.measures import Errors
+from pylite.validation.statistics import Grid
 from pylite.validation.widening import widened
 from tests import resources
 from tests.validation import planted
@@ -76,6 +79,49 @@ def test_cumulative_errors_are_those_of_the_peers_tensors(name):
         np.testing.assert_allclose(errors.mean(errors.signal), np.mean(r * r), rtol=1e-4)
         np.testing.assert_allclose(errors.mean(errors.mean_error), np.mean(y - r), rtol=1e-2, atol=1e-4 * step)
         np.testing.assert_allclose(errors.max_error.max(), np.abs(y - r).max(), rtol=1e-2, atol=1e-4 * step)
+
+
+@pytest.mark.parametrize("name", ["transformer-aeq", "anomaly"])
+def test_squared_errors_are_those_of_ai_edge_quantizer(name, monkeypatch):
+    """Its comparison, with the reference kernels, defines the same mean squared error."""
+    validator = pytest.importorskip("ai_edge_quantizer.model_validator")
+    from ai_edge_quantizer.utils.validation_utils import ValidationErrorMetric
+    peer, contents = resources.peer(), []
+
+    def exact(tflite_model, **_):
+        run = peer.Interpreter(model_content=bytes(tflite_model), experimental_preserve_all_tensors=True,
+                               experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
+        run.allocate_tensors()
+        return run
+    monkeypatch.setattr(validator.utils, "create_tfl_interpreter", exact)
+    pair = [resources.models() / (path + ".tflite") for path in planted.PAIRS[name]]
+    for path in pair:
+        model = read(path.read_bytes())
+        graph = model.subgraphs[0]
+        sides = [[table("TensorMap")(name=f"t{k}", tensor_index=i) for k, i in enumerate(indices)]
+                 for indices in (graph.inputs, graph.outputs)]
+        model.signature_defs = [table("SignatureDef")(inputs=sides[0], outputs=sides[1], signature_key="main",
+                                                      subgraph_index=0)]
+        contents.append(write(model))
+    comparison = Comparison(Model(str(pair[0])), Model(str(pair[1])))
+    taken = []
+    for arrays in planted.samples(comparison.model, 3):
+        grids = [Grid.of(comparison.subgraph.tensors[i]) for i in comparison.subgraph.inputs]
+        # Numbers that the input represents: the two round others in different ways.
+        taken.append([a if g is None else np.rint(a / g.scale).astype(np.float32) * g.scale
+                      for a, g in zip(arrays, grids, strict=True)])
+        comparison.add(taken[-1], local=False)
+    found = validator.compare_model(contents[1], contents[0], {"main": [
+        {f"t{k}": a for k, a in enumerate(arrays)} for arrays in taken]}, [ValidationErrorMetric.MSE])
+    theirs, checked = found.get_all_tensor_results(), 0
+    for index in comparison.measured:
+        tensor = comparison.subgraph.tensors[index]
+        if tensor.name in theirs and comparison.matching.matches[index].how == "name":
+            errors, step = Errors.of(comparison.cumulative[index]), comparison.grids[index].step
+            np.testing.assert_allclose(errors.mean(errors.noise), theirs[tensor.name]["mse"], rtol=2e-3,
+                                       atol=1e-6 * step * step)
+            checked += 1
+    assert checked >= 10
 
 
 def two_layers():
