@@ -27,16 +27,20 @@ class Field(Frozen):
 
 
 class Table:
-    """One kind of table: its name, its Fields, and their defaults where files leave them out; a call makes a Record.
+    """One kind of table: its name, and what its fields are where files leave them out; a call makes a Record.
 
     Vectors, strings and tables that are left out are None.
     """
-    __slots__ = ("name", "fields", "defaults")
+    __slots__ = ("name", "defaults")
 
     def __init__(self, name, fields):
         self.name = name
-        self.fields = fields
         self.defaults = {field.name: field.default for field in fields}
+
+    @property
+    def fields(self):
+        """Its Fields, for writers."""
+        return _fields_of(self.name) if self.defaults else ()
 
     def __call__(self, **values):
         unknown = values.keys() - self.defaults.keys()
@@ -76,10 +80,24 @@ def _equal(a, b):
     return not isinstance(b, np.ndarray) and a == b
 
 
-@cache
+_tables = {}
+
+
 def table(name):
     """The Table of this name."""
-    return Table(name, _fields(_words(name)))
+    found = _tables.get(name)
+    return declared(name)[0] if found is None else found
+
+
+def declared(name):
+    """The Table of this name and its Fields.  The table does not keep these: it would be half of what a reader keeps."""
+    fields = _fields(_words(name))
+    return _tables.setdefault(name, Table(name, fields)), fields
+
+
+@cache
+def _fields_of(name):
+    return _fields(_words(name))
 
 
 @cache
