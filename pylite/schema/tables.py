@@ -90,7 +90,7 @@ def table(name):
 
 
 def declared(name):
-    """The Table of this name and its Fields.  The table does not keep these: it would be half of what a reader keeps."""
+    """The Table of this name and its Fields.  It does not keep these, half of what a reader would keep."""
     fields = _fields(_words(name))
     return _tables.setdefault(name, Table(name, fields)), fields
 
