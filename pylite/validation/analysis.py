@@ -67,6 +67,8 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
 
 def _weights(comparison: Comparison, operator: Operator, index: int) -> Weights | None:
     """The constants of a node beside those of the reference's nodes that compute the same."""
+    if operator.name not in weights.LAYOUTS:
+        return None
     matches = comparison.matching.matches
     counterpart = matches[index].reference
     cuts = {matches[i].reference for i in (*comparison.measured, *comparison.subgraph.inputs) if i in matches}

@@ -213,6 +213,25 @@ def test_a_quantized_reference_is_taken_as_real_numbers():
         np.testing.assert_allclose(answers[0], answers[1], atol=0.02)
 
 
+def test_a_cast_of_the_input_stands_for_the_reference_s_input():
+    m, f = ModelBuilder(), ModelBuilder()
+    x, y = m.tensor("x", (1, 4), "float32"), m.tensor("x_int8", (1, 4), "int8", scale=0.01)
+    z, real = m.tensor("y", (1, 4), "int8", scale=0.01), f.tensor("x", (1, 4), "float32")
+    m.operator("QUANTIZE", [x], [y])
+    m.operator("RELU", [y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    out = f.tensor("y", (1, 4), "float32")
+    f.operator("RELU", [real], [out])
+    f.inputs([real])
+    f.outputs([out])
+    comparison = Comparison(Model(m.build()), Model(f.build()))
+    comparison.add([np.array([[0.111, -0.5, 0.3, 0.52]], np.float32)])
+    report = analyse(comparison)
+    assert [t.matched for t in report.tensors] == ["through QUANTIZE", "name"] and report.first_divergence is None
+    assert report.tensors[0].max_error_steps == pytest.approx(0.1, rel=1e-3)
+
+
 def test_what_cannot_be_compared_is_said(tmp_path):
     m = ModelBuilder()
     x = m.tensor("x", (1, 4), "float32")
