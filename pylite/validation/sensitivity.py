@@ -82,7 +82,7 @@ class Mixture:
                         self._tensors[own.index] = replace(own, data=theirs.data)
         return [tensors[i].name for i in other.outputs]
 
-    def _floating(self, chosen: frozenset[int]) -> set[int]:
+    def floating(self, chosen: frozenset[int]) -> set[int]:
         """These nodes, and those that only move their results."""
         producer = {i: o.index for o in self._graph.operators for i in o.outputs}
         floating = set(chosen)
@@ -94,7 +94,7 @@ class Mixture:
 
     def of(self, chosen: frozenset[int]) -> Model:
         """The Model with these nodes in float."""
-        graph, floating = self._graph, self._floating(chosen)
+        graph, floating = self._graph, self.floating(chosen)
         operators: list[Operator] = []
         known: set[int] = set()         # tensors whose real numbers are computed
         narrow = set(graph.outputs).union(*(o.inputs for o in graph.operators if o.index not in floating))
@@ -151,6 +151,8 @@ class Sensitivity:
     measure: "sqnr_db", of the worst output, or the metric of the accuracy; quantized, real: with no node in float, and
     with all that can be; ranking: Nodes, by what is regained; proposed: the smallest set of nodes found that reaches
     `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried.
+    config, in_float: for the files: how the model is quantized; names of the results of the proposed nodes, and of
+    those that only move values between them.
     """
     model: str
     reference: str
@@ -164,6 +166,7 @@ class Sensitivity:
     ranking: list[Node]
     left_out: list[dict[str, Any]] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict, repr=False)
+    in_float: list[list[str]] = field(default_factory=list, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -172,7 +175,7 @@ class Sensitivity:
     def to_dict(self) -> dict[str, Any]:
         """As `sensitivity` in docs/validation.schema.json; what is infinite is None."""
         found = asdict(self)
-        del found["config"]
+        del found["config"], found["in_float"]
         return {"version": VERSION, **finite(found)}
 
     def to_json(self) -> str:
@@ -180,17 +183,14 @@ class Sensitivity:
 
     def denylist(self) -> list[str]:
         """The nodes as TensorFlow's converter knows them: for `denylisted_nodes` of its QuantizationDebugOptions."""
-        return [name for node in self._chosen() for name in node.names]
+        return [name for names in self.in_float for name in names]
 
     def recipe(self) -> list[dict[str, Any]]:
         """A recipe of ai-edge-quantizer: all quantized as in the model, but for the proposed nodes."""
         rules: list[tuple[str, str, dict[str, Any]]] = [(".*", "min_max_uniform_quantize", self.config)]
-        rules += [(f"^{re.escape(';'.join(node.names))};$", "no_quantize", {}) for node in self._chosen()]
+        rules += [(f"^{re.escape(';'.join(names))};$", "no_quantize", {}) for names in self.in_float]
         return [{"regex": regex, "operation": "*", "algorithm_key": key, "op_config": config}
                 for regex, key, config in rules]
-
-    def _chosen(self) -> list[Node]:
-        return sorted((n for n in self.ranking if n.node in self.proposed), key=lambda n: n.node)
 
     def lines(self, top: int = 10) -> list[str]:
         """The result as text, with the ranking's first `top` nodes."""
@@ -272,7 +272,8 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     names = {o.index: o.name for o in original.graph.subgraphs[0].operators}
     ranking = [Node(n, names[n], mixture.names[n], alone[n], alone[n] - quantized_value, others[n]) for n in order]
     return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, search.value(every),
-                       target, sorted(proposed), search.value(proposed), ranking, left_out, _config(original))
+                       target, sorted(proposed), search.value(proposed), ranking, left_out, _config(original),
+                       [mixture.names[node] for node in sorted(mixture.floating(proposed))])
 
 
 def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:
