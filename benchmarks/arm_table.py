@@ -79,7 +79,7 @@ class Race:
     """Instructions and modelled cycles of models, as far as they are not known from earlier runs."""
 
     def __init__(self, cache):
-        self.cache, self.file, self.kept = cache, cache / "race.json", {}
+        self.cache, self.file, self.kept, self.rows = cache, cache / "race.json", {}, {}
         self.known = self.read()
         arm_race.build(cache)
         self.folders = {"pylite": cache / "lib-aarch64", "litert": arm_race.install_peer(cache)}
@@ -98,6 +98,8 @@ class Race:
         for line in page.splitlines():
             name, *cells = line.strip("| ").split(" | ")
             if len(cells) == 2 * len(CORES) and "**" not in name and CELL.fullmatch(cells[0]):
+                if name not in only:
+                    self.rows[name] = line      # whose ratios are of figures before they were rounded
                 for which, group in (("pylite", 1), ("litert", 2)):
                     for i, core in enumerate(CORES):
                         both = [float(CELL.fullmatch(cell)[group]) * 1e6 for cell in cells[2 * i:2 * i + 2]]
@@ -135,8 +137,8 @@ class Race:
 
     def figures(self, core, which, pattern):
         """{"cycles": of an invoke(), a name of PARTS: instructions}"""
-        kept = self.kept.get((core, which, path_of(pattern).stem))
-        return kept or self.known[self.key(core, which, pattern)]
+        counted = self.known.get(self.key(core, which, pattern))
+        return counted or self.kept[core, which, path_of(pattern).stem]
 
 
 def mean(ratios):
@@ -159,7 +161,8 @@ def class_rows(race, patterns):
             ours, theirs = (race.figures(core, which, pattern)[what] for which in ("pylite", "litert"))
             ratios[core, what].append(ours / theirs)
             cells.append(millions(ours, theirs))
-        yield f"| {path_of(pattern).stem} | {' | '.join(cells)} |"
+        name = path_of(pattern).stem
+        yield race.rows.get(name, f"| {name} | {' | '.join(cells)} |")
     yield "| **geometric mean** | " + " | ".join(f"**{mean(ratios[column]):.2f}**" for column in columns) + " |"
 
 
