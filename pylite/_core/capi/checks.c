@@ -3,15 +3,23 @@
 
 #include <malloc.h>
 
-static const unsigned char band[PL_BAND] = {
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1,
-    0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1, 0x5a, 0xc3, 0x96, 0x3c, 0xa5, 0x69, 0x0f, 0xf1};
+static const uint64_t band = 0x5ac3963ca5690ff1u;
 
-void pl_write_band(char *at) { memcpy(at, band, PL_BAND); }
+// In words: this file is compiled for its size, where memcmp() goes byte by byte.
+void pl_write_band(char *at) {
+  for (size_t i = 0; i < PL_BAND; i += sizeof(band)) memcpy(at + i, &band, sizeof(band));
+}
 
-bool pl_band_intact(const char *at) { return memcmp(at, band, PL_BAND) == 0; }
+static bool band_is(const char *at, uint64_t expected) {
+  uint64_t differs = 0, word;
+  for (size_t i = 0; i < PL_BAND; i += sizeof(word)) {
+    memcpy(&word, at + i, sizeof(word));
+    differs |= word ^ expected;
+  }
+  return differs == 0;
+}
+
+bool pl_band_intact(const char *at) { return band_is(at, band); }
 
 TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
   char *data = realloc(t->data.raw, bytes + PL_BAND);
@@ -26,12 +34,11 @@ TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
 // Was the band behind a tensor overwritten?  The plug-in may have freed the memory and have got the same address again:
 // then the block is too small for a band, or has just been mapped and is zero there.
 static bool overrun(const pl_host *host, int tensor) {
-  static const unsigned char zeros[PL_BAND] = {0};
   const TfLiteTensor *t = &host->context.tensors[tensor];
   const pl_allocated *a = &host->allocated[tensor];
   if (t->data.raw == NULL || a->data != t->data.raw || a->bytes != t->bytes) return false;
   const char *at = t->data.raw + t->bytes;
-  return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(at) && memcmp(at, zeros, PL_BAND) != 0;
+  return malloc_usable_size(t->data.raw) >= t->bytes + PL_BAND && !pl_band_intact(at) && !band_is(at, 0);
 }
 
 bool pl_node_overran(const pl_host *host, const pl_node *node) {
@@ -97,7 +104,9 @@ void pl_watch(const pl_host *host, pl_watched *watched, int count) {
 static bool dims_changed(TfLiteTensor *t, const pl_watched *w) {
   if (t->dims == NULL || w->rank < 0) return (t->dims == NULL) != (w->rank < 0);
   size_t kept = sizeof(int) * (size_t)(w->rank < PL_WATCHED_DIMS ? w->rank : PL_WATCHED_DIMS);
-  if (t->dims->size == w->rank && memcmp(t->dims->data, w->shape, kept) == 0) return false;
+  bool same = t->dims->size == w->rank;
+  for (size_t i = 0; same && i < kept / sizeof(int); i++) same = t->dims->data[i] == w->shape[i];
+  if (same) return false;
   if (t->dims == w->dims) {
     t->dims->size = w->rank;
     memcpy(t->dims->data, w->shape, kept);
