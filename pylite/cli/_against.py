@@ -12,7 +12,7 @@ PAIRS = 5           # least number of turns of each
 
 
 def load(path):
-    """The report that `pylite bench --json FILE` wrote."""
+    """The report that `pylite bench --json` printed."""
     with open(path, encoding="utf-8") as file:
         try:
             report = json.load(file)

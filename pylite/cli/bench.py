@@ -18,7 +18,7 @@ examples:
   pylite bench model.tflite --threads 2 --seconds 5
   pylite bench model.tflite --shape input=1,320,320,3 --trace out.json
   pylite bench model.tflite --compare litert
-  pylite bench model.tflite --json old.json     and after a change: pylite bench model.tflite --against old.json
+  pylite bench model.tflite --json > old.json   and after a change: pylite bench model.tflite --against old.json
   pylite bench new.json --against old.json
 """
 NOISE = 0.1         # the spread above which times are unreliable
@@ -36,8 +36,8 @@ def configure(parser):
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
     parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run as a trace")
     parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, by turns (ai-edge-litert)")
-    parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json wrote")
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help="print JSON, or write it to FILE")
+    parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json printed")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)
 
 
@@ -59,20 +59,15 @@ def run(args):
         report = _measured(args)
     if old is not None:
         report["against"] = _against.compared(report, old)
-    text = json.dumps(report, indent=2) + "\n"
-    if args.json and args.json != "-":
-        with open(args.json, "w") as file:
-            file.write(text)
-    sys.stdout.write(text if args.json == "-" else "\n".join(_lines(report, args.top)) + "\n")
+    sys.stdout.write((json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.top))) + "\n")
 
 
 def _measured(args):
     """The report of a model."""
     from pylite.cli import _against, _board, _timing, _trace
     path = _common.model_path(args.model)
-    for file in filter(None, (args.trace, args.json)):
-        if file != "-":
-            open(file, "a").close()         # a wrong path is an error before the measurement
+    if args.trace:
+        open(args.trace, "a").close()       # a wrong path is an error before the measurement
     before = _board.state()
     interpreter, start = _timing.started(path, args.threads, _shapes(args.shape), args.seed, _plugins.load(args))
     memory = _timing.memory(interpreter)        # before measured() fills memory with times

@@ -157,7 +157,7 @@ def test_a_timeline_with_more_ranges_than_room_is_recorded_again():
 def test_against_a_report(capsys, tmp_path):
     """Ratios and verdicts of reports whose times are known; nodes of one of them alone; what else differs."""
     old, new = tmp_path / "old.json", tmp_path / "new.json"
-    bench(capsys, "--json", str(old))
+    old.write_text(bench(capsys, "--json"))
     report = json.loads(old.read_text())
     report["latency"] |= {"median": 1.0, "noise": 0.02}
     for node in report["nodes"]:
@@ -185,7 +185,7 @@ def test_against_a_report(capsys, tmp_path):
 
 
 def test_a_measurement_against_a_report(capsys, tmp_path):
-    bench(capsys, "--json", str(tmp_path / "old.json"))
+    (tmp_path / "old.json").write_text(bench(capsys, "--json"))
     found = json.loads(bench(capsys, "--against", str(tmp_path / "old.json"), "--json"))["against"]
     assert found["differences"] == [] and all(row["ratio"] > 0 for row in found["nodes"])
 
