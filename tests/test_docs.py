@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import pylite
 from pylite.media import models
 
 ROOT = Path(__file__).resolve().parents[1]
+INSTALLED = Path(pylite.__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 INSIDE = [page for page in PAGES if page.parent.name == "decisions" or page.name in (
     "architecture.md", "where.md", "glossary.md", "adding-an-op.md", "numerics.md", "CONTRIBUTING.md")]    # on code
@@ -118,7 +120,7 @@ def test_tutorials_run_as_printed(page, tmp_path):
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}",
-                   "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+                   "PYTHONPATH": os.pathsep.join(filter(None, [str(INSTALLED), os.environ.get("PYTHONPATH")]))}
     parts = re.findall(r"(?:^`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
     assert {language for _, language, _ in parts} == {"sh", "python"}
     for name, language, text in parts:

@@ -90,4 +90,4 @@ def test_nothing_is_imported_until_it_is_shown():
             "i = Interpreter(str(models.path('digits')))\ni.allocate_tensors()\ni.get_input_details()\n"
             "assert 'pylite.runtime.notebook' not in sys.modules and 'html' not in sys.modules\n"
             "i._repr_html_()\nassert 'pylite.runtime.notebook' in sys.modules\n")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
