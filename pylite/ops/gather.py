@@ -32,12 +32,18 @@ def lower_gather(node):
     axis, batch = gather_axes(node)
     if x.dtype == "string" and batch == 0:
         def take(x, indices, y):
-            x.take(indices, axis, y)
+            x.take(_positions(indices), axis, y)
         return Call("python_op.PythonOp", take, 2, 1, x, indices, y)
     run = prod(x.shape[axis + 1:]) * NUMPY_DTYPES[x.dtype].itemsize
     batches = prod(x.shape[:batch])
     return Call("gather.Gather", _bytes(x), _bytes(indices), _bytes(y), NUMPY_DTYPES[indices.dtype].itemsize, batches,
                 prod(x.shape[batch:axis]), x.shape[axis], indices.size // batches, run)
+
+
+def _positions(indices):
+    """The indices in a type that numpy takes from: on 32-bit machines none of 64 bits."""
+    far = np.iinfo(np.intp)
+    return indices if indices.itemsize <= far.bits // 8 else indices.clip(far.min, far.max).astype(np.intp)
 
 
 def _bytes(value):
@@ -47,7 +53,7 @@ def _bytes(value):
 def reference_gather(x, indices, options):
     batch = options.batch_dims
     if batch == 0:
-        return x.take(indices, options.axis)
+        return x.take(_positions(indices), options.axis)
     inner = options.TABLE(axis=options.axis - (options.axis > 0), batch_dims=batch - 1)
     return np.stack([reference_gather(a, b, inner) for a, b in zip(x, indices, strict=True)])
 

@@ -103,4 +103,4 @@ def _compressed(at, size, step, dimension, total):
         raise ValueError("the segments of a sparse dimension are out of order")
     if len(indices) and not 0 <= indices.min() <= indices.max() < size:
         raise ValueError(f"an index of a sparse dimension lies outside its {size} places")
-    return np.repeat(at, counts) + indices * step
+    return np.repeat(at, counts.astype(np.intp)) + indices * step      # 32-bit machines refuse counts of 64 bits

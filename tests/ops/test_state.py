@@ -171,9 +171,9 @@ def test_variables_in_a_loop():
     assert_agree(model, values)
 
 
-KEYS = {"string": np.array([b"a", b"bb", b"", b"a"], object), "int64": np.array([1, -2, 1 << 40, 1])}
-VALUES = {"int64": np.array([7, 8, 9, 10]), "string": np.array([b"x", b"yy", b"", b"again"], object)}
-DEFAULTS = {"int64": np.array([-1]), "string": np.array([b"none"], object)}
+KEYS = {"string": np.array([b"a", b"bb", b"", b"a"], object), "int64": np.array([1, -2, 1 << 40, 1], np.int64)}
+VALUES = {"int64": np.array([7, 8, 9, 10], np.int64), "string": np.array([b"x", b"yy", b"", b"again"], object)}
+DEFAULTS = {"int64": np.array([-1], np.int64), "string": np.array([b"none"], object)}
 
 
 def table(keys, values, filled=True):
