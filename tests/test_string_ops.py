@@ -161,4 +161,4 @@ def test_strings_of_a_custom_op_whose_output_is_declared_as_numbers(declared):
             interpreter.allocate_tensors()
     else:
         interpreter.allocate_tensors()
-        assert results(interpreter, [np.array([7, 8, 9])])[0].tolist() == [3]
+        assert results(interpreter, [np.array([7, 8, 9], np.int64)])[0].tolist() == [3]
