@@ -32,6 +32,11 @@ def using(isa_level, make, *arguments):
         simd.use(before)
 
 
+def depthwise_weights(isa_level, packed):
+    """The result of pack_depthwise_q8 as an argument, aligned as the level's kernels read it: in groups of kr weights."""
+    return In(packed.view(f"i{isa_level.dw8.kr * isa_level.dw8.bytes}"))
+
+
 def a_panel_of(tile, x):
     """x of int8 as a packed A panel of this tile."""
     rows, depth = x.shape
@@ -503,12 +508,13 @@ def depthwise_q8(draw):
     want = []
     for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time
         seen = Struct(DepthwiseWindow, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
-        call = Call(seen, flip, w_zero, In(plain_packed), Struct(Columns, **rest), Out(g["pixels"] * c, B))
+        weights = depthwise_weights(ISA_LEVELS["base"], plain_packed)
+        call = Call(seen, flip, w_zero, weights, Struct(Columns, **rest), Out(g["pixels"] * c, B))
         want += run(call, "base", "depthwise_q8")
     seen = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
     size = g["lines"] * g["pixels"] * c
-    yield Call(seen, flip, w_zero, In(packed), Struct(Columns, **members), Out(size, B), expect=[np.concatenate(want)],
-               work=size * g["fh"] * g["fw"], unit="MAC")
+    yield Call(seen, flip, w_zero, depthwise_weights(draw.isa_level, packed), Struct(Columns, **members), Out(size, B),
+               expect=[np.concatenate(want)], work=size * g["fh"] * g["fw"], unit="MAC")
 
 
 @check("depthwise_f32", rounds=80)
