@@ -33,7 +33,7 @@ def using(isa_level, make, *arguments):
 
 
 def depthwise_weights(isa_level, packed):
-    """The result of pack_depthwise_q8 as an argument, aligned as the level's kernels read it: in groups of kr weights."""
+    """The result of pack_depthwise_q8 as an argument, aligned as it is read: in groups of kr weights."""
     return In(packed.view(f"i{isa_level.dw8.kr * isa_level.dw8.bytes}"))
 
 
