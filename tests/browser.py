@@ -34,8 +34,7 @@ def opened(browser, file, size=DESKTOP, scheme="light"):
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(file.as_uri())
-    page.wait_for_function("document.querySelectorAll('.chart').length "
-                           "== document.querySelectorAll('.chart canvas').length")
+    wait_for_charts(page)
     try:
         yield page
         assert messages == []
@@ -51,8 +50,16 @@ def violations(page):
             Axe().run(page).response["violations"]]
 
 
+def wait_for_charts(page):
+    """Charts are drawn when the browser next lays out the page."""
+    page.wait_for_function("document.querySelectorAll('.chart').length "
+                           "== document.querySelectorAll('.chart canvas').length")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def blank_charts(page):
     """The labels of charts on which nothing is drawn."""
+    wait_for_charts(page)
     return page.evaluate("""[...document.querySelectorAll('.chart')].filter(chart => {
         const canvas = chart.querySelector('canvas');
         const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
