@@ -51,10 +51,14 @@ def violations(page):
 
 
 def wait_for_charts(page):
-    """Charts are drawn when the browser next lays out the page."""
-    page.wait_for_function("document.querySelectorAll('.chart').length "
-                           "== document.querySelectorAll('.chart canvas').length")
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    """Charts are drawn at the next layout of the page.  Playwright's own waiting needs eval, which the page forbids."""
+    page.evaluate("""new Promise((done, fail) => {
+        setTimeout(() => fail('a chart is not drawn after 30 s'), 30000);
+        const look = () => requestAnimationFrame(
+            document.querySelectorAll('.chart').length == document.querySelectorAll('.chart canvas').length
+            ? () => requestAnimationFrame(done) : look);
+        look();
+    })""")
 
 
 def blank_charts(page):
