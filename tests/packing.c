@@ -3,8 +3,8 @@
  *
  *     packing THREADS ROUNDS
  */
+#include "platform.h"
 #include "simd.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +43,19 @@ static void take_back(pl_packing_task *task) {
   }
 }
 
+static unsigned draw(unsigned *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+
 static void *prepare(void *arg) {
   unsigned seed = (unsigned)(size_t)arg;
   for (long round = 0; round < rounds; round++) {
-    const int nested = rand_r(&seed) % 4 == 0, count = rand_r(&seed) % TASKS;
+    const int nested = draw(&seed) % 4 == 0, count = draw(&seed) % TASKS;
     pl_packing_begin();
     if (nested) pl_packing_begin();
     for (int i = 0; i < count; i++) {
       work *w = calloc(1, sizeof *w);
       check(w != NULL, "no memory");
       w->task.run = run;
-      w->task.bytes = rand_r(&seed) % 3 ? 1 << 20 : 100;
+      w->task.bytes = draw(&seed) % 3 ? 1 << 20 : 100;
       check(pl_packing_defer(&w->task), "a task was not deferred");
       atomic_fetch_add(&deferred, 1);
     }
@@ -64,12 +66,12 @@ static void *prepare(void *arg) {
 }
 
 int main(int argc, char **argv) {
-  pthread_t ids[MOST_THREADS];
+  pl_thread ids[MOST_THREADS];
   check(argc == 3, "two numbers are needed");
   const size_t threads = (size_t)atoi(argv[1]);
   rounds = atol(argv[2]);
-  for (size_t i = 0; i < threads; i++) check(!pthread_create(&ids[i], NULL, prepare, (void *)(i + 1)), "no thread");
-  for (size_t i = 0; i < threads; i++) pthread_join(ids[i], NULL);
+  for (size_t i = 0; i < threads; i++) check(!pl_thread_start(&ids[i], prepare, (void *)(i + 1)), "no thread");
+  for (size_t i = 0; i < threads; i++) pl_thread_join(ids[i]);
   check(deferred == taken_back && deferred > 0, "a task that nobody took back");
   return 0;
 }

@@ -3,14 +3,17 @@
  *
  *     pool THREADS LOOPS CALLERS
  */
+#define _GNU_SOURCE         /* usleep */
+#include "platform.h"
 #include "simd.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#ifndef WITHOUT_FORK            /* which ThreadSanitizer does not know, and Windows has not */
+#include <sys/wait.h>
+#endif
 
 enum { MOST_ITEMS = 4000, MOST_THREADS = 16, MOST_CALLERS = 8 };
 
@@ -41,32 +44,34 @@ static void take(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) {
   atomic_fetch_sub(&l->inside[thread], 1);
 }
 
+static unsigned draw(unsigned *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
+
 static void *call(void *arg) {
   unsigned seed = (unsigned)(size_t)arg;
   loop *l = malloc(sizeof *l);
   check(l != NULL, "no memory");
   for (long i = 0; i < loops; i++) {
     memset(l, 0, sizeof *l);
-    l->n = 1 + rand_r(&seed) % (rand_r(&seed) % 10 ? 40 : MOST_ITEMS);
-    l->effort = rand_r(&seed) % 20 ? rand_r(&seed) % 30 : 2000;
-    pl_for(pool, l->n, 1 + rand_r(&seed) % (rand_r(&seed) % 3 ? 2 : 20), take, l);
+    l->n = 1 + draw(&seed) % (draw(&seed) % 10 ? 40 : MOST_ITEMS);
+    l->effort = draw(&seed) % 20 ? draw(&seed) % 30 : 2000;
+    pl_for(pool, l->n, 1 + draw(&seed) % (draw(&seed) % 3 ? 2 : 20), take, l);
     for (ptrdiff_t k = 0; k < l->n; k++) check(l->hits[k] == 1, "an item that was not done once");
-    if (rand_r(&seed) % 500 == 0) usleep((useconds_t)(rand_r(&seed) % 150));
+    if (draw(&seed) % 500 == 0) usleep(draw(&seed) % 150);
   }
   free(l);
   return NULL;
 }
 
 int main(int argc, char **argv) {
-  pthread_t ids[MOST_CALLERS];
+  pl_thread ids[MOST_CALLERS];
   check(argc == 4, "three numbers are needed");
   const size_t callers = (size_t)atoi(argv[3]);
   loops = atol(argv[2]);
   pool = pl_pool_create(atoi(argv[1]));
-  for (size_t i = 1; i < callers; i++) check(!pthread_create(&ids[i], NULL, call, (void *)i), "no thread");
+  for (size_t i = 1; i < callers; i++) check(!pl_thread_start(&ids[i], call, (void *)i), "no thread");
   call(NULL);
-  for (size_t i = 1; i < callers; i++) pthread_join(ids[i], NULL);
-#ifndef WITHOUT_FORK            /* which ThreadSanitizer does not know */
+  for (size_t i = 1; i < callers; i++) pl_thread_join(ids[i]);
+#ifndef WITHOUT_FORK
   int status = -1;
   loops /= 4;
   const pid_t child = fork();

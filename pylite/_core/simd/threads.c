@@ -5,18 +5,11 @@
  * few of them: the caller writes one to announce it, and each worker one to report.  The pieces of a loop are divided
  * into shares, one for each thread, the same in every loop, so that a thread finds what it wrote before in its cache.
  * A thread that has finished its share takes pieces of the others. */
-#define _GNU_SOURCE
+#include "platform.h"
 #include "simd.h"
-#include "threads.h"
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-/* Kernels keep up to 96 KiB of scratch on the stack; musl's default stack is 128 KiB. */
-enum { STACK = 512 * 1024 };
 
 /* How long a worker spins for the next loop, and the caller for the end of this one, before they sleep. */
 enum { SPIN_NS = 50000 };
@@ -51,12 +44,12 @@ struct pl_pool {
   ptrdiff_t capacity;
   atomic_int stop, sleeping, awaited; /* awaited: the caller sleeps until the loop ends */
   unsigned forks;                /* of the process, when the workers were started */
-  pthread_t *ids;
+  pl_thread *ids;
   void *memory;                  /* the allocation of the pool */
   _Alignas(LINE_PAIR) atomic_int busy; /* a loop is running */
   atomic_ptrdiff_t recorded;
-  pthread_mutex_t lock;          /* of sleeping threads */
-  pthread_cond_t wake, ended;
+  pl_mutex lock;          /* of sleeping threads */
+  pl_condition wake, ended;
   thread_state state[];          /* of each thread */
 };
 
@@ -72,7 +65,7 @@ typedef struct {
 
 static atomic_uint forks;        /* a forked child has no workers, and locks in any state */
 static void forked(void) { atomic_fetch_add(&forks, 1); }
-static void register_fork_handler(void) { pthread_atfork(NULL, NULL, forked); }
+static void register_fork_handler(void) { pl_at_fork(NULL, NULL, forked); }
 
 static int shares_of(const pl_pool *pool, const loop *l) {
   return l->pieces < pool->threads ? l->pieces : pool->threads;
@@ -88,22 +81,16 @@ static int start_of(const loop *l, int share) {
  * late or slow thread does not delay the others. */
 static int batch_of(int left) { return left > 2 ? left / 2 : 1; }
 
-static int64_t nanoseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void run(pl_pool *pool, const loop *l, int begin, int pieces, int thread) {
   const ptrdiff_t from = begin * l->grain, to = from + pieces * l->grain, end = to < l->n ? to : l->n;
   if (!pool->rows) {
     l->fn(l->ctx, from, end, thread);
     return;
   }
-  const int64_t before = nanoseconds();
+  const int64_t before = pl_nanoseconds();
   l->fn(l->ctx, from, end, thread);
   const ptrdiff_t at = atomic_fetch_add(&pool->recorded, 1);
-  const int64_t row[] = {before, nanoseconds(), from, end, thread};
+  const int64_t row[] = {before, pl_nanoseconds(), from, end, thread};
   if (at < pool->capacity) memcpy(pool->rows + 5 * at, row, sizeof row);
 }
 
@@ -136,13 +123,13 @@ static void relax(void) {
 static int spin_until(const pl_pool *pool, int (*ready)(const pl_pool *, const loop *), const loop *l) {
   if (ready(pool, l)) return 1;
   if (!pool->spins) return 0;
-  const int64_t start = nanoseconds();
+  const int64_t start = pl_nanoseconds();
   for (;;) {
     for (int i = 0; i < 32; i++) {
       relax();
       if (ready(pool, l)) return 1;
     }
-    if (nanoseconds() - start > SPIN_NS) return 0;
+    if (pl_nanoseconds() - start > SPIN_NS) return 0;
   }
 }
 
@@ -177,13 +164,16 @@ static int read_loop(const pl_pool *pool, loop *l) {
   return !(l->number & WRITING) && atomic_load_explicit(&pool->number, memory_order_relaxed) == l->number;
 }
 
-/* Reports the pieces that this thread has finished. */
+/* Reports the pieces that this thread has finished.  The caller stores that it sleeps and then loads the reports; here it
+ * is the other way round.  The fences let at least one of the two see the other's store.  Sequentially consistent stores
+ * and loads would too, but QEMU 7.2 lets such a load of AArch64 overtake the store. */
 static void report(pl_pool *pool, int thread, uint64_t done) {
-  atomic_store(&pool->state[thread].done, done);
-  if (!atomic_load(&pool->awaited)) return;
-  pthread_mutex_lock(&pool->lock);
-  pthread_cond_signal(&pool->ended);
-  pthread_mutex_unlock(&pool->lock);
+  atomic_store_explicit(&pool->state[thread].done, done, memory_order_release);
+  atomic_thread_fence(memory_order_seq_cst);
+  if (!atomic_load_explicit(&pool->awaited, memory_order_relaxed)) return;
+  pl_lock(&pool->lock);
+  pl_wake_one(&pool->ended);
+  pl_unlock(&pool->lock);
 }
 
 typedef struct { pl_pool *pool; int thread; } worker_args;
@@ -195,11 +185,11 @@ static void *work(void *arg) {
   free(arg);
   for (;;) {
     if (!spin_until(pool, announced, &l)) {
-      pthread_mutex_lock(&pool->lock);
+      pl_lock(&pool->lock);
       atomic_fetch_add(&pool->sleeping, 1);
-      while (!announced(pool, &l)) pthread_cond_wait(&pool->wake, &pool->lock);
+      while (!announced(pool, &l)) pl_wait(&pool->wake, &pool->lock);
       atomic_fetch_sub(&pool->sleeping, 1);
-      pthread_mutex_unlock(&pool->lock);
+      pl_unlock(&pool->lock);
     }
     if (atomic_load(&pool->stop)) return NULL;
     if (!read_loop(pool, &l)) continue;
@@ -215,9 +205,9 @@ static void *work(void *arg) {
 static void prepare(pl_pool *pool) {
   pool->forks = atomic_load(&forks);
   pool->workers = -1;            /* not started yet */
-  pthread_mutex_init(&pool->lock, NULL);
-  pthread_cond_init(&pool->wake, NULL);
-  pthread_cond_init(&pool->ended, NULL);
+  pl_mutex_init(&pool->lock);
+  pl_condition_init(&pool->wake);
+  pl_condition_init(&pool->ended);
 }
 
 /* After a fork: the workers and their loop are gone. */
@@ -235,9 +225,9 @@ static void reset(pl_pool *pool) {
 }
 
 static void wake(pl_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
-  pthread_cond_broadcast(&pool->wake);
-  pthread_mutex_unlock(&pool->lock);
+  pl_lock(&pool->lock);
+  pl_wake_all(&pool->wake);
+  pl_unlock(&pool->lock);
 }
 
 /* Announces a loop.  A worker that falls asleep at this moment may miss it, and others take its share: checking again
@@ -254,23 +244,6 @@ static void announce(pl_pool *pool, const loop *l) {
   if (atomic_load_explicit(&pool->sleeping, memory_order_relaxed)) wake(pool);
 }
 
-int pl_start_thread(pthread_t *id, void *(*run)(void *), void *arg) {
-  pthread_attr_t attr;
-  sigset_t all, before;
-  pthread_attr_init(&attr);
-  pthread_attr_setstacksize(&attr, STACK);
-  sigfillset(&all);              /* signals go to the threads of the program, */
-  sigdelset(&all, SIGBUS);       /* but for the faults of a thread: files that lose their pages, above all */
-  sigdelset(&all, SIGSEGV);
-  sigdelset(&all, SIGFPE);
-  sigdelset(&all, SIGILL);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  int failed = pthread_create(id, &attr, run, arg);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-  return failed;
-}
-
 /* Starts the workers.  If there are fewer than wanted, the caller does their work. */
 static void start(pl_pool *pool) {
   pool->workers = 0;
@@ -278,7 +251,7 @@ static void start(pl_pool *pool) {
     worker_args *args = malloc(sizeof *args);
     if (!args) break;
     *args = (worker_args){pool, pool->workers + 1};
-    if (pl_start_thread(&pool->ids[pool->workers], work, args)) {
+    if (pl_thread_start(&pool->ids[pool->workers], work, args)) {
       free(args);
       break;
     }
@@ -287,11 +260,11 @@ static void start(pl_pool *pool) {
 }
 
 pl_pool *pl_pool_create(int threads) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, register_fork_handler);
+  static pl_once_flag once = PL_ONCE_INIT;
+  pl_once(&once, register_fork_handler);
   /* Counted in states, and one more for alignment.  States of threads that never run are never touched. */
   const size_t states = (size_t)threads + sizeof(pl_pool) / sizeof(thread_state) + 1;
-  void *memory = calloc(states, sizeof(thread_state)), *ids = calloc((size_t)threads, sizeof(pthread_t));
+  void *memory = calloc(states, sizeof(thread_state)), *ids = calloc((size_t)threads, sizeof(pl_thread));
   if (!memory || !ids) {
     free(memory);
     free(ids);
@@ -301,7 +274,7 @@ pl_pool *pl_pool_create(int threads) {
   pool->memory = memory;
   pool->ids = ids;
   pool->threads = threads;
-  pool->spins = sysconf(_SC_NPROCESSORS_ONLN) >= threads;
+  pool->spins = pl_cpus() >= threads;
   prepare(pool);
   return pool;
 }
@@ -311,7 +284,7 @@ void pl_pool_destroy(pl_pool *pool) {
   if (pool->forks == atomic_load(&forks) && pool->workers > 0) {
     atomic_store(&pool->stop, 1);
     wake(pool);
-    for (int i = 0; i < pool->workers; i++) pthread_join(pool->ids[i], NULL);
+    for (int i = 0; i < pool->workers; i++) pl_thread_join(pool->ids[i]);
   }
   free(pool->ids);
   free(pool->memory);
@@ -350,11 +323,12 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
   l.others = l.pieces - first;
   for (int share = 0; share < l.shares; share++) l.others -= take_share(pool, &l, share, 0);
   if (!spin_until(pool, finished, &l)) {
-    pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->awaited, 1);
-    while (!finished(pool, &l)) pthread_cond_wait(&pool->ended, &pool->lock);
+    pl_lock(&pool->lock);
+    atomic_store_explicit(&pool->awaited, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    while (!finished(pool, &l)) pl_wait(&pool->ended, &pool->lock);
     atomic_store(&pool->awaited, 0);
-    pthread_mutex_unlock(&pool->lock);
+    pl_unlock(&pool->lock);
   }
   atomic_store(&pool->busy, 0);
 }

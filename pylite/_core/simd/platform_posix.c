@@ -1,0 +1,184 @@
+/* platform.h for Linux, macOS and their like. */
+#define _GNU_SOURCE
+#include "platform.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- threads ---- */
+void pl_mutex_init(pl_mutex *mutex) { pthread_mutex_init(mutex, NULL); }
+void pl_lock(pl_mutex *mutex) { pthread_mutex_lock(mutex); }
+void pl_unlock(pl_mutex *mutex) { pthread_mutex_unlock(mutex); }
+void pl_condition_init(pl_condition *condition) { pthread_cond_init(condition, NULL); }
+void pl_wait(pl_condition *condition, pl_mutex *mutex) { pthread_cond_wait(condition, mutex); }
+void pl_wake_one(pl_condition *condition) { pthread_cond_signal(condition); }
+void pl_wake_all(pl_condition *condition) { pthread_cond_broadcast(condition); }
+void pl_once(pl_once_flag *flag, void (*run)(void)) { pthread_once(flag, run); }
+
+/* Kernels keep up to 96 KiB of scratch on the stack; musl's default stack is 128 KiB. */
+enum { STACK = 512 * 1024 };
+
+int pl_thread_start(pl_thread *thread, void *(*run)(void *), void *arg) {
+  pthread_attr_t attr;
+  sigset_t all, before;
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, STACK);
+  sigfillset(&all);        /* signals go to the threads of the program, */
+  sigdelset(&all, SIGBUS); /* but for the faults of a thread: files that lose their pages, above all */
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  int failed = pthread_create(thread, &attr, run, arg);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attr);
+  return failed;
+}
+
+void pl_thread_join(pl_thread thread) { pthread_join(thread, NULL); }
+void pl_thread_detach(pl_thread thread) { pthread_detach(thread); }
+
+void pl_thread_send_elsewhere(pl_thread thread) {
+#if defined(__linux__)
+  cpu_set_t others;
+  int here = sched_getcpu();
+  if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof others, &others)) return;
+  CPU_CLR(here, &others);
+  if (CPU_COUNT(&others)) pthread_setaffinity_np(thread, sizeof others, &others);
+#else
+  (void)thread;
+#endif
+}
+
+void pl_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void)) {
+  pthread_atfork(before, in_parent, in_child);
+}
+
+/* ---- the machine ---- */
+int64_t pl_nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int pl_cpus(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
+
+int pl_running_threads(void) {
+  char text[64];
+  const char *slash = NULL;
+  int descriptor = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  ssize_t size = 0;
+  if (descriptor >= 0) {
+    size = read(descriptor, text, sizeof text - 1);
+    close(descriptor);
+  }
+  text[size > 0 ? size : 0] = 0;
+  slash = strchr(text, '/'); /* it follows the number of running threads */
+  while (slash && slash > text && slash[-1] != ' ') slash--;
+  return slash ? atoi(slash) : 1;
+}
+
+int64_t pl_physical_memory(void) { return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE); }
+
+/* ---- memory ---- */
+void *pl_pages_map(size_t size, int descriptor) {
+  int is_file = descriptor >= 0;
+  void *at = mmap(NULL, size, is_file ? PROT_READ : PROT_READ | PROT_WRITE,
+                  is_file ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, descriptor, 0);
+  return at != MAP_FAILED ? at : NULL;
+}
+
+void pl_pages_unmap(void *at, size_t size, int is_file) {
+  (void)is_file;
+  munmap(at, size);
+}
+
+void pl_pages_make_huge(void *at, size_t size) {
+#ifdef MADV_HUGEPAGE
+  madvise(at, size, MADV_HUGEPAGE);
+#else
+  (void)at, (void)size;
+#endif
+}
+
+/* ---- files that lose pages: reading one raises SIGBUS ---- */
+enum { FILES = 1024 }; /* mapped at the same time; those beyond are not watched */
+
+static struct {
+  volatile uintptr_t begin, end;
+  volatile int lost; /* pages */
+} files[FILES];
+static struct sigaction previous;
+static uintptr_t page;
+volatile int pl_lost_pages;
+
+/* Puts a page of zeros there, so that what reads goes on, and counts; who started it then raises an error.  Other faults
+ * go to the handler that was there before. */
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+  uintptr_t at = (uintptr_t)info->si_addr;
+  (void)context;
+  for (int i = 0; i < FILES; i++) {
+    if (at < files[i].begin || at >= files[i].end) continue;
+    void *lost = (void *)(at / page * page);
+    if (mmap(lost, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != lost) break;
+    files[i].lost++;
+    pl_lost_pages++;
+    return;
+  }
+  sigaction(number, &previous, NULL); /* the fault comes again, and goes there */
+}
+
+int pl_watch(void *at, size_t size) {
+  struct sigaction now;
+  if (page == 0) page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_sigaction != on_bus_error) {
+    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    previous = now;
+    sigaction(SIGBUS, &ours, NULL);
+  }
+  for (int i = 0; i < FILES; i++) {
+    if (files[i].end != 0) continue;
+    files[i].lost = 0;
+    files[i].begin = (uintptr_t)at;
+    files[i].end = (uintptr_t)at + size;
+    return i;
+  }
+  return -1;
+}
+
+void pl_unwatch(int file) { files[file].end = 0; }
+
+int pl_lost_of(int file) { return files[file].lost; }
+
+/* ---- Arm ---- */
+#if defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
+#include <sys/auxv.h>
+unsigned pl_arm_features(void) {
+  unsigned features = 0;
+#if defined(__aarch64__)
+  if (getauxval(AT_HWCAP) & (1UL << 20)) features |= PL_DOTPROD; /* HWCAP_ASIMDDP */
+  if (getauxval(AT_HWCAP2) & (1UL << 13)) features |= PL_I8MM;   /* HWCAP2_I8MM */
+#else
+  /* HWCAP_NEON and HWCAP_VFPv4: Cortex-A8 and A9 have the first alone. */
+  if ((~getauxval(AT_HWCAP) & (1UL << 12 | 1UL << 16)) == 0) features |= PL_NEON_VFP4;
+#endif
+  return features;
+}
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+static int has(const char *name) {
+  int value = 0;
+  size_t size = sizeof value;
+  return sysctlbyname(name, &value, &size, NULL, 0) == 0 && value;
+}
+unsigned pl_arm_features(void) {
+  return (has("hw.optional.arm.FEAT_DotProd") ? PL_DOTPROD : 0) | (has("hw.optional.arm.FEAT_I8MM") ? PL_I8MM : 0);
+}
+#else
+unsigned pl_arm_features(void) { return 0; }
+#endif
