@@ -4,7 +4,7 @@
 
 Times are the sums of each step's shortest time, on one core; so other processes disturb little.  Without REFERENCE the
 model is compared with the real numbers that it stands for.  --peer: also the comparison of ai-edge-quantizer, where
-that is installed, on N samples, with its errors beside pylite's.
+that is installed, on N samples: processor time, by how many of its measures it takes, and its errors beside pylite's.
 """
 import argparse
 import sys
@@ -94,26 +94,29 @@ def beside_peer(count):
     samples = [[_representable(rng, graph.tensors[i]) for i in graph.inputs] for _ in range(count)]
     comparison.add(samples[0])      # a data set does not notice the time to prepare
     comparison.clear()
-    found = {}
+    found, every = {}, list(ValidationErrorMetric)
 
-    def peer(arrays, xnnpack=False):
+    def peer(arrays, xnnpack=False, measures=every[:1]):
         return model_validator.compare_model(
             contents[1], contents[0], {"serving_default": [{f"t{k}": array for k, array in enumerate(arrays)}]},
-            [ValidationErrorMetric.MSE], use_xnnpack=xnnpack, num_threads=1)
-    runs = {"ai-edge-quantizer, cumulative errors": peer,
+            measures, use_xnnpack=xnnpack, num_threads=1)
+    runs = {"ai-edge-quantizer, squared error alone": peer,
             "the same with XNNPACK": lambda arrays: peer(arrays, True),
+            "with XNNPACK, squared error and SNR": lambda arrays: peer(
+                arrays, True, [ValidationErrorMetric.MSE, ValidationErrorMetric.SNR]),
+            f"with XNNPACK, all its {len(every)} measures": lambda arrays: peer(arrays, True, every),
             "pylite, cumulative errors": lambda arrays: comparison.add(arrays, False),
             "pylite, and local errors": comparison.add}
     best = dict.fromkeys(runs, np.inf)
     for arrays in samples:
         for name, run in runs.items():
-            start = time.perf_counter()
+            start = time.process_time()
             result = run(arrays)
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], time.process_time() - start)
             if run is peer:
                 for tensor, measures in result.get_all_tensor_results().items():
                     found.setdefault(tensor, []).append(measures["mse"])
-    _common.say(f"{_common.short(path)}: {count} samples, the shortest times")
+    _common.say(f"{_common.short(path)}: {count} samples, the shortest processor times")
     cumulative = best["pylite, cumulative errors"]
     _common.print_table(["one core", "ms", "times pylite's"], [
         [name, f"{seconds * 1e3:.1f}", f"{seconds / cumulative:.1f}"] for name, seconds in best.items()])

@@ -61,22 +61,6 @@ typedef struct {
     float *extremes;
 } pl_observed;
 
-/* Counts finite values in BINS bins around 0: bin floor((value * inverse + offset) * factor) + BINS / 2, held inside. */
-enum { PL_BINS = 256 };
-static void pl_count(const float *values, size_t count, double inverse, double offset, double factor,
-                     int64_t *__restrict__ counts)
-{
-    for (size_t i = 0; i < count; i++) {
-        double place = (values[i] * inverse + offset) * factor;
-        if (place - place != 0)
-            continue;
-        place = place > -PL_BINS / 2 ? place : -PL_BINS / 2;
-        place = place < PL_BINS / 2 - 1 ? place : PL_BINS / 2 - 1;
-        const int bin = (int)place;
-        counts[bin - (place < bin) + PL_BINS / 2]++;
-    }
-}
-
 enum { PL_LANES = 256, PL_BLOCK = 4096, PL_ROWS = 32 };
 
 /* Observes `rows` rows of n lanes that begin at element `first` and are `step` elements apart, a block after another. */
@@ -111,13 +95,112 @@ static void pl_commit(const pl_observed *o, pl_error_sums *sums, size_t n, size_
             rows[row][i % m] += rows[row][i];
         pl_add_exactly(rows[row], o->limbs + (size_t)row * c + at, PL_SUMS * c, counts + PL_TOO_LARGE * c, m);
     }
-    for (size_t i = 0, j = 0; i < n; i++, j = j + 1 < m ? j + 1 : 0) {
-        counts[PL_COUNT * c + j] += sums->count[i];
-        counts[PL_LOW * c + j] += sums->low[i];
-        counts[PL_HIGH * c + j] += sums->high[i];
-        extremes[PL_MAX_ERROR * c + j] = fmaxf(extremes[PL_MAX_ERROR * c + j], sums->largest[i]);
-        extremes[PL_MAX_REFERENCE * c + j] = fmaxf(extremes[PL_MAX_REFERENCE * c + j], sums->highest[i]);
-        extremes[PL_MIN_REFERENCE * c + j] = fminf(extremes[PL_MIN_REFERENCE * c + j], sums->lowest[i]);
+    for (size_t first = 0; first < n; first += m)
+        for (size_t j = 0; j < m && first + j < n; j++) {
+            const size_t i = first + j;
+            counts[PL_COUNT * c + j] += sums->count[i];
+            counts[PL_LOW * c + j] += sums->low[i];
+            counts[PL_HIGH * c + j] += sums->high[i];
+            float *largest = extremes + PL_MAX_ERROR * c + j, *highest = extremes + PL_MAX_REFERENCE * c + j;
+            float *lowest = extremes + PL_MIN_REFERENCE * c + j;
+            *largest = sums->largest[i] > *largest ? sums->largest[i] : *largest;
+            *highest = sums->highest[i] > *highest ? sums->highest[i] : *highest;
+            *lowest = sums->lowest[i] < *lowest ? sums->lowest[i] : *lowest;
+        }
+}
+
+/* A histogram of BINS bins around 0: value v is in bin floor((v * inverse + offset) * 2^-exponent) + BINS / 2. */
+enum { PL_BINS = 256, PL_BIN_BITS = 8, PL_COPIES = 4, PL_INFINITY = 0x7f800000 }; /* as bits */
+typedef struct {
+    int64_t *counts;
+    int32_t *exponent;
+    double inverse, offset;
+} pl_histogram;
+
+/* Joins pairs of bins until their width is 2^exponent. */
+static void pl_widen(const pl_histogram *h, int32_t exponent)
+{
+    int64_t pairs[PL_BINS / 2], total = 0;
+    for (; *h->exponent < exponent; ++*h->exponent) {
+        for (size_t i = 0; i < PL_BINS / 2; i++) {
+            pairs[i] = h->counts[2 * i] + h->counts[2 * i + 1];
+            total += pairs[i];
+        }
+        if (total == 0) {
+            *h->exponent = exponent;
+            return;
+        }
+        memset(h->counts, 0, PL_BINS * sizeof *h->counts);
+        memcpy(h->counts + PL_BINS / 4, pairs, sizeof pairs);
+    }
+}
+
+static int32_t pl_magnitude(const float *value)
+{
+    int32_t bits;
+    memcpy(&bits, value, sizeof bits);
+    return bits & INT32_MAX;
+}
+
+/* Counts up to PL_BLOCK values, but those that are not finite. */
+static void pl_count(const pl_histogram *h, const float *values, size_t n)
+{
+    int32_t most = 0; /* the bits of the largest magnitude: their order is that of the numbers */
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits = pl_magnitude(values + i);
+        bits = bits < PL_INFINITY ? bits : 0;
+        most = bits > most ? bits : most;
+    }
+    if (most > 0) {
+        float reach;
+        int exponent;
+        memcpy(&reach, &most, sizeof reach);
+        frexp(reach * h->inverse + h->offset, &exponent);
+        pl_widen(h, exponent + 1 - PL_BIN_BITS);
+    }
+    const double factor = ldexp(1, -*h->exponent), inverse = h->inverse * factor, offset = h->offset * factor;
+    float finite[PL_BLOCK]; /* and 0 for others */
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= -(int32_t)(pl_magnitude(values + i) < PL_INFINITY);
+        memcpy(finite + i, &bits, sizeof bits);
+    }
+    int32_t bins[PL_BLOCK];
+    for (size_t i = 0; i < n; i++) { /* floor, by the bits of the place and of what rounding it to an integer adds */
+        const double place = finite[i] * inverse + offset, shifted = place + 0x1.8p52;
+        const double above = place - (shifted - 0x1.8p52);
+        int64_t bin, sign;
+        memcpy(&bin, &shifted, sizeof bin);
+        memcpy(&sign, &above, sizeof sign);
+        bins[i] = (int32_t)(bin - (int64_t)((uint64_t)sign >> 63)) + PL_BINS / 2;
+    }
+    for (size_t i = 0; i < n; i++)
+        bins[i] = pl_magnitude(values + i) < PL_INFINITY ? bins[i] : PL_BINS;
+    uint32_t counts[PL_COPIES][PL_BINS + 1] = {{0}}; /* several, since equal values often follow each other */
+    for (size_t i = 0; i < n; i++)
+        counts[i % PL_COPIES][bins[i]]++;
+    for (int copy = 0; copy < PL_COPIES; copy++)
+        for (size_t i = 0; i < PL_BINS; i++)
+            h->counts[i] += counts[copy][i];
+}
+
+/* Counts one sample of a tensor, of its reference, and of the error, in three histograms. */
+static void pl_count_all(const pl_observed *o, const pl_histogram *histograms)
+{
+    float values[PL_BLOCK], errors[PL_BLOCK];
+    for (size_t first = 0, n; first < o->elements; first += n) {
+        n = PL_BLOCK < o->elements - first ? PL_BLOCK : o->elements - first;
+        const float *x = (const float *)o->values + first, *reference = o->reference + first;
+        if (o->dequantize) {
+            o->dequantize(n, o->values + first * o->size, values, &o->grid);
+            x = values;
+        }
+        for (size_t i = 0; i < n; i++)
+            errors[i] = x[i] - reference[i];
+        pl_count(histograms, x, n);
+        pl_count(histograms + 1, reference, n);
+        pl_count(histograms + 2, errors, n);
     }
 }
 

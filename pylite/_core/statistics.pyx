@@ -1,4 +1,4 @@
-"""A kernel that sums the differences of two tensors: what `pylite.validation` measures with."""
+"""Kernels that sum and count the differences of two tensors: what `pylite.validation` measures with."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
@@ -22,7 +22,11 @@ cdef extern from "statistics.h" nogil:
         int64_t *limbs
         float *extremes
     void pl_observe(const pl_slots *, const pl_observed *)
-    void pl_count(const float *, size_t, double, double, double, int64_t *)
+    ctypedef struct pl_histogram:
+        int64_t *counts
+        int32_t *exponent
+        double inverse, offset
+    void pl_count_all(const pl_observed *, const pl_histogram *)
     void pl_add_exactly(const double *, int64_t *, size_t, int64_t *, size_t)
 
 COUNTS, SUMS, EXTREMES = PL_COUNTS, PL_SUMS, PL_EXTREMES    # rows, in the order of statistics.h
@@ -70,19 +74,36 @@ cdef int run_observe(Observe self, pl_pool *pool) noexcept nogil:
     return 0
 
 
+cdef class Count(Kernel):
+    """Counts a tensor's elements, those of its reference, and the errors, of one run, in three histograms.
+
+    observed: has the tensor and the reference.  counts: (3, BINS); exponents: of the bins' widths, 3.  A value v that
+    is finite is in bin floor((v * inverse + offset) * 2**-exponent) + BINS / 2; where one is beyond the bins, pairs of
+    them are joined first.  Errors have no offset.
+    """
+    cdef pl_observed o
+    cdef pl_histogram histograms[3]
+    cdef tuple kept
+
+    def __init__(self, Observe observed, double inverse, double offset, int64_t[:, ::1] counts, int32_t[::1] exponents):
+        if exponents.shape[0] != 3 or counts.shape[0] != 3 or counts.shape[1] != PL_BINS:
+            raise ValueError(f"three histograms of {PL_BINS} bins, and three exponents, are needed")
+        self.kept = observed, counts, exponents
+        self.o = observed.o
+        for kind in range(3):
+            self.histograms[kind] = pl_histogram(&counts[kind, 0], &exponents[kind], inverse,
+                                                 offset if kind < 2 else 0)
+        self.fn = <kernel_fn>run_count
+
+
+cdef int run_count(Count self, pl_pool *pool) noexcept nogil:
+    pl_count_all(&self.o, self.histograms)
+    return 0
+
+
 def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs, int64_t[::1] too_large):
     """Add each addend to an exact sum, a column of `limbs`; where one is not finite or reaches 2^80, to too_large."""
     if limbs.shape[0] != PL_LIMBS or not limbs.shape[1] == too_large.shape[0] == addends.shape[0]:
         raise ValueError("limbs do not have a column for each addend")
     if addends.shape[0]:
         pl_add_exactly(&addends[0], &limbs[0, 0], addends.shape[0], &too_large[0], addends.shape[0])
-
-
-def count(const float[::1] values, double inverse, double offset, double factor, int64_t[::1] counts):
-    """Add to the BINS counts: bin floor((value * inverse + offset) * factor) + BINS / 2, without what is not finite.
-    """
-    if counts.shape[0] != PL_BINS:
-        raise ValueError(f"counts has {counts.shape[0]} bins, and {PL_BINS} are needed")
-    if values.shape[0]:
-        with nogil:
-            pl_count(&values[0], values.shape[0], inverse, offset, factor, &counts[0])

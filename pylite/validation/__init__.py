@@ -183,7 +183,8 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
     settings, models = total.header["settings"], [Model(path) for path in (model, reference) if path is not None]
     if total.header != identity(models, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
-    comparison = None if reference is None or settings["tensors"] == 0 else Comparison(models[0], widened(reference))
+    comparison = None if reference is None or settings["tensors"] == 0 else Comparison(
+        models[0], widened(reference), histograms=settings["histograms"])
     graph = models[0].graph.subgraphs[0]
     return _report(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 

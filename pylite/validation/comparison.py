@@ -1,6 +1,7 @@
 """Runs a model and its reference on samples, and sums the differences of all tensors that match."""
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +11,13 @@ from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.validation.histograms import Histograms
-from pylite.validation.interleaving import Interleaved, Track, rounding
+from pylite.validation.interleaving import Interleaved, Track, Usage, rounding
 from pylite.validation.isolation import Isolated, Isolation, closure, grouped
 from pylite.validation.matching import Matching, match
 from pylite.validation.statistics import ErrorSums, Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -58,7 +59,6 @@ class Comparison:
         self.input_sums: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
         self._with_histograms = histograms
-        self._pairs: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}      # of the nodes by themselves
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
 
@@ -94,23 +94,23 @@ class Comparison:
                 self.grids[index] = grid
                 self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
         self._isolate()
+        self._share_memory()
         self.programs = {local: self._interleaved(local) for local in (False, True)}
 
-    def _groups(self) -> dict[str, dict[int, ErrorSums]]:
-        return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums}
+    def _groups(self) -> dict[str, dict[int, Any]]:
+        return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums,
+                "histograms": self.histograms}
 
     def sums(self) -> dict[str, ErrorSums | Histograms]:
         """Copies of all sums by name, for `take` of another Comparison of the same models."""
-        groups: dict[str, Any] = {**self._groups(), "histograms": self.histograms}
         return {f"{name} {index}": type(sums).restored(sums.state())
-                for name, group in groups.items() for index, sums in group.items()}
+                for name, group in self._groups().items() for index, sums in group.items()}
 
     def clear(self) -> None:
         """Begin anew with sums of no samples."""
         for group in self._groups().values():
             for sums in group.values():
                 sums.clear()
-        self.histograms = {index: Histograms(self.grids[index]) for index in self.histograms}
         self.samples = 0
 
     def take(self, sums: Mapping[str, ErrorSums | Histograms], samples: int) -> None:
@@ -118,10 +118,7 @@ class Comparison:
         self.clear()
         for what, found in sums.items():
             name, index = what.split()
-            if isinstance(found, Histograms):
-                self.histograms[int(index)] = found
-            else:
-                self._groups()[name][int(index)].merge(found)
+            self._groups()[name][int(index)].merge(found)
         self.samples = samples
 
     def _expected(self, index: int) -> NDArray[Any]:
@@ -142,49 +139,87 @@ class Comparison:
         one, other = ours.finished(), theirs.finished()
         executors = [Executor(model, isolated.subgraph, self._pool) for model, isolated in (
             (self.model, one), (self.reference, other))]
-        for executor in executors:
-            executor.allocate()
         self._isolated = executors[0], executors[1], one, other
+
+    def _order(self, local: bool) -> Iterator[tuple[str, int]]:
+        """What happens to tensors in one run, in order.
+
+        "observe": both models compute it; "give": the reference's activation is given to the nodes by themselves that
+        read it; "alone": its node runs by itself.
+        """
+        assert self._isolated is not None
+        _, _, ours, theirs = self._isolated
+        keys = {**ours.cuts, **theirs.cuts} if local else {}
+        waiting = deque((index, self._read(index)) for index in (self.measured if local else ()))
+        given: set[int] = set()
+        for key in (*self.subgraph.inputs, *self.measured):
+            if key in self.cumulative:
+                yield "observe", key
+            if key in keys:
+                given.add(key)
+                yield "give", key
+            while waiting and waiting[0][1] <= given:
+                yield "alone", waiting.popleft()[0]
+        assert not waiting
+
+    def _share_memory(self) -> None:
+        """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
+        assert self._isolated is not None
+        single, other, ours, theirs = self._isolated
+        reference, full, alone, counterpart = (
+            Usage(executor.subgraph) for executor in (self._full_reference, self._full, single, other))
+        for what, index in self._order(True):
+            matched = self.matching.matches[index].reference
+            if what == "observe":
+                reference.compute(matched)
+                full.compute(index)
+            elif what == "give":
+                reference.use(matched)
+                alone.fill(ours.cuts.get(index))
+                counterpart.fill(theirs.cuts.get(index))
+            else:
+                alone.compute(ours.results[index])
+                if index not in self._casts:
+                    counterpart.compute(theirs.results[matched])
+        for executor, usage in ((self._full_reference, reference), (self._full, full), (single, alone),
+                                (other, counterpart)):
+            executor.release()
+            executor.access = usage.access
+            executor.allocate()
 
     def _interleaved(self, local: bool) -> Interleaved:
         """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
         read it."""
         assert self._isolated is not None
         program, (single, other, ours, theirs) = Interleaved(self._pool), self._isolated
-        full, reference = Track(self._full), Track(self._full_reference)
-        tracks = Track(single), Track(other)
-        keys = {**ours.cuts, **theirs.cuts} if local else {}
-        given: set[int] = set()
-        waiting = list(self.measured) if local else []
-
-        def give(key: int) -> None:
-            if key in keys:
-                given.add(key)
-                program.add(*self._give(key))
-            while waiting and self._read(waiting[0]) <= given:
-                index = waiting.pop(0)
-                program.advance(tracks[0], ours.results[index])
+        full, reference, alone, counterpart = map(Track, (self._full, self._full_reference, single, other))
+        for what, index in self._order(local):
+            if what == "observe":
+                program.advance(reference, self.matching.matches[index].reference)
+                program.advance(full, index)
+                program.add(self.cumulative[index].observer(self.grids[index], self._full.array(index),
+                                                            self._expected(index)))
+            elif what == "give":
+                program.add(*self._give(index))
+            else:
+                program.advance(alone, ours.results[index])
                 if index in self._casts:
                     expected = self._represented[self._casts[index]]
                 else:
                     result = theirs.results[self.matching.matches[index].reference]
-                    program.advance(tracks[1], result)
+                    program.advance(counterpart, result)
                     expected = other.array(result)
-                self._pairs[index] = single.array(ours.results[index]), expected
-                program.add(self.local[index].observer(self.grids[index], *self._pairs[index]))
-
-        for key in self.subgraph.inputs:
-            give(key)
-        for index in self.measured:
-            program.advance(reference, self.matching.matches[index].reference)
-            program.advance(full, index)
-            program.add(self.cumulative[index].observer(self.grids[index], self._full.array(index),
-                                                        self._expected(index)))
-            give(index)
-        for track in (reference, full, *(tracks if local else ())):
+                self._watch(program, index, single.array(ours.results[index]), expected)
+        for track in (reference, full, *((alone, counterpart) if local else ())):
             program.advance(track)
-        assert not waiting
         return program
+
+    def _watch(self, program: Interleaved, index: int, values: NDArray[Any], expected: NDArray[Any]) -> None:
+        """Observe a node's result by itself, and count both in histograms."""
+        observer = self.local[index].observer(self.grids[index], values, expected)
+        program.add(observer)
+        if index in self.histograms:
+            program.add(self.histograms[index].counter(observer))
 
     def _read(self, index: int) -> set[int]:
         """The tensors whose activations the node of `index` and its counterpart are given."""
@@ -237,9 +272,8 @@ class Comparison:
         for group in (self.cumulative, self.local) if local else (self.cumulative,):
             for sums in group.values():
                 sums.counted()
-        for index in self.histograms if local else ():
-            self.histograms[index].add(self.grids[index], *self._pairs[index])
         self.samples += 1
+
 
 def _exposed(model: Model, subgraph: Subgraph, tensors: Sequence[int], pool: Pool) -> Executor:
     """An Executor of the graph with more outputs."""

@@ -24,7 +24,7 @@ import numpy as np
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import audio, images
 from pylite.media.metadata import of_input
-from pylite.validation.sources import File, Source, load, opened
+from pylite.validation.sources import FILES, File, Source, load, opened
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class Samples:
             raise ComparisonError("the standard deviation of the pixels must not be 0")
         self.source = path if isinstance(path, Source) else opened(self.path, self.tensors, pictures)
         if not self.source.count:
-            raise ComparisonError(f"{self.path}: has no samples")
+            raise ComparisonError(f"{self.path}: has no samples" + (
+                f"; below it there is no {', '.join(FILES)}" if os.path.isdir(self.path) else ""))
         self._count = self.source.count if limit is None else min(self.source.count, limit)
         for i, value in enumerate(self.source.get(0)):
             if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
@@ -104,8 +105,9 @@ class Samples:
                 return self._sound(path, tensor, position)
             pixels = images.read(path)
         except (OSError, ValueError, EOFError, PyliteError) as error:
-            text = str(error)
-            raise ComparisonError(text if path in text else f"{path}: {text}") from None
+            text = getattr(error, "strerror", None) or str(error)
+            raise ComparisonError((text if path in text else f"{path}: {text}")
+                                  + "; mend the file or take it out") from None
         if len(tensor.shape) != 4 or tensor.shape[3] not in (1, 3, 4):
             raise ComparisonError(f"input {tensor.name!r} of shape {list(tensor.shape)} takes no picture ({path})")
         size = (have if asked == -1 else wanted for have, asked, wanted in zip(
@@ -139,6 +141,9 @@ def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
     array, shape = np.asarray(value), tensor.shape
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ComparisonError(f"input {tensor.name!r} is given {int((~np.isfinite(array)).sum())} numbers that are not "
+                              "finite (NaN or infinity); leave the sample out, or mend what made it")
     if array.size != math.prod(shape):
         if len(tensor.shape_signature) == array.ndim + 1:
             array = array[None]

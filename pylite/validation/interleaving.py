@@ -10,6 +10,7 @@ import numpy as np
 from pylite._core.kernels.elementwise import Unary
 from pylite._core.kernels.movement import Copy
 from pylite._core.program import Program
+from pylite.compiler.placement import Access
 from pylite.numerics.quantization import LIMITS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pylite._core.kernel import Kernel
     from pylite._core.simd import Pool
+    from pylite.ir.graph import Subgraph
     from pylite.runtime.executor import Executor
     from pylite.validation.statistics import Grid
 
@@ -40,6 +42,30 @@ class Track:
         steps = range(self._taken, last + 1)
         self._taken = max(self._taken, last + 1)
         return [(self.bound.program.kernels[step], (self, step)) for step in steps]
+
+
+class Usage:
+    """Collects when an executor's tensors are used between its steps.  access: the Access that says so."""
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        self.access = Access({}, {})
+        self._producer = {i: o.index for o in subgraph.operators for i in o.outputs}
+        self._computed = -1     # the last operator that has run
+
+    def compute(self, tensor: int) -> None:
+        """The executor runs until it has computed `tensor`, which is then read."""
+        self._computed = max(self._computed, self._producer.get(tensor, -1))
+        self.use(tensor)
+
+    def use(self, tensor: int) -> None:
+        """`tensor` is read now."""
+        if tensor in self._producer:
+            self.access.read[tensor] = self._computed
+
+    def fill(self, tensor: int | None) -> None:
+        """The input `tensor`, if it is one, is written now."""
+        if tensor is not None:
+            self.access.written[tensor] = self._computed + 1
 
 
 class Interleaved:

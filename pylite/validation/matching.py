@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from pylite.errors import ComparisonError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -72,8 +74,23 @@ def _same_size(a: Tensor, b: Tensor) -> bool:
     return math.prod(a.shape) == math.prod(b.shape) and (a.shape[-1:] == b.shape[-1:] or not (a.shape and b.shape))
 
 
+def check_inputs(subgraph: Subgraph, other: Subgraph) -> None:
+    """ComparisonError where the two models cannot take the same samples; batches may differ, since they are resized."""
+    sides = [[graph.tensors[i] for i in graph.inputs] for graph in (subgraph, other)]
+    if len(sides[0]) != len(sides[1]):
+        raise ComparisonError(f"the model has {len(sides[0])} inputs and the reference {len(sides[1])}; is it the same "
+                              "model in float?")
+    for mine, theirs in zip(*sides, strict=True):
+        shapes = mine.shape_signature, theirs.shape_signature
+        if len(shapes[0]) != len(shapes[1]) or any(
+                a != b and -1 not in (a, b) for a, b in list(zip(*shapes, strict=True))[1:]):
+            raise ComparisonError(f"input {mine.name!r} of the model takes {list(shapes[0])}, and the reference's "
+                                  f"input {theirs.name!r} {list(shapes[1])}; is it the same model in float?")
+
+
 def match(model: Subgraph, reference: Subgraph) -> Matching:
     """The Matching of two graphs; those of inputs are by their order."""
+    check_inputs(model, reference)
     ours, theirs = _Side(model), _Side(reference)
     matches: dict[int, Match] = {}
     for mine, other in zip(model.inputs, reference.inputs, strict=False):

@@ -243,6 +243,29 @@ function comparison() {
     ["reason", u => u.reason]], report.unmatched));
 }
 
+// Of samples by the confidence of the answer: how many are right
+function calibration(a) {
+  const sides = Object.entries(a.calibration).filter(([, bins]) => bins && bins.some(b => b.count));
+  if (!sides.length) return;
+  const bins = sides[0][1], middles = bins.map(b => (b.low + b.high) / 2), names = {model: "blue", reference: "orange"};
+  const right = found => found.map(b => b.count ? b.accuracy : null);
+  const percent = (u, at) => at.map(x => share(Math.abs(x) < 1e-9 ? 0 : x));
+  section("calibration", "Calibration", el("p", {class: "soft"}, "A model is calibrated if 70 % of the answers with a confidence "
+      + "of 70 % are right: then its bars end at the line. The expected calibration error (ece) is the mean distance."),
+    chart("Share of right answers by confidence; the table below has the numbers", () => [{
+      series: [{label: "confidence", value: (u, x) => plain(x)}, ...sides.map(([side, found]) => series(side, names[side],
+        side === "model" ? {fill: faint(names[side]), width: 1, paths: bars({size: [.9, 60]}), points: {show: false}, value: (u, y) => plain(y)}
+          : {paths: () => null, points: {show: true, size: 9, fill: colour(names[side])}, value: (u, y) => plain(y)})),
+      series("calibrated", "soft", {dash: [5, 3], width: 1, points: {show: false}, value: (u, y) => plain(y)})],
+      scales: {x: {range: () => [0, 1]}, y: {range: () => [0, 1]}},
+      axes: [{label: "confidence", values: percent}, {label: "right", size: 62, values: percent}],
+    }, [middles, ...sides.map(([, found]) => right(found)), middles]]),
+    table("Calibration", [["of the", b => b.side], ["confidence from", b => b.low, general], ["to", b => b.high, general],
+      ["samples", b => b.count, number(0)], ["mean confidence", b => b.count ? b.confidence : null, general],
+      ["right", b => b.count ? b.accuracy : null, general]],
+    sides.flatMap(([side, found]) => found.filter(b => b.count).map(b => ({side, ...b})))));
+}
+
 // Accuracy on labelled samples
 function accuracy(a) {
   const name = i => known(i) ? a.labels[i] || String(i) : "\u2013", ends = x => x ? `${general(x[0])} to ${general(x[1])}` : "";
@@ -261,6 +284,7 @@ function accuracy(a) {
       ["method", x => x[1].method], ["better", x => x[1].better]], Object.entries(a.metrics)),
     m ? el("p", {}, `Right with one alone: ${m.reference_only} with the reference, ${m.model_only} with the model; `
       + `p = ${general(m.p)} (McNemar's test, ${m.method}).`) : null, ...a.notes.map(note => el("p", {class: "soft"}, note)));
+  calibration(a);
   const cards = rows => el("div", {class: "cards small"}, ...rows.slice(0, 24).map(card));
   if (a.flips.length) section("flips", "Samples that flip", el("p", {class: "soft"}, `${a.flipped} differ; the worst first.`),
     cards(a.flips));
@@ -280,7 +304,8 @@ function regained(s) {
       + `${s.proposed.length} nodes in float, ${general(s.real)} with all; the target is ${general(s.target)}.`),
     barChart("What every node regains in float, the most first; the table below has the numbers", "node", "regained", names,
       s.ranking.map(r => r.regained), "blue"),
-    table("Nodes by what they regain", [["node", r => r.node, number(0)], ["op", r => r.op], [s.measure, r => r.value, general],
+    table("Nodes by what they regain", [["node", r => r.node, number(0)], ["op", r => r.op],
+      ...s.ranking.some(r => r.nodes.length > 1) ? [["nodes of the block", r => r.nodes.join(", "), tail]] : [], [s.measure, r => r.value, general],
       ["regained", r => r.regained, general], ["quantized alone", r => r.quantized_alone, general, "with every other node in float"],
       ["kept in float", r => chosen.has(r.node) ? "yes" : ""], ["tensor", r => r.names.join(", "), tail]], s.ranking,
     {mark: r => chosen.has(r.node)}));

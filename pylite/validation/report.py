@@ -119,9 +119,10 @@ class Report:
         for node in self.ranking[:top]:
             t = self.by_node(node)
             mark = ">" if node == self.first_divergence else " "
-            found.append(f"{mark}{node:>4} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.sqnr_local_db)} "
-                         f"{_decibels(t.excess_db)} {_number(t.rmse_over_scale, '9.3f')} "
-                         f"{t.saturated_low + t.saturated_high:>9.2%} {_number(t.range_used, '6.0%')}  {t.cause or ''}")
+            line = (f"{mark}{node:>4} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.sqnr_local_db)} "
+                    f"{_decibels(t.excess_db)} {_number(t.rmse_over_scale, '9.3f')} "
+                    f"{t.saturated_low + t.saturated_high:>9.2%} {_number(t.range_used, '6.0%')}  {t.cause or ''}")
+            found.append(line.rstrip())
         for node in self.ranking[:top]:
             t = self.by_node(node)
             if t.cause:

@@ -91,16 +91,19 @@ class Predictor:
 
 
 class Scorer:
-    """Counts the samples of a task, which is chosen by what the model gives and the labels are."""
+    """Counts the samples of a task, which is chosen by what the model gives and the labels are.
+
+    models, paths: one, or it and its reference; named: others, whose names of the classes will do.
+    """
 
     def __init__(self, models: Sequence[Model], paths: Sequence[str], samples: Samples, settings: Settings,
-                 threads: int = 1) -> None:
+                 threads: int = 1, named: Sequence[tuple[Model, str]] = ()) -> None:
         self._predictors = [Predictor(model, settings.output, threads) for model in models]
         self._samples, self._source, self._settings = samples, samples.source, settings
         self._shape = self._predictors[0].run(samples[0])[0].shape
         self._size = int(np.prod(self._shape, dtype=int))
         first = self._source.label(0)
-        self._names = self._known(models, paths)
+        self._names = self._known([*zip(models, paths, strict=True), *named])
         name = settings.task or self._inferred(first)
         if name not in TASKS:
             raise ComparisonError(f"no task is called {name!r}; there are {', '.join(TASKS)}")
@@ -115,14 +118,14 @@ class Scorer:
                                   "or an array of labels, masks beside the pictures, or COCO's annotations")
         self._task = KINDS[name](self.facts)
 
-    def _known(self, models: Sequence[Model], paths: Sequence[str]) -> dict[int, str]:
+    def _known(self, models: Sequence[tuple[Model, str]]) -> dict[int, str]:
         """{class: name}: those given, or those attached to one of the models."""
         given = self._settings.labels
         if given == FOLDERS:
             return {}
         if given is not None:
             return labels.read(given)
-        for model, path in zip(models, paths, strict=True):
+        for model, path in models:
             for found in labels.attached(path, model.associated_files):
                 if self._predictors[0].detects:
                     return found

@@ -1,11 +1,9 @@
 """Which quantized nodes cost a model its quality: each is run with real numbers in its place.
 
-A node in float reads its quantized operands through DEQUANTIZE, computes with the reference's weights, and writes
-through QUANTIZE to the tensor that it had, unless its readers are in float, too.  So a converter mixes both kinds.
+Instead of nodes, whole blocks can be tried, as a residual or an attention block.
 """
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -15,19 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError, PyliteError
-from pylite.ir.graph import Operator, replace
 from pylite.runtime.model import Model
-from pylite.schema.tables import enum_numbers
 from pylite.validation.accuracy_report import finite
+from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
-from pylite.validation.matching import CASTS, match
 from pylite.validation.measures import decibels
+from pylite.validation.mixture import Mixture
 from pylite.validation.scoring import Predictor, Scorer, Settings, finish
 from pylite.validation.tally import Tally
-from pylite.validation.widening import quantized, real, widened
+from pylite.validation.widening import quantized, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -36,107 +33,17 @@ if TYPE_CHECKING:
 VERSION = 1
 SAMPLES = 64            # unless told: they are kept in memory
 TRIED = 3               # candidates of each of the two orders before one is chosen
-# Nodes that only move values: they are in float where all that they read is.
-MOVING = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "PAD", "SPLIT", "SPLIT_V", "UNPACK", "PACK", "SQUEEZE", "EXPAND_DIMS",
-          "STRIDED_SLICE", "SLICE", "RESIZE_NEAREST_NEIGHBOR", "GATHER", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "TILE")
-
-
-class Mixture:
-    """A quantized model some of whose nodes compute with real numbers.
-
-    candidates: the nodes that can; names: {node: names of its counterpart's results, or of its own}.
-    """
-
-    def __init__(self, model: Model, reference: Model) -> None:
-        self._model = model
-        graph = self._graph = model.graph.subgraphs[0]
-        # Every tensor, and once more as real numbers; those that are not quantized serve both kinds of nodes.
-        self._tensors = list(graph.tensors)
-        self._real = {-1: -1}
-        for tensor in graph.tensors:
-            self._real[tensor.index] = tensor.index
-            if quantized(tensor):
-                self._real[tensor.index] = len(self._tensors)
-                self._tensors.append(replace(real(model, tensor), index=len(self._tensors), buffer=0))
-        self.names = {o.index: self._paired(o, other, reference) for o, other in _counterparts(model, reference)}
-        self.candidates = [o.index for o in graph.operators if o.name not in CASTS + MOVING
-                           and any(map(self._quantized, (*o.inputs, *o.outputs)))]
-
-    def _quantized(self, index: int) -> bool:
-        return self._real[index] != index
-
-    def _in_float(self, indices: Sequence[int]) -> tuple[int, ...]:
-        return tuple(self._real[i] for i in indices)
-
-    def _paired(self, operator: Operator, other: Operator | None, reference: Model) -> list[str]:
-        """Have a node compute with its counterpart's weights when it is in float; names of the results."""
-        if other is None:
-            return [self._tensors[i].name for i in operator.outputs]
-        tensors = reference.graph.subgraphs[0].tensors
-        if other.name == operator.name and len(other.inputs) == len(operator.inputs):
-            for mine, index in zip(operator.inputs, other.inputs, strict=True):
-                if index >= 0 and self._quantized(mine):
-                    own, theirs = self._tensors[self._real[mine]], tensors[index]
-                    if own.data is not None and theirs.data is not None and (own.shape, own.dtype) == (
-                            theirs.shape, theirs.dtype):
-                        self._tensors[own.index] = replace(own, data=theirs.data)
-        return [tensors[i].name for i in other.outputs]
-
-    def floating(self, chosen: frozenset[int]) -> set[int]:
-        """These nodes, and those that only move their results."""
-        producer = {i: o.index for o in self._graph.operators for i in o.outputs}
-        floating = set(chosen)
-        for operator in self._graph.operators:
-            read = [i for i in operator.inputs if i in producer and self._quantized(i)]
-            if operator.name in MOVING and read and all(producer[i] in floating for i in read):
-                floating.add(operator.index)
-        return floating
-
-    def of(self, chosen: frozenset[int]) -> Model:
-        """The Model with these nodes in float."""
-        graph, floating = self._graph, self.floating(chosen)
-        operators: list[Operator] = []
-        known: set[int] = set()         # tensors whose real numbers are computed
-        narrow = set(graph.outputs).union(*(o.inputs for o in graph.operators if o.index not in floating))
-        for operator in graph.operators:
-            if operator.index not in floating:
-                operators.append(operator)
-                continue
-            read = [i for i in dict.fromkeys(operator.inputs)
-                    if self._quantized(i) and i not in known and graph.tensors[i].data is None]
-            written = list(filter(self._quantized, operator.outputs))
-            operators += [_cast("DEQUANTIZE", i, self._real[i]) for i in read]
-            operators.append(replace(operator, inputs=self._in_float(operator.inputs),
-                                     outputs=self._in_float(operator.outputs)))
-            operators += [_cast("QUANTIZE", self._real[i], i) for i in written if i in narrow]
-            known.update(read, written)
-        numbered = tuple(replace(operator, index=number) for number, operator in enumerate(operators))
-        mixed = copy.copy(self._model)
-        mixed.graph = replace(self._model.graph, subgraphs=(
-            replace(graph, tensors=tuple(self._tensors), operators=numbered), *self._model.graph.subgraphs[1:]))
-        return mixed
-
-
-def _cast(name: str, source: int, target: int) -> Operator:
-    return Operator(0, name, enum_numbers("BuiltinOperator")[name], False, 2, (source,), (target,), None)
-
-
-def _counterparts(model: Model, reference: Model) -> list[tuple[Operator, Operator | None]]:
-    """Each node of the model, and the reference's node that computes its first matched result."""
-    mine, others = model.graph.subgraphs[0], reference.graph.subgraphs[0]
-    matches = match(mine, others).matches
-    producer = {i: o for o in others.operators for i in o.outputs}
-    return [(o, next((producer.get(matches[i].reference) for i in o.outputs if i in matches), None))
-            for o in mine.operators]
 
 
 @dataclass
 class Node:
-    """A quantized node: value: the measure with this node alone in float; regained: how much more that is.
+    """A quantized node, or a block: value: the measure with it alone in float; regained: how much more that is.
 
-    quantized_alone: the measure with all others in float; names: of the results of the reference's node, or of its own.
+    node: of a block the last one; nodes: all of them; quantized_alone: the measure with all others in float; names: of
+    the results of the reference's node, or of its own.
     """
     node: int
+    nodes: list[int]
     op: str
     names: list[str]
     value: float
@@ -152,7 +59,7 @@ class Sensitivity:
     with all that can be; ranking: Nodes, by what is regained; proposed: the smallest set of nodes found that reaches
     `target`, and `reached`: the measure with just these in float; left_out: [{"node", "reason"}]: what cannot be tried.
     config, in_float: for the files: how the model is quantized; names of the results of the proposed nodes, and of
-    those that only move values between them.
+    those that only move values between them; contents: the .tflite file of the model with these in float.
     """
     model: str
     reference: str
@@ -167,6 +74,7 @@ class Sensitivity:
     left_out: list[dict[str, Any]] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict, repr=False)
     in_float: list[list[str]] = field(default_factory=list, repr=False)
+    contents: bytes = field(default=b"", repr=False)
 
     @property
     def ok(self) -> bool:
@@ -175,7 +83,7 @@ class Sensitivity:
     def to_dict(self) -> dict[str, Any]:
         """As `sensitivity` in docs/validation.schema.json; what is infinite is None."""
         found = asdict(self)
-        del found["config"], found["in_float"]
+        del found["config"], found["in_float"], found["contents"]
         return {"version": VERSION, **finite(found)}
 
     def to_json(self) -> str:
@@ -199,24 +107,31 @@ class Sensitivity:
                  f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
                  f"{'node':>5} {'op':<22} {'in float':>10} {'regained':>10}  name"]
         for n in self.ranking[:top]:
-            found.append(f"{'>' if n.node in self.proposed else ' '}{n.node:>4} {n.op[:22]:<22} {form(n.value):>10} "
+            op = n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before"
+            found.append(f"{'>' if n.node in self.proposed else ' '}{n.node:>4} {op[:22]:<22} {form(n.value):>10} "
                          f"{form(n.regained):>10}  {n.names[0].split(';')[0]}")
         end = "." if self.ok else f"; no set reaches {form(self.target)}."
-        found += ["", f"{len(self.proposed)} of {len(self.ranking)} nodes in float (marked >) reach "
-                      f"{form(self.reached)}{end}"]
+        if self.ok and not self.proposed:
+            end = f": the model reaches the target of {form(self.target)} as it is."
+        found += ["", f"{len(self.proposed)} of {sum(len(n.nodes) for n in self.ranking)} nodes in float (marked >) "
+                      f"reach {form(self.reached)}{end}"]
         return found + [f"not tried: node {left['node']}: {left['reason']}" for left in self.left_out]
 
 
 class _Search:
-    """Measures sets of nodes in float, each set once."""
+    """Measures sets of parts in float, each set once.  parts: {key: nodes}; sets are of keys."""
 
-    def __init__(self, mixture: Mixture, measure: Callable[[Model], float]) -> None:
-        self._mixture, self._measure = mixture, measure
+    def __init__(self, mixture: Mixture, parts: Mapping[int, tuple[int, ...]],
+                 measure: Callable[[Model], float]) -> None:
+        self._mixture, self._parts, self._measure = mixture, parts, measure
         self._known: dict[frozenset[int], float] = {}
+
+    def nodes(self, chosen: frozenset[int]) -> frozenset[int]:
+        return frozenset(node for key in chosen for node in self._parts[key])
 
     def value(self, chosen: frozenset[int]) -> float:
         if chosen not in self._known:
-            self._known[chosen] = self._measure(self._mixture.of(chosen))
+            self._known[chosen] = self._measure(self._mixture.of(self.nodes(chosen)))
         return self._known[chosen]
 
     def smallest(self, orders: Sequence[list[int]], target: float) -> frozenset[int]:
@@ -235,45 +150,51 @@ class _Search:
 def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str], data: str | os.PathLike[str],
                 target: float, *, accuracy: Settings | None = None, samples: int | None = None,
                 mean: Sequence[float] | None = None, std: Sequence[float] | None = None, threads: int = 1,
-                progress: Callable[[int, int], object] | None = None) -> Sensitivity:
+                blocks: bool = False, progress: Callable[[int, int], object] | None = None) -> Sensitivity:
     """The Sensitivity of a quantized model's nodes, and the smallest set found that reaches a target in float.
 
     target: the SQNR of the worst output beside the reference, in decibels; with `accuracy`: the first metric on data
-    with labels.  samples: as many of the first ones (default: SAMPLES).  progress: called with the numbers of models
-    measured and in all, before the search.  All else is as for `compare`.
+    with labels.  samples: as many of the first ones (default: SAMPLES).  blocks: try blocks instead of nodes, as
+    `pylite.validation.blocks` defines them.  progress: called with the numbers of models measured and in all, before
+    the search.  All else is as for `compare`.
     Raises ComparisonError (a ValueError) where the models or the data do not fit.
     """
     original, other = Model(model), widened(reference)
     taken = Samples(os.fspath(data), original.graph.subgraphs[0], mean, std, samples or SAMPLES,
-                    metadata=original.graph.metadata)
+                    metadata={**other.graph.metadata, **original.graph.metadata})
     mixture = Mixture(original, other)
     if not mixture.candidates:
         raise ComparisonError(f"{model}: has no quantized nodes that could run in float")
     measure, name = _sqnr(other, taken, threads), "sqnr_db"
     if accuracy is not None:
-        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads)
-    search, left_out = _Search(mixture, measure), []
+        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, [(other, os.fspath(reference))])
+    graph = original.graph.subgraphs[0]
+    groups = blocks_of(graph, mixture.candidates) if blocks else [(node,) for node in mixture.candidates]
+    parts = {nodes[-1]: nodes for nodes in groups}
+    search, left_out = _Search(mixture, parts, measure), []
     quantized_value, alone = search.value(frozenset()), {}
-    for node in mixture.candidates:
+    for key in parts:
         try:
-            alone[node] = search.value(frozenset({node}))
+            alone[key] = search.value(frozenset({key}))
         except (PyliteError, ValueError) as error:
-            left_out.append({"node": node, "reason": str(error)})
+            left_out.append({"node": key, "reason": str(error)})
         if progress is not None:
-            progress(len(alone) + len(left_out), 2 * len(mixture.candidates))
+            progress(len(alone) + len(left_out), 2 * len(parts))
     every = frozenset(alone)
     others = {}
-    for number, node in enumerate(alone):
-        others[node] = search.value(every - {node})
+    for number, key in enumerate(alone):
+        others[key] = search.value(every - {key})
         if progress is not None:
-            progress(len(mixture.candidates) + number + 1, len(mixture.candidates) + len(alone))
+            progress(len(parts) + number + 1, len(parts) + len(alone))
     order = sorted(alone, key=lambda n: (-alone[n], n))
-    proposed = search.smallest((order, sorted(alone, key=lambda n: (others[n], n))), target)
-    names = {o.index: o.name for o in original.graph.subgraphs[0].operators}
-    ranking = [Node(n, names[n], mixture.names[n], alone[n], alone[n] - quantized_value, others[n]) for n in order]
+    found = search.smallest((order, sorted(alone, key=lambda n: (others[n], n))), target)
+    proposed = search.nodes(found)
+    ranking = [Node(n, list(parts[n]), graph.operators[n].name, mixture.names[n], alone[n], alone[n] - quantized_value,
+                    others[n]) for n in order]
     return Sensitivity(os.fspath(model), os.fspath(reference), len(taken), name, quantized_value, search.value(every),
-                       target, sorted(proposed), search.value(proposed), ranking, left_out, _config(original),
-                       [mixture.names[node] for node in sorted(mixture.floating(proposed))])
+                       target, sorted(proposed), search.value(found), ranking, left_out, _config(original),
+                       [mixture.names[node] for node in sorted(mixture.floating(proposed))],
+                       mixture.written(proposed))
 
 
 def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model], float]:
@@ -297,10 +218,11 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
     return measure
 
 
-def _accuracy(path: str, samples: Samples, settings: Settings, threads: int) -> tuple[Callable[[Model], float], str]:
-    """(a function that gives a model's first metric, the metric's name)"""
+def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
+              named: Sequence[tuple[Model, str]]) -> tuple[Callable[[Model], float], str]:
+    """(a function that gives a model's first metric, the metric's name); named: models that name the classes, too"""
     def scored(model: Model) -> Any:
-        scorer, tally = Scorer([model], [path], samples, settings, threads), Tally()
+        scorer, tally = Scorer([model], [path], samples, settings, threads, named), Tally()
         for number in range(len(samples)):
             scorer.add(tally, number, samples[number])
         return finish({**settings.to_dict(), **scorer.facts}, tally, len(samples))

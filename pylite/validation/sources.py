@@ -56,6 +56,8 @@ class Source:
 
 def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) -> Source:
     """The Source at `path` for these inputs; pictures: the folder of COCO's.  ComparisonError says what is wrong."""
+    if not os.path.exists(path):
+        raise ComparisonError(f"{path}: there is no such file or folder")
     kind = "folder" if os.path.isdir(path) else os.path.splitext(path)[1].lower()
     if kind not in _KINDS:
         raise ComparisonError(f"{path}: unknown kind of data; a folder, .npz, .npy, .csv, .jsonl and COCO's .json can "

@@ -16,6 +16,7 @@ from pylite.errors import ComparisonError
 from pylite.runtime.model import Model
 from pylite.validation.comparison import Comparison
 from pylite.validation.data import Samples
+from pylite.validation.matching import check_inputs
 from pylite.validation.partial import TALLY, Partial, identity
 from pylite.validation.scoring import Scorer
 from pylite.validation.statistics import Grid
@@ -66,6 +67,8 @@ class Measurer:
         self.task = task
         paths = [path for path in (task.model, task.reference) if path is not None]
         models = [Model(path) for path in paths]
+        if len(models) == 2:
+            check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if task.reference is None or task.tensors == 0 else Comparison(
             models[0], widened(task.reference), task.threads, task.histograms)
         self._shown = min(task.tensors or sys.maxsize, task.local_samples or sys.maxsize)

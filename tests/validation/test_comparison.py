@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite import validation
+from pylite.compiler import memory_planner
 from pylite.errors import ComparisonError
 from pylite.interpreter import Interpreter
 from pylite.media import images, models
@@ -84,7 +85,8 @@ def test_cumulative_errors_are_those_of_the_peers_tensors(name):
 @pytest.mark.parametrize("name", ["transformer-aeq", "anomaly"])
 def test_squared_errors_are_those_of_ai_edge_quantizer(name, monkeypatch):
     """Its comparison, with the reference kernels, defines the same mean squared error."""
-    validator = pytest.importorskip("ai_edge_quantizer.model_validator")
+    resources.tool("ai_edge_quantizer")
+    from ai_edge_quantizer import model_validator as validator
     from ai_edge_quantizer.utils.validation_utils import ValidationErrorMetric
     peer, contents = resources.peer(), []
 
@@ -246,3 +248,22 @@ def test_what_cannot_be_compared_is_said(tmp_path):
         validation.compare(tmp_path / "a.tflite", tmp_path / "b.tflite", [[np.zeros((1, 4), np.float32)]])
     with pytest.raises(ComparisonError, match="no samples"):
         validation.compare(tmp_path / "a.tflite", tmp_path / "a.tflite", [])
+
+
+@pytest.mark.parametrize("name", ["lstm", "unet", "transformer", "keyword"])
+def test_tensors_that_share_memory_are_observed_before_they_are_lost(name, monkeypatch):
+    """The sums are those that all tensors give when each keeps its memory, and the arenas are smaller."""
+    resources.models()
+    quantized, reference = (planted.MODELS / f"{part}.tflite" for part in planted.PAIRS[name])
+
+    def compared():
+        comparison = Comparison(Model(quantized), Model(reference), histograms=True)
+        for arrays in planted.samples(Model(quantized), 2):
+            comparison.add(arrays)
+        executors = (comparison._full, comparison._full_reference, *comparison._isolated[:2])
+        return analyse(comparison).to_json(), sum(executor.current.plan.total for executor in executors)
+    shared, nbytes = compared()
+    plan = memory_planner.plan
+    monkeypatch.setattr(memory_planner, "plan", lambda lowered, preserve, guard, access: plan(lowered, preserve, guard))
+    kept, more = compared()
+    assert shared == kept and nbytes < more

@@ -10,7 +10,7 @@ from pylite.errors import ComparisonError
 from pylite.media import images, models
 from pylite.validation.histograms import KINDS, Histograms
 from pylite.validation.partial import Partial
-from pylite.validation.statistics import Grid
+from pylite.validation.statistics import ErrorSums, Grid
 
 GRID = Grid("int8", 0.25, 3)
 FLOATS = Grid("float32")
@@ -29,11 +29,16 @@ def parts(count, seed, grid):
         yield values, reference
 
 
+def counter(histograms, grid, values, reference):
+    """A kernel that counts a sample."""
+    return histograms.counter(ErrorSums(1).observer(grid, values, reference))
+
+
 @pytest.mark.parametrize("grid", [GRID, FLOATS])
 def test_counts_are_numpys(grid):
     found, given_ = Histograms(grid), list(parts(5, 1, grid))
     for values, reference in given_:
-        found.add(grid, values, reference)
+        assert counter(found, grid, values, reference).run() == 0
     real, expected = (np.concatenate(x).astype(np.float64) for x in zip(*((grid.real(v), r) for v, r in given_),
                                                                       strict=True))
     error = (real.astype(np.float32) - expected.astype(np.float32)).astype(np.float64) / (grid.step or 1)
@@ -58,17 +63,20 @@ def test_any_order_and_any_parts_give_the_same(order, cut, grid, seed):
     samples = list(parts(6, seed, grid))
     plain = Histograms(grid)
     for one in samples:
-        plain.add(grid, *one)
+        counter(plain, grid, *one).run()
     first, second = Histograms(grid), Histograms(grid)
     for k, i in enumerate(order):
-        (first if k < cut else second).add(grid, *samples[i])
+        counter(first if k < cut else second, grid, *samples[i]).run()
     first.merge(Histograms.restored(second.state()))
-    assert first.exponents == plain.exponents and np.array_equal(first.counts, plain.counts)
+    assert np.array_equal(first.exponents, plain.exponents) and np.array_equal(first.counts, plain.counts)
 
 
-def test_a_wrong_number_of_bins_is_refused():
-    with pytest.raises(ValueError, match="256 are needed"):
-        statistics.count(np.zeros(3, np.float32), 1, 0, 1, np.zeros(5, np.int64))
+def test_sizes_are_checked():
+    counts, exponents = np.zeros((3, statistics.BINS), np.int64), np.zeros(3, np.int32)
+    observer = ErrorSums(1).observer(GRID, np.zeros(4, np.int8), np.zeros(4, np.float32))
+    for wrong in ((counts[:, 1:].copy(), exponents), (counts[1:], exponents), (counts, exponents[1:])):
+        with pytest.raises(ValueError, match="three histograms of 256 bins"):
+            statistics.Count(observer, 1, 0, *wrong)
 
 
 def test_workers_files_and_shards_give_the_same_histograms(tmp_path):

@@ -74,6 +74,10 @@ def answered(folder):
         "classification", 6, "top-1", [HOSTILE, "one"], {"top-1": Metric(0.5, 0.9, (0.3, 0.7), (0.8, 1.0), "Wilson")},
         [{"class": 0, "label": HOSTILE, "count": 3, "model": 0.5, "reference": 1.0}],
         {"model": [[0, 1, 2], [0, 0, 3]], "reference": [[0, 0, 5]]},
+        {side: [{"low": i / 15, "high": (i + 1) / 15, "count": 3 * (i > 9),
+                 "confidence": i / 15 + 0.03 if i > 9 else None, "accuracy": right if i > 9 else None}
+                for i in range(15)]
+         for side, right in (("model", 0.5), ("reference", 0.9))},
         mcnemar={"reference_only": 2, "model_only": 0, "statistic": None, "p": 0.5, "method": "exact binomial"},
         flipped=2, flips=flips, worst=flips[:1], notes=[HOSTILE])
     picture = page.picture(np.arange(64, dtype=np.uint8).reshape(8, 8, 1))
@@ -86,7 +90,7 @@ def answered(folder):
 @pytest.mark.parametrize("name", ["validated", "reported", "answered"])
 def test_a_page_is_drawn_fits_and_is_accessible(chromium, request, name, size, scheme):
     with browser.opened(chromium, request.getfixturevalue(name), size, scheme) as shown:
-        assert shown.locator(".chart canvas").count() == {"validated": 4, "reported": 1, "answered": 2}[name]
+        assert shown.locator(".chart canvas").count() == {"validated": 4, "reported": 1, "answered": 3}[name]
         assert browser.blank_charts(shown) == []
         assert browser.overhang(shown) <= 0
         assert browser.violations(shown) == []
@@ -147,6 +151,13 @@ def test_samples_that_flip_are_shown(chromium, answered):
         assert browser.column(shown, "Confused classes", 4) == ["2"]
 
 
+def test_the_calibration_is_drawn(chromium, answered):
+    with browser.opened(chromium, answered) as shown:
+        assert shown.locator("#calibration canvas").count() == 1
+        assert browser.column(shown, "Calibration", 1) == ["model"] * 5 + ["reference"] * 5
+        assert browser.column(shown, "Calibration", 6) == ["0.5"] * 5 + ["0.9"] * 5
+
+
 @pytest.mark.parametrize("kind", ["files", "arrays"])
 def test_flipped_samples_of_files_and_arrays_have_thumbnails(folder, chromium, kind):
     data, target = folder / f"labelled_{kind}", folder / f"{kind}.html"
@@ -168,6 +179,8 @@ def test_flipped_samples_of_files_and_arrays_have_thumbnails(folder, chromium, k
         cards = shown.locator("#flips figure")
         assert cards.count() > 0
         assert cards.locator("img").evaluate_all("all => all.map(image => image.naturalWidth)") == [8] * cards.count()
+        rows = list(map(int, browser.column(shown, "Calibration", 4)))
+        assert sum(rows) == 2 * len(labels) and browser.blank_charts(shown) == []
         assert browser.overhang(shown) <= 0 and browser.violations(shown) == []
 
 

@@ -1,20 +1,23 @@
 """Nodes that cost quality are found, and a model with the proposed ones in float is as good as it is said to be."""
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pylite import cli
-from pylite.media import models
+from pylite.media import labels, models
 from pylite.model import Model
+from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import Settings
+from pylite.validation.mixture import Mixture
 from pylite.validation.scoring import Predictor
-from pylite.validation.sensitivity import Mixture, sensitivity
+from pylite.validation.sensitivity import sensitivity
 from pylite.validation.widening import widened
 from tests import resources
-from tests.validation import planted
+from tests.validation import outlying, planted
 
 REPAIRABLE = "weight scale", "channel scale", "bias"
 
@@ -131,14 +134,16 @@ def test_files_of_the_command(files, capsys):
     folder = files[0]
     command = ["validate", str(folder / "q.tflite"), "--reference", str(folder / "f.tflite"), "--data",
                str(folder / "d.npz"), "--sensitivity"]
-    written = ["--recipe", str(folder / "r.json"), "--denylist", str(folder / "d.txt")]
+    written = ["--recipe", str(folder / "r.json"), "--denylist", str(folder / "d.txt"), "--mixed",
+               str(folder / "m.tflite")]
     assert cli.main([*command, "--target", "20dB", *written]) == 0
     assert "reach" in capsys.readouterr().out
     recipe, names = json.loads((folder / "r.json").read_text()), (folder / "d.txt").read_text().split()
     assert recipe[0]["regex"] == ".*" and recipe[0]["op_config"]["activation_tensor_config"]["num_bits"] == 8
     assert [r["regex"] for r in recipe[1:]] == [f"^{name};$" for name in names]
     assert {r["algorithm_key"] for r in recipe[1:]} == {"no_quantize"}
-    assert cli.main([*command, "--target", "300db", "--json"]) == 1
+    assert {t.dtype for t in Model(folder / "m.tflite").graph.subgraphs[0].tensors} >= {"int8", "float32"}
+    assert cli.main([*command, "--target", "300db", "--json", "--blocks"]) == 1
     shown = json.loads(capsys.readouterr().out)
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((Path(__file__).parents[2] / "docs/validation.schema.json").read_text())
@@ -147,7 +152,8 @@ def test_files_of_the_command(files, capsys):
 
 
 def test_recipes_are_those_of_ai_edge_quantizer(files):
-    recipes = pytest.importorskip("ai_edge_quantizer.recipe_manager")
+    resources.tool("ai_edge_quantizer")
+    from ai_edge_quantizer import recipe_manager as recipes
     folder = files[0]
     found = sensitivity(folder / "q.tflite", folder / "f.tflite", folder / "d.npz", 20)
     manager = recipes.RecipeManager()
@@ -164,3 +170,70 @@ def test_accuracy_can_be_the_target(tmp_path):
     found = sensitivity(models.path("digits"), models.path("digits"), tmp_path / "d.csv", 0.9, accuracy=Settings(),
                         mean=[0], std=[255])
     assert found.measure == "top1" and found.quantized >= 0.9 and found.ok and not found.proposed
+    assert "as it is" in found.lines()[-1]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_set_for_a_transformer_with_outlier_channels_is_as_accurate_as_it_says(whole, tmp_path):
+    """Also in the file that is written, for LiteRT, and on samples that the search has not seen."""
+    resources.models()
+    contents, reference = outlying.pair()
+    words, others = outlying.inputs(200, 5), outlying.inputs(200, 6)
+    labels, wanted = (outlying.results(reference, x).argmax(1) for x in (words, others))
+    assert np.bincount(labels, minlength=4).min() >= 30
+    for name, data in (("q", contents), ("f", reference)):
+        (tmp_path / f"{name}.tflite").write_bytes(data)
+    np.savez(tmp_path / "d.npz", words=words, labels=labels)
+    found = sensitivity(tmp_path / "q.tflite", tmp_path / "f.tflite", tmp_path / "d.npz", 0.9, samples=len(words),
+                        accuracy=Settings(), blocks=whole)
+    assert found.quantized < 0.6 and found.real == 1 and found.reached >= 0.9
+    spoiled = {59, 62, 65}      # the values of attention, their weighted mean, and what reads it
+    assert found.proposed == sorted(found.ranking[0].nodes if whole else spoiled) and spoiled <= set(found.proposed)
+    assert np.mean(outlying.results(found.contents, words).argmax(1) == labels) == found.reached
+    before = np.mean(outlying.results(contents, others).argmax(1) == wanted)
+    after = np.mean(outlying.results(found.contents, others).argmax(1) == wanted)
+    assert after > 0.85 and after - before > 0.3
+    peer = resources.peer()
+    run = peer.Interpreter(model_content=found.contents, experimental_op_resolver_type=peer.OpResolverType.BUILTIN_REF)
+    run.allocate_tensors()
+    right = 0
+    for sample, label in zip(words, labels, strict=True):
+        run.set_tensor(run.get_input_details()[0]["index"], sample[None])
+        run.invoke()
+        right += run.get_tensor(run.get_output_details()[0]["index"])[0].argmax() == label
+    assert abs(right / len(words) - found.reached) <= 0.01      # its kernels of floats round otherwise
+
+
+@pytest.mark.parametrize("name", ["keyword", "resnet", "unet"])
+def test_a_mixed_file_computes_what_the_mixture_does(name):
+    resources.models()
+    quantized_, reference = (planted.MODELS / f"{part}.tflite" for part in planted.PAIRS[name])
+    mixture = Mixture(Model(quantized_), widened(reference))
+    rng = np.random.default_rng(3)
+    for share in (0.0, 0.3, 1.0):
+        chosen = frozenset(n for n in mixture.candidates if rng.uniform() < share)
+        plain, written = (Predictor(m, None) for m in (mixture.of(chosen), Model(mixture.written(chosen))))
+        for arrays in planted.samples(Model(quantized_), 2):
+            for one, other in zip(plain.run(arrays), written.run(arrays), strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_the_reference_names_the_classes(tmp_path):
+    """As for the accuracy of both: an edited model has lost the files that were attached to it."""
+    (tmp_path / "bare.tflite").write_bytes(write(read(models.path("digits").read_bytes())))
+    for name in models.samples():
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        shutil.copy(models.sample(name), tmp_path / "classes" / name)
+    found = sensitivity(tmp_path / "bare.tflite", models.path("digits"), tmp_path / "classes", 1.0, accuracy=Settings())
+    assert found.quantized == 1 and not found.proposed
+
+
+def test_a_mixed_file_keeps_attached_files(tmp_path):
+    model = Model(models.path("digits"))
+    written = Mixture(model, widened(models.path("digits"))).written(frozenset({0, 4}))
+    (tmp_path / "m.tflite").write_bytes(written)
+    names = Model(written).associated_files
+    assert names == model.associated_files and names
+    assert labels.attached(tmp_path / "m.tflite", names) == labels.attached(models.path("digits"), names) != []
+    damaged = models.path("digits").read_bytes().replace(b"PK\3\4", b"PK\3\5")
+    assert Model(Mixture(Model(damaged), widened(damaged)).written(frozenset({0}))).associated_files == ()

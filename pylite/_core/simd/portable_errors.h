@@ -1,7 +1,8 @@
 /* Sums over the errors of a tensor; included by portable.c alone.
  *
  * A few lanes of up to 32 rows are summed in float32, in registers, and then added to doubles.  Where numbers that are
- * not finite spoil these sums, the lanes are looked at one by one. */
+ * not finite spoil these sums, the lanes are looked at one by one.  Saturated ones are counted only where the reference
+ * is beyond the range. */
 #include <float.h>
 #include <math.h>
 
@@ -30,34 +31,46 @@ static __attribute__((noinline)) void observe_lane(OBSERVE_ARGS) {
   }
 }
 
-PL_LOOSE_BEGIN
-static void observe_lanes(OBSERVE_ARGS) {
+static void count_saturated(OBSERVE_ARGS) {
+  int32_t low[OBSERVED] = {0}, high[OBSERVED] = {0};
   const pl_range limit = *range;
-  float e1[OBSERVED] = {0}, e2[OBSERVED] = {0}, r2[OBSERVED] = {0}, most[OBSERVED], up[OBSERVED], down[OBSERVED];
-  int32_t low[OBSERVED] = {0}, high[OBSERVED] = {0}, spoiled = 0;
-  const float *px = x, *pr = reference;
-  PL_UNROLL for (int i = 0; i < OBSERVED; i++) {
-    most[i] = s->largest[at + i], up[i] = s->highest[at + i], down[i] = s->lowest[at + i];
-  }
-  for (size_t k = 0; k < rows; k++, px += x_step, pr += r_step) {
+  for (size_t k = 0; k < rows; k++, x += x_step, reference += r_step) {
     for (int i = 0; i < OBSERVED; i++) {
-      const float v = px[i], r = pr[i], e = v - r, a = fabsf(e);
-      e1[i] += e, e2[i] += e * e, r2[i] += r * r;
-      most[i] = a > most[i] ? a : most[i], up[i] = r > up[i] ? r : up[i], down[i] = r < down[i] ? r : down[i];
-      low[i] += (v <= limit.lowest) & (r < limit.low);
-      high[i] += (v >= limit.highest) & (r > limit.high);
+      low[i] += (x[i] <= limit.lowest) & (reference[i] < limit.low);
+      high[i] += (x[i] >= limit.highest) & (reference[i] > limit.high);
     }
   }
-  for (int i = 0; i < OBSERVED; i++) spoiled |= !(e2[i] + r2[i] <= FLT_MAX);
+  for (int i = 0; i < OBSERVED; i++) s->low[at + i] += low[i], s->high[at + i] += high[i];
+}
+
+PL_LOOSE_BEGIN
+static void observe_lanes(OBSERVE_ARGS) {
+  float e1[OBSERVED] = {0}, e2[OBSERVED] = {0}, r2[OBSERVED] = {0}, most[OBSERVED] = {0}, up[OBSERVED], down[OBSERVED];
+  int32_t spoiled = 0, beyond = 0;
+  const float *px = x, *pr = reference;
+  PL_UNROLL for (int i = 0; i < OBSERVED; i++) up[i] = -HUGE_VALF, down[i] = HUGE_VALF;
+  for (size_t k = 0; k < rows; k++, px += x_step, pr += r_step) {
+    for (int i = 0; i < OBSERVED; i++) {
+      const float r = pr[i], e = px[i] - r, a = fabsf(e);
+      e1[i] += e, e2[i] += e * e, r2[i] += r * r;
+      most[i] = a > most[i] ? a : most[i], up[i] = r > up[i] ? r : up[i], down[i] = r < down[i] ? r : down[i];
+    }
+  }
+  for (int i = 0; i < OBSERVED; i++) {
+    spoiled |= !(e2[i] + r2[i] <= FLT_MAX);
+    beyond |= (down[i] < range->low) | (up[i] > range->high);
+  }
   if (spoiled) {
     for (size_t i = 0; i < OBSERVED; i++) observe_lane(rows, x + i, x_step, reference + i, r_step, range, s, at + i);
     return;
   }
   for (int i = 0; i < OBSERVED; i++) {
-    s->error[at + i] += e1[i], s->error2[at + i] += e2[i], s->reference2[at + i] += r2[i];
-    s->largest[at + i] = most[i], s->highest[at + i] = up[i], s->lowest[at + i] = down[i];
-    s->count[at + i] += (int32_t)rows, s->low[at + i] += low[i], s->high[at + i] += high[i];
+    s->error[at + i] += e1[i], s->error2[at + i] += e2[i], s->reference2[at + i] += r2[i], s->count[at + i] += (int32_t)rows;
+    s->largest[at + i] = most[i] > s->largest[at + i] ? most[i] : s->largest[at + i];
+    s->highest[at + i] = up[i] > s->highest[at + i] ? up[i] : s->highest[at + i];
+    s->lowest[at + i] = down[i] < s->lowest[at + i] ? down[i] : s->lowest[at + i];
   }
+  if (beyond) count_saturated(rows, x, x_step, reference, r_step, range, s, at);
 }
 PL_LOOSE_END
 

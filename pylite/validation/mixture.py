@@ -1,0 +1,175 @@
+"""A quantized model some of whose nodes compute with real numbers: in memory, and as a file.
+
+A node in float reads its quantized operands through DEQUANTIZE, computes with the reference's weights, and writes
+through QUANTIZE to the tensor that it had, unless its readers are in float, too.  So a converter mixes both kinds.
+"""
+from __future__ import annotations
+
+import copy
+import io
+import zipfile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.graph import Operator, replace
+from pylite.schema import read, write
+from pylite.schema.tables import enum_numbers, table
+from pylite.validation.matching import CASTS, match
+from pylite.validation.widening import quantized, real
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pylite.runtime.model import Model
+
+CAST_VERSION = 2
+# Nodes that only move values: they are in float where all that they read is.
+MOVING = ("RESHAPE", "TRANSPOSE", "MAX_POOL_2D", "PAD", "SPLIT", "SPLIT_V", "UNPACK", "PACK", "SQUEEZE", "EXPAND_DIMS",
+          "STRIDED_SLICE", "SLICE", "RESIZE_NEAREST_NEIGHBOR", "GATHER", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "TILE")
+
+
+class Mixture:
+    """A quantized model some of whose nodes compute with real numbers.
+
+    candidates: the nodes that can; names: {node: names of its counterpart's results, or of its own}.
+    """
+
+    def __init__(self, model: Model, reference: Model) -> None:
+        self._model = model
+        graph = self._graph = model.graph.subgraphs[0]
+        # Every tensor, and once more as real numbers; those that are not quantized serve both kinds of nodes.
+        self._tensors = list(graph.tensors)
+        self._real = {-1: -1}
+        for tensor in graph.tensors:
+            self._real[tensor.index] = tensor.index
+            if quantized(tensor):
+                self._real[tensor.index] = len(self._tensors)
+                self._tensors.append(replace(real(model, tensor), index=len(self._tensors), buffer=0))
+        self.names = {o.index: self._paired(o, other, reference) for o, other in _counterparts(model, reference)}
+        self.candidates = [o.index for o in graph.operators if o.name not in CASTS + MOVING
+                           and any(map(self._quantized, (*o.inputs, *o.outputs)))]
+
+    def _quantized(self, index: int) -> bool:
+        return self._real[index] != index
+
+    def _in_float(self, indices: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self._real[i] for i in indices)
+
+    def _paired(self, operator: Operator, other: Operator | None, reference: Model) -> list[str]:
+        """Have a node compute with its counterpart's weights when it is in float; names of the results."""
+        if other is None:
+            return [self._tensors[i].name for i in operator.outputs]
+        tensors = reference.graph.subgraphs[0].tensors
+        if other.name == operator.name and len(other.inputs) == len(operator.inputs):
+            for mine, index in zip(operator.inputs, other.inputs, strict=True):
+                if index >= 0 and self._quantized(mine):
+                    own, theirs = self._tensors[self._real[mine]], tensors[index]
+                    if own.data is not None and theirs.data is not None and (own.shape, own.dtype) == (
+                            theirs.shape, theirs.dtype):
+                        self._tensors[own.index] = replace(own, data=theirs.data)
+        return [tensors[i].name for i in other.outputs]
+
+    def floating(self, chosen: frozenset[int]) -> set[int]:
+        """These nodes, and those that only move their results."""
+        producer = {i: o.index for o in self._graph.operators for i in o.outputs}
+        floating = set(chosen)
+        for operator in self._graph.operators:
+            read = [i for i in operator.inputs if i in producer and self._quantized(i)]
+            if operator.name in MOVING and read and all(producer[i] in floating for i in read):
+                floating.add(operator.index)
+        return floating
+
+    def of(self, chosen: frozenset[int]) -> Model:
+        """The Model with these nodes in float."""
+        numbered = tuple(replace(operator, index=i) for i, operator in enumerate(self._operators(chosen)))
+        mixed = copy.copy(self._model)
+        mixed.graph = replace(self._model.graph, subgraphs=(
+            replace(self._graph, tensors=tuple(self._tensors), operators=numbered), *self._model.graph.subgraphs[1:]))
+        return mixed
+
+    def _operators(self, chosen: frozenset[int]) -> list[Operator]:
+        """The nodes with these in float, and casts; each has the index of the node that it was, a cast has -1."""
+        graph, floating = self._graph, self.floating(chosen)
+        operators: list[Operator] = []
+        known: set[int] = set()         # tensors whose real numbers are computed
+        narrow = set(graph.outputs).union(*(o.inputs for o in graph.operators if o.index not in floating))
+        for operator in graph.operators:
+            if operator.index not in floating:
+                operators.append(operator)
+                continue
+            read = [i for i in dict.fromkeys(operator.inputs)
+                    if self._quantized(i) and i not in known and graph.tensors[i].data is None]
+            written = list(filter(self._quantized, operator.outputs))
+            operators += [_cast("DEQUANTIZE", i, self._real[i]) for i in read]
+            operators.append(replace(operator, inputs=self._in_float(operator.inputs),
+                                     outputs=self._in_float(operator.outputs)))
+            operators += [_cast("QUANTIZE", self._real[i], i) for i in written if i in narrow]
+            known.update(read, written)
+        return operators
+
+    def written(self, chosen: frozenset[int]) -> bytes:
+        """The .tflite file of the model with these nodes in float, and with the files attached to it."""
+        file = read(self._model.graph.contents)
+        graph, codes = file.subgraphs[0], dict[str, int]()
+        tensors, operators, places = list(graph.tensors), [], {}
+
+        def placed(indices: Sequence[int]) -> tuple[int, ...]:
+            for index in indices:
+                if index >= len(graph.tensors) and index not in places:
+                    places[index] = len(tensors)
+                    tensors.append(self._record(file, index))
+            return tuple(places.get(index, index) for index in indices)
+        for operator in self._operators(chosen):
+            if operator.index < 0:
+                record = table("Operator")()
+                if operator.name not in codes:
+                    codes[operator.name] = len(file.operator_codes)
+                    code = table("OperatorCode")(version=CAST_VERSION, builtin_code=operator.name,
+                                                 deprecated_builtin_code=operator.builtin_code)
+                    file.operator_codes = [*file.operator_codes, code]
+                record.opcode_index = codes[operator.name]
+            else:
+                record = copy.copy(graph.operators[operator.index])
+            record.inputs, record.outputs = placed(operator.inputs), placed(operator.outputs)
+            operators.append(record)
+        graph.tensors, graph.operators = tensors, operators
+        return self._attached(bytes(write(file)))
+
+    def _attached(self, contents: bytes) -> bytes:
+        """The file with the archive that follows the model, if one does."""
+        if not self._model.associated_files:
+            return contents
+        whole = io.BytesIO(contents)
+        try:
+            with zipfile.ZipFile(io.BytesIO(self._model.graph.contents)) as given, zipfile.ZipFile(whole, "a") as taken:
+                for name in given.namelist():
+                    taken.writestr(name, given.read(name))
+        except (zipfile.BadZipFile, KeyError, RuntimeError):    # damaged, or encrypted
+            return contents
+        return whole.getvalue()
+
+    def _record(self, file: Any, index: int) -> Any:
+        """The table of a tensor of real numbers; its contents become a buffer of the file."""
+        tensor = self._tensors[index]
+        record = table("Tensor")(name=f"{tensor.name};float", shape=tensor.shape, type="float32")
+        if -1 in tensor.shape_signature:
+            record.shape_signature = tensor.shape_signature
+        if tensor.data is not None:
+            record.buffer = len(file.buffers)
+            file.buffers = [*file.buffers, table("Buffer")(data=np.asarray(tensor.data).view(np.uint8))]
+        return record
+
+
+def _cast(name: str, source: int, target: int) -> Operator:
+    return Operator(-1, name, enum_numbers("BuiltinOperator")[name], False, CAST_VERSION, (source,), (target,), None)
+
+
+def _counterparts(model: Model, reference: Model) -> list[tuple[Operator, Operator | None]]:
+    """Each node of the model, and the reference's node that computes its first matched result."""
+    mine, others = model.graph.subgraphs[0], reference.graph.subgraphs[0]
+    matches = match(mine, others).matches
+    producer = {i: o for o in others.operators for i in o.outputs}
+    return [(o, next((producer.get(matches[i].reference) for i in o.outputs if i in matches), None))
+            for o in mine.operators]
