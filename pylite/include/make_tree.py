@@ -3,7 +3,8 @@
     python make_tree.py OUTPUT DEPFILE HEADER ...
 
 TensorFlow Lite's headers are there under every name that sources include them by: as they are in tensorflow/lite, and
-under the other names as a line that includes them.  pylite/ has the HEADERs, for kernels in Cython.
+under the other names as a line that includes them.  pylite/ has the HEADERs: those of micro-kernels, for kernels in
+Cython, and custom_options.h.
 """
 import shutil
 import sys

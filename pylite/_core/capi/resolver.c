@@ -1,4 +1,5 @@
 // tflite::MutableOpResolver::AddCustom for C++ functions that register ops: pylite passes them a pl_resolver as `this`.
+// The header mutable_op_resolver.h has the other methods, and FindOp is virtual.
 //
 // Loaded only for libraries with such functions.  A call with the resolver of another runtime is forwarded to it.
 #include <dlfcn.h>
@@ -8,14 +9,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define EXPORT __attribute__((visibility("default")))
 #define PL_RESOLVER_MAGIC 0x70796c697465u
 
 typedef struct pl_resolver {
+  void *const *methods;     // the table of virtual functions
   uint64_t magic;
-  void (*add)(const char *name, const void *registration, int low, int high);
+  void (*add)(struct pl_resolver *, const char *name, int builtin, const void *registration, int low, int high);
+  void *entries;            // of resolvers that plug-ins make
+  const void *(*find)(const char *name, int builtin, int version);    // of the host's
 } pl_resolver;
 
-#define EXPORT __attribute__((visibility("default")))
+static const void *find_builtin(const pl_resolver *self, int op, int version) { return self->find(NULL, op, version); }
+static const void *find_custom(const pl_resolver *self, const char *name, int version) {
+  return self->find(name, 0, version);
+}
+
+// As C++ lays it out: the offset of the object, its type, the functions in the order of their declarations.
+static void *const methods[] = {NULL, NULL, (void *)find_builtin, (void *)find_custom};
+
+EXPORT void pl_resolver_begin(pl_resolver *self);
+EXPORT void pl_resolver_begin(pl_resolver *self) {
+  self->methods = methods + 2;
+  self->magic = PL_RESOLVER_MAGIC;
+}
+
 #define ADD "_ZN6tflite17MutableOpResolver9AddCustomEPKcPK18TfLiteRegistration"
 
 typedef void (*add_range_t)(void *, const char *, const void *, int, int);
@@ -44,9 +62,9 @@ static void *other(void *caller, const char *symbol) {
 }
 
 EXPORT void add_range(void *self, const char *name, const void *registration, int low, int high) {
-  const pl_resolver *resolver = self;
+  pl_resolver *resolver = self;
   if (resolver->magic == PL_RESOLVER_MAGIC) {
-    resolver->add(name, registration, low, high);
+    resolver->add(resolver, name, 0, registration, low, high);
     return;
   }
   add_range_t next = (add_range_t)other(__builtin_return_address(0), ADD "ii");
@@ -54,9 +72,9 @@ EXPORT void add_range(void *self, const char *name, const void *registration, in
 }
 
 EXPORT void add_one(void *self, const char *name, const void *registration, int version) {
-  const pl_resolver *resolver = self;
+  pl_resolver *resolver = self;
   if (resolver->magic == PL_RESOLVER_MAGIC) {
-    resolver->add(name, registration, version, version);
+    resolver->add(resolver, name, 0, registration, version, version);
     return;
   }
   add_one_t next = (add_one_t)other(__builtin_return_address(0), ADD "i");
