@@ -1,5 +1,6 @@
 """The fuzzer: some of its cases, the detection of injected faults, and regression tests of faults that it found."""
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from pylite.errors import MemoryLimitError, OpError, PyliteError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.fuzz import case, mutate
-from tests.fuzz.__main__ import Run
+from pylite.schema.reader import read
+from pylite.schema.writer import write
+from tests.fuzz import case, minimise, mutate
+from tests.fuzz.runner import Run, fault
 from tests.fuzz.seeds import seeds
 
 
@@ -27,7 +30,8 @@ def test_a_case_can_be_repeated():
 
 @pytest.mark.parametrize(("fault", "reported"), [
     ("raise KeyError('x')", "KeyError: 'x'"), ("__import__('os').abort()", "crash: SIGABRT"),
-    ("while True: pass", "6 s of CPU time"), ("[0] * 10**8", "MB of memory, where max_memory is 64 MB")])
+    ("import signal; signal.signal(signal.SIGPROF, signal.SIG_IGN)\nwhile True: pass", "6 s of CPU time"),
+    ("[0] * 10**8", "MB of memory, where max_memory is 64 MB")])
 def test_injected_faults_are_reported(fault, reported, monkeypatch):
     monkeypatch.setattr(case, "use", lambda interpreter, rng: exec(fault))
     monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))
@@ -35,6 +39,87 @@ def test_injected_faults_are_reported(fault, reported, monkeypatch):
     run.until(time.monotonic() + 600, most=1)
     (number, what), = run.found
     assert number == 0 and reported in what
+
+
+def test_an_endless_case_is_interrupted(monkeypatch):
+    monkeypatch.setattr(case, "use", lambda interpreter, rng: exec("while True: pass"))
+    monkeypatch.setattr(case, "PATIENCE", 0.1)
+    monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))
+    run = Run(0)
+    run.until(time.monotonic() + 600, most=1)
+    assert run.ended == {"interrupted": 1} and run.found == []
+
+
+def test_too_many_products_are_not_computed():
+    m, n = ModelBuilder(), 1 << 10
+    x, y = m.tensor("x", (n, n)), m.tensor("y", (n, n))
+    m.operator("BATCH_MATMUL", [x, x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    assert case.run(0, 0, m.build()) == "TooMuchWork"
+
+
+@pytest.mark.parametrize("number", [3, 14, 15])
+def test_a_history_gives_the_same_model(number):
+    history, rng = [], np.random.default_rng([2, number])
+    origin, content = mutate.model(rng, history)
+    record = mutate.replayed(origin, history, rng)
+    assert mutate.finished(record, origin, rng) == content == case.content(2, number)
+
+
+def test_a_failing_case_is_made_smaller():
+    """The failure: an operator reads a tensor that does not exist."""
+    def fails(model):
+        try:
+            record = read(model)
+        except PyliteError:
+            return False
+        return any(i >= len(subgraph.tensors or ()) for subgraph in record.subgraphs or []
+                   for operator in subgraph.operators or [] for i in operator.inputs or ())
+    shrunk = 0
+    for number in range(2000):
+        history = []
+        _, content = mutate.model(np.random.default_rng([1, number]), history)
+        if fails(content):
+            small, steps = minimise.minimise(1, number, fails)
+            assert fails(small) and len(steps) <= 2 and len(small) <= len(content)
+            shrunk += len(steps) < len(history) - 1
+    assert shrunk > 2
+
+
+@pytest.mark.parametrize("path", sorted(minimise.FOUND.glob("*.tflite")), ids=lambda path: path.stem)
+def test_models_that_once_failed(path):
+    seed, number = map(int, path.stem.split("-"))
+    assert fault(seed, number, path.read_bytes()) is None
+
+
+def without_operands(seed, subgraph, operator, side, positions):
+    """A seed with operands of one operator left out."""
+    record = mutate.clone(seeds()[seed])
+    changed = record.subgraphs[subgraph].operators[operator]
+    operands = list(getattr(changed, side))
+    for i in positions:
+        operands[i] = -1
+    setattr(changed, side, tuple(operands))
+    return write(record)
+
+
+def test_operands_that_are_left_out():
+    """Each operand by itself and with the one before: of one model for each op and number of operands."""
+    variants, seen = [], set()
+    for seed, record in enumerate(seeds()):
+        for subgraph, operator in [(s, o) for s in range(len(record.subgraphs))
+                                   for o in range(len(record.subgraphs[s].operators))]:
+            one = record.subgraphs[subgraph].operators[operator]
+            name = record.operator_codes[one.opcode_index].builtin_code
+            form = name, tuple(i >= 0 for i in one.inputs or ()), len(one.outputs or ())
+            if form not in seen:
+                seen.add(form)
+                variants += [(seed, subgraph, operator, side, positions) for side in ("inputs", "outputs")
+                             for i in range(len(getattr(one, side) or ())) for positions in ((i,), (i, max(i - 1, 0)))]
+    run = Run(1, lambda number: without_operands(*variants[number]))
+    assert run.until(time.monotonic() + 600, most=len(variants)) == len(variants)
+    assert run.found == [] and run.ended["run"] > 20, run.ended
 
 
 def through():
@@ -103,6 +188,25 @@ def test_tables_of_a_resize_beyond_max_memory():
         Interpreter(model_content=m.build(), max_memory=64 << 20).allocate_tensors()
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_packing_of_weights_of_the_run_time_beyond_max_memory(known):
+    """Packed, each weight of these filters takes 24 bytes and more.  known: all is folded, since x is a constant."""
+    m, n = ModelBuilder(), 1 << 20
+    x = m.constant("x", np.ones((1, 2, 2, 1), np.int8), 0.5) if known else m.tensor("x", (1, 2, 2, 1), "int8", 0.5)
+    w, y = m.tensor("w", (1, 1, 2, n), "int8", 0.5), m.tensor("y", (1, 2, 2, n), "int8", 0.5)
+    m.operator("DEPTHWISE_CONV_2D", [x, w, -1], [y], stride_w=1, stride_h=1, padding="SAME", depth_multiplier=n)
+    m.inputs([w] if known else [x, w])
+    m.outputs([y])
+    for limit, fits in ((400 << 20, True), (30 << 20, False)):
+        interpreter = Interpreter(model_content=m.build(), max_memory=limit)
+        interpreter.allocate_tensors()
+        if fits:
+            interpreter.invoke()
+        else:
+            with pytest.raises(MemoryLimitError, match=r"node 0 DEPTHWISE_CONV_2D: .* where max_memory leaves"):
+                interpreter.invoke()
+
+
 def test_a_shape_without_elements_that_numpy_cannot_represent():
     m = ModelBuilder()
     x, y = m.tensor("x", (2,), "uint64"), m.tensor("y", (), "uint64")
@@ -114,6 +218,63 @@ def test_a_shape_without_elements_that_numpy_cannot_represent():
     interpreter.allocate_tensors()
     with pytest.raises(PyliteError, match="a shape that numpy cannot represent"):
         interpreter.get_tensor(y)
+
+
+@pytest.mark.parametrize(("op", "extra"), [("PAD", ()), ("TILE", ()), ("SUM", ()), ("TRANSPOSE", ()), ("RESHAPE", ()),
+                                           ("SLICE", ((3,),)), ("REVERSE_V2", ())])
+def test_lists_of_sizes_that_are_large(op, extra):
+    """A list in Python takes 40 bytes for each of them, however few a node can use."""
+    m, n = ModelBuilder(), 1 << 20
+    x, sizes, y = m.tensor("x", (2, 2, 2)), m.tensor("sizes", (n,), "int32"), m.tensor("y", ())
+    m.operator(op, [x, sizes, *[m.constant("c", np.ones(shape, np.int32)) for shape in extra]], [y])
+    m.inputs([x, sizes])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    tracemalloc.start()
+    with pytest.raises(OpError, match=f"node 0 {op}: {n} integers of shape .{n}., where a few sizes or axes are due"):
+        interpreter.invoke()
+    assert tracemalloc.get_traced_memory()[1] < 20 * n      # the data, and its key
+    tracemalloc.stop()
+
+
+def table_of_many(keys):
+    m = ModelBuilder()
+    table, x, y = m.tensor("t", (1,), "resource"), m.tensor("x", (keys,), "int64"), m.tensor("y", (1,), "int64")
+    words = m.tensor("w", (keys,), "string")
+    m.operator("HASHTABLE", [], [table], table_id=1, key_dtype="int64", value_dtype="string")
+    m.operator("HASHTABLE_IMPORT", [table, x, words], [])
+    m.operator("HASHTABLE_SIZE", [table], [y])
+    m.inputs([x, words])
+    m.outputs([y])
+    return m.build()
+
+
+def test_entries_of_tables_beyond_max_memory():
+    Interpreter(model_content=table_of_many(1 << 10), max_memory=1 << 20).allocate_tensors()
+    with pytest.raises(MemoryLimitError, match=r"the model needs .* bytes and max_memory is"):
+        Interpreter(model_content=table_of_many(1 << 14), max_memory=1 << 20).allocate_tensors()
+
+
+@pytest.mark.parametrize("names", ["ab", "aa"])
+def test_resource_variables_beyond_max_memory(names):
+    """Each one is a copy."""
+    m, n = ModelBuilder(), 1 << 20
+    x, y = m.tensor("x", (n,), "int8"), m.tensor("y", (n,), "int8")
+    for name in names:
+        handle = m.tensor(name, (1,), "resource")
+        m.operator("VAR_HANDLE", [], [handle], shared_name=name)
+        m.operator("ASSIGN_VARIABLE", [handle, x], [])
+    m.operator("READ_VARIABLE", [handle], [y])
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build(), max_memory=7 * n // 2)
+    if names == "ab":
+        with pytest.raises(MemoryLimitError, match=r"the model needs 41943.. bytes and max_memory is 3670016"):
+            interpreter.allocate_tensors()
+    else:
+        interpreter.allocate_tensors()
+        interpreter.invoke()
 
 
 def test_unique_of_many_that_are_no_numbers():

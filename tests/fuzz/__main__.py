@@ -1,111 +1,16 @@
 """python -m tests.fuzz --seconds 60 --seed 1: run mutated models, each in a process that may crash.
 
 A case is determined by the seed and its number, so it can be repeated.  Crashes, hangs, foreign exceptions and
-excessive memory are reported with the number of the case; --keep stores their models.
+excessive memory are reported with the number of the case; --keep stores their models, --minimise a small one.
 """
 import argparse
-import collections
-import faulthandler
-import importlib
-import multiprocessing
 import os
-import pkgutil
-import resource
-import signal
 import sys
 import time
-import traceback
-import warnings
 from pathlib import Path
 
-import pylite
-from tests.fuzz import case
-from tests.fuzz.seeds import seeds
-
-ADDRESSES = 4 << 30         # bytes of address space for a worker
-
-
-def work(seed, first, count, step, pipe):
-    """Run cases, and send (number, outcome, description of an unexpected one or None) after each."""
-    limit()
-    for number in range(first, first + count * step, step):
-        pipe.send((number, "begun", None))
-        signal.setitimer(signal.ITIMER_PROF, case.SECONDS)
-        try:
-            pipe.send((number, case.run(seed, number), None))
-        except case.Unexpected as error:
-            cause = error.__cause__
-            where = "".join(traceback.format_tb(cause.__traceback__)[-2:]) if cause else ""
-            pipe.send((number, "unexpected", f"{error}\n{where}"))
-    signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def prepare():
-    """Make the seeds and import pylite, once for all workers."""
-    seeds()
-    for module in pkgutil.walk_packages(pylite.__path__, "pylite."):
-        if not module.name.endswith(("__main__", "_library")) and "libpylite" not in module.name:
-            importlib.import_module(module.name)
-
-
-def limit():
-    """Limit the memory of a worker process, and switch off its warnings and core dumps."""
-    warnings.simplefilter("ignore")
-    faulthandler.disable()
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    if "asan" not in os.environ.get("LD_PRELOAD", ""):     # whose shadow memory takes all addresses
-        resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-class Run:
-    """Runs cases in worker processes.  found: [(number, description)]; ended: {outcome: number of cases}."""
-
-    def __init__(self, seed):
-        self.seed = seed
-        self.ended = collections.Counter()
-        self.found = []
-
-    def until(self, deadline, first=0, most=2**62, step=1):
-        number, last = first, first + most
-        while time.monotonic() < deadline and number < last:
-            number = self._worker(number, deadline, last, step)
-        return number
-
-    def _worker(self, first, deadline, last, step):
-        """Run cases in one process; returns the number after that of the last case started."""
-        context = multiprocessing.get_context("fork")
-        receiver, sender = context.Pipe(duplex=False)
-        count = min(20_000, last - first)
-        process = context.Process(target=work, args=(self.seed, first, count, step, sender))
-        process.start()
-        sender.close()
-        begun, number = None, first
-        while True:
-            try:
-                number, how, what = receiver.recv()
-            except EOFError:
-                break
-            begun = None if how != "begun" else number
-            if how != "begun":
-                self.ended[how] += 1
-            if what:
-                self._report(number, what)
-            if how != "begun" and time.monotonic() > deadline:
-                process.kill()
-                break
-        process.join()
-        if begun is not None and process.exitcode:
-            name = signal.Signals(-process.exitcode).name if process.exitcode < 0 else f"exit {process.exitcode}"
-            what = f"{case.SECONDS} s of CPU time" if name == "SIGPROF" else f"crash: {name}"
-            self.ended["crash" if name != "SIGPROF" else "hang"] += 1
-            self._report(begun, what)
-        return number + step
-
-    def _report(self, number, what):
-        self.found.append((number, what))
-        sys.stdout.write(f"case {number} of seed {self.seed}: {what}\n")
-        sys.stdout.flush()
+from tests.fuzz import case, minimise
+from tests.fuzz.runner import Run, prepare
 
 
 def keep(seed, number, folder):
@@ -123,11 +28,23 @@ def main():
     parser.add_argument("--count", type=int, default=2**62, help="cases to run at most")
     parser.add_argument("--keep", metavar="FOLDER", help="store the models of reported cases here")
     parser.add_argument("--one", type=int, metavar="NUMBER", help="run this case alone, in this process")
+    parser.add_argument("--minimise", type=int, metavar="NUMBER",
+                        help="make the model of this case smaller while it fails in the same way, and store it for the "
+                             "tests, in tests/fuzz/found")
+    parser.add_argument("--coverage", action="store_true",
+                        help="let atheris choose the mutations, by the lines of Python that they reach")
     options = parser.parse_args()
     if options.one is not None:
         sys.stdout.write(f"{case.run(options.seed, options.one)}\n")
         return 0
+    if options.coverage:
+        from tests.fuzz import coverage  # atheris is optional
+        return coverage.run(options.seed, int(options.seconds), options.keep or ".")
     prepare()
+    if options.minimise is not None:
+        path = minimise.store(options.seed, options.minimise)
+        sys.stdout.write(f"{path or 'the case does not fail'}\n")
+        return path is None
     start, run = time.monotonic(), Run(options.seed)
     after = run.until(start + options.seconds, options.first, options.count)
     total = sum(run.ended.values())

@@ -2,9 +2,12 @@
 import contextlib
 import os
 import re
+from unittest import mock
 
 import numpy as np
 
+from pylite.cli import _cost
+from pylite.compiler import lowering
 from pylite.errors import PyliteError
 from pylite.interpreter import Interpreter
 from pylite.tflite.resolver_type import OpResolverType
@@ -12,7 +15,17 @@ from tests.fuzz import mutate
 
 MAX_MEMORY = 64 << 20       # bytes: the limit of a model
 SLACK = 96 << 20            # bytes in addition: files, packed weights, copies for the caller, Python
-SECONDS = 6                 # of CPU time for a case
+PATIENCE = 3                # seconds of CPU time until a case is interrupted
+SECONDS = 6                 # of CPU time until it is killed
+PRODUCTS = 10**9            # of one node: the kernel and the reference take seconds for as many
+
+
+class Interrupted(BaseException):
+    """Raised by the handler of a signal, which loops and Python code let through."""
+
+
+class TooMuchWork(PyliteError):
+    """A node would compute more than PRODUCTS, as sizes of the file demand; no kernel is interrupted."""
 
 
 class Unexpected(Exception):
@@ -96,7 +109,10 @@ def run(seed, number, model=None):
         model = content(seed, number)
     start = reset_peak()
     try:
-        ended = use(open_model(model, rng), rng)
+        with mock.patch.object(lowering, "_prepared", limited):
+            ended = use(open_model(model, rng), rng)
+    except Interrupted:
+        return "interrupted"
     except PyliteError as error:
         ended = re.sub(r"\W", "", type(error).__name__)
     except Exception as error:
@@ -105,6 +121,14 @@ def run(seed, number, model=None):
     if grown > MAX_MEMORY + SLACK and "asan" not in os.environ.get("LD_PRELOAD", ""):   # whose shadow counts, too
         raise Unexpected(f"{grown >> 20} MB of memory, where max_memory is {MAX_MEMORY >> 20} MB")
     return ended
+
+
+def limited(op, node, *others, prepared=lowering._prepared):
+    """What lowers a node, or TooMuchWork."""
+    emitted = prepared(op, node, *others)
+    if _cost.macs(node) > PRODUCTS:
+        raise TooMuchWork(f"{node} takes {_cost.macs(node)} products")
+    return emitted
 
 
 def reset_peak():

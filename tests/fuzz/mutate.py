@@ -15,20 +15,43 @@ FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-38, 1e-45, 3e38, float("inf"), float("-i
 WORDS = (b"", b"a", b"\0", "ü".encode(), b"\xff\xfe", b"word", b"x" * 300)
 
 
-def model(rng):
-    """(number of the seed, bytes of a model): one to six mutations of a seed, most often one or two."""
+def model(rng, history=None):
+    """(number of the seed, bytes of a model): one to six mutations of a seed, most often one or two.
+
+    history: a list that gets (mutation, state of rng before) of each, and (None, state of rng) of what follows them.
+    """
     known = seeds()
     number = int(rng.integers(len(known)))
     record = clone(known[number])
     for _ in range(1 + int(6 * rng.random() ** 3)):
-        MUTATIONS[rng.integers(len(MUTATIONS))](record, rng)
+        mutation = MUTATIONS[rng.integers(len(MUTATIONS))]
+        if history is not None:
+            history.append((mutation, rng.bit_generator.state))
+        mutation(record, rng)
+    if history is not None:
+        history.append((None, rng.bit_generator.state))
+    return number, finished(record, number, rng)
+
+
+def finished(record, number, rng):
+    """The bytes of a mutated seed, which may be damaged besides."""
     try:
         content = write(record, outside=rng.random() < 0.1)
     except Exception:       # a value that the format cannot represent
-        content = write(known[number])
+        content = write(seeds()[number])
     if rng.random() < 0.08 or not content:
         content = damaged(content, rng)
-    return number, content
+    return content
+
+
+def replayed(number, history, rng):
+    """The Record of seed `number` after some of the mutations of a history, each with its own random numbers."""
+    record = clone(seeds()[number])
+    for mutation, state in history:
+        rng.bit_generator.state = state
+        if mutation is not None:
+            mutation(record, rng)
+    return record
 
 
 def clone(record):

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from tests.fuzz import case
-from tests.fuzz.__main__ import ADDRESSES, prepare
+from tests.fuzz.runner import ADDRESSES, prepare
 
 
 def use(module, model, rng):
