@@ -35,6 +35,10 @@ class Net:
         return self.add("MAX_POOL_2D", [], (n, h // height, w // width, c), padding="VALID", filter_height=height,
                         filter_width=width, stride_h=height, stride_w=width)
 
+    def dense(self, channels):
+        return self.add("FULLY_CONNECTED", [self.constant(channels, self.shape[-1]), self.constant(channels)],
+                        (*self.shape[:-1], channels))
+
     def with_constant(self, name):
         return self.add(name, [self.constant(self.shape[-1])], self.shape)
 
@@ -65,3 +69,99 @@ def chain(count, shape=(1, 4)):
         else:
             net.with_constant(name)
     return net.build()
+
+
+def encoder(blocks, width=16, tokens=8):
+    """`blocks` transformer blocks of 25 float32 operators each, with the shapes of a very small model."""
+    net = Net((tokens, width))
+    for _ in range(blocks):
+        for attends in (True, False):
+            start = net.last
+            _normalize(net)
+            if attends:
+                _attend(net)
+            else:
+                net.dense(4 * width).add("GELU", [], net.shape).dense(width)
+            net.add("ADD", [start], net.shape)
+    return net.build()
+
+
+def _normalize(net):
+    """Layer normalization in 7 operators."""
+    shape, axes = net.shape, net.builder.constant(f"axes{net.count}", np.array([1], np.int32))
+    x = net.last
+    mean = net.add("MEAN", [axes], (shape[0], 1), keep_dims=True).last
+    net.last = x
+    net.add("SQUARED_DIFFERENCE", [mean], shape).add("MEAN", [axes], (shape[0], 1), keep_dims=True)
+    inverse = net.add("RSQRT", [], net.shape).last
+    net.last = x
+    net.add("SUB", [mean], shape).add("MUL", [inverse], shape).with_constant("MUL")
+
+
+def _attend(net):
+    """Attention of one head, in 6 operators."""
+    x, (tokens, width) = net.last, net.shape
+    operands = []
+    for _ in range(3):
+        net.last, net.shape = x, (tokens, width)
+        operands.append(net.dense(width).last)
+    query, key, value = operands
+    net.last = query
+    net.add("BATCH_MATMUL", [key], (tokens, tokens), adj_y=True).add("SOFTMAX", [], net.shape, beta=1.0)
+    net.add("BATCH_MATMUL", [value], (tokens, width))
+
+
+def inverted_residuals(size=96):
+    """MobileNetV2 of int8 with a scale for each channel, width 0.35: 64 operators."""
+    net = QuantizedNet((1, size, size, 3))
+    net.conv(16, 3, 2).depthwise(1).conv(8, 1, 1, "NONE")
+    for channels, count, stride in ((8, 2, 2), (16, 3, 2), (24, 4, 2), (32, 3, 1), (56, 3, 2), (112, 1, 1)):
+        for i in range(count):
+            start, inner = net.last, 6 * net.shape[3]
+            net.conv(inner, 1, 1).depthwise(stride if i == 0 else 1).conv(channels, 1, 1, "NONE")
+            if i:
+                net.add("ADD", [start], net.shape)
+    return net.conv(1280, 1, 1).build()
+
+
+class QuantizedNet(Net):
+    """A Net of int8."""
+
+    def __init__(self, shape):
+        self.builder = ModelBuilder()
+        self.rng = np.random.default_rng(0)
+        self.shape = tuple(shape)
+        self.count = 0
+        self.last = self.tensor(self.shape)
+        self.builder.inputs([self.last])
+
+    def tensor(self, shape):
+        return self.builder.tensor(f"t{self.count}", shape, "int8", scale=self.rng.uniform(0.02, 0.1), zero_point=-3,
+                                   shape_signature=(-1, *shape[1:]))
+
+    def add(self, name, operands, shape, **options):
+        self.count += 1
+        y = self.tensor(shape)
+        self.builder.operator(name, [self.last, *operands], [y], **options)
+        self.last, self.shape = y, tuple(shape)
+        return self
+
+    def filters(self, shape, axis):
+        """Weights of `shape` with a scale for each index along `axis`, and the bias."""
+        scales = self.rng.uniform(0.001, 0.01, shape[axis])
+        return [self.builder.constant(f"w{self.count}", self.rng.integers(-127, 128, shape, np.int8), scale=scales,
+                                      axis=axis),
+                self.builder.constant(f"b{self.count}", self.rng.integers(-999, 999, shape[axis], np.int32),
+                                      scale=scales * 0.05)]
+
+    def conv(self, channels, size, stride, activation="RELU6"):
+        n, h, w, c = self.shape
+        return self.add("CONV_2D", self.filters((channels, size, size, c), 0),
+                        (n, -(-h // stride), -(-w // stride), channels), padding="SAME", stride_h=stride,
+                        stride_w=stride, fused_activation_function=activation)
+
+    def depthwise(self, stride):
+        n, h, w, c = self.shape
+        return self.add("DEPTHWISE_CONV_2D", self.filters((1, 3, 3, c), 3),
+                        (n, -(-h // stride), -(-w // stride), c), padding="SAME", stride_h=stride, stride_w=stride,
+                        depth_multiplier=1, fused_activation_function="RELU6")

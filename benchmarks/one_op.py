@@ -1,16 +1,24 @@
-"""Models of one op, except convolutions, compared with the peer on one thread.
+"""Models of one op, except convolutions of usual shapes (ops.py), compared with the peer on one thread.
 
-    python benchmarks/one_op.py [OP ...] [--slower]
+    python benchmarks/one_op.py [NAME ...] [--spots] [--isa-levels all] [--slower]
+    python benchmarks/one_op.py --values [NAME ...] [--isa-levels all]
 
-Minimum microseconds of invoke(), interleaved with the peer's default kernels; --slower shows only the ops that take
-longer than the peer's.  Operands are (64, 1024) unless the table gives a shape.
+Microseconds of invoke(): medians of the least times of intervals, by turns with the peer's default kernels.  NAME: a
+part of a case's name (default: all); --spots: only the cases that were slow once; --slower shows only what takes longer
+than the peer.  Operands are (64, 1024) unless the table gives a shape.
+
+--values compares times of one op with other values: masked, saturated, tiny, infinite, NaN, scales that tie.  None may
+take more than LIMIT times those of the ordinary ones.
 """
 import argparse
+import statistics
 import time
 
 import _common
+import _spots
 import numpy as np
 
+LIMIT = 1.5
 SHAPE = (64, 1024)
 rng = np.random.default_rng(0)
 
@@ -99,60 +107,103 @@ def products():
            volume | dict.fromkeys(("stride_d", "stride_h", "stride_w"), 2))
 
 
-def build(op, inputs, constants, outputs, options):
-    from pylite.schema.builder import ModelBuilder
-    m, tensors, fed = ModelBuilder(), [], []
-    for i, array in enumerate(inputs):
-        q = {"scale": 0.01} if array.dtype == np.int8 else {}
-        if i in constants:
-            tensors.append(m.constant(f"c{i}", array, **q))
-        else:
-            tensors.append(m.tensor(f"x{i}", array.shape, array.dtype.name, **q))
-            fed.append((tensors[-1], array))
-    made = [m.tensor(f"y{i}", shape, dtype) for i, (shape, dtype) in enumerate(outputs)]
-    m.operator(op, tensors, made, **options)
-    m.inputs([tensor for tensor, _ in fed])
-    m.outputs(made)
-    return m.build(), [array for _, array in fed]
+def chosen(names, name):
+    """Is the case of that name asked for?"""
+    return not names or any(part.lower() in name.lower() for part in names)
 
 
-def measure(interpreters, rounds=7, seconds=2e-3):
-    """The minimum microseconds of each interpreter, measured in turn."""
-    best = [1.0] * len(interpreters)
+def every_case(spots):
+    """The Cases to run; spots: only those that were slow once."""
+    for op, note, inputs, constants, outputs, options in () if spots else cases():
+        operands = [_spots.Operand(array, 0.01 if array.dtype == np.int8 else None, constant=i in constants)
+                    for i, array in enumerate(inputs)]
+        yield _spots.Case(op, note, operands, [_spots.Output(*output) for output in outputs], options)
+    yield from _spots.cases()
+
+
+def fed(interpreter, arrays):
+    """The interpreter, allocated and with its inputs, after one run."""
+    interpreter.allocate_tensors()
+    for detail, array in zip(interpreter.get_input_details(), arrays, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+    interpreter.invoke()
+    return interpreter
+
+
+def on_levels(model, arrays, isa_levels):
+    """An interpreter of pylite for each ISA level."""
+    from pylite._core import simd
+    from pylite.interpreter import Interpreter
+    found = []
+    for isa_level in isa_levels:
+        simd.use(isa_level)
+        found.append(fed(Interpreter(model_content=model), arrays))
+    return found
+
+
+def measure(interpreters, rounds=15, seconds=2e-3):
+    """Microseconds of each interpreter, in turn: the median over rounds of the least time in a round."""
+    times = [[] for _ in interpreters]
     for _ in range(rounds):
-        for i, interpreter in enumerate(interpreters):
-            end = time.perf_counter() + seconds
+        for interpreter, into in zip(interpreters, times, strict=True):
+            end, best = time.perf_counter() + seconds, 1.0
             while (start := time.perf_counter()) < end:
                 interpreter.invoke()
-                best[i] = min(best[i], time.perf_counter() - start)
-    return [t * 1e6 for t in best]
+                best = min(best, time.perf_counter() - start)
+            into.append(best)
+    return [statistics.median(t) * 1e6 for t in times]
+
+
+def compare(args, isa_levels):
+    """The table of all cases beside the peer."""
+    litert, rows = _common.peer(), []
+    for case in every_case(args.spots):
+        if not chosen(args.names, case.name):
+            continue
+        model, arrays = _spots.build(case)
+        interpreters = on_levels(model, arrays, isa_levels)
+        if litert:
+            interpreters.append(fed(litert.Interpreter(model_content=model, num_threads=1), arrays))
+        times = measure(interpreters)
+        if args.slower and litert and max(times[:-1]) <= times[-1]:
+            continue
+        ratios = [f"{t / times[-1]:.2f}" for t in times[:-1]] if litert else []
+        rows.append((case.name, *(f"{t:.1f}" for t in times), *ratios))
+    ratios = [f"ratio {name}" for name in isa_levels] if len(isa_levels) > 1 else ["ratio"]
+    names = isa_levels if len(isa_levels) > 1 else ["pylite"]
+    _common.print_table(("op", *names, *(("peer", *ratios) if litert else ())), rows)
+
+
+def compare_values(args, isa_levels):
+    """The table of what values change, and how many rows are beyond LIMIT."""
+    rows, beyond = [], 0
+    for name, cases in _spots.values():
+        if not chosen(args.names, name):
+            continue
+        built = [_spots.build(case) for case in cases.values()]
+        for isa_level in isa_levels:
+            times = measure([on_levels(*one, [isa_level])[0] for one in built])
+            ratios = [t / times[0] for t in times]
+            worst = max(ratios)
+            beyond += worst > LIMIT
+            rows.append((name, isa_level, f"{times[0]:.1f}", f"{worst:.2f}", list(cases)[ratios.index(worst)],
+                         "ok" if worst <= LIMIT else "SLOW"))
+    numbers = "us", "longest"
+    _common.print_table(("op", "ISA level", *numbers, "with values", ""), rows, right=numbers)
+    _common.say(f"\n{beyond} of {len(rows)} take more than {LIMIT} times as long with some values")
 
 
 def main():
-    from pylite.interpreter import Interpreter
+    from pylite._core import simd
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ops", nargs="*")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--spots", action="store_true", help="only what was slow once")
+    parser.add_argument("--values", action="store_true", help="times by values instead of by op")
     parser.add_argument("--slower", action="store_true")
+    parser.add_argument("--isa-levels", nargs="+", default=[simd.current], help="ISA levels, or all")
     args = parser.parse_args()
-    litert, rows = _common.peer(), []
-    for op, note, inputs, constants, outputs, options in cases():
-        if args.ops and op not in args.ops:
-            continue
-        model, fed = build(op, inputs, constants, outputs, options)
-        interpreters = [Interpreter(model_content=model)]
-        if litert:
-            interpreters.append(litert.Interpreter(model_content=model, num_threads=1))
-        for interpreter in interpreters:
-            interpreter.allocate_tensors()
-            for detail, array in zip(interpreter.get_input_details(), fed, strict=True):
-                interpreter.set_tensor(detail["index"], array)
-            interpreter.invoke()
-        times = measure(interpreters)
-        if args.slower and litert and times[0] <= times[1]:
-            continue
-        ratio = [f"{times[0] / times[1]:.2f}"] if litert else []
-        rows.append((f"{op} {note}".strip(), *(f"{t:.1f}" for t in times), *ratio))
-    _common.print_table(("op", "pylite", *(("peer", "ratio") if litert else ())), rows)
+    isa_levels = simd.available() if args.isa_levels == ["all"] else args.isa_levels
+    (compare_values if args.values else compare)(args, isa_levels)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Inference times compared with the peer's default interpreter (XNNPACK), interleaved in one process.
 
-    python benchmarks/speed.py [MODEL.tflite ...] [--threads 1 2] [--seconds 1] [--least] [--calls]
+    python benchmarks/speed.py [MODEL.tflite ...] [--all] [--threads 1 2] [--seconds 1] [--least] [--calls] [--peers]
 
 Medians of invoke(), or with --least minima, for a machine that is not idle; with --calls of set_tensor, invoke and
 get_tensor together.  The ratio is the peer's time over pylite's: above 1 if pylite is faster.  The last lines are its
-geometric means by class of model and number of threads.
+geometric means by class of model and number of threads, and the models that are slower than LiteRT.  --all: every model
+in ../shared/models; --peers: OpenVINO and ONNX Runtime, too (_peers.py), and the best peer's time over pylite's.
 """
 import argparse
 import math
@@ -12,6 +13,7 @@ import statistics
 import time
 
 import _common
+import _peers
 import numpy as np
 
 CLASSES = {
@@ -91,52 +93,103 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=1, help="for each model and thread count (default: 1)")
     parser.add_argument("--least", action="store_true", help="minimum times instead of medians")
     parser.add_argument("--calls", action="store_true", help="with set_tensor and get_tensor")
+    parser.add_argument("--all", action="store_true", help="every model in ../shared/models")
+    parser.add_argument("--peers", action="store_true", help="OpenVINO and ONNX Runtime, too")
     return parser.parse_args()
 
 
 def measure(path, threads, args):
-    """Seconds of one model: [pylite's, and the peer's if it is installed]"""
+    """Seconds of one model: [pylite's, the peer's if it is installed, and with --peers those of _peers or None]"""
     from pylite.interpreter import Interpreter
     interpreters = [ready(Interpreter(str(path), num_threads=threads))]
     if _common.peer() is not None:
         interpreters.append(ready(_common.peer_interpreter(path, threads)))
     functions = [whole_call(i) if args.calls else i.invoke for i in interpreters]
-    return interleaved(functions, args.seconds, min if args.least else statistics.median, PAUSE if threads > 1 else 0)
+    if args.peers:
+        functions += [_peers.runner(name, path, threads) for name in _peers.RUNTIMES]
+    times = iter(interleaved([f for f in functions if f], args.seconds, min if args.least else statistics.median,
+                             PAUSE if threads > 1 else 0))
+    return [next(times) if f else None for f in functions]
+
+
+def kind_of(path):
+    """float32, int8 or uint8: the type that most tensors with a scale have."""
+    from pylite.schema import load
+    types = [t.dtype for s in load(path).subgraphs for t in s.tensors if t.dtype in ("float32", "int8", "uint8")
+             and (t.dtype == "float32" or t.quantization is not None) and t.data is None]
+    return max(sorted(set(types)), key=types.count) if types else "other"
+
+
+def chosen(args):
+    """(class, path) of the models to run."""
+    from pylite.errors import PyliteError
+    if not args.all:
+        yield from [("", path) for path in args.models] or [
+            (kind, path) for kind, patterns in CLASSES.items() for path in _common.models(*patterns)]
+        return
+    for path in _common.models():
+        try:
+            yield kind_of(path), path
+        except (PyliteError, ValueError):       # no model, on purpose
+            continue
 
 
 def measurements(args):
     """(class, model, threads, seconds of measure() or the error) for every model and number of threads"""
     from pylite.errors import PyliteError
-    models = [("", path) for path in args.models] or [
-        (kind, path) for kind, patterns in CLASSES.items() for path in _common.models(*patterns)]
+    models = list(chosen(args))
     for threads in args.threads:
         for kind, path in models:
             try:
                 yield kind, path, threads, measure(path, threads, args)
-            except (PyliteError, ValueError) as error:
+            except (PyliteError, ValueError, RuntimeError, TypeError) as error:
                 yield kind, path, threads, error
+
+
+def milliseconds(seconds):
+    return "" if seconds is None else f"{seconds * 1e3:.3f}"
+
+
+def other_runtimes():
+    """Names of the runtimes of _peers; says which are absent."""
+    for name in _peers.RUNTIMES:
+        if _peers.missing(name):
+            _common.say(f"{name} is left out: pip install {' '.join(_peers.missing(name))}")
+    return list(_peers.RUNTIMES)
+
+
+def say_means(title, ratios):
+    for (kind, threads), found in ratios.items():
+        _common.say(f"geometric mean of {title}, {kind or 'all'}, threads {threads}: "
+                    f"{statistics.geometric_mean(found):.2f}")
 
 
 def main():
     args = arguments()
     with_peer = _common.peer() is not None
-    rows, ratios = [], {}
+    others = other_runtimes() if args.peers else []
+    rows, ratios, best, slower = [], {}, {}, []
     for kind, path, threads, times in measurements(args):
+        name = _common.short(path)
         if isinstance(times, Exception):
-            rows.append((_common.short(path), kind, threads, "cannot run", "", str(times)[:60]))
+            rows.append((name, kind, threads, "cannot run", "", str(times)[:60], *[""] * (len(others) + 1)))
             continue
         ratio = times[1] / times[0] if with_peer else math.nan
         ratios.setdefault((kind, threads), []).append(ratio)
-        rows.append((_common.short(path), kind, threads, *(f"{t * 1e3:.3f}" for t in times), f"{ratio:.2f}"))
-    headers = ("model", "class", "threads", "pylite ms", "peer ms", "ratio")
-    if not with_peer:
-        headers, rows = headers[:4], [row[:4] for row in rows]
-    _common.print_table(headers, rows, right=headers[2:])
+        least = min(t for t in (*times[1:], math.inf) if t is not None) / times[0]
+        best.setdefault((kind, threads), []).append(least)
+        if ratio < 1:
+            slower.append(f"{name}, {threads} threads: {ratio:.2f}")
+        rows.append((name, kind, threads, *map(milliseconds, times[:2]), f"{ratio:.2f}",
+                     *map(milliseconds, times[1 + with_peer:]), f"{least:.2f}"))
+    headers = ("model", "class", "threads", "pylite ms", "peer ms", "ratio", *(f"{name} ms" for name in others), "best")
+    keep = 3 + 1 if not with_peer else len(headers) if others else 6
+    _common.print_table(headers[:keep], [row[:keep] for row in rows], right=headers[2:keep])
     if with_peer:
         _common.say("")
-        for (kind, threads), found in ratios.items():
-            _common.say(f"geometric mean of the ratio, {kind or 'all'}, threads {threads}: "
-                        f"{statistics.geometric_mean(found):.2f}")
+        say_means("the ratio", ratios)
+        say_means("the best peer's time over pylite's", best if others else {})
+        _common.say("\n".join(["slower than the peer:", *slower] if slower else ["no model is slower than the peer"]))
 
 
 if __name__ == "__main__":

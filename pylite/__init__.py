@@ -5,7 +5,8 @@ __version__ = "0.1.0"       # the one place that states it: the build reads it h
 __distribution__ = "pylite-runtime"     # what pip installs; the distribution `pylite` is another project
 
 from pylite import _core as _core  # finds the other modules, and needs the name above
-from pylite import ops as ops  # enters its index in the registry
+
+OP_PACKAGES = ["pylite.ops"]    # packages whose modules register ops, for the registry
 
 # Public name -> module that has it, imported when first asked for.
 _HOMES = {

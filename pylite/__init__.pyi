@@ -33,6 +33,7 @@ from pylite.shim import install_as
 from pylite.tflite.resolver_type import OpResolverType
 from pylite.tflite.signature import SignatureRunner
 
+OP_PACKAGES: list[str]
 __distribution__: Final[str]
 __version__: Final[str]
 __all__ = [

@@ -5,6 +5,7 @@ The file is longer than others since users look for all methods of the class in 
 """
 import operator
 import os
+import sys
 import warnings
 import weakref
 from _thread import RLock  # threading.RLock, without importing threading
@@ -15,8 +16,6 @@ import numpy as np
 from pylite import errors
 from pylite._core.program import FastPath, Lock, install_fast_path
 from pylite._core.simd import Pool
-from pylite.compiler.check import check
-from pylite.runtime.executor import Executor
 from pylite.tflite import arguments
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pylite.plugins.delegates import Delegate, load_delegate
     from pylite.plugins.python_delegates import PythonDelegate
     from pylite.plugins.resolver import OpResolver
+    from pylite.runtime.executor import Executor
     from pylite.runtime.model import Model
     from pylite.tflite.resolver_type import OpResolverType
     from pylite.tflite.signature import SignatureRunner
@@ -46,6 +46,11 @@ def __getattr__(name: str) -> "Any":
     return found
 
 
+def __dir__() -> list[str]:
+    """All names, those that are not loaded yet included: some programs copy them."""
+    return sorted({*globals(), *__all__})
+
+
 class Interpreter(FastPath):
     """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
 
@@ -55,7 +60,8 @@ class Interpreter(FastPath):
 
     pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse to use more bytes than
     this for tensors, beside the file and its packed weights; model: a pylite.Model to share with other interpreters;
-    op_resolver: an OpResolver with the ops to use, by default all of pylite and those of `custom_op`.
+    op_resolver: an OpResolver with the ops to use, by default all of pylite and those of `custom_op`; cache_dir: a
+    folder for plans, which let later processes start faster, by default what PYLITE_CACHE_DIR names, "" for none.
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
@@ -78,7 +84,8 @@ class Interpreter(FastPath):
                  experimental_disable_delegate_node_fusion: bool = False,
                  experimental_force_delegate_node_profiling: bool = False, *, guard_bands: bool = False,
                  max_memory: "int | None" = None, model: "Model | None" = None,
-                 op_resolver: "OpResolver | None" = None) -> None:
+                 op_resolver: "OpResolver | None" = None,
+                 cache_dir: "str | os.PathLike[str] | None" = None) -> None:
         self._lock = Lock()
         self._executors = {}
         self._shared: dict[str, Any] = {"executors": self._executors}
@@ -90,19 +97,24 @@ class Interpreter(FastPath):
             "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver}
+            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir}
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
                           "is meant for debugging (pass OpResolverType.BUILTIN_REF to silence this)", stacklevel=2)
         self._pool = Pool(arguments.thread_count(num_threads))
-        self._model = arguments.model_from(model_path, model_content, model)
-        self._signatures = {s.key: s for s in self._model.graph.signatures}
-        self._resolver = arguments.resolver(op_resolver)
-        self._checked = check(self._model, self._model.graph.subgraphs, unresolved_only=True, find=self._resolver.find)
-        if self._resolver.plugs():
-            self._executors_of_all()
-        self._main = self._executor(0)
+        plans = arguments.plans(cache_dir, self._options)
+        self._model = arguments.model_from(model_path, model_content, model, self._options, plans)
+        self._signatures = {s.key: s for s in self._model.signatures}
+        self._checked = True
+        if plans is not None and plans.found:       # its operators were checked when the plan was made
+            from pylite.runtime.planned_executor import PlannedExecutor
+            planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans)
+            self._executors[0] = planned
+        else:
+            self._check()
+            self._executor(0).plans = plans
+        self._main = self._executors[0]
         if model_content:
             self._model_content = model_content
         self._wrapper: Any = None
@@ -187,6 +199,7 @@ class Interpreter(FastPath):
     def _delegate(self, delegates: "list[Any]") -> None:
         from pylite.plugins.delegates import apply
         self._close_at_exit()
+        self._main.use_graph()
         options = self._options
         apply(self._executors_of_all(), delegates, not options["experimental_disable_delegate_clustering"],
               not (options["experimental_disable_delegate_node_fusion"]
@@ -338,7 +351,19 @@ class Interpreter(FastPath):
     def _executors_of_all(self) -> "list[Executor]":
         return [self._executor(subgraph.index) for subgraph in self._model.graph.subgraphs]
 
-    def _executor(self, subgraph_index: int) -> Executor:
+    def _check(self) -> None:
+        """Raise UnsupportedOpError naming all builtin operators that are unknown, and attach plug-ins."""
+        from pylite.compiler.check import check  # plans do without
+        model, resolver = self._model, arguments.resolver(self._options["op_resolver"])
+        plain = arguments.is_plain(self._options)
+        self._checked = (plain and model.checked) or check(model, model.graph.subgraphs, unresolved_only=True,
+                                                           find=resolver.find)
+        if plain:
+            model.checked = self._checked
+        if resolver.plugs():
+            self._executors_of_all()
+
+    def _executor(self, subgraph_index: int) -> "Executor":
         found = self._executors.get(subgraph_index)
         if found is None:
             if self._closed:
@@ -346,10 +371,11 @@ class Interpreter(FastPath):
             subgraphs = self._model.graph.subgraphs
             if not 0 <= subgraph_index < len(subgraphs):
                 raise ValueError(f"Invalid subgraph index {subgraph_index} exceeds max subgraph index {len(subgraphs)}")
+            from pylite.runtime.executor import Executor
             options = self._options
             found = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
-                             options["max_memory"], self._resolver, self._shared)
+                             options["max_memory"], arguments.resolver(options["op_resolver"]), self._shared)
             found.checked = self._checked and not found.plugins
             self._executors[int(subgraph_index)] = found
             if found.plugins:
@@ -369,7 +395,7 @@ class Interpreter(FastPath):
         with self._lock:
             self._lock.run(self._executor(subgraph_index).invoke)
 
-    def _set(self, executor: Executor, tensor_index: "Any", value: "Any") -> None:
+    def _set(self, executor: "Executor", tensor_index: "Any", value: "Any") -> None:
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):
@@ -381,7 +407,7 @@ class Interpreter(FastPath):
             value = checked_value(executor.subgraph.tensors[operator.index(tensor_index)], array, value)
         array[...] = value
 
-    def _get(self, executor: Executor, tensor_index: "Any") -> "NDArray[Any]":
+    def _get(self, executor: "Executor", tensor_index: "Any") -> "NDArray[Any]":
         try:
             return executor.readable[tensor_index].array.copy()
         except (KeyError, TypeError):
@@ -397,9 +423,9 @@ class Interpreter(FastPath):
                     "memory to look at; use get_tensor() and set_tensor()")
             view = _MemoryView(array)
             self._views.add(weakref.ref(view, self._views.discard))
-            return np.asarray(view)
+            return np.asarray(view).view(array.dtype)
 
-    def _resize(self, executor: Executor, tensor_index: "SupportsIndex", size: "Any", strict: bool) -> None:
+    def _resize(self, executor: "Executor", tensor_index: "SupportsIndex", size: "Any", strict: bool) -> None:
         from pylite.tflite import inputs
         index = arguments.checked_index(executor, tensor_index, "ResizeError")
         subgraph = executor.subgraph
@@ -475,6 +501,11 @@ def _after_fork() -> None:
     for interpreter in list(_living):
         interpreter._lock.reset()
         interpreter._model._lock = RLock()
+    for name in "blueprint", "model_cache", "planned_executor":     # where a model has needed them
+        module: Any = sys.modules.get("pylite.runtime." + name)
+        if module is not None:
+            module.lock = RLock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):       # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -28,7 +28,7 @@ def peer():
 
 
 def tool(package):
-    """Skip the test unless `package`, of the extra `test`, is installed."""
+    """Skip the test unless `package` is installed: of the extra `test`, or ai_edge_quantizer."""
     if importlib.util.find_spec(package) is None:
         lack(f"{package} is not installed")
 

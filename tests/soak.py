@@ -1,7 +1,7 @@
 """python -m tests.soak --seconds 600: many models in turn, with all that happens to a long-lived process.
 
 Interpreters are opened, resized, run from several threads, closed or dropped, while signals arrive, processes are
-forked, and memory is refused.  At the end the memory in use must be what it was after the first tenth of the time.
+forked, and memory is refused.  At the end the memory in use must be what it was after the first tenth.
 """
 import argparse
 import contextlib
@@ -129,14 +129,17 @@ def used():
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--invokes", type=int, default=10**12, help="end after as many, too")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     soak, start = Soak(options.seed), time.monotonic()
-    early = None
-    while (passed := time.monotonic() - start) < options.seconds:
+    early, done = None, 0.0
+    while done < 1:
         soak.step()
-        if early is None and passed > options.seconds / 10:
+        passed = time.monotonic() - start
+        done = max(passed / options.seconds, soak.invokes / options.invokes)
+        if early is None and done > 0.1:
             early = used()
     late = used()
     sys.stdout.write(f"{soak.invokes} invokes in {passed:.0f} s; {soak.events}; {early >> 20} MB early, "

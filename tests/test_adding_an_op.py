@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "adding-an-op.md"
-COPIED = ".ci", "meson.build", "pyproject.toml", "pylite", "tests", "docs"
+COPIED = ".ci", "meson.build", "meson.options", "pyproject.toml", "pylite", "tests", "docs"
 
 
 def steps():

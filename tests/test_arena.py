@@ -178,6 +178,38 @@ def test_no_arena_is_larger_than_the_peers():
     assert arenas.larger(rows) == []
 
 
+def test_a_result_of_a_run_time_size_takes_no_more_than_its_elements():
+    """As in the peer, whose arena has the inputs, of 576 bytes, and which allocates outputs of any k apart."""
+    m = ModelBuilder()
+    k, x = m.tensor("k", (), "int32"), m.tensor("x", (1, 128))
+    values, indices = m.tensor("values", (1, None)), m.tensor("indices", (1, None), "int32")
+    m.operator("TOPK_V2", [x, k], [values, indices])
+    m.inputs([k, x])
+    m.outputs([values, indices])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(k, np.array(5, np.int32))
+    interpreter.set_tensor(x, np.arange(128, dtype=np.float32)[None])
+    interpreter.invoke()
+    assert interpreter.get_tensor(indices).tolist() == [[127, 126, 125, 124, 123]]
+    assert interpreter._main.memory.nbytes <= 576 + 2 * 5 * 4
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_products_of_small_matrices_have_no_scratch(dtype):
+    """Three heads of 64 tokens, whose panels and sums lie on the stack: the peer's arena has none of that either."""
+    m = ModelBuilder()
+    depth = 64 if dtype == "int8" else 16
+    x, w = (m.tensor(name, (1, 3, 64, depth), dtype, scale=0.05) for name in "xw")
+    y = m.tensor("y", (1, 3, 64, 64), dtype, scale=0.05)
+    m.operator("BATCH_MATMUL", [x, w], [y], adj_y=True)
+    m.inputs([x, w])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    assert interpreter._main.memory.nbytes == np.dtype(dtype).itemsize * 3 * 64 * (2 * depth + 64)
+
+
 def test_plan_of_litert_recomputed_by_the_benchmark():
     """In a chain of three, the first and the last node share memory; ADD overwrites its input."""
     plan = benchmark("arena").litert_plan

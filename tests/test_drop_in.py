@@ -189,3 +189,11 @@ def test_names_in_documents_and_examples_exist():
 
 def test_versions_agree():
     assert pylite.get_version() == pylite.__version__ == importlib.metadata.version("pylite-runtime")
+
+
+def test_every_name_is_listed_before_it_is_used():
+    """Programs that stand in for another package copy what dir() lists."""
+    code = ("import pylite.interpreter as m; names = {name: getattr(m, name) for name in dir(m)}; "
+            "print(set(m.__all__) <= set(names))")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

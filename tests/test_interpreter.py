@@ -86,7 +86,7 @@ def test_types_equal_the_peers(dtype):
                                 experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
     theirs.allocate_tensors()
     expected = theirs.get_tensor_details()
-    if dtype == "bfloat16":     # the peer maps it to no numpy type
+    if dtype == "bfloat16":     # see tests/test_bfloat16.py
         assert not expected and ours.get_tensor(1).dtype == np.uint16
         return
     assert same(ours.get_tensor_details(), expected)

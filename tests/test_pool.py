@@ -7,6 +7,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SIMD = HERE.parent / "pylite" / "_core" / "simd"
+THREADS = [SIMD / "threads.c", SIMD / "platform_posix.c", "-pthread"]
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +16,7 @@ def pool(tmp_path_factory):
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path_factory.mktemp("pool") / "pool"
-    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "pool.c", SIMD / "threads.c", "-pthread", "-o", program],
-                   check=True)
+    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "pool.c", *THREADS, "-o", program], check=True)
     return program
 
 
@@ -34,7 +34,7 @@ def test_each_packing_task_runs_exactly_once(threads, tmp_path):
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path / "packing"
-    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "threads.c", SIMD / "packing_tasks.c",
-                    "-pthread", "-o", program], check=True)
+    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "packing_tasks.c", *THREADS, "-o",
+                    program], check=True)
     done = subprocess.run([program, str(threads), "500"], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """The micro-kernels of every ISA level against plain numpy: odd shapes, extremes, and guard bytes around results."""
 import os
+import struct
 import threading
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import conv, conv16, conv_float, hybrid, matmul, pooling, softmax
+from pylite._core.kernels import conv, conv16, conv_float, elementwise, hybrid, matmul, pooling, softmax
 from pylite._core.program import Program
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.filter_layout import PixelPacking
@@ -484,3 +485,46 @@ def test_blockwise(isa_level, seed):
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())
+
+
+def scaled(v, m, e):
+    """MBQM_small of section 2 of docs/numerics.md for arrays of int64."""
+    high, k = v * m + (1 << 30) >> 31, -e
+    rest = high & (1 << k) - 1
+    return (high >> k) + (rest > ((1 << k) - 1 >> 1) + (high < 0))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sums_of_all_bytes(isa_level, seed):
+    """Each pair of bytes, for scales of any kind, those with many sums halfway between two integers among them."""
+    rng = np.random.default_rng(seed)
+    scales = [rng.random(3) + 0.05, rng.integers(1, 50, 3) / 100, 2.0 ** rng.integers(-3, 3, 3) * rng.choice([1, 3], 3)]
+    a, b, y = scales[seed % 3].astype(np.float32)
+    left, *factors = quantization.add_parameters(a, b, y, "int8")
+    if factors[2][1] > 0:
+        pytest.skip("the rule needs a larger scale of the output")
+    zeros, sign, flip = rng.integers(-128, 128, 3).tolist(), int(rng.choice([0, -1])), int(rng.choice([0, 0x80]))
+    low, high = sorted(rng.integers(-128, 128, 2).tolist()) if seed % 4 == 0 else (-128, 127)
+    p = struct.pack("14i", *zeros, low, high, flip, left, sign, *(n for pair in factors for n in pair))
+    x = np.arange(-128, 128, dtype=np.int64)
+    left_sum = scaled(x[:, None] - zeros[0] << 20, *factors[0])
+    right_sum = scaled(x[None] - zeros[1] << 20, *factors[1]) * (-1 if sign else 1)
+    want = np.clip(scaled(left_sum + right_sum, *factors[2]) + zeros[2], low, high).astype(np.int8).view(np.uint8)
+    bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
+    elementwise.Binary("sum_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
+    np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_products_of_all_bytes(isa_level, seed):
+    rng = np.random.default_rng(seed)
+    scale = float(rng.random()) ** 3 if seed % 2 else 2.0 ** -int(rng.integers(0, 12)) * int(rng.choice([1, 3]))
+    m, e = quantization.quantize_multiplier(scale)
+    a_zero, b_zero, y_zero = rng.integers(-128, 128, 3).tolist()
+    flip, x = int(rng.choice([0, 0x80])), np.arange(-128, 128, dtype=np.int64)
+    p = struct.pack("8i", a_zero, b_zero, y_zero, -128, 127, flip, m, e)
+    products = (x[:, None] - a_zero) * (x[None] - b_zero) << max(e, 0)
+    want = np.clip(scaled(products, m, min(e, 0)) + y_zero, -128, 127).astype(np.int8).view(np.uint8)
+    bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
+    elementwise.Binary("mul_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
+    np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)

@@ -56,8 +56,8 @@ def test_truncated_before_it_is_allocated(path):
 
 def test_truncated_while_it_is_loaded(path, monkeypatch):
     from pylite.schema import loader
-    mapped = loader._contents
-    monkeypatch.setattr(loader, "_contents", lambda source: (mapped(source), os.truncate(path, 0))[0])
+    mapped = loader.contents_of
+    monkeypatch.setattr(loader, "contents_of", lambda source: (mapped(source), os.truncate(path, 0))[0])
     with pytest.raises(ModelError, match=r"truncated|not valid|Git LFS|identifier"):
         Interpreter(path)
 

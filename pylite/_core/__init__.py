@@ -45,9 +45,6 @@ class _Loader(SourceFileLoader):
                 return code
         return super().get_code(fullname)
 
-    def exec_module(self, module):
-        exec(self.get_code(self.name), vars(module))
-
 
 def _contents(path):
     """The bytes of a file, without a file object, which takes longer to make than these to read."""

@@ -20,7 +20,7 @@ cdef struct Key:                # blocks are sorted by a, b, c, and then by thei
 
 
 cdef enum Order:
-    THROUGHOUT      # blocks that live throughout first, then by size: the order of TensorFlow Lite's greedy planner
+    THROUGHOUT      # blocks that live throughout first, those last that need not be rounded up most, then by size
     SIZE
     BREADTH
     SPACE_TIME
@@ -130,7 +130,7 @@ cdef void _sort(const Block *blocks, Py_ssize_t n, int order, Key *keys) noexcep
         if order == THROUGHOUT:
             keys[i].a, keys[i].b, keys[i].c = True, -block.size, block.first
             if block.first == start and block.last == end:
-                keys[i].a = keys[i].b = keys[i].c = 0
+                keys[i].a, keys[i].b, keys[i].c = 0, block.rounded - block.size, 0
         elif order == BREADTH:
             keys[i].a, keys[i].b = -block.breadth, -block.rounded
         elif order == SPACE_TIME:

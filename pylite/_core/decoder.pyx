@@ -128,7 +128,7 @@ cdef object number_at(const uint8_t *at, Py_UCS4 code):
 cdef class Decoder:
     """Decodes the tables in `source`, a uint8 array, into records.
 
-    schema: has `NUMBERS`, `Record` and the functions `declared`, `enum` and `union` (pylite.schema.tables).
+    schema: has `NUMBERS`, `Record` and the functions `table`, `enum` and `union` (pylite.schema.tables).
     tables, numbers, layouts: the budget in tables, bytes of text and numbers, and vtables.
     """
     cdef const uint8_t[::1] view
@@ -172,9 +172,9 @@ cdef class Decoder:
             return table.fields
         cdef list fields = []
         cdef Field field
-        table.declared, known = self.schema.declared(table.name)
+        table.declared = self.schema.table(table.name)
         table.defaults = table.declared.defaults
-        for declared in known:
+        for declared in table.declared.fields:
             field = Field()
             field.name, field.slot, field.how = declared.name, declared.slot, HOW[declared.kind]
             if declared.number:

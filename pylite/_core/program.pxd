@@ -1,4 +1,6 @@
 # A bound graph, for kernels that run one inside another.
+from libc.stdint cimport int64_t
+
 from pylite._core.kernel cimport kernel_fn
 from pylite._core.simd cimport Pool, pl_pool
 
@@ -32,3 +34,7 @@ cdef class ExecutorBase:
 
 # Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil
+
+
+# The time of CLOCK_MONOTONIC.
+cdef int64_t nanoseconds() noexcept nogil

@@ -122,7 +122,8 @@ cdef class Memory:
 
     def __init__(self, array):
         self.array, self.dtype, self.empty, self.shape_and_dtype = array, array.dtype, empty, (array.shape, array.dtype)
-        if array.flags.c_contiguous and array.flags.writeable and not array.dtype.hasobject:
+        plain = array.dtype.isbuiltin == 1 and not array.dtype.hasobject    # bfloat16 is no type of numpy's own
+        if array.flags.c_contiguous and array.flags.writeable and plain:
             PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
 
     def __dealloc__(self):

@@ -1,9 +1,11 @@
 """The ISA level in use, the worker pool, and deferred packing."""
+import functools
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 
 cdef pl_slots tables[PL_MAX_ISA_LEVELS]     # filled when a level is first used; kernels keep their table
@@ -39,12 +41,32 @@ cdef pl_binary_fn binary_kernel(str name) except NULL:
     return kernel
 
 
+@functools.lru_cache(1024)
+def _fitted(str name, bytes p):
+    """Parameters of sum_q8 or mul_q8 with the numbers of simd/fitted.h, where there are such."""
+    cdef pl_fitted_sum s
+    cdef pl_fitted_product m
+    cdef const char *at = p
+    if name == "sum_q8":
+        memset(&s, 0, sizeof(s))
+        memcpy(&s, at, min(<Py_ssize_t>sizeof(sum_q_p), len(p)))
+        pl_fit_sum(&s)
+        return (<char *>&s)[:sizeof(s)]
+    memset(&m, 0, sizeof(m))
+    memcpy(&m, at, min(<Py_ssize_t>sizeof(m), len(p)))
+    pl_fit_product(&m)
+    return (<char *>&m)[:sizeof(m)]
+
+
 cpdef kernel_parameters(str name, p):
     """Parameters as the element-wise micro-kernel `name` reads them: p itself, but for wide_unary and wide_binary.
 
-    These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.
+    These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.  For sum_q8 and
+    mul_q8 a faster way to the same results is looked for, see simd/fitted.h.
     """
     cdef int32_t numbers[3]
+    if name == "sum_q8" or name == "mul_q8":
+        return _fitted(name, bytes(p))
     if name == "wide_unary" or name == "wide_binary":
         if not pl_wide_parameters(1 if name == "wide_unary" else 2, p, numbers):
             raise ValueError(f"{name} has no {p!r}")

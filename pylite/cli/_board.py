@@ -9,7 +9,7 @@ _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "
 def machine():
     """Properties that do not change between runs: CPU, cores, ISA level, governor."""
     from pylite._core import simd
-    return {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)), "architecture": platform.machine(),
+    return {"cpu": _cpu(), "cores": _cores(), "architecture": platform.machine(),
             "instruction_set": simd.current, "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}
 
 
@@ -18,13 +18,14 @@ def state():
     heat = _read("/sys/class/thermal/thermal_zone0/temp")
     clock = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
     bits = _read("/sys/devices/platform/soc/soc:firmware/get_throttled")
-    return {"load": os.getloadavg()[0], "clock": int(clock) if clock else None,
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return {"load": load, "clock": int(clock) if clock else None,
             "temperature": int(heat) / 1000 if heat else None, "throttled": int(bits, 16) if bits else 0}
 
 
 def doubts(before, after, threads):
     """Reasons, as sentences, why times measured between two states may be unreliable."""
-    cores = len(os.sched_getaffinity(0))
+    cores = _cores()
     found = []
     if threads > cores:
         found.append(f"{threads} threads share {cores} core(s)")
@@ -38,6 +39,11 @@ def doubts(before, after, threads):
     found += [f"{text} (at {after['temperature']} degrees)" if after["temperature"] else text
               for bit, text in _THROTTLED.items() if after["throttled"] >> bit & 1]
     return found
+
+
+def _cores():
+    """The cores that this process may use; all of them where the system does not say (macOS, Windows)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cpu():

@@ -1,4 +1,5 @@
 """Shared by several commands: arguments, and finding models and samples."""
+import argparse
 import os
 
 
@@ -34,6 +35,18 @@ def positive(text):
     return value
 
 
+def written_as(form):
+    """Decorates a function that parses an option: its ValueError becomes a message with the form that is expected."""
+    def decorated(parse):
+        def checked(text):
+            try:
+                return parse(text)
+            except ValueError:
+                raise argparse.ArgumentTypeError(f"{text!r} is not {form}") from None
+        return checked
+    return decorated
+
+
 def not_negative(text):
     """`text` as an integer of at least 0; for argparse."""
     value = int(text)
@@ -42,5 +55,40 @@ def not_negative(text):
     return value
 
 
+def add_cache(parser):
+    parser.add_argument("--cache-dir", metavar="DIR", help="the folder of the plan cache (default: PYLITE_CACHE_DIR)")
+
+
+def cache_folder(args):
+    """The folder of the plan cache; UsageError if none is named."""
+    folder = args.cache_dir or os.environ.get("PYLITE_CACHE_DIR")
+    if not folder:
+        raise UsageError("no folder is named: give --cache-dir DIR or set PYLITE_CACHE_DIR")
+    return folder
+
+
 def add_model(parser):
     parser.add_argument("model", metavar="MODEL", help="a .tflite file, or the name of a bundled model")
+
+
+def shapes(given):
+    """{input name: shape}"""
+    found = {}
+    for text in given:
+        name, equals, sizes = text.rpartition("=")
+        try:
+            found[name] = [int(size) for size in sizes.split(",")]
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise UsageError(f"--shape {text}: expected INPUT=N,N,... such as image=1,224,224,3")
+    return found
+
+
+def resize(interpreter, shapes):
+    """Resize inputs to {input name: shape}; UsageError names an input that the model does not have."""
+    details = {detail["name"]: detail for detail in interpreter.get_input_details()}
+    for name, shape in shapes.items():
+        if name not in details:
+            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, details))}")
+        interpreter.resize_tensor_input(details[name]["index"], shape)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pylite._core import simd
 from pylite.cli import _cost
-from pylite.compiler.check import unsupported
+from pylite.compiler.check import Operands, unsupported
 from pylite.errors import PyliteError
 from pylite.ir.graph import DTYPE_BITS
 from pylite.ir.registry import default
@@ -56,7 +56,8 @@ def subgraph_facts(model, subgraph, delegates=()):
         if executor.delegation is not None:
             partitions = executor.delegation.partitions
     replaced_by = {i: index for index, (_, partition) in partitions.items() for i in partition.nodes}
-    reasons = [None if o.index in replaced_by else unsupported(subgraph, o, find) for o in operators]
+    operands = Operands(subgraph)
+    reasons = [None if o.index in replaced_by else unsupported(operands, o, find) for o in operators]
     missing = _missing(operators, reasons)
     program = None
     if not missing and error is None:

@@ -25,6 +25,7 @@ def add(parser):
                         help="write a JUnit report: a test for each tensor, and one for the accuracy")
 
 
+@_common.written_as("saturation=5%, excess=DB, rmse=STEPS, cause, cause=NAME or divergence")
 def _limit(text):
     what, given, limit = text.partition("=")
     if what in MEASURES and given:

@@ -14,12 +14,17 @@ def add(parser):
     parser.add_argument("--target", type=_target, metavar="20dB|0.95",
                         help="of --sensitivity: the SQNR of every output, or the accuracy on data with labels (top-1, "
                              "or the task's first metric)")
+    parser.add_argument("--blocks", action="store_true",
+                        help="with --sensitivity: try whole blocks (residual, attention, ...) instead of nodes")
+    parser.add_argument("--mixed", metavar="FILE",
+                        help="with --sensitivity: write MODEL with the set in float to this .tflite file")
     parser.add_argument("--recipe", metavar="FILE",
                         help="with --sensitivity: write the set as a recipe of ai-edge-quantizer")
     parser.add_argument("--denylist", metavar="FILE",
                         help="with --sensitivity: write the set as TensorFlow's denylisted_nodes, one name per line")
 
 
+@_common.written_as("decibels, as 20dB, or an accuracy, as 0.95")
 def _target(text):
     """(number, is it decibels?)"""
     number = text[:-2] if text.lower().endswith("db") else text
@@ -29,8 +34,8 @@ def _target(text):
 def wanted(args):
     """Is it the task?  UsageError where its options contradict others."""
     if not args.sensitivity:
-        if args.target or args.recipe or args.denylist:
-            raise _common.UsageError("--target, --recipe and --denylist take --sensitivity")
+        if args.target or args.blocks or args.mixed or args.recipe or args.denylist:
+            raise _common.UsageError("--target, --blocks, --mixed, --recipe and --denylist take --sensitivity")
         return False
     if not (args.reference and args.data and args.target):
         raise _common.UsageError("--sensitivity takes --reference, --data and --target")
@@ -44,13 +49,17 @@ def run(args, model, reference):
     settings = None if decibels else Settings(args.task, args.labels, args.label_offset, args.output)
     with Progress("models") as progress:
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
-                            mean=args.mean, std=args.std, threads=args.threads, progress=progress.show)
+                            mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
+                            progress=progress.show)
     sys.stdout.write(found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
     if args.html:
         _outputs.write_page(args, {"sensitivity": found.to_dict()})
     if args.explorer:
-        values = {row.node: row.regained for row in found.ranking if abs(row.regained) < float("inf")}
+        values = {node: row.regained for row in found.ranking if abs(row.regained) < float("inf") for node in row.nodes}
         _outputs.write_overlay(args.explorer, model, f"regained ({found.measure})", values, gradient=_outputs.GRADIENT)
+    if args.mixed:
+        with open(args.mixed, "wb") as file:
+            file.write(found.contents)
     if args.recipe:
         with open(args.recipe, "w", encoding="utf-8") as file:
             json.dump(found.recipe(), file, indent=2)

@@ -1,13 +1,13 @@
 """Measuring an interpreter: startup, invoke(), every kernel separately, and the timeline of one run."""
-import resource
 import statistics
+import sys
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pylite.cli import _cost, _inputs
-from pylite.cli._common import UsageError
+from pylite.cli._common import resize
 from pylite.cli._facts import kernel_name
 from pylite.interpreter import Interpreter
 from pylite.runtime.model import Model
@@ -27,11 +27,7 @@ def started(path, threads, shapes, seed, delegates):
     begin = clock()
     interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates)
     loaded = clock()
-    details = {detail["name"]: detail for detail in interpreter.get_input_details()}
-    for name, shape in shapes.items():
-        if name not in details:
-            raise UsageError(f"no input is called {name!r}; the model has {', '.join(map(repr, details))}")
-        interpreter.resize_tensor_input(details[name]["index"], shape)
+    resize(interpreter, shapes)
     begun = clock()
     interpreter.allocate_tensors()
     allocated = clock()
@@ -191,7 +187,12 @@ def timeline(interpreter, runs=21):
 
 
 def memory(interpreter):
-    """Bytes of the arena and of packed weights, and the peak resident memory of the process."""
+    """Bytes of the arena and of packed weights, and the peak resident memory of the process, None on Windows."""
+    try:
+        import resource  # not on Windows
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    except ImportError:
+        peak = None
     return {"arena": sum(segment.plan.total for segment in interpreter._main.segments),
             "packed": interpreter._model.packed_bytes,
-            "peak_rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+            "peak_rss": peak}

@@ -69,7 +69,7 @@ def _measured(args):
     if args.trace:
         open(args.trace, "a").close()       # a wrong path is an error before the measurement
     before = _board.state()
-    interpreter, start = _timing.started(path, args.threads, _shapes(args.shape), args.seed, _plugins.load(args))
+    interpreter, start = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed, _plugins.load(args))
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
     doubts = _board.doubts(before, _board.state(), args.threads)
@@ -85,20 +85,6 @@ def _measured(args):
     if args.compare:
         report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
     return report
-
-
-def _shapes(given):
-    """{input name: shape}"""
-    found = {}
-    for text in given:
-        name, equals, sizes = text.rpartition("=")
-        try:
-            found[name] = [int(size) for size in sizes.split(",")]
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise _common.UsageError(f"--shape {text}: expected INPUT=N,N,... such as image=1,224,224,3")
-    return found
 
 
 def _lines(report, top):
@@ -120,8 +106,8 @@ def _facts(report):
             f"spread {times['spread']:.1%} of {times['runs']} runs",
             f"load {seconds(start['load'])}, allocate {seconds(start['allocate'])}, "
             f"first invoke {seconds(start['first'])}",
-            f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}, "
-            f"peak memory of the process {nbytes(memory['peak_rss'])}"]
+            f"arena {nbytes(memory['arena'])}, packed weights {nbytes(memory['packed'])}"
+            + (f", peak memory of the process {nbytes(memory['peak_rss'])}" if memory["peak_rss"] else "")]
 
 
 def _node_lines(report, top):

@@ -96,10 +96,12 @@ def configure(parser):
     _limits.add(parser)
 
 
+@_common.written_as("a number, or one for each channel between commas")
 def _numbers(text):
     return [float(part) for part in text.split(",")]
 
 
+@_common.written_as("a part of parts, as 1/2")
 def _shard(text):
     part, _, parts = text.partition("/")
     return int(part), int(parts)

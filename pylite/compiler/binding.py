@@ -72,28 +72,41 @@ def array_of(value, memory=None, offset=0):
         raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
 
 
-def bind(calls, storage, model):
-    """The kernels of `calls`, in order, bound to the memory in `storage`.  model: packs weights, or None."""
-    kernels = []
+def bind(calls, storage, model, pool=None):
+    """The kernels of `calls`, in order, bound to the memory in `storage`; see operands()."""
+    return kernels(calls, operands(calls, storage, model, pool))
+
+
+def operands(calls, storage, model, pool=None):
+    """What the kernels of `calls` take: for each a list of arrays, packed weights and parameters.
+
+    model: packs weights, or None; pool: the MemoryPool of weights that are known since the run alone.
+    """
     makers = {Value: storage.array, View: storage.view, Scratch: storage.temporary, Banded: storage.banded}
     if model is not None:
-        makers[Packed] = model.pack
+        makers[Packed] = lambda packed: model.pack(packed, pool)
     begin_packing()
     try:
-        operands = []
+        found = []
         for call in calls:
-            operands.append(substituted(call.args, makers))
+            found.append(substituted(call.args, makers))
+        return found
     except Exception as problem:
         raise _named(call, problem)
     finally:
         finish_packing()
+
+
+def kernels(calls, operands):
+    """The kernels of `calls` on their `operands`."""
+    made = []
     for call, args in zip(calls, operands, strict=True):
         make = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
         try:
-            kernels.append(make(*args))
+            made.append(make(*args))
         except Exception as problem:        # above all, arrays that do not fit, which lowering did not check
             raise _named(call, problem)
-    return kernels
+    return made
 
 
 def _named(call, problem):

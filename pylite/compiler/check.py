@@ -14,8 +14,9 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     """
     missing = {}
     for subgraph in subgraphs:
+        operands = Operands(subgraph)
         for operator in subgraph.operators:
-            reason = unsupported(subgraph, operator, find)
+            reason = unsupported(operands, operator, find)
             if reason:
                 where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
                 missing.setdefault(reason, []).append(where)
@@ -27,41 +28,44 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     return True
 
 
-def unsupported(subgraph, operator, find=default.find):
-    """Why `operator` cannot run, as a sentence, or None."""
+class Operands:
+    """The types of a subgraph's tensors, None for index -1, and the tensors that are quantized in blocks."""
+    __slots__ = ("dtypes", "blockwise")
+
+    def __init__(self, subgraph):
+        self.dtypes = [*[t.dtype for t in subgraph.tensors], None]
+        self.blockwise = {t.index for t in subgraph.tensors if t.quantization is not None and t.quantization.block_size}
+
+
+def unsupported(operands, operator, find=default.find):
+    """Why `operator` cannot run, as a sentence, or None.  operands: the Operands of its subgraph."""
     op = find(operator)
     if op is None:
         if operator.custom:
             return (f"Encountered unresolved custom op: {operator.name}. Register it as a custom op, or convert the "
                     "model without it")
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
-    return _unsupported_version(op, operator) or _unsupported_operands(op, subgraph.tensors, operator)
-
-
-def _unsupported_version(op, operator):
     low, high = op.versions
-    if op.attach and not low <= operator.version <= high:
-        return (f"Encountered unresolved custom op: {operator.name} in version {operator.version}. It is registered in "
-                f"versions {low} to {high}")
-    if operator.version > high:
-        return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
-                f"(versions {low} to {high} are known; the nearest is {high})")
-    return None
-
-
-def _unsupported_operands(op, tensors, operator):
-    inputs = tuple([tensors[i].dtype if i >= 0 else None for i in operator.inputs])
-    outputs = tuple([tensors[i].dtype if i >= 0 else None for i in operator.outputs])
+    if operator.version > high or (op.attach and operator.version < low):
+        return _unsupported_version(op, operator)
+    dtype = operands.dtypes.__getitem__
+    inputs, outputs = tuple(map(dtype, operator.inputs)), tuple(map(dtype, operator.outputs))
     if not op.accepts(inputs, outputs):
         takes = ", ".join(str(d) for d in inputs)
         gives = ", ".join(str(d) for d in outputs)
         return f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
-    if not op.attach and not op.blockwise:
-        for i in operator.inputs:
-            q = tensors[i].quantization if i >= 0 else None
-            if q is not None and q.block_size > 0:
-                return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
+    if operands.blockwise and not (op.attach or op.blockwise or operands.blockwise.isdisjoint(operator.inputs)):
+        return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
     return None
+
+
+def _unsupported_version(op, operator):
+    low, high = op.versions
+    if op.attach:
+        return (f"Encountered unresolved custom op: {operator.name} in version {operator.version}. It is registered in "
+                f"versions {low} to {high}")
+    return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
+            f"(versions {low} to {high} are known; the nearest is {high})")
 
 
 def _few(indices):

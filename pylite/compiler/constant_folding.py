@@ -16,10 +16,11 @@ def evaluate(op, node):
             value.data, value.shape = data.reshape(result.shape), result.shape
 
 
-def fold(model, subgraph, node, emitted):
+def fold(model, subgraph, node, emitted, pool):
     """Compute the outputs of a node whose inputs are known, by what it was lowered to.
 
-    emitted: list of Call, Alias, Constant.  Results that depend on the file alone are kept with the model.
+    emitted: list of Call, Alias, Constant; pool: the MemoryPool for packing weights that are not the file's.  Results
+    that depend on the file alone are kept with the model.
     """
     outputs = [value for value in node.outputs if value is not None]
     fixed = all(value is None or value.fixed for value in node.inputs)
@@ -31,7 +32,7 @@ def fold(model, subgraph, node, emitted):
     if all(value.data is not None for value in outputs):
         return
     _assign_known(emitted)
-    _run(model, node, [item for item in emitted if type(item) is Call], outputs)
+    _run(model, node, [item for item in emitted if type(item) is Call], outputs, pool)
     for value in outputs:
         value.data.flags.writeable = False
         if fixed:
@@ -49,11 +50,11 @@ def _assign_known(emitted):
             item.y.data = data.reshape(item.y.shape)
 
 
-def _run(model, node, calls, outputs):
+def _run(model, node, calls, outputs, pool):
     """Run the calls; the outputs that are not known yet get their contents."""
     computed = [value for value in outputs if value.data is None]
     arrays = {value.index: np.zeros(value.shape, NUMPY_DTYPES[value.dtype]) for value in computed}
-    for kernel in binding.bind(calls, binding.Storage(arrays), model):
+    for kernel in binding.bind(calls, binding.Storage(arrays), model, pool):
         status = kernel.run()
         if status:
             raise OpError(f"{node}: {kernel.ERRORS.get(status, f'status {status}')}")

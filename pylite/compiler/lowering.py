@@ -6,7 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.kernel import of_types
-from pylite._core.memory import memory_limit
+from pylite._core.memory import MemoryPool, memory_limit
 from pylite.compiler import pipeline
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import Lowered
@@ -35,7 +35,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         subgraph, fused = pipeline.rewrite_graph(subgraph, find)
     if host is not None and host.max_memory is not None:
         _check_sparse(subgraph, host.max_memory)
-    values = [Value(tensor, None if tensor.data is None else model.constant(tensor)) for tensor in subgraph.tensors]
+    values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
     if host is not None:
         for position, data in host.given.items():
             values[subgraph.inputs[position]].data = data
@@ -98,14 +98,17 @@ def _stop(lowered, position, boundary):
 class _Budget:
     """Bytes that results may take which are found while lowering: `max_memory`, or what the machine has.
 
-    many: elements from which a result is checked.
+    many: elements from which a result is checked; known: bytes of the results so far, and of those that were found
+    before.
     """
     __slots__ = ("max_memory", "many", "known")
 
-    def __init__(self, max_memory):
+    def __init__(self, max_memory, values):
         self.max_memory = max_memory
         self.many = _MANY if max_memory is None else max_memory // 16      # bytes of the largest element
-        self.known = 0
+        found = [] if max_memory is None else [
+            v for v in values if v.kind == "carried" or (v.data is not None and not v.fixed)]
+        self.known = sum([value.nbytes for value in found])
 
     def check(self, node, value):
         """Raise MemoryLimitError where `value`, a result of `node`, does not fit."""
@@ -115,6 +118,10 @@ class _Budget:
             raise errors.MemoryLimitError(
                 f"{node}: tensor {value!r}: its shape would be {list(value.shape)}, which takes {value.nbytes} bytes, "
                 f"beside {self.known} of constants that are computed; {has} {limit}. Make the inputs smaller")
+
+    def packing_pool(self):
+        """A MemoryPool for what computing a result packs."""
+        return MemoryPool(limit=-1 if self.max_memory is None else max(0, self.max_memory - self.known))
 
     def reserve(self, node, values):
         """Count results that are kept."""
@@ -131,7 +138,7 @@ class _Lowering:
     def __init__(self, model, subgraph, values, preserve, host):
         self.lowered = Lowered(subgraph, values, model)
         self.preserve = preserve
-        self.budget = _Budget(None if host is None else host.max_memory)
+        self.budget = _Budget(None if host is None else host.max_memory, values)
         self.outputs = set(subgraph.outputs)
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
@@ -146,15 +153,14 @@ class _Lowering:
             lowered.notes[node.index] = (
                 "known beforehand" if node.outputs and node.outputs[0].data is not None else "its outputs are empty")
             return
-        if not isinstance(emitted, list):
-            emitted = [emitted]
+        emitted = as_list(emitted)
         if self.may_have_objects:
             from pylite.compiler import string_ops
             emitted = string_ops.run_in_python(op, node, emitted)
         if foldable:
             from pylite.compiler import constant_folding
             self.budget.reserve(node, [item.y for item in emitted if type(item) is Constant] or node.outputs)
-            constant_folding.fold(lowered.model, lowered.subgraph, node, emitted)
+            constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
             self._emit(node, emitted)
@@ -180,7 +186,8 @@ class _Lowering:
         call.node = node
         self.lowered.calls.append(call)
         for packed in of_types(call.args, _PACKED):
-            self.lowered.model.pack(packed)     # another thread packs while lowering goes on
+            if packed.value.fixed:
+                self.lowered.model.pack(packed)     # another thread packs while lowering goes on
 
     def _alias(self, node, y, x):
         """Let y share the memory of x, or copy it where the caller could see or change one through the other."""
@@ -190,6 +197,11 @@ class _Lowering:
         else:
             y.root, y.byte_offset = x.root, x.byte_offset
             self.lowered.notes[node.index] = f"alias of tensor {x.index}"
+
+
+def as_list(emitted):
+    """What an op lowered a node to, as a list."""
+    return emitted if isinstance(emitted, list) else [emitted]
 
 
 def _are_known(inputs):

@@ -62,6 +62,18 @@ class Plan:
         return at, most
 
 
+class Access:
+    """When the caller of a graph uses its tensors: in the middle of a run.  Others it uses at any time.
+
+    written: {input: the operator before which it is written}; read: {output: the operator after which it is read}.
+    """
+    __slots__ = ("written", "read")
+
+    def __init__(self, written, read):
+        self.written = written
+        self.read = read
+
+
 class Lifetimes:
     """The live ranges of all that needs arena memory.
 
@@ -80,13 +92,16 @@ class Lifetimes:
     copies: "list[int]"
 
 
-def lifetimes(lowered, preserve=False):
-    """The Lifetimes of `lowered`; lets outputs take over the memory of inputs, unless all tensors are preserved."""
+def lifetimes(lowered, preserve=False, access=None):
+    """The Lifetimes of `lowered`; lets outputs take over the memory of inputs, unless all tensors are preserved.
+
+    access: the caller's Access, or None.
+    """
     found = Lifetimes()
     found.first, found.last = dict.fromkeys(lowered.evaluated, 0), dict.fromkeys(lowered.evaluated, 0)
     found.scratch, found.banded, found.copies = [], set(), []
     _scan_calls(lowered.calls, found)
-    _extend_to_caller(lowered, found)
+    _extend_to_caller(lowered, found, access or Access({}, {}))
     if preserve:
         _extend_throughout(lowered, found)
         found.unreadable, found.rewritten = set(), {}
@@ -122,18 +137,27 @@ def _scan_calls(calls, found):
                 first[root] = last[root] = step
 
 
-def _extend_to_caller(lowered, found):
-    """The caller writes inputs at any time and reads outputs after the last step."""
+def _extend_to_caller(lowered, found, access):
+    """The caller writes inputs at any time and reads outputs after the last step, unless its Access says otherwise."""
     values, end = lowered.values, len(lowered.calls)
     for index in lowered.subgraph.inputs:
         root = values[index].root
-        if root.kind == "input":
+        if root.kind == "input" and index in access.written:
+            found.first[root] = _steps(lowered, access.written[index] - 1)
+            found.last[root] = max(found.last.get(root, 0), found.first[root])
+        elif root.kind == "input":
             found.first[root], found.last[root] = 0, end
     for index in lowered.subgraph.outputs:
         root = values[index].root
         if root.planned:
             found.first.setdefault(root, 0)
-            found.last[root] = end
+            last = _steps(lowered, access.read[index]) - 1 if index in access.read else end
+            found.last[root] = max(found.last.get(root, 0), last)
+
+
+def _steps(lowered, operator):
+    """The number of steps until every operator up to this one has run."""
+    return max((step + 1 for step, call in enumerate(lowered.calls) if call.node.index <= operator), default=0)
 
 
 def _extend_throughout(lowered, found):

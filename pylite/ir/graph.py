@@ -11,7 +11,9 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, dataclass_transform
 
-import numpy as np
+from pylite.ir.dtypes import DTYPE_BITS as DTYPE_BITS  # others import them from here
+from pylite.ir.dtypes import DTYPES as DTYPES
+from pylite.ir.dtypes import NUMPY_DTYPES as NUMPY_DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,21 +31,6 @@ else:
 
         def _tuplegetter(index, doc):
             return property(itemgetter(index), doc=doc)
-
-# Data types in the order of their numbers in the file: name -> bits per element in the file.  A string tensor's and a
-# variant's size depend on their contents, so they have none.
-DTYPE_BITS: "dict[str, Any]" = {
-    "float32": 32, "float16": 16, "int32": 32, "uint8": 8, "int64": 64, "string": None, "bool": 8, "int16": 16,
-    "complex64": 64, "int8": 8, "float64": 64, "complex128": 128, "uint64": 64, "resource": 32, "variant": None,
-    "uint32": 32, "uint16": 16, "int4": 4, "bfloat16": 16, "int2": 2, "uint4": 4, "float8_e4m3fn": 8, "float8_e5m2": 8,
-}
-DTYPES = tuple(DTYPE_BITS)
-
-# The numpy type of an element, unpacked.  Types that numpy lacks are stored as the integers of their bits.
-_STORAGE: "dict[str, Any]" = {"string": object, "variant": object, "resource": "int32", "int4": "int8", "int2": "int8",
-                              "uint4": "uint8", "bfloat16": "uint16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
-NUMPY_DTYPES: "dict[str, np.dtype[Any]]" = {name: np.dtype(_STORAGE.get(name, name)) for name in DTYPES}
-
 
 def packed_size(dtype: str, shape: "Sequence[int]") -> "int | None":
     """Bytes that a constant occupies in the file; None where it depends on the contents."""
@@ -63,11 +50,13 @@ class Frozen(tuple):  # type: ignore[type-arg]
     """
     __slots__ = ()
     _FIELDS: "ClassVar[tuple[tuple[str, Any], ...]]" = ()        # (name, default)
+    _PLACES: "ClassVar[dict[str, int]]" = {}
 
     def __init_subclass__(cls) -> None:
         names = cls.__annotations__
         cls._FIELDS = tuple([(name, vars(cls).get(name, _REQUIRED)) for name in names])
-        for i, name in enumerate(names):
+        cls._PLACES = {name: i for i, name in enumerate(names)}
+        for name, i in cls._PLACES.items():
             setattr(cls, name, _tuplegetter(i, None))
 
     # A record from a tuple of all its values, in half the time.
@@ -104,8 +93,11 @@ class Frozen(tuple):  # type: ignore[type-arg]
 
 
 def replace(frozen: "_Record", **changes: "Any") -> "_Record":
-    """A copy of a record with other values for the fields named."""
-    return type(frozen)(**dict(zip(dict(frozen._FIELDS), frozen, strict=True)) | changes)
+    """A copy of a record with other values for the fields named.  KeyError for one that it lacks."""
+    kind, values = type(frozen), list(frozen)
+    for name, value in changes.items():
+        values[kind._PLACES[name]] = value
+    return kind.of(values)
 
 
 class Quantization(Frozen):

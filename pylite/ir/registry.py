@@ -3,6 +3,8 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
+import pylite
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -51,7 +53,7 @@ class Op:
         return known
 
 
-packages: "list[str]" = []          # names of the packages whose modules register ops; each package appends its own
+packages: "list[str]" = pylite.OP_PACKAGES      # names of those whose modules register ops
 _ops: "dict[str, Op]" = {}
 _missing: "set[str]" = set()        # names that no module registers
 
@@ -120,11 +122,15 @@ class _Default:
             return find(operator.name)
         return entered.find_op(operator.name, operator.version) or find(operator.name) or entered.find(operator)
 
+    def is_plain(self) -> bool:
+        """Has `custom_op` registered nothing?"""
+        return self.entered is None or not self.entered.names()
+
     def plugs(self) -> bool:
         return self.entered is not None and self.entered.plugs()
 
 
-default = _Default()
+default: "_Default" = _Default()
 
 
 def _restore(name, versions):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ class Call:
 
 def roots(call: Call) -> "list[Value]":
     """The roots whose memory `call` reads or writes, one for each such argument."""
-    return [a.root if type(a) is Value else a.value.root for a in call.args if type(a) in (Value, View, Banded)]
+    return [a.root if type(a) is Value else a.value.root for a in of_types(call.args, _PLACED)]
+
+
+_PLACED = frozenset((Value, View, Banded))
 
 
 class Alias:
@@ -258,8 +262,8 @@ class Node:
         self.host = host
         self.memo: Any = None
         # Typed without None, which most ops never meet; input() says that an operand may be absent.
-        self.inputs: list[Value] = [values[i] if i >= 0 else None for i in operator.inputs]  # type: ignore[misc]
-        self.outputs: list[Value] = [values[i] if i >= 0 else None for i in operator.outputs]  # type: ignore[misc]
+        self.inputs: list[Value] = _operands(values, operator.inputs)
+        self.outputs: list[Value] = _operands(values, operator.outputs)
 
     def __repr__(self) -> str:
         return f"node {self.index} {self.name}"
@@ -308,6 +312,12 @@ class Node:
         if value.data is None:
             raise errors.DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
         return value.data
+
+
+def _operands(values: "Sequence[Any]", indices: "Sequence[int]") -> "list[Any]":
+    if -1 in indices:
+        return [values[i] if i >= 0 else None for i in indices]
+    return list(map(values.__getitem__, indices))       # a third of the time
 
 
 def raw(array: "NDArray[Any] | None") -> "NDArray[np.uint8]":

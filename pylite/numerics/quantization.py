@@ -119,27 +119,6 @@ def add_parameters(a_scale, b_scale, y_scale, dtype):
     return left, quantize_multiplier(float(a_scale) / twice), quantize_multiplier(float(b_scale) / twice), y
 
 
-def exact_sum_ratios(left, a, b, y):
-    """(s_a / s_y, s_b / s_y) for ADD and SUB of 8 bits where only the last step of the rule rounds, else None.
-
-    So it is where scales differ by powers of two, or by other numbers of few bits.  float32 has all sums then; many
-    are halfway between two integers, and become the one farther from zero.  The arguments are add_parameters()'.
-    """
-    if not (a[0] and b[0] and y[0]):
-        return None
-    scaled = min(left + _zero_bits(m) + e - 31 for m, e in (a, b))      # trailing zero bits of the scaled operands
-    unrounded = scaled + _zero_bits(y[0]) - 31                          # and of their sum before the last shift
-    ratios = [math.ldexp(m * y[0], left + e + y[1] - 62) for m, e in (a, b)]
-    if min(scaled, unrounded) < 0 or 255 * sum(ratios) + 1 > 2.0 ** (24 + min(unrounded + y[1], -1)):
-        return None
-    return ratios
-
-
-def _zero_bits(m):
-    """The number of trailing zero bits of m > 0."""
-    return (m & -m).bit_length() - 1
-
-
 def squared_difference_parameters(a_scale, b_scale, y_scale):
     """SQUARED_DIFFERENCE of int8: (left shift, (m_a, e_a), (m_b, e_b), (m_y, e_y)).  Section 5."""
     twice = 2.0 * float(max(a_scale, b_scale))

@@ -1,4 +1,1 @@
 """The ops, one family a module.  The registry imports a module when a model first needs one of its ops."""
-from pylite.ir import registry
-
-registry.packages.append(__name__)

@@ -9,7 +9,6 @@ from pylite.numerics.quantization import (
     activation_bounds,
     activation_range,
     add_parameters,
-    exact_sum_ratios,
     power_of_two,
     quantize_multiplier,
 )
@@ -17,7 +16,6 @@ from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, re
 
 SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
           "int64": "i64", "uint32": "u32"}
-_SUM_EXACT = 2.0        # SUM_EXACT of simd/elementwise.h
 _LAYOUT = {"float32": "2f", "float16": "2f", "int16": "2i", "int32": "2i", "int64": "2q"}
 
 
@@ -71,32 +69,8 @@ def _sum(node, name, sign):
                 raise node.error("the larger of the inputs' scales must be the output's where all are powers of two", y)
             return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
     left, *scalings = add_parameters(a.scale, b.scale, y.scale, y.dtype)
-    if y.dtype == "int16":
-        slot, estimate = "sum_q16", (0, 0, 0, 0)
-    else:
-        slot, estimate = "sum_q8", _estimate(float(a.scale), float(b.scale), float(y.scale), sign, left, *scalings)
-    p = parameters(node, "14i4f", *zeros_and_range(node), left, sign, *chain(*scalings), *estimate)
-    return binary(node, slot, p)
-
-
-def _estimate(a_scale, b_scale, y_scale, sign, left, *scalings):
-    """(a_ratio, b_ratio, sure, rule) of the micro-kernel sum_q8, which first tries float32, or 20 fraction bits.
-
-    left, scalings: what add_parameters() returns.  Where the estimate is exact, `sure` is SUM_EXACT.  Elsewhere the
-    rule's value before its last rounding is within `rule` of the true sum: each input is rounded to 20 fraction bits of
-    twice the larger scale (by up to 1 unit, and the multiplier's own error), and the sum once before the shift by the
-    exponent of y's.  Float32 adds `single`.
-    """
-    exact = exact_sum_ratios(left, *scalings)
-    if exact is not None:
-        return exact[0], -exact[1] if sign else exact[1], _SUM_EXACT, 0.0
-    a_ratio, b_ratio = a_scale / y_scale, b_scale / y_scale
-    rule = 3 * 2 * max(a_ratio, b_ratio) * 2.0**-20 + 2.0 ** (scalings[2][1] - 1)
-    single = 255 * (a_ratio + b_ratio) * 5 * 2.0**-24
-    sure = 0.5 - rule - single
-    if not 0 < sure < 0.5 or 255 * (a_ratio + b_ratio) > 2.0**20:
-        sure = -1.0
-    return a_ratio, -b_ratio if sign else b_ratio, sure, rule
+    p = parameters(node, "14i", *zeros_and_range(node), left, sign, *chain(*scalings))
+    return binary(node, "sum_q16" if y.dtype == "int16" else "sum_q8", p)
 
 
 def lower_mul(node):

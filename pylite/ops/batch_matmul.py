@@ -10,9 +10,9 @@ from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.filter_layout import Matrices
 
-# As in _core/kernels/batch_matmul.pyx: bytes of panels and column sums that a kernel has memory for, and matrices that
-# are packed at a time, where they are packed at each run.
-_LOCAL, _LOCAL_SUMS, _ROUND = 4096, 256, 4
+# As in _core/kernels/batch_matmul.pyx: bytes of panels and column sums that fit on the stack, and matrices that are
+# packed at a time, where they are packed at each run.
+_LOCAL, _LOCAL_SUMS, _ROUND = 16384, 2048, 4
 
 
 def infer_batch_matmul(node):
@@ -65,7 +65,8 @@ def lower_batch_matmul(node):
     if kind == "hybrid":
         args += _hybrid(node, x, w, n, k)
     elif kind == "int8":
-        args += [*_integer(node, x, w, y), Scratch((sums * _padded(n),), "int32")]
+        size = sums * _padded(n)
+        args += [*_integer(node, x, w, y), Scratch((size,), "int32") if size > _LOCAL_SUMS else None]
     elif kind == "int16":
         args += [*_integer(node, x, w, y), *[None] * 6, False, False, 1 if w.dtype == "int8" else 2]
     return Call("batch_matmul.BatchMatmul", *args)
@@ -84,12 +85,11 @@ def _packed(kind, w, matrices, layout):
 
 
 def _packing_scratch(kind, matrices, n, k):
-    """(panels, column sums) of as many matrices (k, n), or Nones where they fit into the kernel itself."""
+    """(panels, column sums) of as many matrices (k, n); None for what fits on the stack."""
     itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
     size, columns = matrices * itemsize * _padded(n) * (_padded(k) if itemsize == 1 else k), matrices * n
-    if size > _LOCAL or columns > _LOCAL_SUMS:
-        return Scratch((size,), "uint8"), Scratch((columns,), "int32")
-    return None, None
+    return (Scratch((size,), "uint8") if size > _LOCAL else None,
+            Scratch((columns,), "int32") if columns > _LOCAL_SUMS else None)
 
 
 def _integer(node, x, w, y):

@@ -17,6 +17,7 @@ TYPES = ["float32 float32 float32? -> float32",
          "int16 int8 int32|int64? -> int16"]
 MAX_TAPS = 1024             # of the filters that the depthwise kernels take
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
+SPREAD_BYTES = 48 * 1024    # of kernels/spread.pxd
 
 
 def _operands(node):
@@ -103,12 +104,21 @@ def lower_depthwise(node):
     _fold_pad(node, operands, window)
     x = operands.x
     products.check(node, x, w, b, y, y.shape[3], axis=3)
-    most = MAX_HYBRID_TAPS if x.dtype == "float32" != w.dtype else MAX_TAPS
-    if x.shape[3] == y.shape[3] != 1 and window.fh * window.fw <= most:
+    if _by_channels(x, w, y, window):
         return _noted([lower_channels(node, operands, window)], "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], filter_layout.Depthwise()
     return _noted(lower_images(node, operands, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
+
+
+def _by_channels(x, w, y, window):
+    """Does the kernel of depthwise convolutions take them?  Those of a single channel are plain convolutions."""
+    c, hybrid = y.shape[3], x.dtype == "float32" != w.dtype
+    if x.shape[3] == 1 and (c == 1 or (not hybrid and x.dtype != "int16")):
+        return False
+    pixel = window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize
+    return window.fh * window.fw <= (MAX_HYBRID_TAPS if hybrid else MAX_TAPS) and (
+        x.shape[3] == c or pixel <= SPREAD_BYTES)
 
 
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,

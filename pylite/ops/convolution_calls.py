@@ -113,9 +113,9 @@ def _zeros(x, n):
     return bytes((x.zero_point & 0xFF,)) * n
 
 
-# ---- depthwise, one output for each channel ------------------------------------------------------------------
+# ---- depthwise -----------------------------------------------------------------------------------------------
 def lower_channels(node, operands, window):
-    """The Call of a depthwise convolution of which each channel has one output."""
+    """The Call of a depthwise convolution, channel by channel."""
     x, w, y = operands.x, operands.w, operands.y
     bias = products.contents(node, operands.b, "bias")
     products.contents(node, w, "filter")
@@ -124,7 +124,7 @@ def lower_channels(node, operands, window):
         if w.dtype == "float32":
             return Call("conv_float.DepthwiseF32", x, y, w, bias, window.filter, low, high)
         return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "float32"), Scratch((x.shape[0],), "float32"),
-                    Packed("hybrid.pack_depthwise_hybrid", w), products.per_channel(w.scales, x.shape[3]), bias,
+                    Packed("hybrid.pack_depthwise_hybrid", w), products.per_channel(w.scales, y.shape[3]), bias,
                     window.filter, low, high)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
@@ -137,4 +137,4 @@ def lower_channels(node, operands, window):
     return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
                 Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
                        window.filter, (low - y.zero_point, high - y.zero_point)),
-                window.filter, _zeros(x, x.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)
+                window.filter, _zeros(x, y.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)

@@ -6,7 +6,7 @@ import numpy as np
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.values import Call
-from pylite.ops.moves import movable
+from pylite.ops.moves import integers, movable
 
 _PACKED = "int8|uint8|int4|int2"
 
@@ -55,7 +55,7 @@ register("EMBEDDING_LOOKUP", versions=(1, 5), infer=infer_embedding, lower=lower
 # ---- EMBEDDING_LOOKUP_SPARSE --------------------------------------------------------------------------------
 def infer_sparse(node):
     ids, indices, _, weights, table = node.inputs
-    shape = node.constant(2, "shape").reshape(-1).tolist()
+    shape = integers(node.constant(2, "shape"))
     if len(indices.shape) != 2 or indices.shape[0] != ids.size or weights.size != ids.size:
         raise node.error(f"indices, {ids.size} ids and weights must be as many", indices)
     if len(table.shape) < 2:

@@ -18,6 +18,9 @@ def movable(signature):
 
 
 # ---- axes and operands that must be known while lowering -----------------------------------------------------
+_MOST = 1 << 16     # integers in a list of sizes or axes
+
+
 def axis_of(node, axis, rank, value=None):
     """The axis counted from the front.  Raises the node's error when it is not an axis of `rank` dimensions."""
     if not -rank <= axis < rank:
@@ -26,7 +29,9 @@ def axis_of(node, axis, rank, value=None):
 
 
 def integers(array):
-    """The elements of an integer array as a list of int."""
+    """The elements of an array of sizes, axes or the like as a list of int; ValueError where they are too many."""
+    if array.size > _MOST:
+        raise ValueError(f"{array.size} integers of shape {list(array.shape)}, where a few sizes or axes are due")
     return array.reshape(-1).tolist()
 
 

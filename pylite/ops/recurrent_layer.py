@@ -89,8 +89,8 @@ class Layer:
                 raise node.error(f"its shape must be {list(shape)}", value)
 
     def _check_presence(self, node):
-        present = [gate for gate in self.gates if gate.x is not None]
-        if len(present) < len(self.gates) - 1 or any(gate.h is None for gate in present):
+        present = self.gates[1:] if self.gates[0].x is None else self.gates     # the input gate may be left out
+        if any(gate.x is None or gate.h is None for gate in present):
             raise node.error("lacks weights of a gate")
         if len(self.gates) > 1 and any(gate.bias is None for gate in present):
             raise node.error("lacks the bias of a gate")

@@ -5,7 +5,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.ops.dilate import dilated_copy
-from pylite.ops.moves import filled
+from pylite.ops.moves import filled, integers
 from pylite.ops.wide import combining, region_op
 
 _NUMBERS = "float32 float64 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 int64 bool"
@@ -39,10 +39,11 @@ _FUNCTIONS = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maxi
 def window_operands(node):
     """(window, strides, dilations), one number for each axis."""
     x = node.inputs[0]
-    operands = [tuple(node.constant(i, what).ravel().tolist()) for i, what in (
+    operands = [tuple(integers(node.constant(i, what))) for i, what in (
         (2, "window shape"), (3, "window strides"), (4, "window dilations"))]
     if any(len(v) != len(x.shape) or min(v, default=1) < 1 for v in operands):
-        raise node.error(f"has {len(x.shape)} dimensions, but window shape, strides and dilations are {operands}", x)
+        raise node.error(f"has {len(x.shape)} dimensions, but window shape, strides and dilations are "
+                         f"{operands!s:.200}", x)
     return operands
 
 

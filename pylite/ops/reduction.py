@@ -7,6 +7,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call, Constant
 from pylite.numerics import fixed_point, quantization
+from pylite.ops.moves import integers
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
 BOOL = ["bool int32 -> bool"]
@@ -16,7 +17,7 @@ QUANTIZED = ("int8", "uint8", "int16")
 def reduced_axes(node):
     """The axes to reduce, counted from the front, sorted, each once; none of a scalar, whatever the operand says."""
     x = node.inputs[0]
-    axes = node.constant(1, "list of axes").ravel().tolist()
+    axes = integers(node.constant(1, "list of axes"))
     if not x.shape:
         return ()
     try:

@@ -21,6 +21,9 @@ register("CUMSUM", types=[f"{t} int32 -> {t}" for t in ("float32", "int32", "int
 
 
 # ---- TOPK_V2 -------------------------------------------------------------------------------------------------
+_FEW = 16               # results that are ranked on the stack: PL_FEW in _core/simd/scanning.h
+
+
 def infer_top_k(node):
     x, k = node.inputs[0], scalar(node, 1, "k")
     if not x.shape or not 0 <= k <= x.shape[-1]:
@@ -32,7 +35,8 @@ def lower_top_k(node):
     x, (values, indices) = node.inputs[0], node.outputs
     k = values.shape[-1]
     numbers = x.dtype, x.shape[-1], k, x.itemsize, indices.itemsize
-    return task("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, Scratch((16 * k,), "uint8"))
+    heap = [Scratch((16 * k,), "uint8")] if k > _FEW else []
+    return task("top_k", prod(x.shape[:-1]), 0, numbers, x, values, indices, *heap)
 
 
 register("TOPK_V2", versions=(1, 3), infer=infer_top_k, lower=lower_top_k,

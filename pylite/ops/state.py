@@ -83,6 +83,7 @@ def infer_assign(node):
 
 def lower_assign(node):
     variable, x = resource(node, "Variable"), node.inputs[1]
+    variable.reserved = max(variable.reserved, x.nbytes)
     if x.dtype == "string":
         return Call("python_op.PythonOp", variable.assign, 1, 0, x)
     return Call("control.Assign", variable, x)
@@ -97,11 +98,19 @@ register("ASSIGN_VARIABLE", types=["resource any ->"], infer=infer_assign, lower
 
 
 # ---- hash tables ---------------------------------------------------------------------------------------------
+_ENTRY = 200        # bytes of an entry, as the dict of a table has it
+_BLOCK = 4096       # keys that are looked for at a time
+
+
 class Table:
-    """A hash table, which is filled once.  number: a Variable with the number of its entries, for kernels."""
+    """A hash table, which is filled once.
+
+    number: a Variable with the number of its entries, for kernels; reserved: bytes that they may take.
+    """
 
     def __init__(self):
         self.entries = None
+        self.reserved = 0
         self.number = kernel_class("control.Variable")()
 
     def fill(self, keys, values):
@@ -116,7 +125,8 @@ class Table:
         get, otherwise = self.entries.get, default.item()
         if keys.ndim != 1:
             keys, y = keys.reshape(-1), y.reshape(-1)
-        y[:] = [get(key, otherwise) for key in keys.tolist()]
+        for at in range(0, len(keys), _BLOCK):
+            y[at:at + _BLOCK] = [get(key, otherwise) for key in keys[at:at + _BLOCK].tolist()]
 
 
 def table_of(node):
@@ -143,7 +153,9 @@ def infer_import(node):
 
 
 def lower_import(node):
-    return Call("python_op.PythonOp", table_of(node).fill, 2, 0, *node.inputs[1:])
+    table = table_of(node)
+    table.reserved = _ENTRY * node.inputs[1].size
+    return Call("python_op.PythonOp", table.fill, 2, 0, *node.inputs[1:])
 
 
 def lower_size(node):

@@ -3,7 +3,6 @@ from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.program import Segment
-from pylite.compiler.placement import GUARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
 
     from pylite._core.program import Memory, Program
     from pylite.compiler.binding import Storage
-    from pylite.compiler.placement import Plan
-    from pylite.ir.lowered import Lowered
+    from pylite.runtime.blueprint import Blueprint
 
 GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
@@ -28,18 +26,23 @@ class BoundProgram(Segment):
     `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
     the arrays of this segment that the results before it are copied to.
     """
-    __slots__ = ("lowered", "plan", "storage", "arena", "iterations")
+    __slots__ = ("blueprint", "lowered", "plan", "storage", "arena", "iterations")
+    lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
 
-    def __init__(self, lowered: "Lowered", plan: "Plan", storage: "Storage", program: "Program",
-                 arena: "NDArray[Any]") -> None:
-        self.lowered = lowered
-        self.plan = plan
+    def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
+        self.blueprint = blueprint.acquire()
+        self.lowered = lowered = blueprint.lowered
+        self.plan = blueprint.plan
         self.storage = storage
+        self.start(program, arena, lowered.boundary)
+
+    def start(self, program: "Program", arena: "NDArray[Any]", boundary: "Any" = None) -> None:
+        """Set what runs need."""
         self.program = program
         self.arena = arena
         self.readable: dict[int, Memory] = {}       # of tensors read before
         self.writable = {}
-        self.boundary = lowered.boundary
+        self.boundary = boundary
         self.watched = self.evaluate = None
         self.next = {}
         self.evaluated = ()
@@ -47,9 +50,7 @@ class BoundProgram(Segment):
         self.iterations: dict[Any, Any] = {}        # {(Executor, operator index) of a loop: its LoopIteration}
 
     def __del__(self) -> None:
-        """Values refer to themselves: without this only the garbage collector frees them and the constants in them."""
-        for value in self.lowered.values:
-            value.root = value.pad = None  # type: ignore[assignment]
+        self.blueprint.release()
 
     def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""
@@ -60,6 +61,18 @@ class BoundProgram(Segment):
                 return None
         return storage.array(value)
 
+    def shape(self, index: int) -> "tuple[int, ...]":
+        """The shape of tensor `index`."""
+        return self.lowered.values[index].shape
+
+    def dtype(self, index: int) -> str:
+        """The data type of tensor `index`."""
+        return self.lowered.values[index].dtype
+
+    def overwritten(self, index: int) -> bool:
+        """Is the memory of tensor `index` written after its last use?"""
+        return self.plan.overwritten(self.lowered.values[index])
+
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
         """The ExecutionError for the kernel of `step`, which returned `status`."""
         kernel = self.program.kernels[step]
@@ -69,6 +82,7 @@ class BoundProgram(Segment):
 
     def run_guarded(self) -> "tuple[int, int] | None":
         """program.run(), step by step, with a guard band of known bytes behind every live block."""
+        from pylite.compiler.placement import GUARD  # a debugging mode
         arena, blocks = self.arena, self.plan.blocks
         for step in range(self.program.size):
             for _, offset, nbytes, first, _ in blocks:

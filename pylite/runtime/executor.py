@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 from pylite import errors
 from pylite._core.program import ExecutorBase, Program
 from pylite._core.simd import begin_packing, finish_packing
-from pylite.compiler import binding, lowering, memory_planner
-from pylite.compiler.check import check
 from pylite.ir.registry import default
+from pylite.runtime import blueprint
+from pylite.runtime.blueprint import Blueprint
 from pylite.runtime.bound_program import BoundProgram, ProgramCache
 from pylite.runtime.tensor_access import TensorAccess
 from pylite.runtime.tensor_memory import TensorMemory
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from pylite._core.simd import Pool
+    from pylite.compiler.placement import Access
     from pylite.ir.graph import Operator, Subgraph
     from pylite.ir.host import Entry
     from pylite.ir.lowered import Lowered
     from pylite.ir.values import Node
     from pylite.runtime.model import Model
+    from pylite.runtime.plan_cache import PlanCache
 
     Array = np.ndarray[Any, Any]
     Shape = tuple[int, ...]
@@ -35,16 +37,19 @@ class Executor(TensorAccess, ExecutorBase):
 
     Arguments: model: Model; pool: simd.Pool; preserve: keep every intermediate tensor; guard: find writes out of
     bounds; max_memory: bytes that the tensors may take, or None; resolver: the OpResolver that finds the ops; shared: a
-    dict for all executors of an interpreter.  Attributes beside these:
+    dict for all executors of an interpreter; attach: attach the plug-ins of the resolver.  Attributes beside these:
 
     subgraph                the Subgraph that runs: the file's, or a delegate's with the same tensors
+    resolver                finds the ops
     plugins                 {operator index: Op} of the nodes that plug-ins run; with any, every allocation lowers anew
     tables                  the structs for plug-ins in C, or None before the first one
     delegation              the Delegation, which can restore the file's subgraph, or None
     callees                 the Executors of subgraphs that operators of this one call
+    access                  the placement.Access of a caller that uses tensors in the middle of a run, or None
     given                   {position of an input: its contents} that the caller, an operator, knows to be constant
     shapes                  of the inputs
     cache, memory           the ProgramCache; the TensorMemory
+    plans                   the PlanCache with the programs of earlier processes, or None
     current                 the BoundProgram of the present shapes, or None before the first allocate()
     segments                of the last run: `current`, and what followed on shapes that depend on data
     ready, checked          may invoke() run?  Are all operators known to run?
@@ -56,30 +61,32 @@ class Executor(TensorAccess, ExecutorBase):
 
     def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False, guard: bool = False,
                  max_memory: "int | None" = None, resolver: "Any" = default,
-                 shared: "dict[str, Any] | None" = None) -> None:
+                 shared: "dict[str, Any] | None" = None, attach: bool = True) -> None:
         self.model = model
         self.subgraph = subgraph
         self.pool = pool
         self.preserve = preserve
         self.guard = guard
         self.shared: dict[str, Any] = {} if shared is None else shared
-        self._resolver = resolver
+        self.resolver = resolver
         self.plugins: dict[int, Any] = {}
         self.tables: Any = None
         self.delegation: Any = None
         self.callees: set[Executor] = set()
+        self.access: Access | None = None
         self.given: Mapping[int, Array] = {}
         self.shapes = [subgraph.tensors[i].shape for i in subgraph.inputs]
         self.cache = ProgramCache()
         self.max_memory = max_memory
         self.memory = TensorMemory(max_memory)
+        self.plans: PlanCache | None = None
         self.current = None  # type: ignore[assignment]     # until allocate()
         self.segments = []
         self.ready = self.checked = self.stale = False
         self.fast_program = None
         self.readable = {}
         self.writable = {}
-        if resolver.plugs():
+        if attach and resolver.plugs():
             self._attach()
 
     def resize(self, position: int, shape: "Shape") -> None:
@@ -133,11 +140,12 @@ class Executor(TensorAccess, ExecutorBase):
 
     def check_file(self) -> None:
         """Raise ExecutionError where the model's file has lost pages, so that weights are zeros."""
-        if self.model.lost_pages:
+        lost = self.model.lost_pages + self.current.lost_pages
+        if lost:
             raise errors.ExecutionError(
-                f"the file of the model was truncated while it was in use: {self.model.lost_pages} pages are lost, and "
-                "results are wrong. Load it again; put another file in its place by renaming, or pass model_content, "
-                "which is a copy")
+                f"the file of the model, or its plan in the cache, was truncated while it was in use: "
+                f"{lost} pages are lost, and results are wrong. Load it again; put another file in "
+                "its place by renaming, or pass model_content, which is a copy")
 
     def rebind(self, pool: "Pool") -> None:
         """Use other worker threads; inputs and variables keep their contents."""
@@ -157,6 +165,7 @@ class Executor(TensorAccess, ExecutorBase):
     def check(self) -> None:
         """Raise UnsupportedOpError naming every operator that cannot run, all at once."""
         if not self.checked:
+            from pylite.compiler.check import check  # programs of the cache need no compiler, so too below
             check(self.model, [self.subgraph], find=self.find)
             self.checked = True
 
@@ -164,8 +173,9 @@ class Executor(TensorAccess, ExecutorBase):
     def _attach(self) -> None:
         """Attach the ops of plug-ins to their nodes."""
         try:
+            self.use_graph()
             for operator in self.subgraph.operators:
-                op = self._resolver.find(operator)
+                op = self.resolver.find(operator)
                 if op is not None and op.attach and op.versions[0] <= operator.version <= op.versions[1]:
                     self.plugins[operator.index] = op.attach(self, operator)
         except BaseException:
@@ -198,11 +208,12 @@ class Executor(TensorAccess, ExecutorBase):
 
     def find(self, operator: "Operator") -> "Any":
         """The Op that runs `operator`, or None."""
-        return self.plugins.get(operator.index) or self._resolver.find(operator)
+        return self.plugins.get(operator.index) or self.resolver.find(operator)
 
     @property
     def operators(self) -> "Sequence[Operator]":
         """Every Operator by index: the file's, then the nodes of delegates."""
+        self.use_graph()
         return self.subgraph.operators if self.delegation is None else self.delegation.operators
 
     def delegate(self, delegation: "Any") -> None:
@@ -230,7 +241,7 @@ class Executor(TensorAccess, ExecutorBase):
     def sibling(self, index: int) -> "Executor":
         """An Executor of another subgraph of the model, for the same interpreter."""
         return type(self)(self.model, self.model.graph.subgraphs[index], self.pool, self.preserve, self.guard,
-                          self.max_memory, self._resolver, self.shared)
+                          self.max_memory, self.resolver, self.shared)
 
     def callee(self, index: int) -> "Executor":
         """The Executor of another subgraph, which an operator of this one calls."""
@@ -239,6 +250,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     def prepared(self, shapes: "Sequence[Shape]", given: "Mapping[int, Array]") -> BoundProgram:
         """The BoundProgram for these input shapes; given: {position of an input: its contents}."""
+        self.use_graph()
         from pylite.runtime import subgraph_calls
         return subgraph_calls.prepared(self, shapes, given)
 
@@ -276,7 +288,7 @@ class Executor(TensorAccess, ExecutorBase):
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:
-            bound = self._compile()
+            bound = self._planned() or self._compile()
             self.cache.add(key, bound)
         self.current = bound
         self.segments = [bound]
@@ -287,35 +299,86 @@ class Executor(TensorAccess, ExecutorBase):
             self.fast_program, self.first_segment = (
                 (bound.program, None) if bound.boundary is None else (None, bound))
 
+    def _planned(self) -> BoundProgram | None:
+        """The program that the plan cache has for the present input shapes, or None."""
+        if self.plans is None:
+            return None
+        from pylite.runtime import planned_program
+        return planned_program.bind(self)
+
+    def use_graph(self) -> None:
+        """Have the subgraph of the graph, where what a plan knows of it stood for it."""
+        if not isinstance(self.subgraph, tuple):        # a record
+            self.subgraph = self.model.graph.subgraphs[0]
+
     def _compile(self) -> BoundProgram:
         """A new BoundProgram for the present input shapes."""
+        self.use_graph()
         begin_packing()     # another thread packs weights while lowering goes on
         try:
-            lowered = None
-            while lowered is None or self.stale:
-                self.stale = False
-                lowered = lowering.lower(self.model, self.subgraph, self.shapes, self.preserve, self.find, True, self)
-            if lowered.boundary is not None:
-                from pylite.runtime import dynamic_shapes  # imported for graphs that have such shapes
-                self.dynamic_shapes = dynamic_shapes
-                self.cache.capacity = max(self.cache.capacity, CACHED_DYNAMIC)
-            return self.bind(lowered)
+            key = blueprint.key_of(self)
+            made = self.model.blueprint(key) or self._lowered(key)
+            try:
+                return self._bound(made)
+            finally:
+                made.release()
         finally:
             finish_packing()
 
+    def _lowered(self, key: "Any") -> Blueprint:
+        """A new Blueprint for the present input shapes, acquired; the model keeps it where it may be shared."""
+        lowered = self.lower(self.shapes)
+        if lowered.boundary is not None:
+            from pylite.runtime import dynamic_shapes  # imported for graphs that have such shapes
+            self.dynamic_shapes = dynamic_shapes
+            self.cache.capacity = max(self.cache.capacity, CACHED_DYNAMIC)
+        made = self.blueprint(lowered).acquire()
+        if key is not None and blueprint.is_shared(self, made):
+            self.model.keep(key, made)
+        return made
+
+    def lower(self, shapes: "Sequence[Shape]") -> "Lowered":
+        """The Lowered for these input shapes."""
+        from pylite.compiler import lowering
+        lowered = None
+        while lowered is None or self.stale:
+            self.stale = False
+            lowered = lowering.lower(self.model, self.subgraph, shapes, self.preserve, self.find, True, self)
+        return lowered
+
     def bind(self, lowered: "Lowered", before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
         """Plan and bind; before: the BoundPrograms of the segments that run first, whose results are read."""
+        return self._bound(self.blueprint(lowered), before)
+
+    def blueprint(self, lowered: "Lowered") -> Blueprint:
+        """`lowered`, planned."""
+        from pylite.compiler import memory_planner
         if self.tables is not None:
             self.tables.finish(lowered)
-        memory, plan = self.memory, memory_planner.plan(lowered, self.preserve, self.guard)
+        return Blueprint(lowered, memory_planner.plan(lowered, self.preserve, self.guard, self.access))
+
+    def _bound(self, made: Blueprint, before: "Sequence[BoundProgram]" = ()) -> BoundProgram:
+        """`made`, bound to this executor's memory."""
+        from pylite.compiler import binding
+        memory, lowered, plan = self.memory, made.lowered, made.plan
         if self.max_memory is not None and not before:
             self._drop_outgrown(plan.total)
-        memory.check(lowered, plan, lambda: sum([s.plan.total for s in before]) + sum(
-            [other.memory.nbytes for other in self.shared.get("executors", {}).values() if other is not self]))
+        memory.check(lowered, plan, lambda: sum([s.plan.total for s in before]) + self._shared_bytes())
         arena = memory.arena(plan.total, len(before), self.cache.drop_arena)
         storage = binding.Storage(memory.outside(lowered, before), arena, plan.offsets, plan.scratch)
-        kernels = binding.bind(lowered.calls, storage, self.model)
-        return BoundProgram(lowered, plan, storage, Program(kernels, self.pool), arena)
+        pool = memory.packing_pool()
+        operands = binding.operands(lowered.calls, storage, self.model, pool)
+        memory.counted += pool.taken
+        bound = BoundProgram(made, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
+        if self.plans is not None and not before:
+            from pylite.runtime import plan_store
+            plan_store.store(self.plans, self, bound, operands)
+        return bound
+
+    def _shared_bytes(self) -> int:
+        """Bytes of the other subgraphs of this interpreter, and of the variables and tables of all."""
+        return sum([other.memory.nbytes for other in self.shared.get("executors", {}).values() if other is not self]) \
+            + sum([held.reserved for held in self.shared.get("resources", ())])
 
     def _drop_outgrown(self, nbytes: int) -> None:
         """Free the arenas before one of `nbytes` takes the place of the first, where it is larger."""

@@ -7,17 +7,19 @@ import numpy as np
 
 from pylite import errors
 from pylite._core import memory, simd
-from pylite._core.kernels import kernel_class
-from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
-from pylite.schema import load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from pylite.ir.graph import Tensor
+    from pylite.ir.graph import Model as Graph
+    from pylite.ir.graph import Signature, Tensor
     from pylite.ir.values import Packed
+    from pylite.runtime.blueprint import Blueprint
+
+KEPT_BLUEPRINTS = 8     # sets of input shapes
 
 
 class Model:
@@ -26,23 +28,53 @@ class Model:
     source: path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
     Raises ValueError saying what is wrong with the file.
     """
+    graph: "Graph"
+    contents: "Any"
+    summary: "Any"
 
-    def __init__(self, source: "str | os.PathLike[str] | bytes | bytearray | memoryview") -> None:
-        try:
-            self.graph = load(source)
-        except errors.ModelError as error:
-            if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
-                raise errors.ModelError(f"{error} (in '{os.fspath(source)}')") from None
-            raise
-        if self.lost_pages:
-            raise errors.ModelError(f"'{source!s}' was truncated while it was read")
+    def __init__(self, source: "str | os.PathLike[str] | bytes | bytearray | memoryview",
+                 _graph: "Graph | None" = None, _deferred: "tuple[Any, Any] | None" = None) -> None:
         self._source = source
         self.folded: dict[Any, NDArray[Any]] = {}
         self._constants: dict[Any, NDArray[Any]] = {}
         self._packed: dict[Any, list[tuple[Any, Any]]] = {}
+        self._lock = RLock()
+        self.checked = False        # are all operators known to run, by the default resolver?
+        self.blueprints: dict[Any, Blueprint] = {}      # by what they depend on, the newest at the end
+        self.retired = False        # does model_cache release them?
+        # Of a model whose plan is in the cache: its bytes or Pages, and what is known of its graph, which is read when
+        # it is first asked for.
+        self.contents, self.summary = _deferred or (None, None)
+        if _deferred is None:
+            self._set_graph(_loaded(source) if _graph is None else _graph)
+
+    def _set_graph(self, found: "Graph") -> None:
+        self.graph = found
+        self.contents = found.contents.obj
+        if self.lost_pages:
+            raise errors.ModelError(f"'{self._source!s}' was truncated while it was read")
         self._pool = memory.MemoryPool(sum([tensor.data.nbytes for subgraph in self.graph.subgraphs
                                       for tensor in subgraph.tensors if tensor.data is not None]))
-        self._lock = RLock()
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            """The graph of a model that was not read yet, and the pool for its packed weights."""
+            if name not in ("graph", "_pool") or self.__dict__.get("summary") is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            with self._lock:
+                if "_pool" not in self.__dict__:
+                    self._set_graph(_loaded(self.contents))
+            return self.__dict__[name]
+
+    def __del__(self) -> None:
+        if not getattr(self, "retired", True):
+            for blueprint in self.blueprints.values():
+                blueprint.release()
+
+    @property
+    def signatures(self) -> "Sequence[Signature]":
+        """The signatures of the graph."""
+        return self.graph.signatures if self.summary is None else self.summary.signatures
 
     def __reduce__(self) -> "tuple[Any, ...]":
         """Pickles as its path or its content."""
@@ -65,10 +97,14 @@ class Model:
             array = self._constants[key] = _typed(tensor)
         return array
 
-    def pack(self, packed: "Packed") -> "Any":
-        """The result of a Packed; computed once where its value depends on the file alone."""
+    def pack(self, packed: "Packed", pool: "memory.MemoryPool | None" = None) -> "Any":
+        """The result of a Packed; computed once where its value depends on the file alone.
+
+        pool: the memory for others, which the model does not keep.
+        """
         made = packed.made
         if made is None:
+            from pylite._core.kernels import kernel_class
             function = kernel_class(packed.function)
             value = packed.value
             if value.fixed:
@@ -81,9 +117,30 @@ class Model:
                         made = function(value.data, *packed.args)
                         known.append((packed.args, made))
             else:
+                memory.use_pool(memory.MemoryPool() if pool is None else pool)
                 made = function(value.data, *packed.args)
             packed.made = made
         return made
+
+    def blueprint(self, key: "Any") -> "Blueprint | None":
+        """The Blueprint that is kept for `key`, acquired, or None."""
+        with self._lock:
+            found = self.blueprints.get(key)
+            return None if found is None else found.acquire()
+
+    def keep(self, key: "Any", blueprint: "Blueprint") -> None:
+        """Keep a Blueprint for all interpreters, and drop the oldest beyond the capacity."""
+        with self._lock:
+            for old in [key, *self.blueprints][:1 + (len(self.blueprints) >= KEPT_BLUEPRINTS)]:
+                self.drop(old)
+            self.blueprints[key] = blueprint.acquire()
+
+    def drop(self, key: "Any") -> None:
+        """Keep a Blueprint no longer, if there is one."""
+        with self._lock:
+            blueprint = self.blueprints.pop(key, None)
+            if blueprint is not None:
+                blueprint.release()
 
     @property
     def associated_files(self) -> "tuple[str, ...]":
@@ -94,7 +151,7 @@ class Model:
     @property
     def lost_pages(self) -> int:
         """Pages of the mapped file that it no longer had when they were read."""
-        return getattr(self.graph.contents.obj, "lost", 0)
+        return getattr(self.contents, "lost", 0)
 
     @property
     def packed_bytes(self) -> int:
@@ -104,6 +161,17 @@ class Model:
             for _, made in known:
                 arrays += made if isinstance(made, tuple) else [made]
         return sum(a.nbytes for a in arrays if isinstance(a, np.ndarray))
+
+
+def _loaded(source: "Any") -> "Graph":
+    """The graph in `source`, whose errors name the file."""
+    from pylite.schema import load  # not for a plan of the cache; so are other imports below
+    try:
+        return load(source)
+    except errors.ModelError as error:
+        if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
+            raise errors.ModelError(f"{error} (in '{os.fspath(source)}')") from None
+        raise
 
 
 def _identity(tensor: "Tensor") -> "Any":
@@ -123,6 +191,7 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
 
 def _typed(tensor: "Any") -> "NDArray[Any]":
     """A constant's elements, unpacked, read-only."""
+    from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
     try:
         if tensor.sparsity is not None:
             from pylite.schema.sparse import densify

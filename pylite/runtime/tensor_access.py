@@ -1,9 +1,10 @@
 """Reading and writing the tensors of a subgraph for the caller, and why one cannot be read."""
+import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.program import Memory
-from pylite.compiler.binding import array_of
+from pylite.ir.dtypes import bfloat16
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,11 +30,11 @@ class TensorAccess:
         """The shape that tensor `index` has now: as resized, else as inferred, else as the file declares it."""
         if index in self.subgraph.inputs:
             return self.shapes[self.subgraph.inputs.index(index)]
-        return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].shape
+        return self.segments[-1].shape(index) if self.segments else self.subgraph.tensors[index].shape
 
     def dtype(self, index: int) -> str:
         """The data type that tensor `index` has now: the file's, unless a plug-in gave it another."""
-        return (self.segments[-1].lowered.values if self.segments else self.subgraph.tensors)[index].dtype
+        return self.segments[-1].dtype(index) if self.segments else self.subgraph.tensors[index].dtype
 
     def array(self, index: int) -> "NDArray[Any]":
         """The array of tensor `index`.  NotAllocatedError before allocate() or where it has no memory."""
@@ -50,6 +51,7 @@ class TensorAccess:
                 return segment, array
         value = self.segments[-1].lowered.values[index]
         if not value.size:
+            from pylite.compiler.binding import array_of  # imported on demand: programs of the cache do without
             return self.segments[-1], array_of(value)
         raise errors.NotAllocatedError(
             f"Tensor data is null: {value!r} has no memory, since {self._why_without(index)}")
@@ -70,20 +72,18 @@ class TensorAccess:
         return "no operator that runs and no caller of this graph uses it"
 
     def to_read(self, index: int) -> "NDArray[Any]":
-        """array(index).  NotAllocatedError where a later node of the last run has reused its memory."""
+        """array(index) for the caller.  NotAllocatedError where a later node of the last run has reused its memory."""
         array = self.array(index)
         segment = self.locate(index)[0]
-        value = segment.lowered.values[index]
-        if segment.plan.overwritten(value):
+        if segment.overwritten(index):
             raise errors.NotAllocatedError(
-                f"Tensor data is null: {value!r} is an intermediate result whose memory later nodes reuse. Create the "
-                "interpreter with experimental_preserve_all_tensors=True to read it; results are the same")
-        if self.ready:
-            self.readable[index] = Memory(array)
-        return array
+                f"Tensor data is null: {segment.lowered.values[index]!r} is an intermediate result whose memory later "
+                "nodes reuse. Create the interpreter with experimental_preserve_all_tensors=True to read it; results "
+                "are the same")
+        return self._seen(index, array, self.readable if self.ready else {})
 
     def to_write(self, index: int) -> "NDArray[Any]":
-        """array(index).  NotAllocatedError before allocate(), TensorError where the tensor is a constant."""
+        """array(index) for the caller.  NotAllocatedError before allocate(), TensorError for a constant."""
         if not self.ready:
             raise errors.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
                                            f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
@@ -91,5 +91,13 @@ class TensorAccess:
         if not array.flags.writeable:
             raise errors.TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
                                      "model, which its interpreters share")
-        self.writable[index] = Memory(array)
+        return self._seen(index, array, self.writable)
+
+    def _seen(self, index: int, array: "NDArray[Any]", memories: "dict[int, Memory]") -> "NDArray[Any]":
+        """The array of tensor `index` in the type that callers see, entered in `memories` while that type stays."""
+        if self.dtype(index) == "bfloat16":
+            if "ml_dtypes" not in sys.modules:
+                return array
+            array = array.view(bfloat16())
+        memories[index] = Memory(array)
         return array

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.memory import aligned, memory_limit
+from pylite._core.memory import MemoryPool, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ class TensorMemory:
 
     max_bytes: that the tensors may take, or None; arenas: one for each depth of segments, as two of one depth are never
     in use together; variables: {tensor index: array}; loop_arenas: {operator index: memory for the variables of a loop
-    that change their shapes}; counted: bytes outside the arenas of the program bound last, where there is a limit.
+    that change their shapes}; counted: bytes outside the arenas of the program bound last, where there is a limit;
+    left: bytes of the limit that all that was checked last leaves, or -1.
     """
-    __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas", "counted")
+    __slots__ = ("max_bytes", "arenas", "variables", "loop_arenas", "counted", "left")
 
     def __init__(self, max_bytes: "int | None") -> None:
         self.max_bytes = max_bytes
@@ -46,6 +47,7 @@ class TensorMemory:
         self.variables: dict[int, NDArray[Any]] = {}
         self.loop_arenas: dict[int, NDArray[Any]] = {}
         self.counted = 0
+        self.left = -1 if max_bytes is None else max_bytes
 
     def check(self, lowered: "Lowered", plan: "Plan", others: "Callable[[], int]") -> None:
         """Raise MemoryLimitError where the arenas need more than `max_bytes`, or than the machine has.
@@ -63,9 +65,15 @@ class TensorMemory:
             raise errors.MemoryLimitError(
                 f"the model needs {needed} bytes and max_memory is {self.max_bytes}; the peak is at {node} with {live} "
                 "bytes alive. Make the inputs smaller or raise max_memory")
+        if self.max_bytes is not None:
+            self.left = self.max_bytes - needed
         if plan.total > LARGE_ARENA and needed > memory_limit():
             raise errors.MemoryLimitError(
                 f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the inputs smaller")
+
+    def packing_pool(self) -> MemoryPool:
+        """A pool for packing weights that are known since the run alone; it gives no more than is left."""
+        return MemoryPool(limit=self.left)
 
     def _outside_arenas(self, lowered: "Lowered") -> int:
         """Bytes of variables, strings (their references), loops, and constants that were computed."""
@@ -96,7 +104,8 @@ class TensorMemory:
         arena = self.arenas[depth] if depth < len(self.arenas) else None
         if arena is None or nbytes > arena.nbytes:
             outgrow(arena)
-            arena = allocated(nbytes + nbytes // 4 if depth and self.max_bytes is None else nbytes)
+            grows = depth and arena is not None and self.max_bytes is None      # with data, and may again
+            arena = allocated(nbytes + nbytes // 4 if grows else nbytes)
             self.arenas[depth:depth + 1] = [arena]
         return arena
 

@@ -233,7 +233,6 @@ StableHLOCompositeOptions name:str decomposition_subgraph_index:i32 composite_at
   composite_attributes_format:CustomOptionsFormat version:i32
 """
 
-# Options without fields.
 METADATA = """
 FeatureProperties -
 AssociatedFile name:str description:str type:i8 locale:str
@@ -253,6 +252,7 @@ SubGraphMetadata name:str description:str input_tensor_metadata:[TensorMetadata]
 ModelMetadata name:str description:str version:str subgraph_metadata:[SubGraphMetadata]
 """
 
+# Options without fields.
 EMPTY_TABLES = """
 PadOptions PadV2Options SpaceToBatchNDOptions BatchToSpaceNDOptions TopKV2Options TransposeOptions ExpOptions
 CosOptions LogSoftmaxOptions DequantizeOptions MaximumMinimumOptions TileOptions GreaterOptions GreaterEqualOptions

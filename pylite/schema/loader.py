@@ -10,7 +10,7 @@ import numpy as np
 from pylite import errors
 from pylite._core.memory import Pages
 from pylite.ir import graph
-from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, packed_size, replace
+from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, replace
 from pylite.schema.quantization import fetch_scales, quantization_of
 from pylite.schema.reader import read
 from pylite.schema.tables import NO_OPTIONS, default_options, enum
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 VERSION = 3
 _MAX_BYTES = 1 << 47         # of one tensor: no machine has more addresses
 _CUSTOM = 32
+_UNKNOWN = object()
 _WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUMPY_DTYPES.items()}
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
 
 
 def load(source: "Source") -> graph.Model:
-    """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read) or the file's bytes.
+    """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read), its Pages or its bytes.
 
     Raises ModelError (a ValueError) that says what is wrong with the file.  Trailing bytes are accepted.
     """
-    contents = _contents(source)
+    contents = contents_of(source)
     return _Loader(read(contents), contents).model()
 
 
-def _contents(source: "Source") -> "Any":
-    if isinstance(source, bytes) or type(source).__module__ == "mmap":
+def contents_of(source: "Source") -> "Any":
+    if isinstance(source, (bytes, Pages)) or type(source).__module__ == "mmap":
         return source
     if isinstance(source, (bytearray, memoryview, np.ndarray)):
         return bytes(source)
@@ -112,23 +113,24 @@ class _Loader:
         for side, indices in (("inputs", inputs), ("outputs", outputs)):
             if indices and (min(indices) < 0 or max(indices) >= count):
                 raise _invalid(where, f"its {side} {list(indices)} name tensors that it lacks (it has {count})")
-        operators = tuple([self.operator(where, i, op, count) for i, op in enumerate(subgraph.operators or ())])
+        operators = tuple([self.operator(where, i, op) for i, op in enumerate(subgraph.operators or ())])
+        _check_operands(where, operators, count)
         tensors = self.tensors(where, records)
         _fill_empty(tensors, inputs, operators)
         fetch_scales(tensors)
         _check_order(where, tensors, inputs, operators)
         return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
-    def operator(self, where, i, op, count):
+    def operator(self, where, i, op):
         known = self.known_codes.get(op.opcode_index)
         if known is None:
             known = self.known_codes[op.opcode_index] = self.code(f"{where}, operator {i}", op.opcode_index)
         name, code, custom, version, table, default = known
         inputs, outputs, intermediates = op.inputs or (), op.outputs or (), op.intermediates or ()
-        try:
-            _check_operands(inputs, outputs, intermediates, custom, count)
-        except ValueError as error:
-            raise _invalid(f"{where}, operator {i} {name}", error) from None
+        if not custom:
+            for tensor in outputs:
+                if tensor in inputs and tensor >= 0:
+                    raise _invalid(f"{where}, operator {i} {name}", f"tensor {tensor} is both input and output")
         options = op.builtin_options
         if options is None or options.TABLE is not table:
             options = op.builtin_options2
@@ -170,9 +172,10 @@ class _Loader:
     def tensor(self, i, record, count):
         """The graph.Tensor; this and what it calls raise ValueError that says what is wrong with it."""
         dtype, shape = record.type, record.shape or ()
-        if dtype not in DTYPE_BITS:
+        bits = DTYPE_BITS.get(dtype, _UNKNOWN)
+        if bits is _UNKNOWN:
             raise ValueError(f"unknown data type {dtype}")
-        size = packed_size(dtype, shape) or 0
+        size = (math.prod(shape) * bits + 7) // 8 if bits else 0        # packed_size(), without the call
         if shape and (min(shape) < 0 or size > _MAX_BYTES):
             raise ValueError(f"impossible shape {list(shape)}")
         signature = record.shape_signature
@@ -204,7 +207,7 @@ class _Loader:
             _check_size(data, record, size)
         if record.is_variable:
             raise ValueError("it is a variable and has contents; an operator may rely on one or the other")
-        return _aligned(data, record.type)
+        return aligned(data, record.type)
 
     def external_buffer(self, number):
         known = self.external.get(number)
@@ -215,17 +218,6 @@ class _Loader:
 
 
 # ---- one operator or tensor: ValueError says what is wrong -----------------------------------------------------
-def _check_operands(inputs, outputs, intermediates, custom, count):
-    """Operands are tensors of the subgraph, and no output of a builtin operator is its input."""
-    for indices in (inputs, outputs, intermediates):
-        if indices and (min(indices) < -1 or max(indices) >= count):
-            raise ValueError(f"operands {list(indices)[:20]} name tensors that the subgraph lacks (it has {count})")
-    if not custom:
-        for tensor in outputs:
-            if tensor >= 0 and tensor in inputs:
-                raise ValueError(f"tensor {tensor} is both input and output")
-
-
 def _sparsity(record, rank):
     from pylite.schema.sparse import sparsity_of  # imported on demand: few models have sparse constants
     return sparsity_of(record, rank)
@@ -242,7 +234,7 @@ def _check_size(data, record, size):
                          f"{dtype} takes {size}")
 
 
-def _aligned(data, dtype):
+def aligned(data, dtype):
     """The bytes, copied where the elements would not be aligned in memory."""
     width = _WIDTHS[dtype]
     if width > 1:
@@ -254,6 +246,18 @@ def _aligned(data, dtype):
 
 
 # ---- a whole subgraph or model ---------------------------------------------------------------------------------
+def _check_operands(where, operators, count):
+    """Operands are tensors of the subgraph, or -1."""
+    every = [indices for op in operators for indices in (op.inputs, op.outputs, op.intermediates)]
+    used = set().union(*every)
+    if used and (min(used) < -1 or max(used) >= count):
+        for position, indices in enumerate(every):
+            if indices and (min(indices) < -1 or max(indices) >= count):
+                op = operators[position // 3]
+                raise _invalid(f"{where}, operator {op.index} {op.name}", f"operands {list(indices)[:20]} name tensors "
+                               f"that the subgraph lacks (it has {count})")
+
+
 def _fill_empty(tensors, inputs, operators):
     """Tensors without elements that nothing computes are empty constants: files store no bytes for them."""
     empty = [t for t in tensors if 0 in t.shape and t.data is None and t.buffer and not t.is_variable]

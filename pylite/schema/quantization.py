@@ -29,8 +29,7 @@ def quantization_of(record, dtype, shape, count):
         _check_scales(scale, axis, shape)
     elif not math.isfinite(scale.item(0)):
         raise ValueError(f"its scale is {scale[0]}")
-    zero_point = record.zero_point
-    zero_point = _ZERO if zero_point is None and scales == 1 else _zero_points(zero_point, scales, dtype)
+    zero_point = _zero_points(record.zero_point, scales, dtype)
     return Quantization.of((scale, zero_point, axis, 0, (), (), -1, -1, record.min, record.max, b""))
 
 

@@ -27,20 +27,16 @@ class Field(Frozen):
 
 
 class Table:
-    """One kind of table: its name, and what its fields are where files leave them out; a call makes a Record.
+    """One kind of table: its name, its Fields, and their defaults where files leave them out; a call makes a Record.
 
     Vectors, strings and tables that are left out are None.
     """
-    __slots__ = ("name", "defaults")
+    __slots__ = ("name", "fields", "defaults")
 
     def __init__(self, name, fields):
         self.name = name
+        self.fields = fields
         self.defaults = {field.name: field.default for field in fields}
-
-    @property
-    def fields(self):
-        """Its Fields, for writers."""
-        return _fields_of(self.name) if self.defaults else ()
 
     def __call__(self, **values):
         unknown = values.keys() - self.defaults.keys()
@@ -80,24 +76,10 @@ def _equal(a, b):
     return not isinstance(b, np.ndarray) and a == b
 
 
-_tables = {}
-
-
+@cache
 def table(name):
     """The Table of this name."""
-    found = _tables.get(name)
-    return declared(name)[0] if found is None else found
-
-
-def declared(name):
-    """The Table of this name and its Fields.  It does not keep these, half of what a reader would keep."""
-    fields = _fields(_words(name))
-    return _tables.setdefault(name, Table(name, fields)), fields
-
-
-@cache
-def _fields_of(name):
-    return _fields(_words(name))
+    return Table(name, _fields(_words(name)))
 
 
 @cache

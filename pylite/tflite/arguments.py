@@ -4,7 +4,6 @@ import os
 from typing import TYPE_CHECKING
 
 from pylite import errors
-from pylite.ir.registry import default
 from pylite.runtime.model import Model
 
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
     from pylite.plugins.resolver import MutableOpResolver, OpResolver
     from pylite.runtime.executor import Executor
+    from pylite.runtime.plan_cache import PlanCache
 
 
 def thread_count(num_threads: "Any") -> int:
@@ -37,7 +37,25 @@ def resolver_type(given: "Any") -> str:
     return given.name
 
 
-def model_from(path: "Any", content: "Any", model: "Model | None") -> Model:
+def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
+    """The plan cache in `cache_dir`, or where the environment says; None if there is none or `options` forbid it."""
+    folder = os.environ.get("PYLITE_CACHE_DIR") if cache_dir is None else cache_dir
+    if (not folder or not hasattr(os, "geteuid") or options["experimental_delegates"] or options["op_resolver"]
+            or options["guard_bands"] or options["max_memory"] is not None):
+        return None
+    from pylite.runtime.plan_cache import PlanCache  # for those who ask for it
+    return PlanCache(os.fspath(folder), bool(options["experimental_preserve_all_tensors"]))
+
+
+def is_plain(options: "dict[str, Any]") -> bool:
+    """Are all ops those of pylite, and is nothing delegated?"""
+    from pylite.ir.registry import default  # programs of the plan cache do without, so too below
+    return options["op_resolver"] is None and default.is_plain() and not options["experimental_delegates"]
+
+
+def model_from(path: "Any", content: "Any", model: "Model | None", options: "dict[str, Any]",
+               cache: "PlanCache | None") -> Model:
+    """The Model that an Interpreter's arguments give: one that `cache` knows, or that other interpreters use, too."""
     given = [name for name, value in (("model_path", path), ("model_content", content))
              if value is not None and (len(value) if hasattr(value, "__len__") else value)]
     if model is not None:
@@ -53,11 +71,22 @@ def model_from(path: "Any", content: "Any", model: "Model | None") -> Model:
     if content and isinstance(content, (str, os.PathLike)):
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; a path goes into "
                         "model_path")
-    return Model(os.fsdecode(path) if path else content)
+    source = os.fsdecode(path) if path else content
+    return (cache and cache.model(source)) or _loaded(source, options, cache)
+
+
+def _loaded(source: "Any", options: "dict[str, Any]", cache: "PlanCache | None") -> Model:
+    """The Model of a path or of bytes, which others may use where all ops are pylite's."""
+    from pylite.runtime.model_cache import model_of
+    model = (model_of if is_plain(options) else Model)(source)
+    if cache is not None:
+        cache.adopt(model)
+    return model
 
 
 def resolver(op_resolver: "OpResolver | None") -> "Any":
     if op_resolver is None:
+        from pylite.ir.registry import default
         return default
     from pylite.plugins.resolver import OpResolver
     if not isinstance(op_resolver, OpResolver):

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.dtypes import NUMPY_DTYPES, bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from pylite.schema.sparse import SparseDimension, Sparsity
     from pylite.tflite.types import DimensionMetadata, OpDetails, SparsityParameters, TensorDetails
 
-# The numpy type that details report for a data type.  A type that numpy lacks is reported as the integer type that
-# stores its bits.
-REPORTED_DTYPES: "dict[str, type[np.generic]]" = {name: dtype.type for name, dtype in NUMPY_DTYPES.items()} | {
-    "string": np.bytes_, "resource": np.object_}
+_REPORTED: "dict[str, type[np.generic]]" = {"string": np.bytes_, "resource": np.object_}
 
 _FORMATS = {"DENSE": 0, "SPARSE_CSR": 1}
+
+
+def reported_dtype(dtype: str) -> "type[np.generic]":
+    """The numpy type that details report.  For one that numpy lacks it is the integer type that stores the bits."""
+    if dtype == "bfloat16":
+        return bfloat16().type
+    return _REPORTED.get(dtype) or NUMPY_DTYPES[dtype].type
 
 
 class Details(list):  # type: ignore[type-arg] # of TensorDetails or OpDetails
@@ -42,7 +46,7 @@ def tensor_details(model: "Model", tensor: "Tensor", shape: "Sequence[int]", dty
         "index": tensor.index,
         "shape": np.array(shape, np.int32),
         "shape_signature": np.array(signature, np.int32),
-        "dtype": REPORTED_DTYPES[dtype],
+        "dtype": reported_dtype(dtype),
         "quantization": (float(scales[0]), int(zero_points[0]) if len(zero_points) else 0) if single else (0.0, 0),
         "quantization_parameters": {"scales": scales, "zero_points": zero_points, "quantized_dimension": axis,
                                     "block_size": block_size},
@@ -58,8 +62,8 @@ def op_details(subgraph: "Subgraph", operator: "Operator") -> "OpDetails":
         "op_name": operator.name,
         "inputs": np.array(operator.inputs, np.int32),
         "outputs": np.array(operator.outputs, np.int32),
-        "operand_types": [REPORTED_DTYPES[tensors[i].dtype] for i in operator.inputs if i >= 0],
-        "result_types": [REPORTED_DTYPES[tensors[i].dtype] for i in operator.outputs if i >= 0],
+        "operand_types": [reported_dtype(tensors[i].dtype) for i in operator.inputs if i >= 0],
+        "result_types": [reported_dtype(tensors[i].dtype) for i in operator.outputs if i >= 0],
     }
 
 

@@ -22,6 +22,8 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
         if value.dtype.kind not in "OSU":
             raise _wrong_type(tensor, value)
         value = _byte_strings(tensor, value)
+    elif array.dtype.isbuiltin != 1 and value.dtype.itemsize == array.itemsize and value.dtype.kind == "u":
+        value = value.view(array.dtype)     # the bits, which stand for the type where ml_dtypes is not imported
     elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
         raise _wrong_type(tensor, value)
     if value.shape != array.shape:
@@ -37,12 +39,13 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
 
 
 def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
-    from pylite.tflite.details import REPORTED_DTYPES
+    from pylite.tflite.details import reported_dtype
     got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
-    wanted = REPORTED_DTYPES[tensor.dtype].__name__
+    wanted = reported_dtype(tensor.dtype)
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
-                       f"{tensor.index}, name: {tensor.name} : convert it with value.astype(numpy.{wanted}), "
-                       "after scaling it if the model is quantized")
+                       f"{tensor.index}, name: {tensor.name} : convert it with "
+                       f"value.astype({wanted.__module__}.{wanted.__name__}), after "
+                       "scaling it if the model is quantized")
 
 
 def _byte_strings(tensor: "Tensor", value: "NDArray[Any]") -> "NDArray[Any]":

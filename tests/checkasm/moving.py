@@ -3,6 +3,8 @@ import numpy as np
 
 from tests.checkasm.core import Call, In, InOut, Out, check
 
+REPEAT_SLACK = 32       # PL_REPEAT_SLACK of simd/moving.h
+
 
 def overlaid(shape):
     return InOut(np.full(shape, 0x5A, np.uint8))
@@ -34,6 +36,15 @@ def copy_transposed(draw):
     x_col, y_row = item * (rows + draw.integer(0, 2)), item * (cols + draw.choice(0, 0, 1))
     yield Call(item, rows, cols, In(draw.array(np.uint8, cols * x_col)), x_col, overlaid(rows * y_row), y_row,
                work=rows * cols)
+
+
+@check("repeat_items", rounds=40)
+def repeat_items(draw):
+    item, n, m = draw.choice(1, 2, 4), draw.size(40, 256), draw.integer(1, 70) if not draw.bench else 4
+    x = draw.array(np.uint8, n * item)
+    want = np.repeat(x.reshape(-1, item), m, 0).reshape(-1)
+    yield Call(item, n, m, In(x), Out(n * m * item + REPEAT_SLACK, np.uint8), expect=[want], front=True,
+               work=n * m)
 
 
 @check("arg_max_f32", "arg_max_s32", "arg_max_s8", rounds=40)

@@ -6,7 +6,7 @@ import pytest
 
 from pylite import cli
 
-COMMANDS = ["bench", "completion", "inspect", "ops", "report", "resolver", "run", "validate"]
+COMMANDS = ["bench", "cache", "compile", "completion", "inspect", "ops", "report", "resolver", "run", "validate"]
 
 
 def script(capsys, shell):

@@ -278,23 +278,45 @@ def test_a_failure_in_a_subgraph_names_all_calling_nodes():
             run(loop_of(gather_out_of_range).build(), np.array([5], np.int32), np.zeros(2, np.float32), **options)
 
 
+def interrupted(make_body, count, x):
+    """Run a loop of `count` iterations, which a signal interrupts; the interpreter."""
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+    i = pylite.Interpreter(model_content=loop_of(make_body).build())
+    i.resize_tensor_input(1, x.shape)
+    i.allocate_tensors()
+    i.set_tensor(0, np.array([count], np.int32))
+    i.set_tensor(1, x)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            i.invoke()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return i
+
+
 def test_an_endless_loop_can_be_interrupted():
     def nothing(m):
         m.subgraph("body")
         n, x = m.tensor("n", (1,), "int32"), m.tensor("x", (2,))
         m.inputs([n, x])
         m.outputs([n, x])
+    interrupted(nothing, 1, np.zeros(2, np.float32))
 
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(KeyboardInterrupt):
-            run(loop_of(nothing).build(), np.array([1], np.int32), np.zeros(2, np.float32))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+
+def test_a_loop_of_few_long_iterations_can_be_interrupted():
+    def add_one(m):
+        m.subgraph("body")
+        n, x, y = m.tensor("n", (1,), "int32"), m.tensor("x", (2,)), m.tensor("y", (2,))
+        m.operator("ADD", [x, m.constant("one", np.ones(1, np.float32))], [y])
+        m.inputs([n, x])
+        m.outputs([less_one(m, n), y])
+    i = interrupted(add_one, 5000, np.zeros(1 << 20, np.float32))
+    y, = i.get_output_details()
+    assert i.get_tensor(y["index"])[0] != 5000      # the loop did not end
 
 
 def test_subgraphs_with_other_operands_are_refused():

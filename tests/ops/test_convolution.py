@@ -146,3 +146,17 @@ def test_depthwise(m, rng, kind):
         options["padding"] = "SAME"
     (x, w, b, y), data = operands(m, rng, kind, (n, *size, c), (1, *taps, c * times), 3, (n, 1, 1, c * times))
     return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=times, **options)
+
+
+@differential("float32", "int8", "uint8", "int16", "hybrid", count=16)
+def test_depthwise_patches(m, rng, kind):
+    """Channels with so many outputs that their lines are cut into patches, or into single pixels, or do not fit."""
+    size, taps = [int(v) for v in (rng.integers(2, 5), rng.integers(1, 36))], int(rng.choice([1, 3, 5]))
+    c, times = [(3, 130), (16, 5), (50, 8), (1, 19), (4, 500)][int(rng.choice(5, p=[.3, .2, .3, .1, .1]))]
+    if times == 500:
+        size, taps = [3, 2], 5
+    stride = int(rng.integers(1, 4))
+    out = [-(-v // stride) for v in size]
+    (x, w, b, y), data = operands(m, rng, kind, (1, *size, c), (1, taps, taps, c * times), 3, (1, *out, c * times))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=times, stride_h=stride,
+                  stride_w=stride, padding="SAME")

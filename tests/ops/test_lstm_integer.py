@@ -119,8 +119,8 @@ def test_state_is_reset():
     check_reset(test_integer_lstm)
 
 
-def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False):
-    """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors."""
+def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False, missing=()):
+    """A model of one layer with 2 cells, 3 outputs and `middle` intermediate tensors, without the inputs `missing`."""
     m, q = ModelBuilder(), {"scale": 0.01}
 
     def weights(*shape):
@@ -132,9 +132,10 @@ def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False):
     gates = [[weights(2, n) if k or not cifg else -1 for k in range(4)] for n in (4, 3)]
     if cifg:
         biases[0] = -1
-    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM",
-               [x, *gates[0], *gates[1], *peephole, *biases,
-                weights(3, 2), -1, h, c, *[-1] * 4], [y],
+    inputs = [x, *gates[0], *gates[1], *peephole, *biases, weights(3, 2), -1, h, c, *[-1] * 4]
+    for i in missing:
+        inputs[i] = -1
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y],
                intermediates=[m.tensor("m", (0,), "int8" if i == 4 else "int16", **q) for i in range(middle)],
                time_major=True, **TANH)
     m.inputs([x])
@@ -145,6 +146,12 @@ def integer_lstm(middle=5, peepholes=False, cell_scale=2.0**-10, cifg=False):
 def test_twelve_intermediate_tensors_are_refused():
     with pytest.raises(RuntimeError, match=r"5 intermediate tensors.*has 12. Convert the model"):
         integer_lstm(middle=12).allocate_tensors()
+
+
+@pytest.mark.parametrize("missing", [(2,), (3,), (5,), (6,), (7,), (2, 6), (3, 7), (13,)])
+def test_gates_without_weights_are_refused(missing):
+    with pytest.raises(RuntimeError, match=r"node 0 UNIDIRECTIONAL_SEQUENCE_LSTM: lacks (weights|the bias) of a gate"):
+        integer_lstm(missing=missing).allocate_tensors()
 
 
 def test_peepholes_with_more_outputs_than_cells_are_refused():

@@ -35,8 +35,8 @@ cdef enum:
     ROUND = 4               # matrices that are packed before they are used
     FEW = 2                 # rows for which packing columns at run time does not pay
     LINES = 32              # of such columns that a thread takes
-    LOCAL = 4096            # bytes of panels in the kernel; LOCAL, LOCAL_SUMS, ROUND as in ops/batch_matmul.py
-    LOCAL_SUMS = 256
+    LOCAL_SUMS = 2048       # column sums, and elements of the bias, on the caller's stack,
+    LOCAL = 16384           # and bytes of panels; LOCAL, LOCAL_SUMS, ROUND as in ops/batch_matmul.py
     ROWS16 = 8              # the tile of WORDS
     COLUMNS16 = 32
 
@@ -57,9 +57,11 @@ cdef struct Batch:
     char *scratch           # panels of ROUND matrices that are packed at run time; else NULL
     const int32_t *sums
     int32_t *scratch_sums
-    char small[LOCAL]
-    int32_t small_sums[LOCAL_SUMS]
     int32_t *bias           # BYTES: the start of the accumulators
+    char *given             # memory for scratch, scratch_sums and bias; NULL: on the stack
+    int32_t *given_sums
+    int32_t *given_bias
+    bint packs              # at run time
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes
     ptrdiff_t first, base, a_panels, splits, panels_each      # of the current round
     pl_columns columns
@@ -79,11 +81,11 @@ cdef class BatchMatmul(Kernel):
 
     kind: "float32", "int8", "int32" (sums of int8), "hybrid" or "int16"; x, y, w: bytes (w None where packed).
     packed: (panels, column sums) of all matrices of w, or None where they are packed at each run: in scratch (uint8)
-    and scratch_sums (int32), each None up to LOCAL.
+    and scratch_sums (int32), None up to LOCAL and LOCAL_SUMS.
     which: int64 (3, products), the matrices of x, of w (ascending) and of y; sizes: (m, n, k); adjoints: are x and w
     transposed, x as (k, m) and w as (n, k)?
-    zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers; bias: int32 scratch; w_item: bytes of an element of
-    w where x is int16.
+    zeros: (x_zero, w_zero, y_zero); multiplier: (m, e) of integers; bias: int32 scratch or None up to LOCAL_SUMS;
+    w_item: bytes of an element of w where x is int16.
     scales: float32 (n,) of a hybrid product, whose scratch is q (int8, the size of x), row_scales and row_zeros (one
     for each row of x), and gathered (float32, the size of x, where x is adjoint, else None).
     """
@@ -136,12 +138,11 @@ cdef class BatchMatmul(Kernel):
             s.w_item = w_item
         if packed is None:
             s.w.at = <const char *>&w[0] if w.shape[0] else NULL
-            if scratch is None:
-                s.scratch, s.scratch_sums = s.small, s.small_sums
-            else:
-                s.scratch, s.scratch_sums = <char *>&scratch[0] if scratch.shape[0] else NULL, &scratch_sums[0]
-            s.panels = s.scratch
-            s.sums = s.scratch_sums
+            s.packs = True
+            if scratch is not None:
+                s.given = <char *>&scratch[0]
+            if scratch_sums is not None:
+                s.given_sums = &scratch_sums[0]
         else:
             self.panels = packed[0].view(np.uint8)
             panels = self.panels.reshape(-1)
@@ -152,7 +153,9 @@ cdef class BatchMatmul(Kernel):
         s.x_zero, s.w_zero, zero = zeros
         s.chunk = 256 if w_item == 1 else 1
         if s.kind == BYTES:
-            self.bias, s.bias = bias, &bias[0]
+            self.bias = bias
+            if bias is not None:
+                s.given_bias = &self.bias[0]
             self.rows = np.zeros((PARAMETERS, s.wide), np.int32)
             for i in range(s.n):
                 set_column(&self.rows[0, 0], s.wide, i, 0, multiplier[0], multiplier[1])
@@ -182,6 +185,19 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef Batch *s = &self.state
     cdef ptrdiff_t wanted = 4 * pool_threads(pool) if pool_threads(pool) > 1 else 1
     cdef ptrdiff_t end = 0, whole
+    cdef int64_t panels[LOCAL_SUMS]     # LOCAL bytes
+    cdef int32_t sums[LOCAL_SUMS]
+    cdef int32_t bias[LOCAL_SUMS]
+    s.bias = s.given_bias
+    if s.bias == NULL:
+        s.bias = bias
+    if s.packs:
+        s.scratch, s.scratch_sums = s.given, s.given_sums
+        if s.scratch == NULL:
+            s.scratch = <char *>panels
+        if s.scratch_sums == NULL:
+            s.scratch_sums = sums
+        s.panels, s.sums = s.scratch, s.scratch_sums
     s.a_panels, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
         parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)

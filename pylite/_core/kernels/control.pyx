@@ -5,12 +5,12 @@ the bytes of its inputs (None where nothing reads them) and of its outputs.  The
 the inputs, then the outputs, None where absent.
 """
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.program cimport Program, run_steps
+from pylite._core.program cimport Program, nanoseconds, run_steps
 from pylite._core.simd cimport pl_pool
 
 
@@ -20,7 +20,7 @@ cdef void *address(array) except? NULL:
 
 cdef enum:
     MAX_DIMS = 16
-    CHECK_INTERVAL = 1 << 16    # iterations between two checks for KeyboardInterrupt
+    CHECK_NS = 50_000_000       # between two checks of a loop for signals, to some iterations
 
 
 cdef struct Move:
@@ -144,6 +144,8 @@ cdef class While(Nested):
     cdef Block test, body
     cdef const uint8_t *go_on
     cdef object kept, interrupt
+    cdef int64_t checked            # when signals were last looked for
+    cdef size_t left, interval      # iterations to the next look at the clock, and from one to the next
 
     def __init__(self, test, body, *arrays):
         ins, outs = body[2:]
@@ -173,19 +175,36 @@ cdef class While(Nested):
         return Nested.explain(self, status)
 
 
+cdef bint interrupted(While self) noexcept nogil:
+    """Has the handler of a signal raised?  Loops may be endless.  The clock is read each 2^i iterations."""
+    cdef int64_t passed
+    self.left -= 1
+    if self.left:
+        return False
+    passed = nanoseconds() - self.checked
+    if passed < CHECK_NS // 4:
+        self.interval *= 2
+    elif passed > CHECK_NS:
+        self.interval = max(self.interval // 2, 1)
+        self.checked += passed
+        with gil:
+            try:
+                PyErr_CheckSignals()
+            except BaseException as interrupt:
+                self.interrupt = interrupt
+                return True
+    self.left = self.interval
+    return False
+
+
 cdef int run_while(While self, pl_pool *pool) noexcept nogil:
     cdef int status
-    cdef size_t iterations = 0
+    self.left = self.interval = 1
+    self.checked = nanoseconds()
     move(self.enter)
     while True:
-        iterations += 1
-        if iterations % CHECK_INTERVAL == 0:       # an endless loop can be interrupted
-            with gil:
-                try:
-                    PyErr_CheckSignals()
-                except BaseException as interrupt:
-                    self.interrupt = interrupt
-                    return 1
+        if interrupted(self):
+            return 1
         self.ran = 0
         status = run_block(self.test, pool)
         if status:
@@ -255,11 +274,12 @@ cdef class Variable:
     """A resource variable.
 
     array: its contents, None before the first assignment; expected: the shape that lowering assumed, or None; varying:
-    several shapes were assigned, so that readers must check each time.
+    several shapes were assigned, so that readers must check each time; reserved: bytes that it may take.
     """
     cdef readonly object array
     cdef public object expected
     cdef public bint varying
+    cdef public Py_ssize_t reserved
     cdef Form form
     cdef void *data
 

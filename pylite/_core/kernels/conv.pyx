@@ -9,6 +9,7 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.columns cimport PARAMETERS, UNFIT, finish_columns, fit_columns, set_column, set_constant
 from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, padded_lines, plan_lines
 from pylite._core.kernels.product8 cimport ROW, Product8, accumulate, one_row, pack_lines, single_row
+from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
 from pylite._core.kernels.tasks cimport (
     MAX_MR,
     MAX_NR,

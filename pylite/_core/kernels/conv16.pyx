@@ -4,6 +4,7 @@ import numpy as np
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
 from pylite._core.kernels.tasks cimport Output, Task, Tasks, get_task, plan_tasks, set_output
 from pylite._core.kernels.window cimport Window, copy_row, set_window
 from pylite._core.simd cimport PL_MAX_TAPS, parallel_for, pl_dw_window, pl_pool, pl_slots, pl_tile, slots
@@ -165,6 +166,7 @@ cdef void conv16_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
 
 cdef struct Depthwise:
     const pl_slots *slots
+    Spread spread
     pl_dw_window window
     Finish end
     const uint8_t *x
@@ -182,7 +184,8 @@ cdef void set_depthwise(Depthwise *s, const int16_t[:, :, :, ::1] x, const int16
     s.h, s.oh, s.line, s.image = x.shape[1], oh, x.strides[1], x.strides[0]
     (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
      s.window.pad) = filter
-    s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], ow, x.shape[3], &zero[0]
+    s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], ow, w.shape[1], &zero[0]
+    plan_spread(&s.spread, &s.window, x.shape[3], 2, s.stride, s.dilation)
 
 
 cdef void see_lines(const Depthwise *s, ptrdiff_t line, const uint8_t **row) noexcept nogil:
@@ -195,9 +198,10 @@ cdef void see_lines(const Depthwise *s, ptrdiff_t line, const uint8_t **row) noe
 
 
 cdef class Depthwise16(Finished):
-    """int16 depthwise convolution with one output per channel, zero points 0.
+    """int16 depthwise convolution, zero points 0.
 
-    x: (n, h, w, c) and y: (n, oh, ow, c), contiguous; w: int16 (fh * fw, c); the rest as in Conv16.
+    x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous, m outputs for each channel of x; w: from pack_depthwise_s16;
+    the rest as in Conv16.
     """
     cdef const int16_t[:, :, :, ::1] x
     cdef int16_t[:, :, :, ::1] y
@@ -213,9 +217,10 @@ cdef class Depthwise16(Finished):
             self.fn = <kernel_fn>nothing
             return
         self.set_finish(rule, bias, factors, low, high)
-        self.zero = bytes(2 * x.shape[3])
+        self.zero = bytes(2 * y.shape[3])
         set_depthwise(s, x, w, self.zero, filter, y.shape[1], y.shape[2])
         s.end, s.y, s.y_line = self.end, <uint8_t *>&y[0, 0, 0, 0], y.strides[1]
+        self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
         self.fn = <kernel_fn>depthwise16
 
 
@@ -226,19 +231,32 @@ cdef int depthwise16(Depthwise16 self, pl_pool *pool) noexcept nogil:
 
 cdef void depthwise_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g = s.window
+    cdef pl_dw_window g = s.window, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef int64_t acc[CHANNELS]
-    cdef uint8_t *y
-    cdef ptrdiff_t line, at, c
-    cdef int n
+    cdef const uint8_t *repeated[PL_MAX_TAPS]
+    cdef uint8_t buffer[SPREAD_BUFFER]
+    cdef ptrdiff_t line, at
+    cdef int16_t *y
     g.row = row
     for line in range(begin, end):
         see_lines(s, line, row)
-        for at in range(g.pixels):
-            c, y = 0, s.y + line * s.y_line + at * g.c * 2
-            while c < g.c:
-                n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
-                s.slots.depthwise_s64(&g, at, c, n, s.w, acc)
-                finish(s.slots, &s.end, n, acc, c, <int16_t *>y + c)
-                c += n
+        y = <int16_t *>(s.y + line * s.y_line)
+        at = 0
+        while at < g.pixels:
+            patch = spread(s.slots, &s.spread, &g, at, g.fh, buffer, repeated)
+            depthwise_pixels(s, &patch, y + at * g.c)
+            at += patch.pixels
+
+
+cdef void depthwise_pixels(const Depthwise *s, const pl_dw_window *g, int16_t *y) noexcept nogil:
+    cdef int64_t acc[CHANNELS]
+    cdef ptrdiff_t at, c
+    cdef int n
+    for at in range(g.pixels):
+        c = 0
+        while c < g.c:
+            n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
+            s.slots.depthwise_s64(g, at, c, n, s.w, acc)
+            finish(s.slots, &s.end, n, acc, c, y + c)
+            c += n
+        y += g.c

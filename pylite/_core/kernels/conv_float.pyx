@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
+from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
 from pylite._core.kernels.tasks cimport (
     MAX_MR,
     Output,
@@ -312,6 +313,7 @@ cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
 
 cdef struct Depthwise:
     const pl_slots *slots
+    Spread spread
     pl_dw_window window
     const char *x
     const float *w
@@ -325,9 +327,10 @@ cdef struct Depthwise:
 
 
 cdef class DepthwiseF32(Kernel):
-    """float32 depthwise convolution with one output per channel.
+    """float32 depthwise convolution.
 
-    x: (n, h, w, c) and y: (n, oh, ow, c), contiguous; w: (1, fh, fw, c); the rest as in ConvF32.
+    x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous, m outputs for each channel of x; w: (1, fh, fw, c); the rest
+    as in ConvF32.
     """
     cdef const float[:, :, :, ::1] x, w
     cdef float[:, :, :, ::1] y
@@ -342,7 +345,7 @@ cdef class DepthwiseF32(Kernel):
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        self.zero = np.zeros(x.shape[3] * 4, np.uint8)
+        self.zero = np.zeros(y.shape[3] * 4, np.uint8)
         s.slots, s.low, s.high = slots, low, high
         s.x, s.w, s.y = <const char *>&x[0, 0, 0, 0], &w[0, 0, 0, 0], <char *>&y[0, 0, 0, 0]
         s.bias = &bias[0] if bias is not None else NULL
@@ -351,9 +354,14 @@ cdef class DepthwiseF32(Kernel):
          s.window.pad) = filter
         if s.window.fh * s.window.fw > PL_MAX_TAPS:
             raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
-        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], &self.zero[0]
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], y.shape[3], &self.zero[0]
+        s.window.y_line = y.strides[1] // 4
+        plan_spread(&s.spread, &s.window, x.shape[3], 4, s.stride, s.dilation)
         # As many as keep their input lines in the second-level cache for all vectors of channels.
         s.run = max(<ptrdiff_t>1, RUN // (s.line * s.stride))
+        if s.spread.multiplier > 1:
+            s.run = s.spread.lines
+            self.path = "channels repeated, patch by patch"
         self.fn = <kernel_fn>depthwise_f32
 
 
@@ -369,10 +377,13 @@ cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
 
 cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g = s.window
+    cdef pl_dw_window g = s.window, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef ptrdiff_t line = begin, first, iy
-    cdef int y
+    cdef const uint8_t *repeated[PL_MAX_TAPS]
+    cdef uint8_t buffer[SPREAD_BUFFER]
+    cdef ptrdiff_t line = begin, first, iy, at
+    cdef int y, rows
+    cdef float *to
     g.row, g.next = row, s.stride * s.line
     while line < end:
         first = line % s.oh * s.stride - s.pad
@@ -380,10 +391,16 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
         if first >= 0:      # further lines whose windows lie inside the image
             iy = (s.h - first - <ptrdiff_t>(g.fh - 1) * s.dilation - 1) // s.stride + 1
             g.lines = <int>max(<ptrdiff_t>1, min(min(end - line, iy), s.run))
-        for y in range(g.fh):
+        rows = g.fh if g.lines == 1 else (g.lines - 1) * s.stride + g.fh
+        for y in range(rows):
             iy = first + <ptrdiff_t>y * s.dilation
             row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
-        s.slots.depthwise_f32(&g, s.w, s.bias, s.low, s.high, <float *>(s.y + line * s.y_line))
+        to = <float *>(s.y + line * s.y_line)
+        at = 0
+        while at < g.pixels:
+            patch = spread(s.slots, &s.spread, &g, at, rows, buffer, repeated)
+            s.slots.depthwise_f32(&patch, s.w, s.bias, s.low, s.high, to + at * g.c)
+            at += patch.pixels
         line += g.lines
 
 

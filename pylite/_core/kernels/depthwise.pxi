@@ -1,4 +1,4 @@
-# The rest of conv.pyx: 8-bit convolutions with one output per channel.
+# The rest of conv.pyx: 8-bit depthwise convolutions.
 cdef struct DepthwisePacking:
     pl_packing_task task
     const uint8_t *w            # (taps, channels)
@@ -106,6 +106,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
 
 cdef struct Depthwise:
     const pl_slots *slots
+    Spread spread
     pl_columns columns
     pl_dw_window window
     const uint8_t *x
@@ -117,10 +118,10 @@ cdef struct Depthwise:
 
 
 cdef class DepthwiseQ8(Kernel):
-    """8-bit depthwise convolution with one output per channel.
+    """8-bit depthwise convolution.
 
-    x: (n, h, w, c) and y: (n, oh, ow, c), contiguous bytes; packed: from pack_depthwise_q8; zero: (c,) bytes of x's
-    zero point; the rest as in ConvQ8.
+    x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous bytes, m outputs for each channel of x; packed: from
+    pack_depthwise_q8; zero: (c,) bytes of x's zero point; the rest as in ConvQ8.
     """
     cdef const uint8_t[:, :, :, ::1] x
     cdef uint8_t[:, :, :, ::1] y
@@ -142,10 +143,12 @@ cdef class DepthwiseQ8(Kernel):
         s.w_zero, s.flip = w_zero, x_flip
         (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
          s.window.pad) = filter
-        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], x.shape[3], (
-            <const uint8_t *>memory_of(zero, x.shape[3]))
+        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], y.shape[3], (
+            <const uint8_t *>memory_of(zero, y.shape[3]))
+        plan_spread(&s.spread, &s.window, x.shape[3], 1, s.stride, s.dilation)
         set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
         self.fn = <kernel_fn>depthwise_q8
+        self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
 
 
 cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
@@ -153,26 +156,34 @@ cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
     cdef const pl_dw_window *g = &self.state.window
     # Each product takes as long as several products of a matrix.
     pool = parallel_pool_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
-    parallel_for(pool, lines, 1, depthwise_q8_lines, &self.state)
+    parallel_for(pool, lines, self.state.spread.lines, depthwise_q8_lines, &self.state)
     return 0
 
 
 cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g
+    cdef pl_dw_window g, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef ptrdiff_t image, line, iy
+    cdef const uint8_t *repeated[PL_MAX_TAPS]
+    cdef uint8_t buffer[SPREAD_BUFFER]
+    cdef ptrdiff_t image, line, iy, most = s.slots.dw8.mr, at
     cdef int y
     memmove(&g, &s.window, sizeof(g))
+    if s.spread.multiplier > 1:
+        most = min(most, s.spread.lines)
     g.row, g.y_line = row, s.y_line
     while begin < end:
         image = share(begin, s.oh)
         line = begin - image * s.oh
         g.lines = 1
         if s.dilation == 1 and s.stride == g.stride and s.slots.dw8.mr * s.stride + g.fh <= PL_MAX_TAPS:
-            g.lines = <int>min(end - begin, s.oh - line, <ptrdiff_t>s.slots.dw8.mr)
+            g.lines = <int>min(end - begin, s.oh - line, most)
         for y in range((g.lines - 1) * s.stride + g.fh):
             iy = line * s.stride - s.pad + <ptrdiff_t>y * s.dilation
             row[y] = s.x + image * s.image + iy * s.line if 0 <= iy < s.h else NULL
-        s.slots.depthwise_q8(&g, s.flip, s.w_zero, s.w, &s.columns, s.y + begin * s.y_line)
+        at = 0
+        while at < g.pixels:
+            patch = spread(s.slots, &s.spread, &g, at, (g.lines - 1) * s.stride + g.fh, buffer, repeated)
+            s.slots.depthwise_q8(&patch, s.flip, s.w_zero, s.w, &s.columns, s.y + begin * s.y_line + at * g.c)
+            at += patch.pixels
         begin += g.lines

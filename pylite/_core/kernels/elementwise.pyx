@@ -4,6 +4,7 @@ from libc.string cimport memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport (
+    PL_REPEAT_SLACK,
     binary_kernel,
     kernel_parameters,
     parallel_for,
@@ -11,6 +12,7 @@ from pylite._core.simd cimport (
     pl_pool,
     pl_range_fn,
     pl_unary_fn,
+    slots,
     unary_kernel,
 )
 
@@ -23,7 +25,7 @@ ctypedef fused integer:
 
 cdef enum:
     MAX_OUTER = 7      # outer dimensions of a broadcast; the last of eight is the row
-    SHORT = 64         # bytes; shorter rows are first copied side by side, in blocks of
+    SHORT = 512        # bytes; shorter rows are first copied side by side, in blocks of
     BLOCK = 8192
     PARALLEL_THRESHOLD = 16384     # elements; fewer finish before another thread starts
     PIECE = 4096       # least elements of a thread
@@ -125,6 +127,7 @@ cdef struct BinaryLoop:
     ptrdiff_t rows, n, a_size, b_size, y_size
     int outer, a_step, b_step
     bint a_dense, b_dense           # strided like y
+    bint a_row, b_row               # one row, which all others repeat
     ptrdiff_t shape[MAX_OUTER]
     ptrdiff_t a_strides[MAX_OUTER]
     ptrdiff_t b_strides[MAX_OUTER]
@@ -164,6 +167,7 @@ cdef class Binary(Kernel):
             loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
             loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
         loop.a_dense, loop.b_dense = 0 not in a_strides, 0 not in b_strides
+        loop.a_row, loop.b_row = not any(a_strides[:-1]), not any(b_strides[:-1])
         self.fn = <kernel_fn>run_binary
         self.path = "all in one row" if loop.rows == 1 else (
             "short rows side by side" if loop.n * loop.y_size < SHORT else "row by row")
@@ -233,10 +237,15 @@ cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
 
 cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
                  ptrdiff_t stride) noexcept nogil:
-    """Copy `rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side; step 0 repeats an element."""
+    """Copy `rows` rows of n elements of `size` bytes, `stride` bytes apart, side by side; step 0 repeats an element.
+
+    Up to PL_REPEAT_SLACK bytes behind them are written, too.
+    """
     cdef ptrdiff_t i, done = n * size, whole = rows * done
     if step and stride == done:
         memmove(to, x, whole)
+    elif step == 0 and stride == size and size <= 4:
+        slots.repeat_items(size, rows, n, x, to)
     elif rows > 1 and stride:
         for i in range(rows):
             expand(to + i * done, x + i * stride, step, size, n, 1, 0)
@@ -254,12 +263,18 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """The same for short rows: the micro-kernel gets many of them side by side."""
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
-    cdef uint8_t left[BLOCK]
-    cdef uint8_t right[BLOCK]
-    cdef ptrdiff_t most = BLOCK // max(loop.a_size, loop.b_size), filled, count, rows
+    cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
+    cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]
+    cdef ptrdiff_t together = BLOCK // max(loop.a_size, loop.b_size) // loop.n, filled, count, rows, first
+    cdef ptrdiff_t most = (together - 1) * loop.n       # so each block begins in the same column
     cdef int last = loop.outer - 1
     cdef Place at
     find_place(loop, begin, &at)
+    first = at.column
+    if loop.a_row:
+        expand(left, loop.a, loop.a_step, loop.a_size, loop.n, together, 0)
+    if loop.b_row:
+        expand(right, loop.b, loop.b_step, loop.b_size, loop.n, together, 0)
     while begin < end:
         filled = 0
         while filled < most and begin + filled < end:
@@ -267,10 +282,10 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             if at.column == 0 and count > loop.n:
                 rows = min(count // loop.n, loop.shape[last] - at.index[last])
             count = min(loop.n - at.column, count)
-            if not loop.a_dense:
+            if not loop.a_dense and not loop.a_row:
                 expand(left + filled * loop.a_size, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
                        loop.a_size, count, rows, loop.a_strides[last])
-            if not loop.b_dense:
+            if not loop.b_dense and not loop.b_row:
                 expand(right + filled * loop.b_size, at.b + at.column * loop.b_step * loop.b_size, loop.b_step,
                        loop.b_size, count, rows, loop.b_strides[last])
             filled += rows * count
@@ -280,8 +295,9 @@ cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             at.b += (rows - 1) * loop.b_strides[last]
             if at.column == loop.n:
                 next_row(loop, &at)
-        loop.kernel(filled, loop.a + begin * loop.a_size if loop.a_dense else left, 1,
-                    loop.b + begin * loop.b_size if loop.b_dense else right, 1, loop.y + begin * loop.y_size, loop.p)
+        loop.kernel(filled, loop.a + begin * loop.a_size if loop.a_dense else left + first * loop.a_size * loop.a_row,
+                    1, loop.b + begin * loop.b_size if loop.b_dense else right + first * loop.b_size * loop.b_row, 1,
+                    loop.y + begin * loop.y_size, loop.p)
         begin += filled
 
 

@@ -1,4 +1,4 @@
-"""Kernels that pick elements by their indices."""
+"""Kernels that pick elements by their indices; compiled for speed."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -7,6 +7,7 @@ from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
     GRAIN = 1 << 17         # bytes: the parallel threshold
+    SHORT_RUN = 128         # bytes: a longer run takes longer than a call of its own
 
 
 cdef class Gather(Kernel):
@@ -39,13 +40,25 @@ cdef inline int64_t load_index(const uint8_t *p, Py_ssize_t width) noexcept nogi
     return (<const int16_t *>p)[0]
 
 
-cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
-    cdef Py_ssize_t i, n = self.batches * self.count
+cdef bint outside(const uint8_t *indices, Py_ssize_t n, Py_ssize_t width, Py_ssize_t size) noexcept nogil:
+    cdef const int32_t *of_32_bits = <const int32_t *>indices
+    cdef bint found = False
     cdef int64_t index
+    cdef Py_ssize_t i
+    if width == 4:
+        for i in range(n):
+            found |= <int64_t>of_32_bits[i] < 0 or <int64_t>of_32_bits[i] >= size
+        return found
     for i in range(n):
-        index = load_index(&self.indices[i * self.width], self.width)
-        if index < 0 or index >= self.size:
-            return 1
+        index = load_index(indices + i * width, width)
+        found |= index < 0 or index >= size
+    return found
+
+
+cdef int gather(Gather self, pl_pool *pool) noexcept nogil:
+    cdef Py_ssize_t n = self.batches * self.count
+    if n and outside(&self.indices[0], n, self.width, self.size):
+        return 1
     if self.y.shape[0]:
         parallel_for(pool, n * self.outer, max(1, GRAIN // self.run), <pl_range_fn>gather_runs, <void *>self)
     return 0
@@ -57,10 +70,17 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef const uint8_t *x
     cdef uint8_t *y = &self.y[begin * run]
     cdef int64_t index
+    cdef Py_ssize_t count
     while begin < end:
         row, at = begin // self.count, begin % self.count       # row: over batches and outer
         x = &self.x[row * self.size * run]
         indices = &self.indices[0] + row // self.outer * self.count * width
+        if width == 4 and run <= SHORT_RUN:
+            count = min(self.count - at, end - begin)
+            slots.gather_pixels(count, run, <const int32_t *>indices + at, x, y, run)
+            y += count * run
+            begin += count
+            continue
         while at < self.count and begin < end:
             index = load_index(indices + at * width, width)
             if run == 4:
@@ -68,7 +88,7 @@ cdef void gather_runs(Gather self, ptrdiff_t begin, ptrdiff_t end, int thread) n
             elif run == 1:
                 y[0] = x[index]
             else:
-                slots.copy_runs(1, run, x + index * run, 0, y, 0)
+                memcpy(y, x + index * run, run)
             y += run
             at += 1
             begin += 1

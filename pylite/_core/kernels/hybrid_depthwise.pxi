@@ -1,4 +1,4 @@
-# The rest of hybrid.pyx: depthwise convolutions with one output per channel.
+# The rest of hybrid.pyx: depthwise convolutions.
 #
 # Images are quantized to whole numbers in float32: sums of their products with weights of 8 bits stay below 2^24, so
 # that float32 has them exactly, in whatever order they are added.
@@ -9,6 +9,7 @@ def pack_depthwise_hybrid(w):
 
 cdef struct HybridDepthwise:
     const pl_slots *slots
+    Spread spread
     pl_dw_window window
     const float *x          # images, as quantized `q`
     float *q
@@ -26,9 +27,9 @@ cdef struct HybridDepthwise:
 cdef class DepthwiseHybrid(Kernel):
     """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
 
-    x: (n, h, w, c) and y: (n, oh, ow, c) float32, contiguous; q: (n, h, w, c) and row_scales: (n,) float32 of scratch;
-    w: from pack_depthwise_hybrid, 512 taps at most; scales: (c,) float32; bias: (c,) float32 or None; the rest as in
-    ConvHybrid.
+    x: (n, h, w, c / m) and y: (n, oh, ow, c) float32, contiguous, m outputs for each channel of x; q: like x, and
+    row_scales: (n,), float32 of scratch; w: from pack_depthwise_hybrid, 512 taps at most; scales: (c,) float32; bias:
+    (c,) float32 or None; the rest as in ConvHybrid.
     """
     cdef const float[:, :, :, ::1] x
     cdef float[:, :, :, ::1] y, q
@@ -46,7 +47,7 @@ cdef class DepthwiseHybrid(Kernel):
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        self.zeros = np.zeros(x.shape[3], np.float32)
+        self.zeros = np.zeros(y.shape[3], np.float32)
         s.slots, s.low, s.high = slots, low, high
         s.x, s.q, s.w, s.y, s.row_scales = &x[0, 0, 0, 0], &q[0, 0, 0, 0], &w[0, 0], &y[0, 0, 0, 0], &row_scales[0]
         s.scales, s.bias = &scales[0], &bias[0] if bias is not None else NULL
@@ -55,8 +56,10 @@ cdef class DepthwiseHybrid(Kernel):
         (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
          s.window.pad) = filter
         s.window.width, s.window.pixels, s.window.c, s.window.zero = (
-            x.shape[2], y.shape[2], x.shape[3], <const uint8_t *>&self.zeros[0])
+            x.shape[2], y.shape[2], y.shape[3], <const uint8_t *>&self.zeros[0])
         s.window.lines = 1
+        plan_spread(&s.spread, &s.window, x.shape[3], 4, s.stride, s.dilation)
+        self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
         self.fn = <kernel_fn>depthwise_hybrid
 
 
@@ -90,30 +93,63 @@ cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
             k += n
 
 
+cdef struct Factors:            # of sums, and what is added to them: repeated, since rows of few channels are short
+    ptrdiff_t image, c, n       # whose they are; the first channel, and the number of elements
+    float scale[PL_DEPTH]
+    float bias[PL_DEPTH]
+
+
+cdef void repeat_factors(const HybridDepthwise *s, ptrdiff_t image, ptrdiff_t c, Factors *f) noexcept nogil:
+    """Those of channels c to c + PL_DEPTH, of as many pixels as fit where that is all channels."""
+    cdef ptrdiff_t some = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
+    if image == f.image and c == f.c:
+        return
+    f.image, f.c, f.n = image, c, some
+    if some == s.window.c:
+        f.n = PL_DEPTH // some * some
+    for j in range(f.n):
+        if j < some:
+            f.scale[j] = s.row_scales[image] * s.scales[c + j]
+            f.bias[j] = s.bias[c + j] if s.bias != NULL else 0
+        else:
+            f.scale[j], f.bias[j] = f.scale[j - some], f.bias[j - some]
+
+
+cdef void finish_depthwise(const HybridDepthwise *s, ptrdiff_t image, Factors *f, float *y) noexcept nogil:
+    """The sums of a line times the product of both scales, plus bias, each rounded."""
+    cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
+    cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = s.window.pixels * channels, step
+    while c < channels:
+        repeat_factors(s, image, c, f)
+        at, step = c, max(f.n, channels)
+        while at < elements:
+            n = min(f.n, elements - at)
+            s.slots.mul_f32(n, y + at, 1, f.scale, 1, y + at, &ends if s.bias == NULL else &unbounded)
+            if s.bias != NULL:
+                s.slots.add_f32(n, y + at, 1, f.bias, 1, y + at, &ends)
+            at += step
+        c += PL_DEPTH
+
+
 cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef HybridDepthwise *s = <HybridDepthwise *>ctx
-    cdef pl_dw_window g = s.window
+    cdef pl_dw_window g = s.window, patch
     cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef float scales[PL_DEPTH]
-    cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
+    cdef const uint8_t *repeated[PL_MAX_TAPS]
+    cdef uint8_t buffer[SPREAD_BUFFER]
+    cdef Factors factors
     cdef float *y
-    cdef ptrdiff_t line, iy, c, n, j, at
+    cdef ptrdiff_t line, iy, at
     cdef int i
-    g.row = row
+    g.row, factors.image = row, -1
     for line in range(begin, end):
         for i in range(g.fh):
             iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>i * s.dilation
             row[i] = (<const uint8_t *>s.q + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
         y = <float *>(<char *>s.y + line * s.y_line)
-        s.slots.depthwise_f32(&g, s.w, <const float *>g.zero, -INFINITY, INFINITY, y)
-        c = 0
-        while c < g.c:      # sums times the product of both scales, plus bias, each rounded
-            n = min(<ptrdiff_t>PL_DEPTH, g.c - c)
-            for j in range(n):
-                scales[j] = s.row_scales[line // s.oh] * s.scales[c + j]
-            for at in range(g.pixels):
-                s.slots.mul_f32(n, y + at * g.c + c, 1, scales, 1, y + at * g.c + c,
-                                &ends if s.bias == NULL else &unbounded)
-                if s.bias != NULL:
-                    s.slots.add_f32(n, y + at * g.c + c, 1, s.bias + c, 1, y + at * g.c + c, &ends)
-            c += n
+        at = 0
+        while at < g.pixels:
+            patch = spread(s.slots, &s.spread, &g, at, g.fh, buffer, repeated)
+            s.slots.depthwise_f32(&patch, s.w, <const float *>g.zero, -INFINITY, INFINITY, y + at * g.c)
+            at += patch.pixels
+        finish_depthwise(s, line // s.oh, &factors, y)

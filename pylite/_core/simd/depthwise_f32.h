@@ -176,7 +176,7 @@ static __attribute__((noinline, cold)) void widen(const sight *s, const float *b
 static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window *g, const sight *s, ptrdiff_t n,
                                                              ptrdiff_t chunk, ptrdiff_t upto, const float *bias,
                                                              float low, float high, float *y) {
-  const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->pixels * c;
+  const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
   const int any = c < LANES || (s->taps != 9 && s->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the others by columns, four lines at a time */
   field f = {0, n, g->stride * c, c, g->lines, next, down};
@@ -211,7 +211,7 @@ static __attribute__((cold)) void depthwise_f32(const pl_dw_window *g, const flo
       n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
       see(g, at, w, &s);
       if (widens && n >= fitting && s.taps <= 16) {
-        const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->pixels * c};
+        const field f = {0, n / fitting, LANES, LANES, g->lines, g->next / (ptrdiff_t)sizeof(float), g->y_line};
         widen(&s, bias, c, lines, &wide);
         (s.taps == 9 ? pixels_9 : pixels_any)(&wide, 0, &f, lines[s.taps], low, high, y + at * c, c);
         n = f.n * fitting;

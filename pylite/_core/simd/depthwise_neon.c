@@ -2,7 +2,8 @@
  *
  * The products of two taps are added up in 16 bits where no weight, less its zero point, is beyond +-127, as all are in
  * models of int8; else 16-bit lanes are multiplied, tap by tap.  Taps outside of the image are left out, and what they
- * would add goes to the bias.  3x3 filters with strides of 1 and 2: see depthwise_pairs.h. */
+ * would add goes to the bias.  3x3 filters with strides of 1 and 2, whose weights always become bytes: see
+ * depthwise_pairs.h. */
 #include "depthwise_neon.h"
 
 /* Bytes, ^ flip, as int8. */
@@ -170,11 +171,14 @@ static __attribute__((noinline)) void few_channels(const pl_dw_window *g, int fl
 
 /* ---- 3x3 filters, whose weights are bytes ---- */
 typedef struct { int8x8_t x[5]; } pair_taps;
+/* Bytes w are the weights less `middle`, which is added as middle times the sum of the pixels, where `centred`. */
 typedef struct {
   int8x8_t w[9];
   sums bias;
   way way;
   uint8x8_t flip;
+  int16x8_t middle;
+  int centred;
 } block3x3;
 PL_INLINE pair_taps see_pair(int stride, int simple, int inside, const block3x3 *b, const uint8_t *p, ptrdiff_t step,
                              unsigned seen, const uint8_t *zero) {
@@ -195,30 +199,60 @@ PL_INLINE void add_taps(int taps, int t, int stride, const block3x3 *b, const pa
 #undef PIXEL
 #undef EACH
 }
+/* Adds middle times the sum of the pixels of each output. */
+PL_INLINE void add_middle(int stride, const block3x3 *b, const pair_taps *const *v, sums acc[2]) {
+  int16x8_t sum[2];
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; i++) {
+    const int8x8_t *x = v[i]->x;
+    /* With a stride of 1 both outputs see pixels 1 and 2, else pixel 2. */
+    const int16x8_t first = stride == 1 ? vaddl_s8(x[1], x[2]) : vaddl_s8(x[0], x[1]);
+    const int16x8_t second = stride == 1 ? first : vaddl_s8(x[3], x[stride + 2]);
+    const int16x8_t line[2] = {vaddw_s8(first, x[stride == 1 ? 0 : 2]), vaddw_s8(second, x[stride == 1 ? 3 : 2])};
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; k++) sum[k] = i ? vaddq_s16(sum[k], line[k]) : line[k];
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; k++) add(&acc[k], sum[k], b->middle);
+}
 PL_INLINE void pair3x3(int stride, int simple, const block3x3 *b, const pair_taps *v0, const pair_taps *v1,
                        const pair_taps *v2, sums acc[2]) {
   const pair_taps *const v[3] = {v0, v1, v2};
-  (void)simple;
   acc[0] = acc[1] = b->bias;
   add_taps(4, 0, stride, b, v, acc);
   add_taps(5, 4, stride, b, v, acc);
+  if (!simple && b->centred) add_middle(stride, b, v, acc);
 }
+/* Weights, less their zero point, span 255 at most, so that less their middle they lie within -128 and 127.  Two
+ * products of -128 and -128 do not fit into 16 bits: such a block cannot be computed. */
 PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, const pl_columns *q, ptrdiff_t block,
                          block3x3 *b) {
   const int16_t *w = (const int16_t *)weights + block * 9 * NR;
-  int16x8_t size = vdupq_n_s16(0);
+  int16x8_t tap[9], most = vld1q_s16(w), least = most;
+  int8x8_t twice = vdup_n_s8(0);
   (void)stride;
   (void)w_zero; /* already taken off the weights */
 #pragma GCC unroll 9
   for (int t = 0; t < 9; t++) {
-    const int16x8_t tap = vld1q_s16(w + t * NR);
-    size = vmaxq_s16(size, vabsq_s16(tap));
-    b->w[t] = vmovn_s16(tap);
+    tap[t] = vld1q_s16(w + t * NR);
+    most = vmaxq_s16(most, tap[t]);
+    least = vminq_s16(least, tap[t]);
+  }
+  const int16x8_t size = vmaxq_s16(most, vnegq_s16(least));
+  b->centred = vget_lane_u64(vreinterpret_u64_s8(vqshrn_n_s16(size, 7)), 0) != 0;
+  b->middle = b->centred ? vrhaddq_s16(most, least) : vdupq_n_s16(0);
+#pragma GCC unroll 9
+  for (int t = 0; t < 9; t++) {
+    b->w[t] = vmovn_s16(vsubq_s16(tap[t], b->middle));
+    if (t % 2) { /* add_taps adds up taps t - 1 and t */
+      const uint8x8_t low = vceq_s8(b->w[t], vdup_n_s8(-128)), before = vceq_s8(b->w[t - 1], vdup_n_s8(-128));
+      twice = vorr_s8(twice, vreinterpret_s8_u8(vand_u8(low, before)));
+    }
   }
   b->way = way_of(flip, 0, q, block * NR);
   b->bias = load_sums(b->way.bias);
   b->flip = vdup_n_u8((uint8_t)flip);
-  return vget_lane_u64(vreinterpret_u64_s8(vqshrn_n_s16(size, 7)), 0) ? -1 : !flip;
+  return vget_lane_u64(vreinterpret_u64_s8(twice), 0) ? -1 : !flip && !b->centred;
 }
 #include "depthwise_pairs.h"
 

@@ -58,10 +58,25 @@
   X(equal_q8, PL_BINARY) X(equal_q16, PL_BINARY) X(squared_difference_q8, PL_BINARY) X(product_q8, PL_BINARY) \
   X(product_q16, PL_BINARY)
 
-typedef struct { /* the parameters of sum_q8 and sum_q16 */
+typedef struct sum_q_p { /* the parameters of sum_q8 and sum_q16 */
   int32_t a_zero, b_zero, y_zero, low, high, flip, left, sign; /* sign: -1 subtracts, or 0 */
   int32_t a_m, a_e, b_m, b_e, y_m, y_e;
-  float a_ratio, b_ratio, sure, rule; /* 8 bits only: see sum_q8 in portable_binary.h */
 } sum_q_p;
-#define SUM_EXACT 2.0f /* a value of `sure` */
+typedef struct product_q_p { /* the parameters of mul_q8 and mul_q16 */
+  int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
+} product_q_p;
+/* Those of sum_q8 and mul_q8 with the numbers of fitted.h, which fitting.c looks for. */
+typedef struct pl_fitted_sum {
+  sum_q_p rule;
+  int32_t fraction, start, start_low, above, below; /* fraction 0: by the rule */
+  int16_t a[3], b[3];                               /* the ratios' digits */
+  int32_t corrected;                                /* 1 or 2: the operand whose values are corrected, or 0 */
+  int8_t correction[256];                           /* by its byte */
+} pl_fitted_sum;
+typedef struct pl_fitted_product {
+  int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
+  float scale, half; /* scale 0: by the rule */
+} pl_fitted_product;
+void pl_fit_sum(pl_fitted_sum *p);
+void pl_fit_product(pl_fitted_product *p);
 #endif

@@ -214,7 +214,6 @@ PL_INLINE void sum(int BITS, const summing *s, const void *a, const void *b, voi
 QUANTIZED_KERNEL(sum_q8, uint8_t, sum_q_p, summing, summing_of, SUM_8)
 QUANTIZED_KERNEL(sum_q16, int16_t, sum_q_p, summing, summing_of, SUM_16)
 
-typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e; } product_q_p;
 typedef struct { operand a, b; int32x4_t left, a_zero, b_zero; rescaling scale; result_ends ends; } multiplying;
 PL_INLINE multiplying multiplying_of(product_q_p p) {
   return (multiplying){operand_of(p.a_zero, p.flip), operand_of(p.b_zero, p.flip), vdupq_n_s32(p.e > 0 ? p.e : 0),

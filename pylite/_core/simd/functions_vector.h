@@ -1,7 +1,9 @@
 /* The most frequent functions of functions.h with intrinsics, within the same error bounds; included by
  * portable_unary.h alone.  gcc compiles each minimum to two comparisons and a select.  Scaling by a power of two, and
  * approximate division on Arm, have no C expression. */
-#if defined(__ARM_NEON)
+#if defined(__aarch64__)
+#include "addend_neon.h"
+#elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #else
 #include <immintrin.h>
@@ -55,18 +57,16 @@ typedef __m256 vf;
 #define V(op) _mm256_##op
 #define V_BELOW(x, bound, a, b) _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, V(set1_ps)(bound), _CMP_LT_OQ))
 #define V_QUOTIENT(x, bound, below, a, b) V_BELOW(x, bound, below, V(div_ps)(a, b))
-PL_INLINE vf v_power(__m256i n) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
-}
-PL_INLINE vf v_scaled(vf p, vf n) { /* in two steps: 2^n alone may be out of range */
-  const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
-  return _mm256_mul_ps(_mm256_mul_ps(p, v_power(half)), v_power(_mm256_sub_epi32(whole, half)));
-}
 #endif
 enum { V_WIDTH = sizeof(vf) / 4 };
 #define V_ALL(f) V(set1_ps)(f)
 #define V_FMA(a, b, c) V(fmadd_ps)(a, b, c)
-#define V_FMA1(a, b, c) V(fmadd_ps)(a, b, V_ALL(c)) /* c: one number */
+/* c: one number; b: no constant */
+#if defined(__aarch64__)
+#define V_FMA1(a, b, c) V_FMA(a, b, PL_ADDEND(c, b))
+#else
+#define V_FMA1(a, b, c) V_FMA(a, b, V_ALL(c))
+#endif
 /* NaN stays NaN */
 #define V_MIN(x, bound) V(min_ps)(V_ALL(bound), x)
 #define V_MAX(x, bound) V(max_ps)(V_ALL(bound), x)
@@ -132,11 +132,25 @@ PL_INLINE vf v_rsqrt(vf x) {
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
+#elif !defined(__ARM_NEON)
+/* exp(x) for x <= 88.7: x = r + n log(2), |r| <= log(2) / 2; n is added to the exponent of exp(r) */
+PL_INLINE vf v_exp_low(vf x) {
+  const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP); /* 1.5 2^23: the sum's low bits are n */
+  const vf t = V_FMA(normal, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
+  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), normal));
+  vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
+  p = V_FMA1(p, r, 0.16667639f);
+  p = V_FMA1(p, r, 0.49999148f);
+  p = V_FMA1(p, r, 0.9999997f);
+  p = V_FMA1(p, r, 1.0f);
+  p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)));
+  return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
+}
 #else
 /* exp(x) for x <= 89: x = r + n log(2), |r| <= log(2) / 2 */
 PL_INLINE vf v_exp_low(vf x) {
   const vf magic = V_ALL(12582912.0f), normal = V_MAX(x, PL_LEAST_EXP);
-  vf n = V(sub_ps)(V_FMA(normal, V_ALL(1.44269504f), magic), magic);
+  vf n = V(sub_ps)(V_FMA1(V_ALL(1.44269504f), normal, 12582912.0f), magic);
   vf r = V_FMA(n, V_ALL(-0.693359375f), normal);
   r = V_FMA(n, V_ALL(2.12194440e-4f), r);
   vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
@@ -153,7 +167,7 @@ PL_INLINE vf v_exp_low(vf x) {
 PL_INLINE vf v_exp_factor(vf x) {
   const vf magic = V_ALL(12583039.0f); /* 1.5 2^23 + 127 */
   const uint32x4_t none = vcltq_f32(x, V_ALL(-87.33654f));
-  vf n = V_FMA(x, V_ALL(1.44269504f), magic);
+  vf n = V_FMA1(V_ALL(1.44269504f), x, 12583039.0f);
   const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
   n = vsubq_f32(n, magic);
   const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), x));
@@ -167,7 +181,7 @@ PL_INLINE vf v_exp_factor(vf x) {
 /* as pl_expm1 below 0, else x */
 PL_INLINE vf v_elu(vf x) {
   const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f);
-  vf n = V_FMA(below, V_ALL(1.44269504f), magic);
+  vf n = V_FMA1(V_ALL(1.44269504f), below, 12583039.0f);
   const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
   n = vsubq_f32(n, magic);
   const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), below));
@@ -182,7 +196,14 @@ PL_INLINE vf v_elu(vf x) {
 #else
 #define v_exp_factor v_exp_low
 #endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define MOST_EXP 88.7228f /* the largest number whose exp() is finite, almost */
+PL_INLINE vf v_exp(vf x) {
+  return _mm256_blendv_ps(v_exp_low(V_MIN(x, MOST_EXP)), V_ALL(INFINITY), _mm256_cmp_ps(x, V_ALL(MOST_EXP), _CMP_GT_OQ));
+}
+#else
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
+#endif
 /* as pl_tanh */
 PL_INLINE vf v_tanh(vf x) {
   x = V_MAX(V_MIN(x, 8.44f), -8.44f);

@@ -67,7 +67,7 @@ typedef struct pl_dw_window {
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
   int lines;                  /* output lines.  depthwise_q8: up to its tile's mr, but one unless dilation is 1; `row`
                                * has the (lines - 1) * stride + fh input lines of all.  depthwise_s64: one */
-  ptrdiff_t y_line;           /* depthwise_q8: from one output line to the next */
+  ptrdiff_t y_line;           /* from one output line to the next, in elements */
   ptrdiff_t next;             /* depthwise_f32: from the input of one output line to that of the next one, in bytes */
 } pl_dw_window;
 

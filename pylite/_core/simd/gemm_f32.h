@@ -2,7 +2,7 @@
  *
  * Before including it define VECTOR, LANES, MR (rows of a full tile), NV (vectors in a panel), LOAD, STORE, SPLAT,
  * MULTIPLY_ADD(acc, a, b), ADD, MIN and MAX(bound, value), which return the value where it is NaN; BY_LANES where
- * several steps of k can be done at once; FOUR_SUMS for in-order cores, which need independent sums.
+ * several steps of k can be done at once, ROW_BY_LANES for a single row; FOUR_SUMS for in-order cores, which need independent sums.
  * Every tile sums in the order of k, so that results do not depend on its shape.  Only a product with a single row has
  * four sums, which do not wait for one another. */
 #include "rounding.h"
@@ -136,24 +136,29 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
 #endif
 }
 
-PL_INLINE void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
-                                                          const float *w, int first, int last, const float *bias,
-                                                          float low, float high, float *y) {
+PL_INLINE void row_f32(int V, int whole, int n, const pl_a_layout *layout, const float *a, const float *w, int first,
+                       int last, const float *bias, float low, float high, float *y) {
   VECTOR acc[4][NV];
   MASK part[NV];
+#define PART(p, v) (whole ? LOAD((p) + (v) * LANES) : LOAD_MASKED((p) + (v) * LANES, part[v]))
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
     part[v] = FIRST(n - v * LANES);
-    acc[0][v] = first & 1 ? SPLAT(0.0f) : LOAD_MASKED(y + v * LANES, part[v]);
+    acc[0][v] = first & 1 ? SPLAT(0.0f) : PART(y, v);
     acc[1][v] = acc[2][v] = acc[3][v] = SPLAT(0.0f);
   }
   for (int line = layout->lines; line > 0; line--, a += layout->pitch) {
     ptrdiff_t k = 0;
-    for (; k + 4 <= layout->depth; k += 4, w += 4 * V * LANES)
+    for (; k + 4 <= layout->depth; k += 4, w += 4 * V * LANES) {
+#ifdef ROW_BY_LANES
+      ROW_BY_LANES
+#else
 #pragma GCC unroll 4
       for (int i = 0; i < 4; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < V; v++) acc[i][v] = MULTIPLY_ADD(acc[i][v], SPLAT(a[k + i]), LOAD(w + (i * V + v) * LANES));
+#endif
+    }
     for (; k < layout->depth; k++, w += V * LANES)
 #pragma GCC unroll 4
       for (int v = 0; v < V; v++) acc[0][v] = MULTIPLY_ADD(acc[0][v], SPLAT(a[k]), LOAD(w + v * LANES));
@@ -162,18 +167,23 @@ PL_INLINE void row_f32(int V, int n, const pl_a_layout *layout, const float *a,
   for (int v = 0; v < V; v++) {
     VECTOR x = ADD(ADD(acc[0][v], acc[1][v]), ADD(acc[2][v], acc[3][v]));
     if (last) {
-      if (bias) x = ADD(x, LOAD_MASKED(bias + v * LANES, part[v]));
+      if (bias) x = ADD(x, PART(bias, v));
       x = MIN(SPLAT(high), MAX(SPLAT(low), x));
     }
-    STORE_MASKED(y + v * LANES, x, part[v]);
+    if (whole) STORE(y + v * LANES, x);
+    else STORE_MASKED(y + v * LANES, x, part[v]);
   }
+#undef PART
 }
+#define ONE_ROW(V, whole) row_f32(V, whole, n, layout, a, w, first, last, bias, low, high, y)
 static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layout, const float *a, const float *w,
                                                   int first, int last, const float *bias, float low, float high,
                                                   float *y) {
-  if (NV > 1 && n <= LANES) row_f32(1, n, layout, a, w, first, last, bias, low, high, y);
-  else row_f32(NV, n, layout, a, w, first, last, bias, low, high, y);
+  if (NV > 1 && n <= LANES) ONE_ROW(1, 0);
+  else if (WHOLE && n == NV * LANES) ONE_ROW(NV, 1);
+  else ONE_ROW(NV, 0);
 }
+#undef ONE_ROW
 
 /* The rows of the next tile for so many remaining rows.  Fewer than four sums would wait for one another, so that 25
  * rows are 12, 8 and 5. */

@@ -36,22 +36,6 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
   }
 }
 
-static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
-  for (int r = 0; r < rows; r++) {
-    const int8_t *a = (const int8_t *)a_panel + r * layout->step;
-    int32x4_t total = vdupq_n_s32(0);
-    int32_t sum = 0;
-    for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
-      ptrdiff_t k = 0;
-      for (; k + 16 <= length; k += 16) total = vpadalq_s16(total, vpaddlq_s8(vld1q_s8(a + k)));
-      for (; k < length; k++) sum += a[k];
-    }
-    const int64x2_t two = vpaddlq_s32(total);
-    sums[r] = sum + (int32_t)(vgetq_lane_s64(two, 0) + vgetq_lane_s64(two, 1));
-  }
-}
-
-/* ---- 8-bit products ---- */
 PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) {
 #if defined(__aarch64__)
   return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
@@ -62,6 +46,47 @@ PL_INLINE int32x4_t four_sums(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d
 #endif
 }
 
+/* The first n < 8 bytes behind a + k, in a run of `length`, as bytes of a vector whose others are 0. */
+PL_INLINE int8x8_t last_bytes(const int8_t *a, ptrdiff_t k, ptrdiff_t length) {
+  uint64_t bits = 0;
+  if (length >= 8) {
+    memcpy(&bits, a + length - 8, 8);
+    bits >>= 8 * (8 - (length - k));
+  } else {
+    for (ptrdiff_t i = length; i-- > k;) bits = bits << 8 | (uint8_t)a[i];
+  }
+  return vcreate_s8(bits);
+}
+PL_INLINE void some_sums(int R, const pl_a_layout *layout, ptrdiff_t length, const int8_t *a, int32x4_t total[4]) {
+#define EACH _Pragma("GCC unroll 4") for (int r = 0; r < R; r++)
+  EACH total[r] = vdupq_n_s32(0);
+  for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
+    const int8_t *at[4];
+    ptrdiff_t k = 0;
+    EACH at[r] = a + r * layout->step;
+    for (; k + 16 <= length; k += 16) EACH total[r] = vpadalq_s16(total[r], vpaddlq_s8(vld1q_s8(at[r] + k)));
+    if (k + 8 <= length) {
+      EACH total[r] = vaddw_s16(total[r], vpaddl_s8(vld1_s8(at[r] + k)));
+      k += 8;
+    }
+    if (k < length) EACH total[r] = vaddw_s16(total[r], vpaddl_s8(last_bytes(at[r], k, length)));
+  }
+#undef EACH
+}
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
+  const int8_t *a = a_panel;
+  int32x4_t total[4];
+  for (; rows >= 4; rows -= 4, a += 4 * layout->step, sums += 4) {
+    some_sums(4, layout, length, a, total);
+    vst1q_s32(sums, four_sums(total[0], total[1], total[2], total[3]));
+  }
+  for (; rows > 0; rows--, a += layout->step) {
+    some_sums(1, layout, length, a, total);
+    *sums++ = vgetq_lane_s32(four_sums(total[0], total[0], total[0], total[0]), 0);
+  }
+}
+
+/* ---- 8-bit products ---- */
 /* Accumulators of columns have four lanes, which are added up in the end. */
 PL_INLINE int32x4_t first_lane(const int32_t *p) {
 #if defined(__aarch64__)
@@ -284,6 +309,14 @@ enum { LANES = 4, MR = 4, NV = 2 };
     _Pragma("GCC unroll 8") for (int r = 0; r < R; r++) x[r] = LOAD(base[r / 3] + r % 3 * step + k); \
     LANE(0) LANE(1) LANE(2) LANE(3) \
   }
+#if defined(__aarch64__)
+#define ROW_LANE(i) \
+  _Pragma("GCC unroll 2") for (int v = 0; v < V; v++) \
+    acc[i][v] = ADD_BY_LANE(acc[i][v], LOAD(w + ((i) * V + v) * LANES), x, i);
+#define ROW_BY_LANES \
+  const VECTOR x = LOAD(a + k); \
+  ROW_LANE(0) ROW_LANE(1) ROW_LANE(2) ROW_LANE(3)
+#endif
 #define FOUR_SUMS
 #include "gemm_f32.h"
 #include "depthwise_f32.h"

@@ -8,6 +8,8 @@
 #define PL_ARG_MAX_ARGS \
   (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *at)
 
+#define PL_REPEAT_SLACK 32 /* bytes behind its result that repeat_items may write */
+
 #define PL_SLOTS_MOVING(X) \
   /* rows of consecutive bytes; xrow, yrow: from one row to the next */ \
   X(copy_runs, (size_t rows, size_t bytes, const uint8_t *x, ptrdiff_t xrow, uint8_t *y, ptrdiff_t yrow)) \
@@ -17,6 +19,8 @@
   /* the same where y's columns and x's rows are consecutive */ \
   X(copy_transposed, (size_t item, size_t rows, size_t cols, const uint8_t *x, ptrdiff_t xcol, \
                       uint8_t *y, ptrdiff_t yrow)) \
+  /* n elements of `item` (1, 2 or 4) bytes, each m times */ \
+  X(repeat_items, (size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y)) \
   /* at[j] = first of n rows in which column j (of cols <= 16) is largest; stride or next is 1 */ \
   X(arg_max_f32, PL_ARG_MAX_ARGS) X(arg_max_s32, PL_ARG_MAX_ARGS) X(arg_max_s8, PL_ARG_MAX_ARGS)
 #endif

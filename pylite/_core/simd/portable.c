@@ -48,9 +48,4 @@ PL_FILL(portable, s) {
   s->dw8 = tile_dw8;
   s->winograd_q8 = NULL;
   s->winograd_pack = NULL;
-#if defined(__AVX512BW__)
-  if (pl_has_avx512vbmi()) s->lut8 = lut8_vbmi;
-#elif defined(__aarch64__)
-  s->lut8 = lut8_neon;
-#endif
 }

@@ -1,5 +1,10 @@
 /* Micro-kernels of two operands, y[i] = f(a[i], b[i]), one of which may be a single element; included by portable.c
  * alone. */
+#include "fitted.h"
+#if defined(__AVX2__)
+#include "pairs_x86.h"
+#endif
+
 #define BINARY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
     const A_TYPE *pa = va; \
@@ -146,58 +151,36 @@ PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
   return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
 }
 
-/* The sum in float32 takes a third of the time: (a - z_a) s_a / s_y +- (b - z_b) s_b / s_y, rounded.  It differs from
- * the exact rule only where it lies almost halfway between two integers.  `sure`, a bound from lowering, is the largest
- * distance from an integer that is certain; a block with a less certain element is computed again by the rule. */
-enum { SUM_BLOCK = 64 };
-static void sum_by_rule(size_t n, const uint8_t *a, const uint8_t *b, uint8_t *y, sum_q_p p) {
+COSTLY(sum_by_rule_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#if !defined(__AVX2__)
+enum { PAIR_BLOCK = 256 };
+static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
+                      uint8_t *y, const pl_fitted_sum *own) {
+  const pl_fitted_sum f = *own;
+  const sum_q_p p = f.rule;
   PL_INDEPENDENT
-  for (size_t i = 0; i < n; i++) y[i] = (uint8_t)(sum_one(BYTE(a[i]), BYTE(b[i]), p) ^ p.flip);
-}
-#if defined(__AVX512VNNI__) /* sums_avx512vnni.c computes the certain blocks */
-#define sum_block(n, a, a_step, b, b_step, y, p) 1
-#else
-PL_INLINE int sum_block(size_t n, const uint8_t *pa, int a_step, const uint8_t *pb, int b_step, uint8_t *y, sum_q_p p) {
-  int unsure = 0;
   for (size_t i = 0; i < n; i++) {
-    uint8_t a = pa[a_step ? i : 0], b = pb[b_step ? i : 0];
-    float r = (float)(BYTE(a) - p.a_zero) * p.a_ratio + (float)(BYTE(b) - p.b_zero) * p.b_ratio;
-    float t = r + 12582912.0f; /* 1.5 2^23: the sum's low bits are the nearest integer */
-    int32_t whole = (int32_t)(pl_bits_of(t) - pl_bits_of(12582912.0f));
-    unsure |= fabsf(r - (t - 12582912.0f)) > p.sure;
-    y[i] = (uint8_t)(pl_clamp32(whole + p.y_zero, p.low, p.high) ^ p.flip);
+    const int32_t c = f.corrected ? (int8_t)correction[i] : 0;
+    y[i] = (uint8_t)(pl_sum_fitted(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), c, &f) ^ p.flip);
   }
-  return unsure;
 }
 #endif
-/* Where float32 has every sum, and the rule rounds it once: halves away from zero. */
-PL_INLINE int32_t sum_exact(int32_t a, int32_t b, sum_q_p p) {
-  float r = (float)(a - p.a_zero) * p.a_ratio + (float)(b - p.b_zero) * p.b_ratio;
-  return pl_clamp32((int32_t)(r + copysignf(0.5f, r)) + p.y_zero, p.low, p.high);
-}
-COSTLY(sum_exact_q8, uint8_t, sum_q_p, sum_exact(BYTE(a), BYTE(b), p) ^ p.flip)
 static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   const uint8_t *a = va, *b = vb;
-  uint8_t *y = vy, block[SUM_BLOCK], one[SUM_BLOCK]; /* y may be a or b, which sum_by_rule reads */
-  sum_q_p p;
-  memcpy(&p, vp, sizeof p);
-  if (p.sure == SUM_EXACT) {
-    sum_exact_q8(n, va, a_step, vb, b_step, vy, vp);
+  uint8_t *y = vy, correction[PAIR_BLOCK] = {0};
+  const pl_fitted_sum *p = vp;
+  if (!p->fraction) {
+    sum_by_rule_q8(n, va, a_step, vb, b_step, vy, vp);
     return;
   }
-  for (size_t i = 0; i < n; i += SUM_BLOCK) {
-    const uint8_t *ai = a_step ? a + i : a, *bi = b_step ? b + i : b;
-    size_t count = n - i < SUM_BLOCK ? n - i : SUM_BLOCK;
-    int unsure;
-    if (count < SUM_BLOCK) unsure = 1;
-    else if (a_step && b_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 1, block, p);
-    else if (a_step) unsure = sum_block(SUM_BLOCK, ai, 1, bi, 0, block, p);
-    else unsure = sum_block(SUM_BLOCK, ai, 0, bi, 1, block, p);
-    if (unsure) {
-      if (!a_step) ai = memset(one, *ai, SUM_BLOCK);
-      if (!b_step) bi = memset(a_step ? one : block, *bi, SUM_BLOCK);
-      sum_by_rule(count, ai, bi, y + i, p);
-    } else memcpy(y + i, block, SUM_BLOCK);
+  for (size_t m; n; n -= m, y += m) {
+    const uint8_t *x = p->corrected == 2 ? b : a;
+    const int step = p->corrected == 2 ? b_step : a_step;
+    m = n < PAIR_BLOCK || !p->corrected ? n : PAIR_BLOCK;
+    if (p->corrected && step) lut8(m, x, correction, p->correction);
+    else if (p->corrected) memset(correction, p->correction[*x], PAIR_BLOCK);
+    sum_pairs(m, a, a_step, b, b_step, correction, y, p);
+    a += m * (size_t)a_step, b += m * (size_t)b_step;
   }
 }
 COSTLY(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
@@ -210,11 +193,17 @@ COSTLY(add_pot16, int16_t, sum_pot_p,
        pl_clamp32(pl_sat16(pl_rdbpot(a, p.a_shift) + pl_rdbpot(b, p.b_shift)), p.low, p.high))
 COSTLY(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
 
-typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e; } product_q_p;
 PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {
   return pl_clamp32(pl_mbqm32((a - p.a_zero) * (b - p.b_zero), p.m, p.e) + p.y_zero, p.low, p.high);
 }
-COSTLY(mul_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY(mul_by_rule_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#if !defined(__AVX2__)
+COSTLY(product_pairs_q8, uint8_t, pl_fitted_product, pl_product_fitted(BYTE(a), BYTE(b), &p) ^ p.flip)
+#define product_pairs product_pairs_q8
+#endif
+static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) {
+  (((const pl_fitted_product *)p)->scale > 0 ? product_pairs : mul_by_rule_q8)(n, a, a_step, b, b_step, y, p);
+}
 COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
 /* int16 to 8 bits: fractions of 2^-15, whatever the scales */
 COSTLY_KERNEL(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,

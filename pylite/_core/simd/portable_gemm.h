@@ -173,7 +173,7 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw;
   enum { N = 16 };
-  for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += g->c) {
+  for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += i % g->pixels ? g->c : g->y_line - (g->pixels - 1) * g->c) {
     pl_taps(g, i % g->pixels, sizeof(float), p);
     for (int t = 0; t < taps; t++)
       if (p[t] != g->zero) p[t] += i / g->pixels * g->next;
@@ -202,12 +202,24 @@ static void depthwise_f32(const pl_dw_window *g, const float *w, const float *bi
 
 static void depthwise_s64(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int n, const int16_t *w, int64_t *acc) {
   const uint8_t *p[PL_MAX_TAPS];
+  enum { N = 32, SUMS = 256 }; /* so many products of a weight of 8 bits fit into 32 */
   const int taps = g->fh * g->fw;
   pl_taps(g, at, sizeof(int16_t), p);
   for (int j = 0; j < n; j++) acc[j] = 0;
-  for (int t = 0; t < taps; t++) {
-    const int16_t *x = (const int16_t *)p[t] + c, *v = w + t * g->c + c;
-    for (int j = 0; j < n; j++) acc[j] += x[j] * v[j];
+  for (int first = 0; first < taps; first += SUMS) {
+    const int end = taps - first < SUMS ? taps : first + SUMS;
+    for (ptrdiff_t j = 0, m; j < n; j += m) {
+      int32_t sum[N] = {0};
+      m = n - j < N ? n - j : N;
+      for (int t = first; t < end; t++) {
+        const int16_t *x = (const int16_t *)p[t] + c + j, *v = w + t * g->c + c + j;
+        if (m == N)
+          PL_UNROLL for (int i = 0; i < N; i++) sum[i] += x[i] * v[i];
+        else
+          for (int i = 0; i < m; i++) sum[i] += x[i] * v[i];
+      }
+      for (int i = 0; i < m; i++) acc[j + i] += sum[i];
+    }
   }
 }
 

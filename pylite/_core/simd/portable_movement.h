@@ -55,6 +55,26 @@ static void copy_strided(size_t item, size_t rows, size_t cols, const uint8_t *x
   }
 }
 
+/* Each element becomes a vector, or several, which the next one overlaps. */
+#if defined(__AVX2__)
+enum { REPEATED = 32 };
+#else
+enum { REPEATED = 16 };
+#endif
+#define PL_REPEAT(T) \
+  for (; n; n--, x += sizeof(T), y += m * sizeof(T)) \
+    for (size_t i = 0; i < m * sizeof(T); i += REPEATED) { \
+      T v, many[REPEATED / sizeof(T)]; \
+      memcpy(&v, x, sizeof v); \
+      PL_UNROLL for (size_t k = 0; k < REPEATED / sizeof(T); k++) many[k] = v; \
+      memcpy(y + i, many, REPEATED); \
+    }
+static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y) {
+  if (item == 1) PL_REPEAT(uint8_t)
+  else if (item == 2) PL_REPEAT(uint16_t)
+  else PL_REPEAT(uint32_t)
+}
+
 /* A square tile of 16-byte rows is transposed by log2(n) rounds of interleaving rows i and i + n/2.  It reads the first
  * `cols` columns of x and writes the first `rows` rows of y, each with all 16 bytes. */
 typedef uint8_t pl_v8 __attribute__((vector_size(16)));

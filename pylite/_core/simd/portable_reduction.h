@@ -66,6 +66,28 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
       acc[k] = total; \
     } \
   }
+/* the largest, in a line of accumulators */
+#define REDUCE_RUN_MAX(name, T, LOAD) \
+  static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
+    enum { LINE = 128 / sizeof(T) }; \
+    const T *row = x, flip = (T)g->flip; \
+    T *acc = acc0; \
+    for (size_t k = 0; k < c; k++, row += step) { \
+      T part[LINE], total = acc[k]; \
+      ptrdiff_t i = 0; \
+      for (int j = 0; j < LINE; j++) part[j] = total; \
+      for (; i + LINE <= n; i += LINE) \
+        for (int j = 0; j < LINE; j++) part[j] = JOIN_MAX(part[j], LOAD(row[i + j])); \
+      if (i) { \
+        if (LINE > 64) for (int j = 0; j < 64; j++) part[j] = JOIN_MAX(part[j], part[(j + 64) % LINE]); \
+        for (int k = 0; k < 32; k++) part[k] = JOIN_MAX(part[k], part[k + 32]); \
+        JOIN_HALF(JOIN_MAX, 16) JOIN_HALF(JOIN_MAX, 8) JOIN_HALF(JOIN_MAX, 4) JOIN_HALF(JOIN_MAX, 2) \
+        JOIN_HALF(JOIN_MAX, 1) \
+      } \
+      for (total = part[0]; i < n; i++) total = JOIN_MAX(total, LOAD(row[i])); \
+      acc[k] = total; \
+    } \
+  }
 
 PL_LOOSE_BEGIN
 REDUCE_ROWS(sum_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_ADD, FOUR_F32)
@@ -92,8 +114,8 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
 }
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
 REDUCE_RUN_F32(max_f32, JOIN_MAX, -INFINITY)
-REDUCE_RUN_INT(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX)
-REDUCE_RUN_INT(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX)
+REDUCE_RUN_MAX(max_8, uint8_t, LOAD_U8)
+REDUCE_RUN_MAX(max_16, int16_t, LOAD_S16)
 
 PL_LOOSE_END
 static void finish_f32(const pl_reduction *g, size_t c, const void *acc0, void *y0) {

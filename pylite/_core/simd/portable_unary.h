@@ -1,6 +1,6 @@
 /* Micro-kernels of one operand, y[i] = f(x[i]); included by portable.c alone. */
 #include "functions.h"
-#if defined(__AVX512BW__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -112,29 +112,61 @@ UNARY_KERNEL(neg_i32, int32_t, int32_t, none_p, -x)
 UNARY_KERNEL(neg_i64, int64_t, int64_t, none_p, -x)
 
 /* ---- tables ---- */
-static void lut8(size_t n, const void *vx, void *vy, const void *table) {
+static void lut8_plain(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;
   PL_INDEPENDENT
   for (size_t i = 0; i < n; i++) y[i] = t[x[i]];
 }
 #if defined(__AVX512BW__)
-/* 128 entries at a time.  Not every CPU of this ISA level has VBMI: portable.c tests for it. */
-__attribute__((target("avx512vbmi"))) static void lut8_vbmi(size_t n, const void *vx, void *vy, const void *table) {
-  const uint8_t *x = vx, *t = table;
+/* 64 pairs of entries at a time, for the even bytes and for the odd ones; then the entry of each pair. */
+PL_INLINE __m512i paired_entries(const __m512i t[4], __m512i x) {
+  const __m512i at = _mm512_srli_epi16(x, 1), bit = _mm512_set1_epi16(1);
+  const __m512i low = _mm512_permutex2var_epi16(t[0], at, t[1]), high = _mm512_permutex2var_epi16(t[2], at, t[3]);
+  const __m512i both = _mm512_mask_blend_epi16(_mm512_test_epi16_mask(x, _mm512_set1_epi16(128)), low, high);
+  return _mm512_srlv_epi16(both, _mm512_slli_epi16(_mm512_and_si512(x, bit), 3));
+}
+static void lut8(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx;
   uint8_t *y = vy;
-  const __m512i t0 = _mm512_loadu_si512(t), t1 = _mm512_loadu_si512(t + 64);
-  const __m512i t2 = _mm512_loadu_si512(t + 128), t3 = _mm512_loadu_si512(t + 192);
+  const __m512i last = _mm512_set1_epi16(255);
+  __m512i t[4];
+  PL_UNROLL for (int k = 0; k < 4; k++) t[k] = _mm512_loadu_si512((const char *)table + 64 * k);
   for (size_t i = 0; i < n; i += 64) {
-    __mmask64 some = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
-    __m512i v = _mm512_maskz_loadu_epi8(some, x + i);
-    __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
-    _mm512_mask_storeu_epi8(y + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+    const __mmask64 some = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+    const __m512i v = _mm512_maskz_loadu_epi8(some, x + i);
+    const __m512i even = paired_entries(t, _mm512_and_si512(v, last)), odd = paired_entries(t, _mm512_srli_epi16(v, 8));
+    const __m512i both = _mm512_or_si512(_mm512_and_si512(even, last), _mm512_slli_epi16(odd, 8));
+    _mm512_mask_storeu_epi8(y + i, some, both);
   }
+}
+#elif defined(__AVX2__)
+/* Sixteen entries at a time: bytes below those of a shuffle become negative and give 0, bytes above it give its entry,
+ * too, which the next shuffle takes off again. */
+static void lut8(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx;
+  uint8_t *y = vy;
+  const __m256i sixteen = _mm256_set1_epi8(16), flip = _mm256_set1_epi8((char)0x80);
+  __m256i t[16];
+  size_t i = 0;
+  for (int k = 15; k >= 0; k--) {
+    t[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table + k));
+    if (k % 8 < 7) t[k + 1] = _mm256_xor_si256(t[k + 1], t[k]);
+  }
+  for (; i + 32 <= n; i += 32) {
+    __m256i low = _mm256_loadu_si256((const __m256i *)(x + i)), high = _mm256_xor_si256(low, flip);
+    __m256i r = _mm256_xor_si256(_mm256_shuffle_epi8(t[0], low), _mm256_shuffle_epi8(t[8], high));
+    PL_UNROLL for (int k = 1; k < 8; k++) {
+      low = _mm256_subs_epi8(low, sixteen), high = _mm256_subs_epi8(high, sixteen);
+      r = _mm256_xor_si256(r, _mm256_xor_si256(_mm256_shuffle_epi8(t[k], low), _mm256_shuffle_epi8(t[k + 8], high)));
+    }
+    _mm256_storeu_si256((__m256i *)(y + i), r);
+  }
+  lut8_plain(n - i, x + i, y + i, table);
 }
 #elif defined(__aarch64__)
 /* 64 entries at a time; an index outside of them leaves the byte unchanged. */
-static void lut8_neon(size_t n, const void *vx, void *vy, const void *table) {
+static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   const uint8_t *x = vx, *t = table;
   uint8_t *y = vy;
   const uint8x16x4_t t0 = vld1q_u8_x4(t), t1 = vld1q_u8_x4(t + 64);
@@ -147,8 +179,10 @@ static void lut8_neon(size_t n, const void *vx, void *vy, const void *table) {
     r = vqtbx4q_u8(r, t3, veorq_u8(v, vdupq_n_u8(0xC0)));
     vst1q_u8(y + i, r);
   }
-  lut8(n - i, x + i, y + i, table);
+  lut8_plain(n - i, x + i, y + i, table);
 }
+#else
+static void lut8(size_t n, const void *x, void *y, const void *table) { lut8_plain(n, x, y, table); }
 #endif
 /* 8 bits to 16: table of 256 int16 */
 static void lut8_i16(size_t n, const void *vx, void *vy, const void *table) {

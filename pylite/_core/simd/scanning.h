@@ -191,10 +191,11 @@ TASK(cumsum) {
     if (n[1]) pl_cumsum((int)n[0], (size_t)n[1], (size_t)n[2], step, (int)n[3], P(char, 0) + at, P(char, 1) + at);
   }
 }
-/* p: x, values, indices, heap of k; n: type, length, k, bytes of an element, of an index */
+/* p: x, values, indices, heap of k if it is more than PL_FEW; n: type, length, k, bytes of an element, of an index */
+enum { PL_FEW = 16 };
 TASK(top_k) {
   const int64_t *n = t->n, k = n[2];
-  pl_ranked *heap = P(pl_ranked, 3);
+  pl_ranked few[PL_FEW], *heap = k <= PL_FEW ? few : P(pl_ranked, 3);
   for (ptrdiff_t row = begin; row < end; row++) {
     const char *x = P(char, 0) + row * n[1] * n[3];
     char *y = P(char, 1) + row * k * n[3];

@@ -1,5 +1,6 @@
 /* The ISA levels of this build, which of them the CPU has, and micro-kernels by name.  Compiled without ISA flags. */
 #include "isa_levels.h"
+#include "platform.h"
 #include "simd.h"
 #include <string.h>
 
@@ -40,18 +41,15 @@ PROBE has_avx512vnni(void) {
   const unsigned all = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
   return has_avx2() && (cpu.b7 & all) == all && (cpu.c7 >> 11 & 1);
 }
-int pl_has_avx512vbmi(void) { return cpu.b7 >> 16 & cpu.c7 >> 1 & 1; }
+PROBE has_avx512vbmi(void) { return has_avx512vnni() && (cpu.c7 >> 1 & 1); }
 
 #elif defined(__aarch64__)
-#include <sys/auxv.h>
 PROBE has_neon(void) { return 1; }
-PROBE has_dotprod(void) { return (getauxval(AT_HWCAP) & (1UL << 20)) != 0; } /* HWCAP_ASIMDDP */
-PROBE has_i8mm(void) { return has_dotprod() && (getauxval(AT_HWCAP2) & (1UL << 13)) != 0; } /* HWCAP2_I8MM */
+PROBE has_dotprod(void) { return (pl_arm_features() & PL_DOTPROD) != 0; }
+PROBE has_i8mm(void) { return has_dotprod() && (pl_arm_features() & PL_I8MM); }
 
 #elif defined(__arm__)
-#include <sys/auxv.h>
-/* HWCAP_NEON and HWCAP_VFPv4, which the level's flags allow: Cortex-A8 and A9 have the first alone. */
-PROBE has_neon(void) { return (~getauxval(AT_HWCAP) & (1UL << 12 | 1UL << 16)) == 0; }
+PROBE has_neon(void) { return (pl_arm_features() & PL_NEON_VFP4) != 0; }
 #endif
 
 /* ---- the levels ---- */

@@ -66,7 +66,6 @@ typedef struct pl_isa_level {
 
 #define PL_MAX_ISA_LEVELS 8
 extern const pl_isa_level pl_isa_levels[]; /* weakest first; ends with name == NULL */
-int pl_has_avx512vbmi(void);
 
 /* A pool of n threads has n - 1 workers; the calling thread is the last one.
  * pl_for calls fn(ctx, begin, end, thread) for disjoint ranges that cover [0, n), multiples of `grain` but for the

@@ -1,4 +1,6 @@
 """Chains of element-wise calls: functions of bytes become one lookup table, others run block by block."""
+import itertools
+from collections import Counter
 from math import prod
 
 import numpy as np
@@ -18,21 +20,25 @@ def run(lowered):
     return lowered
 
 
-def _counts(lowered):
-    """{root: the number of arguments in its memory}; 0 where the caller of the graph reads it."""
-    counts = {}
-    for call in lowered.calls:
-        for root in roots(call):
-            counts[root] = counts.get(root, 0) + 1
-    for i in lowered.subgraph.outputs:
-        counts[lowered.values[i].root] = 0
-    return counts
+class _Counts(dict[object, int]):
+    """{root: the number of arguments in its memory}; 0 where the caller of the graph reads it.
+
+    They are counted when the first one is looked up, which in most graphs is never.
+    """
+
+    def __init__(self, lowered):
+        self.lowered = lowered
+
+    def __missing__(self, root):
+        self.update(Counter(itertools.chain.from_iterable(map(roots, self.lowered.calls))))
+        self.update(dict.fromkeys([self.lowered.values[i].root for i in self.lowered.subgraph.outputs], 0))
+        return self.setdefault(root, 0)
 
 
 # ---- tables --------------------------------------------------------------------------------------------------
 def fuse_tables(lowered):
     """Chains of functions of one operand, from bytes to bytes, become one table each."""
-    counts = _counts(lowered)
+    counts = _Counts(lowered)
     chain, calls = [], []
     for call in lowered.calls:
         single = call.kernel == UNARY and len(call.args) == 5 and type(call.args[2]) is type(call.args[3]) is View
@@ -104,7 +110,7 @@ class _Step:
 
 def fuse_blocks(lowered):
     """Chains of element-wise calls, each the only reader of the one before, become one call each."""
-    counts, longest = _counts(lowered), kernel_class("elementwise.CHAIN_LENGTH")
+    counts, longest = _Counts(lowered), kernel_class("elementwise.CHAIN_LENGTH")
     chain, calls = [], []
     for call in lowered.calls:
         step = _Step(call) if call.kernel in ELEMENTWISE else None

@@ -8,14 +8,14 @@ from pylite.errors import OpError, PluginError
 from pylite.plugins.host import libraries, symbols
 from pylite.plugins.host.nodes import NativeNodeOp
 from pylite.plugins.host.tables import tables_of
-from pylite.plugins.resolver import MutableOpResolver
+from pylite.plugins.resolver import MutableOpResolver, OpResolver
+from pylite.schema.tables import enum
 
 KINDS = ("classic", "value", "opaque", "registerer")
 STRUCTS = {"registration": "TfLiteRegistration", "operator": "TfLiteOperator"}
 RETURNED = {"classic": ("registration",), "value": ("registration",), "opaque": ("operator",),
             None: ("operator", "registration")}     # kind -> what its functions return, of STRUCTS
 RESOLVER = "PN6tflite17MutableOpResolverE"          # tflite::MutableOpResolver * in mangled names of C++
-MAGIC = 0x70796c697465          # in resolver.c, it distinguishes pylite's resolvers from those of other runtimes
 
 
 class NativeRegistration:
@@ -74,7 +74,7 @@ def load(path, functions=None, kind=None):
 
 def _are_registerers(path, functions):
     """True if these functions take a tflite::MutableOpResolver *; PluginError if their names do not show it."""
-    if not symbols.mentions(path, b"_ZN6tflite17MutableOpResolver9AddCustom"):
+    if not symbols.mentions(path, b"6tflite17MutableOpResolver"):
         return False
     exported = symbols.exported(path)
     for name in functions.values() if isinstance(functions, dict) else functions:
@@ -117,12 +117,16 @@ class _RegistrationValue(ctypes.Structure):
     _fields_ = (("words", ctypes.c_uint64 * 11),)
 
 
-_add_t = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
+_add_t = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int,
+                          ctypes.c_int)
+_find_t = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)
+WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
 class _Resolver(ctypes.Structure):
     """The resolver that C++ functions add ops to; see resolver.c."""
-    _fields_ = (("magic", ctypes.c_uint64), ("add", _add_t))
+    _fields_ = (("methods", ctypes.c_void_p), ("magic", ctypes.c_uint64), ("add", _add_t),
+                ("entries", ctypes.c_void_p), ("find", _find_t))
 
 
 def _from_registerers(path, functions):
@@ -145,17 +149,33 @@ def _from_registerers(path, functions):
 
 def _resolver(add, library):
     """A _Resolver that calls add(NativeRegistration); library: kept alive by the ops."""
-    def copied(name, registration, low, high):
-        # A copy, since the caller may free the registration.  It has 64 bytes or more, and at least 72 if its first
-        # four pointers, the functions, are null: then the next pointer is its TfLiteOperator.
-        content = ctypes.string_at(registration, 64)
-        if not any(content[:32]):
-            content = ctypes.string_at(registration, 72)
-        copy = ctypes.create_string_buffer(content, 88)
-        op = NativeRegistration(name.decode(), low, registration=ctypes.addressof(copy), references=(library, copy))
+    known = OpResolver()
+
+    def name_of(name, number):
+        return enum("BuiltinOperator")[number] if name is None else name.decode()
+
+    def copied(_, name, number, registration, low, high):
+        # A copy, since the caller may free the registration.  It has eight words or more, and at least nine if its
+        # first four pointers, the functions, are null: then the ninth is its TfLiteOperator.
+        content = ctypes.string_at(registration, 8 * WORD)
+        if not any(content[:4 * WORD]):
+            content = ctypes.string_at(registration, 9 * WORD)
+        copy = ctypes.create_string_buffer(content, 11 * WORD)
+        op = NativeRegistration(name_of(name, number), low, registration=ctypes.addressof(copy),
+                                references=(library, copy))
         op.versions = low, high
+        known._entries.setdefault(op.name, []).append(op)
         add(op)
-    return _Resolver(MAGIC, _add_t(copied))
+
+    def find(name, number, version):
+        op = known.find_op(name_of(name, number), version)
+        return op and op.registration
+
+    resolver = _Resolver(add=_add_t(copied), find=_find_t(find))
+    begin = getattr(libraries.support("resolver"), "pl_resolver_begin", None)
+    if begin is not None:
+        begin(ctypes.byref(resolver))
+    return resolver
 
 
 class RegistererResolver(MutableOpResolver, int):

@@ -1,0 +1,65 @@
+# Depthwise convolutions whose channels have several outputs: as those with one, of lines whose channels are repeated.
+#
+# A patch of the image at a time is repeated in a buffer on the stack, which stays in the first-level cache.
+from libc.stdint cimport uint8_t
+from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
+
+cdef enum:
+    SPREAD_BYTES = 48 * 1024    # of the lines in the buffer; ops/convolution.py knows it, too
+    SPREAD_BUFFER = SPREAD_BYTES + PL_REPEAT_SLACK
+    SPREAD_LINES = 16           # output lines of a patch
+
+
+cdef struct Spread:
+    ptrdiff_t multiplier        # outputs of a channel; 1: the image is read as it lies
+    ptrdiff_t item              # bytes of an element
+    ptrdiff_t stride            # the vertical one
+    ptrdiff_t pixels, lines     # of the output in a patch, at most
+
+
+cdef inline ptrdiff_t seen(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation) noexcept nogil:
+    """Input lines or pixels under the windows of so many outputs."""
+    return (outputs - 1) * stride + (taps - 1) * dilation + 1
+
+
+cdef inline int plan_spread(Spread *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
+                            int dilation) except -1:
+    """Fill p for windows g of an image with so many channels; stride, dilation: the vertical ones."""
+    cdef ptrdiff_t pixel = g.c * item, line
+    p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
+    if p.multiplier == 1:
+        return 0
+    line = seen(g.pixels, g.stride, g.fw, g.dilation) * pixel
+    while dilation == 1 and p.lines < SPREAD_LINES and seen(p.lines + 1, stride, g.fh, 1) <= min(
+            <ptrdiff_t>PL_MAX_TAPS, SPREAD_BYTES // line):
+        p.lines += 1
+    while p.pixels > 1 and g.fh * seen(p.pixels, g.stride, g.fw, g.dilation) * pixel > SPREAD_BYTES:
+        p.pixels = (p.pixels + 1) // 2
+    if g.fh * seen(p.pixels, g.stride, g.fw, g.dilation) * pixel > SPREAD_BYTES:
+        raise ValueError(f"a depthwise filter of {g.fh} x {g.fw} taps and {g.c} channels is too large")
+    return 0
+
+
+cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl_dw_window *g, ptrdiff_t at, int rows,
+                                uint8_t *buffer, const uint8_t **row) noexcept nogil:
+    """The windows of output pixels at .. at + p.pixels of g, whose `rows` lines are repeated in the buffer.
+
+    row: gets the addresses of these lines.  Where nothing is repeated, g itself.
+    """
+    cdef pl_dw_window w = g[0]
+    cdef ptrdiff_t begin = at * g.stride - g.pad, pixel = g.c // p.multiplier, first, last
+    cdef int y
+    if p.multiplier == 1:
+        return w
+    w.pixels = min(p.pixels, g.pixels - at)
+    first = max(begin, <ptrdiff_t>0)
+    last = min(begin + seen(w.pixels, g.stride, g.fw, g.dilation), g.width)
+    w.width, w.pad, w.row = max(last - first, <ptrdiff_t>0), <int>(first - begin), row
+    for y in range(rows):
+        row[y] = NULL
+        if g.row[y] != NULL:
+            row[y] = buffer
+            slots.repeat_items(p.item, w.width * pixel, p.multiplier, g.row[y] + first * pixel * p.item, buffer)
+            buffer += w.width * g.c * p.item
+    w.next = p.stride * w.width * g.c * p.item
+    return w

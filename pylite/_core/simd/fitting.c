@@ -1,0 +1,146 @@
+/* Looks for the numbers by which fitted.h computes sums and products of bytes as the rule does.
+ *
+ * Both are staircases.  Away from their steps they agree, by bounds on their errors; all operands near to a step are
+ * compared.  A step that does not fit may fit when the numbers are a little off, so some are tried. */
+#include "fitted.h"
+#include "common.h"
+#include <math.h>
+#include <string.h>
+
+/* NEON's micro-kernels take the rule, in as many instructions. */
+#if !defined(__aarch64__)
+enum { BUCKETS = 512, STARTS = 8 };
+
+typedef struct {
+  int32_t rule[2][256];  /* the operands as the rule adds them */
+  int32_t place[2][256]; /* a's fraction above a half; that of -b: where both are close, the sum is close to a step */
+  int16_t head[BUCKETS], next[256]; /* lists of the b's by the upper bits of their places */
+  int32_t window;
+} neighbours;
+
+/* The three digits of a ratio. */
+static void digits_of(int64_t ratio, int16_t digits[3]) {
+  for (int i = 2; i > 0; i--) {
+    digits[i] = (int16_t)((ratio & 0x7FFF) - (ratio & 0x4000) * 2);
+    ratio = (ratio - digits[i]) >> 15;
+  }
+  digits[0] = (int16_t)ratio;
+}
+
+/* An accumulator of a sum's bounds: where a number added to sums of one sign has to lie. */
+typedef struct { int32_t least, most; } bounds;
+PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
+  if (least > b->least) b->least = (int32_t)least;
+  if (most < b->most) b->most = (int32_t)most;
+  return b->least <= b->most;
+}
+
+/* What is added above and below 0: each sum close to a step gives bounds for it.  0 where none lies between them. */
+static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
+  const sum_q_p *r = &p->rule;
+  const int32_t one = 1 << p->fraction, shift = p->fraction - 9, mask = one - 1;
+  bounds ends[2] = {{one / 2 - k->window, one / 2 + k->window}, {one / 2 - k->window, one / 2 + k->window}};
+  pl_fitted_sum sums = *p; /* which gives sums as they are */
+  sums.above = sums.below = sums.fraction = sums.rule.y_zero = 0, sums.rule.low = INT32_MIN, sums.rule.high = INT32_MAX;
+  for (int i = 0; i < 256; i++)
+    for (int32_t at = (k->place[0][i] >> shift) - 1, last = at + 2; at <= last; at++)
+      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
+        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
+        const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e);
+        const uint8_t byte = (uint8_t)((p->corrected == 2 ? j : i) - 128) ^ (uint8_t)r->flip;
+        const int32_t t = pl_sum_fitted(i - 128, j - 128, p->correction[byte], &sums);
+        const int64_t from = ((int64_t)v << p->fraction) - t;
+        if (!joined(&ends[t < 0], v + r->y_zero > r->low ? from : 0, v + r->y_zero < r->high ? from + mask : one))
+          return 0;
+      }
+  p->above = (ends[0].least + ends[0].most) / 2;
+  p->below = (ends[1].least + ends[1].most) / 2;
+  return 1;
+}
+
+/* Corrects the operand of the smaller scale, whose values the rule rounds; unit: of these, in the sum. */
+static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, double b_exact, double unit) {
+  const sum_q_p *r = &p->rule;
+  const int side = a_exact > fabs(b_exact);
+  p->corrected = side + 1;
+  for (int i = 0; i < 256; i++) {
+    const double exact = side ? (i - 128 - r->b_zero) * b_exact : (i - 128 - r->a_zero) * a_exact;
+    p->correction[(uint8_t)(i - 128) ^ (uint8_t)r->flip] = (int8_t)lrint((k->rule[side][i] * unit - exact) * (1 << PL_CORRECTION));
+  }
+}
+
+void pl_fit_sum(pl_fitted_sum *p) {
+  neighbours k;
+  const sum_q_p *r = &p->rule;
+  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
+  const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  int bits;
+  frexp(255 * (a + fabs(b)) + 2, &bits);
+  if (!r->y_m || bits > 13) return;
+  const double one = ldexp(1, 30 - bits), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
+  if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
+  k.window = (int32_t)error + 16;
+  p->fraction = 30 - bits;
+  memset(k.head, -1, sizeof k.head);
+  for (int i = 0; i < 256; i++) {
+    const int32_t da = i - 128 - r->a_zero, db = i - 128 - r->b_zero;
+    const double v = da * a - 0.5, w = -db * b;
+    k.rule[0][i] = pl_mbqm_small(pl_shl32(da, r->left), r->a_m, r->a_e);
+    k.rule[1][i] = (pl_mbqm_small(pl_shl32(db, r->left), r->b_m, r->b_e) ^ r->sign) - r->sign;
+    k.place[0][i] = (int32_t)((v - floor(v)) * one) & ((1 << p->fraction) - 1);
+    k.place[1][i] = (int32_t)((w - floor(w)) * one) & ((1 << p->fraction) - 1);
+    int16_t *head = &k.head[k.place[1][i] >> (p->fraction - 9)];
+    k.next[i] = *head, *head = (int16_t)i;
+  }
+  const int64_t ra = llrint(a * one * (1 << 22)), rb = llrint(b * one * (1 << 22)), start = -(r->a_zero * ra + r->b_zero * rb);
+  digits_of(ra, p->a);
+  digits_of(rb, p->b);
+  for (int i = 0; i < 2 * STARTS; i++) { /* which differ by a part of the last bit */
+    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS);
+    p->start = (int32_t)(own >> 22), p->start_low = (int32_t)((own & 0x3FFFFF) >> 7);
+    if (i == STARTS) correct(p, &k, a * one, b * one, unit * one);
+    if (fit_ends(p, &k)) return;
+  }
+  p->fraction = 0;
+}
+
+static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
+  const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
+  pl_fitted_product own = *p;
+  own.a_zero = own.b_zero = 0;
+  for (int32_t u = 1; u <= steps; u++) {
+    const int32_t at = (int32_t)((u - 0.5) / s);
+    if (at - 2 > reach) break;
+    for (int32_t x = at - 2; x <= at + 3; x++)
+      for (int sign = -1; sign <= 1; sign += 2) {
+        const int32_t v = sign * pl_min32(pl_max32(x, 0), reach);
+        const int32_t r = pl_clamp32(pl_mbqm32(v, p->m, p->e) + p->y_zero, p->low, p->high);
+        if (r != pl_product_fitted(v, 1, &own)) return 0;
+      }
+  }
+  return 1;
+}
+
+static float stepped(float x, int ulps) {
+  int32_t bits;
+  memcpy(&bits, &x, 4);
+  bits += ulps;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+
+void pl_fit_product(pl_fitted_product *p) {
+  const double s = ldexp(p->m, p->e - 31);
+  if (!(s > 0x1p-30 && s < 16)) return;
+  for (int i = 0; i < 9; i++)
+    for (int j = 0; j < 5; j++) {
+      p->half = stepped(0.5f, (i & 1 ? -(i + 1) / 2 : i / 2) * 32);
+      p->scale = stepped((float)s, j & 1 ? -(j + 1) / 2 : j / 2);
+      if (product_agrees(p, s, 255 * 255)) return;
+    }
+  p->scale = 0;
+}
+#else
+void pl_fit_sum(pl_fitted_sum *p) { (void)p; }
+void pl_fit_product(pl_fitted_product *p) { (void)p; }
+#endif

@@ -1,0 +1,18 @@
+/* Tables of bytes for AVX-512 with VBMI: 128 entries at a time. */
+#include "simd.h"
+#include <immintrin.h>
+
+static void lut8(size_t n, const void *vx, void *vy, const void *table) {
+  const uint8_t *x = vx, *t = table;
+  uint8_t *y = vy;
+  const __m512i t0 = _mm512_loadu_si512(t), t1 = _mm512_loadu_si512(t + 64);
+  const __m512i t2 = _mm512_loadu_si512(t + 128), t3 = _mm512_loadu_si512(t + 192);
+  for (size_t i = 0; i < n; i += 64) {
+    __mmask64 some = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+    __m512i v = _mm512_maskz_loadu_epi8(some, x + i);
+    __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
+    _mm512_mask_storeu_epi8(y + i, some, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+  }
+}
+
+PL_FILL(lookup_avx512vbmi, s) { s->lut8 = lut8; }

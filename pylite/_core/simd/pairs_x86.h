@@ -1,0 +1,134 @@
+/* Sums and products of bytes by vectors of AVX2 or AVX-512, see fitted.h; included by portable_binary.h alone. */
+#include <immintrin.h>
+
+#if defined(__AVX512BW__)
+typedef __m512i vi;
+#define VI(op) _mm512_##op##_si512
+#else
+typedef __m256i vi;
+#define VI(op) _mm256_##op##_si256
+#endif
+enum { VI_BYTES = sizeof(vi) };
+#if defined(__AVX512VNNI__)
+#define ADD_PRODUCTS(sum, x, w) _mm512_dpwssd_epi32(sum, x, w)
+#else
+#define ADD_PRODUCTS(sum, x, w) V(add_epi32)(sum, V(madd_epi16)(x, w))
+#endif
+#define FOUR(statement) PL_UNROLL for (int k = 0; k < 4; k++) statement
+
+typedef struct { vi flip, zero, low, high; } byte_ends;
+PL_INLINE byte_ends byte_ends_of(int32_t zero, int32_t low, int32_t high, int32_t flip) {
+  return (byte_ends){V(set1_epi8)((char)flip), V(set1_epi16)((short)zero), V(set1_epi8)((char)low),
+                     V(set1_epi8)((char)high)};
+}
+PL_INLINE void put_bytes(const vi v[4], const byte_ends *e, void *y) {
+  const vi first = V(adds_epi16)(V(packs_epi32)(v[0], v[1]), e->zero);
+  const vi last = V(adds_epi16)(V(packs_epi32)(v[2], v[3]), e->zero);
+  const vi bytes = V(min_epi8)(V(max_epi8)(V(packs_epi16)(first, last), e->low), e->high);
+  VI(storeu)(y, VI(xor)(bytes, e->flip));
+}
+PL_INLINE vi operand_of(const void *x, const byte_ends *e) { return VI(xor)(VI(loadu)(x), e->flip); }
+
+typedef struct { byte_ends ends; vi digits[3], start, start_low, above, below; __m128i fraction; } sum_numbers;
+PL_INLINE vi both_digits(int16_t a, int16_t b) {
+  return V(set1_epi32)((int32_t)((uint32_t)(uint16_t)b << 16 | (uint16_t)a));
+}
+PL_INLINE sum_numbers sum_numbers_of(const pl_fitted_sum *p) {
+  sum_numbers s = {.ends = byte_ends_of(p->rule.y_zero, p->rule.low, p->rule.high, p->rule.flip)};
+  PL_UNROLL for (int k = 0; k < 3; k++) s.digits[k] = both_digits(p->a[k], p->b[k]);
+  s.start = V(set1_epi32)(p->start), s.start_low = V(set1_epi32)(p->start_low);
+  s.above = V(set1_epi32)(p->above), s.below = V(set1_epi32)(p->below - p->above);
+  s.fraction = _mm_cvtsi32_si128(p->fraction);
+  return s;
+}
+/* Bytes times 256 as 16 bits, in the order that the packs of put_bytes() undo. */
+PL_INLINE void widened(vi x, vi w[2]) {
+  w[0] = V(unpacklo_epi8)(VI(xor)(x, x), x), w[1] = V(unpackhi_epi8)(VI(xor)(x, x), x);
+}
+PL_INLINE void sum_step(int corrects, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
+  vi va[2], vb[2], vc[2], v[4], low[4];
+  widened(a, va);
+  widened(b, vb);
+  PL_UNROLL for (int k = 0; k < 2; k++) {
+    const vi x = V(unpacklo_epi16)(va[k], vb[k]), w = V(unpackhi_epi16)(va[k], vb[k]);
+    v[2 * k] = x, v[2 * k + 1] = w;
+  }
+  FOUR(low[k] = V(add_epi32)(V(srai_epi32)(V(madd_epi16)(v[k], s->digits[2]), 15), s->start_low);)
+  FOUR(low[k] = ADD_PRODUCTS(low[k], v[k], s->digits[1]);)
+  if (corrects) {
+    widened(VI(loadu)(correction), vc);
+    PL_UNROLL for (int k = 0; k < 2; k++) {
+      const vi zero = VI(xor)(a, a);
+      const vi x = V(unpacklo_epi16)(zero, vc[k]), w = V(unpackhi_epi16)(zero, vc[k]); /* times 2^24 */
+      low[2 * k] = V(add_epi32)(low[2 * k], V(srai_epi32)(x, 24 - 15 + PL_CORRECTION));
+      low[2 * k + 1] = V(add_epi32)(low[2 * k + 1], V(srai_epi32)(w, 24 - 15 + PL_CORRECTION));
+    }
+  }
+  FOUR(v[k] = ADD_PRODUCTS(s->start, v[k], s->digits[0]);)
+  FOUR(v[k] = V(add_epi32)(v[k], V(srai_epi32)(low[k], 15));)
+  FOUR(low[k] = VI(and)(V(srai_epi32)(v[k], 31), s->below);)
+  FOUR(v[k] = V(sra_epi32)(V(add_epi32)(V(add_epi32)(v[k], s->above), low[k]), s->fraction);)
+  put_bytes(v, &s->ends, y);
+}
+
+typedef struct { byte_ends ends; vi a_zero, b_zero; vf scale, half, sign; } product_numbers;
+PL_INLINE product_numbers product_numbers_of(const pl_fitted_product *p) {
+  return (product_numbers){byte_ends_of(p->y_zero, p->low, p->high, p->flip), V(set1_epi16)((short)p->a_zero),
+                           V(set1_epi16)((short)p->b_zero), V_ALL(p->scale), V_ALL(p->half), V_ALL(-0.0f)};
+}
+PL_INLINE void product_step(const product_numbers *s, vi a, vi b, void *y) {
+  vi x[2], w[2], v[4];
+  widened(a, x);
+  widened(b, w);
+  PL_UNROLL for (int k = 0; k < 2; k++) {
+    x[k] = V(sub_epi16)(V(srai_epi16)(x[k], 8), s->a_zero);
+    w[k] = V(sub_epi16)(V(srai_epi16)(w[k], 8), s->b_zero);
+    const vi low = V(mullo_epi16)(x[k], w[k]), high = V(mulhi_epi16)(x[k], w[k]);
+    v[2 * k] = V(unpacklo_epi16)(low, high), v[2 * k + 1] = V(unpackhi_epi16)(low, high);
+  }
+  PL_UNROLL for (int k = 0; k < 4; k++) {
+    const vf f = V(mul_ps)(V(cvtepi32_ps)(v[k]), s->scale);
+    v[k] = V(cvttps_epi32)(V(add_ps)(f, V(or_ps)(V(and_ps)(f, s->sign), s->half)));
+  }
+  put_bytes(v, &s->ends, y);
+}
+
+/* STEP(a, b, y) for all elements, VI_BYTES at a time; the last ones and a single operand are copied. */
+#define EACH_PAIR(STEP) \
+  uint8_t a_line[VI_BYTES], b_line[VI_BYTES], y_line[VI_BYTES]; \
+  if (!a_step) a = memset(a_line, *a, sizeof a_line); \
+  if (!b_step) b = memset(b_line, *b, sizeof b_line); \
+  for (; n >= VI_BYTES; n -= VI_BYTES, a += VI_BYTES * a_step, b += VI_BYTES * b_step, y += VI_BYTES) { \
+    STEP(operand_of(a, &s.ends), operand_of(b, &s.ends), y) \
+  } \
+  if (n) { \
+    if (a_step) a = memcpy(a_line, a, n); \
+    if (b_step) b = memcpy(b_line, b, n); \
+    STEP(operand_of(a, &s.ends), operand_of(b, &s.ends), y_line) \
+    memcpy(y, y_line, n); \
+  }
+
+enum { PAIR_BLOCK = 1024 }; /* elements */
+static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
+                      uint8_t *y, const pl_fitted_sum *p) {
+  const sum_numbers s = sum_numbers_of(p);
+#define PLAIN(a, b, y) sum_step(0, &s, a, b, NULL, y);
+#define CORRECTED(a, b, y) sum_step(1, &s, a, b, correction, y), correction += VI_BYTES;
+  if (p->corrected) {
+    EACH_PAIR(CORRECTED)
+  } else {
+    EACH_PAIR(PLAIN)
+  }
+#undef PLAIN
+#undef CORRECTED
+}
+static void product_pairs(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {
+  const uint8_t *a = va, *b = vb;
+  uint8_t *y = vy;
+  const product_numbers s = product_numbers_of(p);
+#define STEP(a, b, y) product_step(&s, a, b, y);
+  EACH_PAIR(STEP)
+#undef STEP
+}
+#undef FOUR
+#undef ADD_PRODUCTS

@@ -1,0 +1,47 @@
+"""List or clear the plan cache.
+
+Other files in the folder are left alone.
+"""
+import sys
+import time
+
+from pylite.cli import _common, _format
+
+EPILOG = __doc__.split("\n\n", 1)[1] + """
+examples:
+  pylite cache list --cache-dir ~/.cache/pylite
+  PYLITE_CACHE_DIR=~/.cache/pylite pylite cache clear
+"""
+_SUFFIXES = (".plan", ".digest", ".tmp")
+
+
+def configure(parser):
+    parser.add_argument("action", choices=["list", "clear"])
+    _common.add_cache(parser)
+
+
+def run(args):
+    from pylite.runtime.cache_files import Store
+    with Store(_common.cache_folder(args)) as store:
+        files = [file for file in store.files() if file[2].endswith(_SUFFIXES)]
+        total = _format.nbytes(sum(size for _, size, _ in files))
+        if args.action == "clear":
+            removed = [store.remove(name) for _, _, name in files]
+            sys.stdout.write(f"removed {sum(removed)} files, {total}\n")
+            return 0 if all(removed) else 1
+        rows = [_row(store, *file) for file in reversed(files) if file[2].endswith(".plan")]
+        headers = ("model", "inputs", "ISA level", "size", "last used")
+        lines = _format.table(headers, rows, right=("size",)) if rows else []
+        sys.stdout.write("\n".join([*lines, f"{len(rows)} plans, {total}"]) + "\n")
+    return 0
+
+
+def _row(store, used, size, name):
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(used))
+    found = store.read(name, use=False)
+    if found is None:
+        return name, "damaged or not trusted", "", _format.nbytes(size), when
+    (_, isa, digest, preserve, shapes), _, program, label = found[0]
+    inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
+    return (label or digest.hex(), inputs + " (preserve)" * preserve + " (no plan)" * (program is None), isa,
+            _format.nbytes(size), when)

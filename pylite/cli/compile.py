@@ -1,0 +1,48 @@
+"""Fill the plan cache ahead, so that the first process that runs a model starts fast, too.
+
+A plan is for one model, its input shapes, one version of pylite and one ISA level: compile on the machine that runs it.
+"""
+import os
+import sys
+
+from pylite.cli import _common, _format
+
+EPILOG = __doc__.split("\n\n", 1)[1] + """
+examples:
+  pylite compile model.tflite --cache-dir ~/.cache/pylite
+  PYLITE_CACHE_DIR=~/.cache/pylite pylite compile *.tflite
+  pylite compile model.tflite --shape input=1,320,320,3
+"""
+
+
+def configure(parser):
+    parser.add_argument("models", metavar="MODEL", nargs="+", help="a .tflite file, or the name of a bundled model")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=N,N,...", help="resize an input")
+    parser.add_argument("--preserve", action="store_true",
+                        help="for interpreters with experimental_preserve_all_tensors")
+    _common.add_cache(parser)
+
+
+def run(args):
+    import warnings
+
+    from pylite.interpreter import Interpreter
+    from pylite.runtime.cache_files import Store
+    from pylite.runtime.plan_cache import plan_name
+    warnings.simplefilter("ignore")         # preserving tensors is for debugging
+    folder, failed = _common.cache_folder(args), 0
+    with Store(folder, create=True) as store:
+        for name in args.models:
+            path = _common.model_path(name)
+            with Interpreter(path, cache_dir=folder, experimental_preserve_all_tensors=args.preserve) as interpreter:
+                _common.resize(interpreter, _common.shapes(args.shape))
+                interpreter.allocate_tensors()
+                main = interpreter._main
+                plan = plan_name(main.plans.key(main.plans.shapes(main)))
+            found = store.read(plan)
+            if found is None:
+                sys.stderr.write(f"{path}: it has no plan, since {main.plans.problem}\n")
+                failed = 1
+            else:
+                sys.stdout.write(f"{path}: {os.path.join(folder, plan)}, {_format.nbytes(len(memoryview(found[2])))}\n")
+    return failed

@@ -1,0 +1,102 @@
+"""Writing to a cache folder, and listing what is in it."""
+import marshal
+import os
+import stat
+import time
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pylite._core.memory import Pages, checksum
+from pylite.runtime.cache_folder import MAGIC, RECORD, SUMMED, Folder, data_start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+LIMIT = 1 << 30         # bytes of a folder: the files used longest ago make room
+ABANDONED = 3600        # seconds after which nobody writes a temporary file any more
+
+
+class Store(Folder):
+    """A Folder to write to.  create: make it if need be."""
+
+    def __init__(self, path: "str | os.PathLike[str]", create: bool = False) -> None:
+        if create:
+            os.makedirs(path, 0o700, exist_ok=True)
+        super().__init__(path)
+
+    def write(self, name: str, record: "Any", data: "Sequence[Any]" = ()) -> None:
+        """Let a file have this record and this data, pieces of bytes.  OSError where that fails.
+
+        Other processes see none or all of it.
+        """
+        packed = marshal.dumps(record)
+        start = data_start(len(packed))
+        size = start + sum([len(piece) for piece in data])
+        pieces = (MAGIC, bytes(8), size.to_bytes(8, "little"), len(packed).to_bytes(8, "little"), packed,
+                  bytes(start - RECORD - len(packed)), *data)
+        temporary = f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600,
+                       dir_fd=self.descriptor)
+        try:
+            try:
+                for piece in pieces:
+                    left = memoryview(piece)
+                    while len(left):
+                        left = left[os.write(file, left):]
+                summed = checksum(memoryview(Pages(size, file))[SUMMED:])
+                os.pwrite(file, summed.to_bytes(8, "little"), len(MAGIC))
+                os.fsync(file)
+            finally:
+                os.close(file)
+            os.rename(temporary, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except BaseException:
+            self.remove(temporary)
+            raise
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; returns False where that fails."""
+        try:
+            os.unlink(name, dir_fd=self.descriptor)
+        except OSError:
+            return False
+        return True
+
+    def files(self) -> "list[tuple[float, int, str]]":
+        """(time of its last use, bytes, name) of each regular file, the one used longest ago first."""
+        found = []
+        for name in os.listdir(self.descriptor):
+            try:
+                status = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            except OSError:     # another process has removed it
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime, status.st_size, name))
+        return sorted(found)
+
+    def make_room(self, nbytes: int, limit: int = LIMIT) -> bool:
+        """Remove the files used longest ago until `nbytes` more fit into `limit`; False if these alone are too many."""
+        files = self.files()
+        total = nbytes + sum([size for _, size, _ in files])
+        abandoned = time.time() - ABANDONED
+        for used, size, name in files:
+            if total > limit or (name.endswith(".tmp") and used < abandoned):
+                self.remove(name)
+                total -= size
+        return nbytes <= limit
+
+
+@cache
+def last_edit(folder: str) -> float:
+    """When a module in Python was last edited in a folder and those in it; once for each process, as it takes long."""
+    return max(os.stat(os.path.join(path, name)).st_mtime
+               for path, _, names in os.walk(folder) for name in names if name.endswith(".py"))
+
+
+def digest_of(contents: "Any") -> bytes:
+    """16 bytes that no other model has."""
+    try:
+        from _blake2 import blake2b  # hashlib, its documented place, loads all of OpenSSL
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(contents, digest_size=16).digest()

@@ -1,0 +1,106 @@
+"""A folder of files that only its owner can write: what later processes would have to compute again.
+
+Programs run what the files say, so they are trusted as little as OpenSSH trusts its keys: they and the folder belong to
+this user or root, others cannot write them, and no folder above can be replaced by others.  A file has a head (MAGIC,
+a checksum of all that follows, its number of bytes, those of the record), a marshalled record and, from a multiple of
+ALIGNMENT, data for it.  The checksum finds out a file that is damaged before anything else is read.  Writers are
+cache_files.Store.
+"""
+import marshal
+import os
+import stat
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pylite._core.memory import Pages, checksum
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+MAGIC = b"pylite cache 01\n"
+ALIGNMENT = 64          # a cache line, as packed weights want it
+SUMMED, LENGTH, RECORD = 24, 32, 40      # the starts of what the checksum is of, of the record's length and of it
+HOUR = 3600
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_DEEPEST = 256          # folders above that are looked at
+
+
+class Folder:
+    """An open cache folder, for a `with` statement.
+
+    Raises OSError where it cannot be opened, PermissionError where it is not trusted.
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _check_folder(os.fsdecode(path), self.descriptor)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+    def read(self, name: str, use: bool = True) -> "tuple[Any, memoryview, Pages] | None":
+        """(record, data, pages) of a file, None if there is no trusted and whole one.
+
+        use: it counts as used.
+        """
+        try:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.descriptor)
+        except OSError:
+            return None
+        try:
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode) or distrust(found) or found.st_size < RECORD:
+                return None
+            pages = Pages(found.st_size, file)
+            view = memoryview(pages)
+            if (view[:16] != MAGIC or int.from_bytes(view[SUMMED:LENGTH], "little") != len(view)
+                    or int.from_bytes(view[16:SUMMED], "little") != checksum(view[SUMMED:]) or pages.lost):
+                return None
+            if use and abs(time.time() - found.st_mtime) > HOUR:
+                with suppress(OSError):         # a disk that is read only, or a file of root
+                    os.utime(file)              # files used longest ago make room
+            length = int.from_bytes(view[LENGTH:RECORD], "little")
+            return marshal.loads(view[RECORD:RECORD + length]), view[data_start(length):], pages
+        except (OSError, ValueError, EOFError, TypeError):
+            return None
+        finally:
+            os.close(file)
+
+
+def data_start(length: int) -> int:
+    """Where the data begins behind a record of `length` bytes."""
+    return -(-(RECORD + length) // ALIGNMENT) * ALIGNMENT
+
+
+def distrust(status: os.stat_result) -> "str | None":
+    """Why a file or folder of this status is not trusted, or None."""
+    if status.st_uid not in (0, os.geteuid()):
+        return f"it belongs to the user {status.st_uid}"
+    if status.st_mode & _OTHERS:
+        return f"others may write it (its mode is {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+def _check_folder(path: str, descriptor: int) -> None:
+    """Raise PermissionError unless nobody else can change what the path leads to."""
+    status, above = os.fstat(descriptor), "."
+    why = distrust(status)
+    for _ in range(_DEEPEST):
+        if why:
+            where = "" if above == "." else f"{above}: "
+            raise PermissionError(f"the cache folder {path} is not used: {where}{why}")
+        known, above = status, ".." if above == "." else above + "/.."
+        status = os.stat(above, dir_fd=descriptor)
+        if (status.st_dev, status.st_ino) == (known.st_dev, known.st_ino):
+            return
+        why = None if status.st_mode & stat.S_ISVTX else distrust(status)      # only owners rename files there
+    raise PermissionError(f"the cache folder {path} is not used: it is {_DEEPEST} folders deep")

@@ -1,0 +1,133 @@
+"""An Executor for programs of the plan cache, which needs few of its modules."""
+from _thread import RLock  # threading.RLock, without importing threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+from pylite._core.memory import aligned
+from pylite._core.program import ExecutorBase, Memory
+from pylite.runtime.plan_cache import Bound, PlanCache, Tensors, bound
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.simd import Pool
+    from pylite.runtime.executor import Executor
+    from pylite.runtime.model import Model
+    from pylite.runtime.planned_program import PlannedProgram
+
+lock = RLock()      # makes one Executor where several threads ask; a forked child makes another
+
+
+class PlannedExecutor(ExecutorBase):
+    """An Executor that runs one program of the cache; once it is asked for anything else, it becomes an Executor.
+
+    So the many modules of an Executor are imported when they are needed.  Its attributes are those of Executor.
+    """
+    plugins: "dict[int, Any]" = {}      # none of these
+    callees: "set[Any]" = set()
+    given: "dict[int, Any]" = {}
+    delegation = access = None
+    _bound: "Bound | None" = None
+
+    def __init__(self, model: "Model", pool: "Pool", shared: "dict[str, Any]", plans: PlanCache) -> None:
+        self.model, self.pool, self.shared, self.plans = model, pool, shared, plans
+        self.preserve = plans.preserve
+        summary = model.summary
+        tensors = Tensors(model, summary.known, summary.count)
+        self.subgraph: Any = SimpleNamespace(index=0, name=summary.name, inputs=summary.inputs,
+                                             outputs=summary.outputs, tensors=tensors)
+        self.shapes = [tensors[i].shape for i in summary.inputs]
+        self.ready = False
+        self.readable, self.writable = {}, {}
+
+    def resize(self, position: int, shape: "tuple[int, ...]") -> None:
+        if self.shapes[position] != shape:
+            self._become(graph=False).resize(position, shape)     # there may be a plan for that shape, too
+
+    def allocate(self) -> None:
+        if not self.ready:
+            self._bound = bound(self, aligned)
+            if self._bound is None:
+                self._become().allocate()
+            else:
+                self.fast_program, self.ready = self._bound.program, True
+
+    def shape(self, index: int) -> "tuple[int, ...]":
+        found = self._visible(index)
+        if found is not None:
+            return found[0].shape
+        if self._bound is None:
+            return self.subgraph.tensors[index].shape
+        return self._become().shape(index)
+
+    def dtype(self, index: int) -> str:
+        if self._bound is None or index in self._bound.visible:
+            return self.subgraph.tensors[index].dtype
+        return self._become().dtype(index)
+
+    def to_read(self, index: int) -> "NDArray[Any]":
+        found = self._visible(index)
+        if found is None or found[2]:
+            return self._become().to_read(index)
+        self.readable[index] = Memory(found[0])
+        return found[0]
+
+    def to_write(self, index: int) -> "NDArray[Any]":
+        found = self._visible(index)
+        if found is None or not found[0].flags.writeable:
+            return self._become().to_write(index)
+        self.writable[index] = Memory(found[0])
+        return found[0]
+
+    def reset_variables(self) -> None:
+        """There are none: plans of models with variables are not kept."""
+
+    def close(self) -> None:
+        self.ready, self.fast_program, self.readable, self.writable = False, None, {}, {}
+
+    def release(self) -> None:
+        self.close()
+        self._bound = None
+
+    def _visible(self, index: int) -> "Any":
+        return None if self._bound is None else self._bound.visible.get(index)
+
+    @property
+    def segments(self) -> "Any":  # type: ignore[override]
+        return self._become().segments
+
+    def __getattr__(self, name: str) -> "Any":
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._become(), name)
+
+    def _become(self, graph: bool = True) -> "Executor":
+        """Let this object be an Executor with the same program.  graph: with the subgraph of the graph, too."""
+        from pylite.runtime.executor import Executor
+        from pylite.runtime.planned_program import PlannedProgram
+        with lock:
+            if type(self) is PlannedExecutor:
+                self._change(Executor, PlannedProgram)
+        became: Any = self
+        if graph:
+            became.use_graph()
+        return became
+
+    def _change(self, executor_class: "type[Executor]", program_class: "type[PlannedProgram]") -> None:
+        executor = executor_class(self.model, self.subgraph, self.pool, self.preserve, shared=self.shared,
+                                  attach=False)     # those that were registered since the interpreter was made
+        executor.checked, executor.ready, executor.plans, executor.access = True, self.ready, self.plans, self.access
+        bound, segments = self._bound, []
+        if bound is not None:
+            program = program_class(executor, bound)
+            program.executor, program.readable, program.writable = cast("Executor", self), self.readable, self.writable
+            executor.memory.arenas.append(bound.arena)
+            executor.cache.add(tuple(bound.shapes), program)
+            executor.current = program
+            segments = [program]
+        ExecutorBase.segments.__set__(self, segments)  # type: ignore[attr-defined]
+        vars(self).update(vars(executor))
+        vars(self).pop("_bound", None)
+        self.__class__ = executor_class  # type: ignore[assignment]     # both have a dict and what ExecutorBase has

@@ -1,0 +1,87 @@
+"""Programs of the plan cache in an Executor: what needs their graph, such as inspection, lowers it again."""
+from typing import TYPE_CHECKING
+
+from pylite import errors
+from pylite._core import simd
+from pylite.runtime import plan_cache
+from pylite.runtime.bound_program import BoundProgram
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    Executor = Any      # it imports this module
+
+
+class PlannedProgram(BoundProgram):
+    """A BoundProgram of a file, whose Blueprint and Storage are made when they are first asked for."""
+    __slots__ = ("executor", "_bound")
+
+    def __init__(self, executor: "Executor", bound: plan_cache.Bound) -> None:
+        self.executor, self._bound = executor, bound
+        self.start(bound.program, bound.arena)
+
+    @property
+    def lost_pages(self) -> int:  # type: ignore[override]
+        """Pages of the file that it no longer had when they were read."""
+        return self._bound.pages.lost
+
+    def __getattr__(self, name: str) -> "Any":
+        if name not in ("blueprint", "lowered", "plan", "storage"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._lower()
+        return getattr(self, name)
+
+    def __del__(self) -> None:
+        try:
+            BoundProgram.blueprint.__get__(self)  # type: ignore[attr-defined, misc]
+        except AttributeError:      # nobody has asked for it
+            return
+        super().__del__()
+
+    def array(self, index: int) -> "NDArray[Any] | None":
+        found = self._bound.visible.get(index)
+        return super().array(index) if found is None else found[0]
+
+    def shape(self, index: int) -> "tuple[int, ...]":
+        found = self._bound.visible.get(index)
+        return super().shape(index) if found is None else found[0].shape
+
+    def dtype(self, index: int) -> str:
+        found = self._bound.visible.get(index)
+        return super().dtype(index) if found is None else found[1]
+
+    def overwritten(self, index: int) -> bool:
+        found = self._bound.visible.get(index)
+        return super().overwritten(index) if found is None else found[2]
+
+    def _lower(self) -> None:
+        """Lower and plan the graph as was done for the file: each tensor has the same place again."""
+        from pylite.compiler import binding
+        executor, bound, isa = self.executor, self._bound, simd.current
+        executor.use_graph()
+        if isa != bound.isa:
+            simd.use(bound.isa)
+        try:
+            lowered = executor.lower(bound.shapes)
+        finally:
+            if isa != bound.isa:
+                simd.use(isa)
+        blueprint = executor.blueprint(lowered)
+        plan = blueprint.plan
+        storage = binding.Storage(executor.memory.outside(lowered, ()), bound.arena, plan.offsets, plan.scratch)
+        for index, (array, _, _) in bound.visible.items():
+            same = storage.array(lowered.values[index])
+            if plan.total != bound.total or (same.shape, same.dtype) != (array.shape, array.dtype) or (
+                    array.flags.writeable and same.ctypes.data != array.ctypes.data):
+                raise errors.ExecutionError(
+                    f"the plan in the cache has another place for {lowered.values[index]!r} than pylite finds now. "
+                    "Remove it with `pylite cache clear`, and report the model")
+        self.storage, self.plan, self.lowered, self.blueprint = storage, plan, lowered, blueprint.acquire()
+
+
+def bind(executor: "Executor") -> "PlannedProgram | None":
+    """A program for the present input shapes of `executor`, None where the cache has none."""
+    bound = plan_cache.bound(executor, lambda nbytes: executor.memory.arena(nbytes, 0, executor.cache.drop_arena))
+    return None if bound is None else PlannedProgram(executor, bound)
