@@ -58,7 +58,7 @@ def _hybrid(node, operands, window, images, out, bias):
     depthwise = isinstance(window.layout, filter_layout.Depthwise)
     varied = window.transposed or products.varied(w.scales)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
-              Packed("matmul.pack_weights", w, window.groups, window.layout))
+              Packed("matmul.pack_weights", w, window.groups, window.layout, window.dilation[1]))
     return products.hybrid(node, x.view(), out, packed, bias, window, depthwise or varied, varied and not depthwise)
 
 

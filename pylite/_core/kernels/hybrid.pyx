@@ -142,11 +142,11 @@ cdef class ConvHybrid(Kernel):
         h.sums, h.scale, h.bias = &self.sums[0], &scales[0], &bias[0] if bias is not None else NULL
         h.column_first, h.fit, h.low, h.high = column_first, -1, low, high
         self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into packed panels"
-        if self.panels.shape[0] and (p.window.fh == 1 or p.window.fw * p.window.length % p.tile.ka == 0):
-            if plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
-                p.tile.mr = s.lines.chunk
-                s.as_is = p.window.direct and p.tile.bytes == 1 and s.lines.line % p.tile.ka == 0
-                self.path = "rows as they lie in memory" if s.as_is else "lines, each packed once"
+        if self.panels.shape[0] and plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
+            p.tile.mr = s.lines.chunk
+            p.deep = s.lines.shape.lines * s.lines.shape.depth
+            s.as_is = p.window.direct and p.tile.bytes == 1 and s.lines.line % p.tile.ka == 0
+            self.path = "rows as they lie in memory" if s.as_is else "lines, each packed once"
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:

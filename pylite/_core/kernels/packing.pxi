@@ -96,19 +96,24 @@ cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except
     return p
 
 
-def pack_weights(w, Py_ssize_t groups=1, layout=None):
+def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     """Panels of 8-bit weights w (columns, ...), the columns of all groups; uint8 becomes int8.
 
-    layout: see arranged().  Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
+    layout: see arranged(); dilation: the horizontal one of filters, 0 for other weights.
+    Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
     """
     held = []
-    cdef Packing *p = packing(arranged(w, layout), groups, held)
+    cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, held)
     defer_packing(&p.task, w.size, held)
     return held[1], held[2]
 
 
-def in_lines(w, Py_ssize_t groups):
-    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka."""
+def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
+    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka, where that is for images
+    that are read by lines; other weights as they are.
+    """
+    if dilation != 1 or w.ndim != 4:
+        return w
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
     if not padded_lines(&slots.q8, groups, w.shape[1], line):
         return w
@@ -181,7 +186,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
     cdef void *m = memory_of(multipliers, 4 * one)
     cdef void *e = memory_of(shifts, 4 * one)
-    cdef Packing *p = packing(in_lines(w, groups) if dilation == 1 and w.ndim == 4 else w, groups, held, points)
+    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, held, points)
     if count:
         p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
         p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
