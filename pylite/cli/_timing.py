@@ -27,6 +27,8 @@ def started(path, threads, shapes, seed, delegates):
     begin = clock()
     interpreter = Interpreter(model=Model(path), num_threads=threads, experimental_delegates=delegates)
     loaded = clock()
+    if interpreter._main.tables:
+        interpreter._main.tables.host.add_profiler()        # for what plug-ins report of their own parts
     resize(interpreter, shapes)
     begun = clock()
     interpreter.allocate_tensors()
@@ -43,13 +45,15 @@ def measured(interpreter, seconds):
     """(latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
 
     latency: median, p95 and least seconds, the spread (interquartile range divided by the median), the noise (below),
-    the number of runs.  nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs.
+    the number of runs.  nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs, and
+    the "events" that its plug-in reported, if any: the name of each, its calls and its seconds in a run.
     Runs whose steps are timed lie between the others; a node's time is its mean in the middle half of these runs.
     """
     clock, invoke, recorder = time.perf_counter, interpreter.invoke, _Recorder(interpreter._main)
     between, repeats = LEAST_RUNS, 1
     for limit in (seconds / 10, seconds):
         times, recorded, begin = [], [], clock()
+        recorder.clear()
         while len(recorded) < LEAST_RUNS or clock() < begin + limit:
             for _ in range(between):
                 start = clock()
@@ -60,6 +64,8 @@ def measured(interpreter, seconds):
         between = max(LEAST_RUNS, round(seconds / min(times) / TIMED_RUNS))
     low, median, high = statistics.quantiles(times, n=4, method="inclusive")
     nodes = _nodes(interpreter._main, recorded)
+    for node in nodes:
+        node |= recorder.events(node["node"])
     return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
              "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times)},
             nodes, median - sum(node["seconds"] for node in nodes))
@@ -119,6 +125,20 @@ class _Recorder:
 
     def __init__(self, executor):
         self.executor = executor
+        self.host = executor.tables and executor.tables.host
+        self.runs = 0
+
+    def clear(self):
+        """Forget the events of plug-ins."""
+        self.runs = 0
+        if self.host:
+            self.host.clear_events()
+
+    def events(self, node):
+        """{"events": what the plug-in of a node reported}, or {}; means of all runs since clear()."""
+        found = [{"name": name, "calls": calls / self.runs, "seconds": nanoseconds / self.runs / 1e9}
+                 for index, name, calls, nanoseconds in (self.host.events() if self.host else []) if index == node]
+        return {"events": found} if found else {}
 
     def run(self, repeats=1):
         """The Run of one invoke(); `repeats`: of which to take the last, where one follows on another by itself."""
@@ -128,20 +148,31 @@ class _Recorder:
         try:
             for segment, program, timed in zip(segments, programs, evaluated, strict=True):
                 segment.program, segment.evaluate = program, timed
+            if self.host:
+                self.host.record_events(True)
             begin = time.perf_counter_ns()
             self.executor.invoke()      # not of the interpreter: its fast path does not use the segments
             end = time.perf_counter_ns()
         finally:
+            if self.host:
+                self.host.record_events(False)
             for segment, program, timed in zip(segments, programs, evaluated, strict=True):
                 segment.program, segment.evaluate = program.program, timed and timed.evaluate
-        steps = []
-        for segment, program, timed in zip(segments, programs, evaluated, strict=True):
-            clock = program.clock[-1].tolist()
-            steps += [Step(call.node, kernel_name(call), *times)
-                      for call, *times in zip(segment.lowered.calls, clock[1:], clock[2:], strict=False)]
-            if timed:
-                steps.append(Step(segment.boundary, "evaluated", timed.begin, timed.end))
-        return Run(begin, end, min(int(program.clock[-1, 1] - program.clock[-1, 0]) for program in programs), steps)
+        self.runs += max(len(program.clock) for program in programs)
+        cost = min(int(program.clock[-1, 1] - program.clock[-1, 0]) for program in programs)
+        return Run(begin, end, cost, _steps(segments, programs, evaluated))
+
+
+def _steps(segments, programs, evaluated):
+    """The Steps of a run: those of each program, and the function that is evaluated after it."""
+    steps = []
+    for segment, program, timed in zip(segments, programs, evaluated, strict=True):
+        clock = program.clock[-1].tolist()
+        steps += [Step(call.node, kernel_name(call), *times)
+                  for call, *times in zip(segment.lowered.calls, clock[1:], clock[2:], strict=False)]
+        if timed:
+            steps.append(Step(segment.boundary, "evaluated", timed.begin, timed.end))
+    return steps
 
 
 class _Evaluated:

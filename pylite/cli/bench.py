@@ -114,8 +114,12 @@ def _node_lines(report, top):
     """The table of nodes, whose times add up to the median; top: only so many of the slowest."""
     nodes, total = report["nodes"], report["latency"]["median"]
     shown = nodes if top is None else sorted(nodes, key=lambda node: -node["seconds"])[:top]
-    rows = [_row(node["node"], node["name"], node["seconds"], total, " ".join(dict.fromkeys(node["kernels"])),
-                 node["macs"]) for node in shown]
+    rows = []
+    for node in shown:
+        rows.append(_row(node["node"], node["name"], node["seconds"], total, " ".join(dict.fromkeys(node["kernels"])),
+                         node["macs"]))
+        rows += [_row("", f"  {event['name']}", event["seconds"], total, f"{event['calls']:g} calls")
+                 for event in node.get("events", [])]
     if len(shown) < len(nodes):
         others = sum(node["seconds"] for node in nodes) - sum(node["seconds"] for node in shown)
         rows.append(_row("", f"{len(nodes) - len(shown)} others", others, total))

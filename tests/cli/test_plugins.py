@@ -12,6 +12,7 @@ from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import build
 
+PLUGINS = Path(__file__).parents[1] / "capi" / "plugins"
 OPS = """
 import numpy as np, pylite
 pylite.custom_op("Atan")(np.arctan)
@@ -178,6 +179,28 @@ def test_kinds_of_ops_and_their_names_in_profiles(folder, capsys):
     assert run(folder, "bench", "--seconds", "0.01", "--json", "--ops", f"{library}:ByValue?kind=value") == 0
     nodes = json.loads(capsys.readouterr().out)["nodes"]
     assert "copy of 3 numbers" in [node["name"] for node in nodes]
+
+
+def test_what_ops_report_to_the_profiler(folder, capsys):
+    """context->profiler is the profiler of TensorFlow Lite's kernels: parts of a node, with their calls in a run."""
+    library = build(PLUGINS / "profiling.cc", folder / "libprofiling.so", "-std=c++11", "-pthread")
+    arguments = "bench", "--seconds", "0.05", "--ops", f"{library}:Profiling"
+    assert run(folder, *arguments, "--json") == 0
+    nodes = json.loads(capsys.readouterr().out)["nodes"]
+    assert [node["node"] for node in nodes if "events" in node] == [2]
+    calls = {event["name"]: event["calls"] for event in nodes[-1]["events"]}
+    assert calls == {"whole": 1, "inner:0": 1, "inner:1": 1, "inner:2": 1, "with metadata": 1, "added": 1,
+                     "of a thread": 1, 80 * "n": 1}
+    seconds = {event["name"]: event["seconds"] for event in nodes[-1]["events"]}
+    assert seconds["whole"] > seconds["of a thread"] > 0 == seconds["added"]
+    assert run(folder, *arguments) == 0
+    assert "  inner:2" in capsys.readouterr().out
+
+
+def test_there_is_no_profiler_elsewhere(folder):
+    """Nothing is to be measured there: the pointer is null, and the op does without."""
+    library = build(PLUGINS / "profiling.cc", folder / "libprofiling.so", "-std=c++11", "-pthread")
+    assert run(folder, "run", "--ops", f"{library}:Profiling", "--input", folder / "x.npy") == 0
 
 
 NAMED = r"""

@@ -164,7 +164,9 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
   }
   pl_watch(host, watched, num_watched);
   host->invoking = true;
+  if (host->profiler != NULL) pl_profiler_running(host->profiler, node);
   TfLiteStatus status = invoke(host, node);
+  if (host->profiler != NULL) pl_profiler_running(host->profiler, NULL);
   host->invoking = false;
   bool changed = pl_watched_changed(host, watched, num_watched);
   if (status != kTfLiteOk || changed) return PL_FAILED;

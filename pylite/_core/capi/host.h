@@ -5,6 +5,7 @@
 //
 // The files.  Each calls only functions of files before it in this list, which tests/capi/test_structure.py checks:
 //
+//   profiler.c         context->profiler, for `pylite bench`
 //   trap.c             calls a function of a plug-in; C++ exceptions and known faults become errors
 //   registrations.c    reads and checks the registrations, operators and delegates of a library
 //   buffer_handles.c   tensors whose contents are in a delegate's own memory: reads them back, frees them
@@ -56,6 +57,7 @@ typedef struct pl_node {
 } pl_node;
 
 typedef struct pl_host pl_host;
+typedef struct pl_profiler pl_profiler;
 
 // Callbacks into Python; each returns a status.
 typedef struct pl_callbacks {
@@ -89,10 +91,28 @@ struct pl_host {
   char *errors;               // reported since hosting.pyx read them last
   char *name;
   bool delegating;            // a delegate's Prepare is running
+  pl_profiler *profiler;      // of context.profiler, once it was asked for
   bool skippable;             // a delegate marked the subgraph as skippable by other delegates
   void *python;               // the Host object
   const pl_callbacks *callbacks;
 };
+
+// ---- profiler.c ----
+
+#define PL_EVENT_NAME 104
+// What plug-ins have reported while a node ran, under one name.
+typedef struct pl_event {
+  const pl_node *node;
+  char name[PL_EVENT_NAME];   // with the number of a delegate's operator: "name:7"
+  uint64_t calls, nanoseconds;
+} pl_event;
+
+pl_profiler *pl_profiler_new(void);         // NULL when out of memory
+void pl_profiler_free(pl_profiler *);
+void pl_profiler_record(pl_profiler *, bool on);
+void pl_profiler_running(pl_profiler *, const pl_node *);       // NULL: none any more
+int pl_profiler_events(pl_profiler *, const pl_event **);       // how many there are since pl_profiler_clear()
+void pl_profiler_clear(pl_profiler *);      // stops recording, too
 
 // ---- trap.c ----
 

@@ -1,5 +1,5 @@
 # What host.h declares.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 
 cdef extern from "host.h" nogil:
@@ -50,12 +50,16 @@ cdef extern from "host.h" nogil:
         size_t tensors_size
         TfLiteTensor *tensors
         int recommended_num_threads
+        void *profiler
     ctypedef struct pl_node:
         TfLiteNode node
         TfLiteRegistration reg
         bint owns_op
+    ctypedef struct pl_profiler:
+        pass
     ctypedef struct pl_host:
         TfLiteContext context
+        pl_profiler *profiler
         size_t model_tensors
         pl_node **nodes
         int num_nodes
@@ -78,6 +82,17 @@ cdef extern from "host.h" nogil:
     int kTfLiteOk, kTfLiteError, kTfLiteDynamic, kTfLiteMaxExternalContexts
     TfLiteIntArray *TfLiteIntArrayCreate(int)
     const TfLiteOpaqueDelegateBuilder *pl_opaque_builder(const TfLiteDelegate *)
+
+    # profiler.c
+    ctypedef struct pl_event:
+        const pl_node *node
+        const char *name
+        uint64_t calls
+        uint64_t nanoseconds
+    pl_profiler *pl_profiler_new()
+    void pl_profiler_record(pl_profiler *, bint)
+    int pl_profiler_events(pl_profiler *, const pl_event **)
+    void pl_profiler_clear(pl_profiler *)
 
     # trap.c
     ctypedef struct pl_guards:

@@ -20,6 +20,7 @@ from pylite._core.capi.host cimport (
     kTfLiteMaxExternalContexts,
     kTfLiteOk,
     pl_callbacks,
+    pl_event,
     pl_context_fill,
     pl_host,
     pl_host_add_preview,
@@ -40,6 +41,10 @@ from pylite._core.capi.host cimport (
     pl_node_init,
     pl_node_prepare,
     pl_node_profiling_string,
+    pl_profiler_clear,
+    pl_profiler_events,
+    pl_profiler_new,
+    pl_profiler_record,
     pl_host_refresh_external,
 )
 from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
@@ -218,6 +223,33 @@ cdef class Host:
         """What the plug-in of node `index` calls it in profiles, or None."""
         cdef const char *text = pl_node_profiling_string(self.host, self.host.nodes[index])
         return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
+
+    def add_profiler(self):
+        """Give plug-ins a profiler, in context->profiler, from now on."""
+        if self.host.profiler == NULL:
+            self.host.profiler = pl_profiler_new()
+        if self.host.profiler == NULL:
+            raise MemoryError("no memory for a profiler")
+        self.host.context.profiler = self.host.profiler
+
+    def record_events(self, bint on):
+        """Begin or stop to record what plug-ins report to the profiler."""
+        pl_profiler_record(self.host.profiler, on)
+
+    def clear_events(self):
+        pl_profiler_clear(self.host.profiler)
+
+    def events(self):
+        """What was recorded: a list of (index of the node, name, number of calls, nanoseconds of all)."""
+        cdef const pl_event *events
+        cdef int i, n, count = pl_profiler_events(self.host.profiler, &events)
+        found = []
+        for i in range(count):
+            for n in range(self.host.num_nodes):
+                if events[i].calls and self.host.nodes[n] == events[i].node:
+                    name = (<bytes>events[i].name).decode("utf-8", "replace")
+                    found.append((n, name, events[i].calls, events[i].nanoseconds))
+        return found
 
     def custom_name(self, int index):
         """The name of node `index`, which delegates may give to their kernels, or None."""

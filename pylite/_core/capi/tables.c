@@ -77,6 +77,7 @@ void pl_host_free(pl_host *host) {
   free(host->variables);
   free(host->errors);
   free(host->name);
+  pl_profiler_free(host->profiler);
   free(host);
 }
 

@@ -319,7 +319,7 @@ typedef struct TfLiteContext {
   TfLiteExternalContext* (*GetExternalContext)(struct TfLiteContext*, TfLiteExternalContextType);
   void (*SetExternalContext)(struct TfLiteContext*, TfLiteExternalContextType, TfLiteExternalContext*);
   bool allow_fp32_relax_to_fp16;
-  void* profiler;                    // null
+  void* profiler;                    // a tflite::Profiler (core/api/profiler.h) in `pylite bench`, else null
   // The next four, GetTensor and GetEvalTensor are null: they serve microcontrollers.
   void* (*AllocatePersistentBuffer)(struct TfLiteContext* ctx, size_t bytes);
   TfLiteStatus (*AllocateBufferForEval)(struct TfLiteContext* ctx, size_t bytes, void** ptr);
