@@ -1,7 +1,8 @@
 """python -m tests.soak --seconds 600: many models in turn, with all that happens to a long-lived process.
 
-Interpreters are opened, resized, run from several threads, closed or dropped, while signals arrive, processes are
-forked, and memory is refused.  At the end the memory in use must be what it was after the first tenth.
+Interpreters are opened, resized, run from several threads, closed or dropped, models are loaded anew from bytes and
+files, while signals arrive, processes are forked, and memory and disk are refused.  At the end the memory in use must
+be what it was after the first tenth.
 """
 import argparse
 import contextlib
@@ -10,12 +11,15 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
+from pylite import cli
 from pylite.errors import PyliteError
 from pylite.interpreter import Interpreter
 from pylite.runtime.model import Model
@@ -32,11 +36,12 @@ class Soak:
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
-        self.models = [Model(content) for content in (
-            small_models.reshape(), small_models.variable(), small_models.two_signatures(), variables(), sparse(),
-            *[path.read_bytes() for path in CONVERTED if path.stem not in ENDLESS])]
+        self.contents = [small_models.reshape(), small_models.variable(), small_models.two_signatures(), variables(),
+                         sparse(), *[path.read_bytes() for path in CONVERTED if path.stem not in ENDLESS]]
+        self.models = [Model(content) for content in self.contents]
         self.invokes = 0
-        self.events = dict.fromkeys(("opened", "resized", "threads", "forks", "signals", "refused"), 0)
+        self.events = dict.fromkeys(("opened", "loaded", "resized", "threads", "forks", "signals", "refused",
+                                     "full"), 0)
         signal.signal(signal.SIGALRM, self._on_signal)
 
     def _on_signal(self, *_):
@@ -45,7 +50,10 @@ class Soak:
     def step(self):
         """One interpreter, from its opening to its end."""
         rng = self.rng
-        model = self.models[rng.integers(len(self.models))]
+        number = int(rng.integers(len(self.models)))
+        if rng.random() < 0.05:
+            self._load(number)
+        model = self.models[number]
         interpreter = Interpreter(model=model, num_threads=int(rng.integers(1, 4)))
         self.events["opened"] += 1
         if rng.random() < 0.2:
@@ -59,6 +67,8 @@ class Soak:
             self._refuse()
         elif event < 0.08:
             self._share(model)
+        elif event < 0.084:
+            self._fill(number)
         if rng.random() < 0.5:
             interpreter.close()
 
@@ -71,6 +81,17 @@ class Soak:
         for _ in range(times):
             self.invokes += 1
             interpreter.invoke()
+
+    def _load(self, number):
+        """A model anew, from bytes or from a file, which goes while it is mapped."""
+        if self.rng.random() < 0.5:
+            self.models[number] = Model(self.contents[number])
+        else:
+            with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+                file.write(self.contents[number])
+                file.flush()
+                self.models[number] = Model(file.name)
+        self.events["loaded"] += 1
 
     def _resize(self, interpreter):
         for detail in interpreter.get_input_details():
@@ -101,6 +122,28 @@ class Soak:
             self.events["refused"] += 1
         finally:
             resource.setrlimit(resource.RLIMIT_AS, limits)
+
+    def _fill(self, number):
+        """A child whose disk is full: a command line ends with one line and exit code 2, a cache stores nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            path, errors = Path(folder, "model.tflite"), Path(folder, "errors")
+            path.write_bytes(self.contents[number])
+            with errors.open("wb") as stderr:
+                child = os.fork()
+                if child == 0:
+                    try:
+                        os.dup2(stderr.fileno(), 2)
+                        os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+                        code = cli.main(["inspect", str(path)])
+                        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+                        Interpreter(str(path), cache_dir=folder).allocate_tensors()
+                        os._exit(code)
+                    finally:
+                        os._exit(99)
+                status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert status == 2 and errors.read_bytes().count(b"\n") == 1, (status, errors.read_bytes())
+            assert sorted(os.listdir(folder)) == ["errors", "model.tflite"]
+        self.events["full"] += 1
 
     def _share(self, model):
         """Several threads, each with an interpreter of the same model."""
