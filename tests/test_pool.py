@@ -1,4 +1,4 @@
-"""The worker pool and the packing tasks, tested by the C programs tests/pool.c and tests/packing.c."""
+"""The worker pool, the packing tasks and the table of mapped files, tested by pool.c, packing.c and watching.c."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,4 +37,16 @@ def test_each_packing_task_runs_exactly_once(threads, tmp_path):
     subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "packing.c", SIMD / "packing_tasks.c", *THREADS, "-o",
                     program], check=True)
     done = subprocess.run([program, str(threads), "500"], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_each_mapped_file_has_a_place_of_its_own(threads, tmp_path):
+    """Also without the GIL, under which only one thread at a time opens a file."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    program = tmp_path / "watching"
+    subprocess.run([compiler, "-O2", f"-I{SIMD}", HERE / "watching.c", *THREADS, "-o", program], check=True)
+    done = subprocess.run([program, str(threads), "20000"], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -110,8 +111,9 @@ void pl_pages_make_huge(void *at, size_t size) {
 enum { FILES = 1024 }; /* mapped at the same time; those beyond are not watched */
 
 static struct {
-  volatile uintptr_t begin, end;
-  volatile int lost; /* pages */
+  atomic_int taken;
+  _Atomic uintptr_t begin, end; /* end: 0 while there is no file; written last */
+  atomic_int lost;              /* pages */
 } files[FILES];
 static struct sigaction previous;
 static uintptr_t page;
@@ -123,11 +125,11 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
   uintptr_t at = (uintptr_t)info->si_addr;
   (void)context;
   for (int i = 0; i < FILES; i++) {
-    if (at < files[i].begin || at >= files[i].end) continue;
+    if (at >= atomic_load(&files[i].end) || at < atomic_load(&files[i].begin)) continue;
     void *lost = (void *)(at / page * page);
     if (mmap(lost, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != lost) break;
-    files[i].lost++;
-    pl_lost_pages++;
+    atomic_fetch_add(&files[i].lost, 1);
+    __atomic_fetch_add(&pl_lost_pages, 1, __ATOMIC_RELAXED);
     return;
   }
   sigaction(number, &previous, NULL); /* the fault comes again, and goes there */
@@ -142,18 +144,21 @@ int pl_watch(void *at, size_t size) {
     sigaction(SIGBUS, &ours, NULL);
   }
   for (int i = 0; i < FILES; i++) {
-    if (files[i].end != 0) continue;
-    files[i].lost = 0;
-    files[i].begin = (uintptr_t)at;
-    files[i].end = (uintptr_t)at + size;
+    if (atomic_exchange(&files[i].taken, 1)) continue;
+    atomic_store(&files[i].lost, 0);
+    atomic_store(&files[i].begin, (uintptr_t)at);
+    atomic_store(&files[i].end, (uintptr_t)at + size);
     return i;
   }
   return -1;
 }
 
-void pl_unwatch(int file) { files[file].end = 0; }
+void pl_unwatch(int file) {
+  atomic_store(&files[file].end, 0);
+  atomic_store(&files[file].taken, 0);
+}
 
-int pl_lost_of(int file) { return files[file].lost; }
+int pl_lost_of(int file) { return atomic_load(&files[file].lost); }
 
 /* ---- Arm ---- */
 #if defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
