@@ -88,6 +88,11 @@ static void caught(int number, siginfo_t *info, void *context) {
   siglongjmp(trap->back, 1);
 }
 
+// A forked child gets a mutex that nobody holds, whatever other threads were doing.
+static void before_fork(void) { pthread_mutex_lock(&mutex); }
+static void after_fork(void) { pthread_mutex_unlock(&mutex); }
+static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
 static void install(void) {
   struct sigaction action = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
   pthread_mutex_lock(&mutex);
@@ -118,7 +123,9 @@ void *pl_trap_suspend(void) {
 void pl_trap_resume(void *outer) { current = outer; }
 
 TfLiteStatus pl_trapped(TfLiteStatus (*fn)(void *), void *arguments, TfLiteContext *context) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (!traps) return pl_guard.any(fn, arguments, context);
+  pthread_once(&once, register_fork_handlers);
   pl_trap trap = {.no_access = (uintptr_t)context->impl_}, *outer = current;
   volatile TfLiteStatus status = kTfLiteError;
   install();
