@@ -20,6 +20,7 @@ cdef class Lock:
     """threading.RLock in a fifth of the time where no thread waits."""
     cdef int state          # 0: free; 1: held; 2: held, and others may wait at the gate
     cdef PyThread_type_lock gate
+    cdef int open           # was the gate released, and no thread has gone through it since?
     cdef unsigned long owner    # the thread that holds it, or 0: a new thread may have the number of an old one
     cdef int count
     cdef readonly bint busy     # the thread that holds it is in run()
@@ -40,6 +41,7 @@ cdef class Lock:
                 while pl_swap(&self.state, 2) != 0:
                     with nogil:
                         PyThread_acquire_lock(self.gate, WAIT_LOCK)
+                    pl_swap(&self.open, 0)
             self.owner = thread
         self.count += 1
 
@@ -47,12 +49,15 @@ cdef class Lock:
         self.count -= 1
         if self.count == 0:
             self.owner = 0
-            if pl_swap(&self.state, 0) == 2:
+            # Without the GIL, a thread may hold it in state 2 that has not waited, while the one that is to go through
+            # the gate is not there yet.
+            if pl_swap(&self.state, 0) == 2 and pl_swap(&self.open, 1) == 0:
                 PyThread_release_lock(self.gate)
 
     def reset(self):
         """Free it in the child of a fork, whichever thread held it."""
-        self.state = self.count = self.owner = self.busy = 0
+        self.state = self.count = self.owner = self.busy = self.open = 0
+        PyThread_acquire_lock(self.gate, NOWAIT_LOCK)
 
     def check_idle(self):
         """Raise ExecutionError within run(): an op or a delegate calls the interpreter that runs it."""
