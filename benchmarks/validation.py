@@ -4,7 +4,8 @@
 
 Times are the sums of each step's shortest time, on one core; so other processes disturb little.  Without REFERENCE the
 model is compared with the real numbers that it stands for.  --peer: also the comparison of ai-edge-quantizer, where
-that is installed, on N samples: processor time, by how many of its measures it takes, and its errors beside pylite's.
+that is installed, on N samples of several pairs: processor time, by how many of its measures it takes, beside what
+`--local-samples 0` takes, which measures the same, and what everything takes; and its squared errors beside pylite's.
 """
 import argparse
 import sys
@@ -14,7 +15,14 @@ import _common
 import numpy as np
 
 DEFAULT = "test_data/mobilenet_v2_1.0_224_quant.tflite"
-PAIR = "keras/mobilenet_v1_050_160_int8.tflite", "keras/mobilenet_v1_050_160_float32.tflite"
+KERAS, TINY = "keras/", "tiny/benchmark/training/"
+PAIRS = ((KERAS + "mobilenet_v1_050_160_int8", KERAS + "mobilenet_v1_050_160_float32"),
+         (KERAS + "unet_transpose_128_int8", KERAS + "unet_transpose_128_float32"),
+         (KERAS + "lstm_unrolled_k3_10_int8", KERAS + "lstm_unrolled_k3_10_float32"),
+         (KERAS + "conv1d_har_128_int8", KERAS + "conv1d_har_128_float32"),
+         (TINY + "anomaly_detection/trained_models/ad01_int8", TINY + "anomaly_detection/trained_models/ad01_fp32"),
+         (TINY + "keyword_spotting/trained_models/kws_ref_model",
+          TINY + "keyword_spotting/trained_models/kws_ref_model_float32"))      # whose results have the same names
 RUNS = 30
 IMAGES = 50_000
 
@@ -57,11 +65,10 @@ def compared(path, reference):
     _common.print_table(["one core", "ms", "images/s", "of quantized", "of both", f"{IMAGES} on 2 cores, min"], rows)
 
 
-def signed(path):
-    """The contents of a model with a signature, without which the peer compares nothing."""
-    from pylite.schema import read, write
+def signed(model):
+    """The contents of a model that `read` has given, with a signature, without which the peer compares nothing."""
+    from pylite.schema import write
     from pylite.schema.tables import table
-    model = read(path.read_bytes())
     graph = model.subgraphs[0]
 
     def maps(indices):
@@ -71,61 +78,133 @@ def signed(path):
     return write(model)
 
 
+def floating(path):
+    """The contents of a quantized model with the real numbers that its constants stand for in their place."""
+    from pylite.runtime.model import Model
+    from pylite.schema import read, write
+    from pylite.validation.widening import quantized, real
+    model, file = Model(path), read(path.read_bytes())
+    for record, tensor in zip(file.subgraphs[0].tensors, model.graph.subgraphs[0].tensors, strict=True):
+        if quantized(tensor):
+            numbers = real(model, tensor)
+            record.type, record.quantization = "float32", None
+            if numbers.data is not None:
+                file.buffers[record.buffer].data = np.asarray(numbers.data).view(np.uint8)
+    return write(file)
+
+
+def quantized_by_peer(contents, shapes):
+    """An int8 model that ai-edge-quantizer makes of a float one."""
+    from ai_edge_quantizer import quantizer, recipe
+    rng = np.random.default_rng(0)
+    quantizer = quantizer.Quantizer(contents)
+    quantizer.load_quantization_recipe(recipe.static_wi8_ai8())
+    calibrated = quantizer.calibrate({"serving_default": [
+        {f"t{k}": rng.uniform(-1, 1, shape).astype(np.float32) for k, shape in enumerate(shapes)}]})
+    return bytes(quantizer.quantize(calibrated).quantized_model)
+
+
+def pairs():
+    """(name, contents of the quantized model, of the float one): MobileNetV2, and those of the shared models."""
+    from pylite.runtime.model import Model
+    from pylite.schema import read
+    path = _common.MODELS / DEFAULT
+    graph = Model(path).graph.subgraphs[0]
+    real = signed(read(floating(path)))
+    yield "mobilenet_v2_1.0_224", quantized_by_peer(real, [graph.tensors[i].shape for i in graph.inputs]), real
+    for name, reference in PAIRS:
+        both = [signed(read((_common.MODELS / f"{path}.tflite").read_bytes())) for path in (name, reference)]
+        yield name.rpartition("/")[2], *both
+
+
 def _representable(rng, tensor):
     """Real numbers that an input represents exactly, since the peer rounds others otherwise."""
     from pylite.validation.statistics import Grid
-    return Grid.of(tensor).real(rng.integers(-128, 127, tensor.shape, endpoint=True).astype(tensor.dtype))
+    grid = Grid.of(tensor)
+    if not grid.step:
+        return rng.uniform(-1, 1, tensor.shape).astype(np.float32)
+    limits = np.iinfo(tensor.dtype)
+    return grid.real(rng.integers(limits.min, limits.max, tensor.shape, endpoint=True).astype(tensor.dtype))
 
 
 def beside_peer(count):
-    """pylite and ai-edge-quantizer compare the same pair on the same samples, sample by sample in turn."""
+    """pylite and ai-edge-quantizer compare the same pairs on the same samples, by turns."""
     try:
-        from ai_edge_quantizer import model_validator
-        from ai_edge_quantizer.utils.validation_utils import ValidationErrorMetric
+        import ai_edge_quantizer  # noqa: F401 # what the rest takes
     except ImportError:
         sys.exit("--peer takes: pip install ai-edge-quantizer")
+    rows = []
+    for name, *contents in pairs():
+        best, agreement = raced(contents, count)
+        ours, plainly = best["pylite, cumulative"], best["both models plainly"]
+        rows.append([name, *(f"{best[key] * 1e3:.2f}" for key in (
+            "both models plainly", "pylite, cumulative", "pylite, everything")),
+            *(f"{best[key] / ours:.1f}" for key in ("squared error", "snr", "all five")),
+            *(f"{best[key] / other:.1f}" for key, other in (("all five", best["pylite, everything"]),
+                                                            ("squared error", plainly))), agreement])
+    _common.say(f"ai-edge-quantizer beside pylite: one thread each, the shortest processor time of {count} samples by "
+                "turns (three of each); ms for a sample; then how many times as long ai-edge-quantizer takes")
+    _common.print_table(["pair", "plain ms", "--local-samples 0", "everything", "squared error", "SNR",
+                         "all five", "all five / everything", "squared error / plain", "errors agree"], rows)
+
+
+def raced(contents, count):
+    """({what: seconds for a sample}, how near the squared errors of both are) of the contents of a pair."""
+    from ai_edge_quantizer import model_validator
+    from ai_edge_quantizer.utils.validation_utils import ValidationErrorMetric as Metric
+
     from pylite.runtime.model import Model
     from pylite.validation.comparison import Comparison
     from pylite.validation.measures import Errors
-    path, reference = (_common.MODELS / name for name in PAIR)
-    contents = signed(path), signed(reference)
-    comparison = Comparison(Model(path), Model(reference))
-    graph, rng = comparison.subgraph, np.random.default_rng(0)
+    comparisons = [Comparison(Model(contents[0]), Model(contents[1]), alone=alone) for alone in (False, True)]
+    graph, rng, found = comparisons[0].subgraph, np.random.default_rng(0), {}
     samples = [[_representable(rng, graph.tensors[i]) for i in graph.inputs] for _ in range(count)]
-    comparison.add(samples[0])      # a data set does not notice the time to prepare
-    comparison.clear()
-    found, every = {}, list(ValidationErrorMetric)
+    for comparison in comparisons:      # a data set does not notice the time to prepare
+        comparison.add(samples[0])
+        comparison.clear()
 
-    def peer(arrays, xnnpack=False, measures=every[:1]):
+    def peer(arrays, measures, xnnpack=True):
         return model_validator.compare_model(
             contents[1], contents[0], {"serving_default": [{f"t{k}": array for k, array in enumerate(arrays)}]},
             measures, use_xnnpack=xnnpack, num_threads=1)
-    runs = {"ai-edge-quantizer, squared error alone": peer,
-            "the same with XNNPACK": lambda arrays: peer(arrays, True),
-            "with XNNPACK, squared error and SNR": lambda arrays: peer(
-                arrays, True, [ValidationErrorMetric.MSE, ValidationErrorMetric.SNR]),
-            f"with XNNPACK, all its {len(every)} measures": lambda arrays: peer(arrays, True, every),
-            "pylite, cumulative errors": lambda arrays: comparison.add(arrays, False),
-            "pylite, and local errors": comparison.add}
+    models = plainly(contents, graph)
+    runs = {"both models plainly": models, "pylite, cumulative": comparisons[0].add,
+            "pylite, everything": comparisons[1].add, "squared error": lambda arrays: peer(arrays, [Metric.MSE]),
+            "snr": lambda arrays: peer(arrays, [Metric.SNR]), "all five": lambda arrays: peer(arrays, list(Metric))}
     best = dict.fromkeys(runs, np.inf)
-    for arrays in samples:
+    for arrays in samples * 3:
         for name, run in runs.items():
             start = time.process_time()
-            result = run(arrays)
+            run(arrays)
             best[name] = min(best[name], time.process_time() - start)
-            if run is peer:
-                for tensor, measures in result.get_all_tensor_results().items():
-                    found.setdefault(tensor, []).append(measures["mse"])
-    _common.say(f"{_common.short(path)}: {count} samples, the shortest processor times")
-    cumulative = best["pylite, cumulative errors"]
-    _common.print_table(["one core", "ms", "times pylite's"], [
-        [name, f"{seconds * 1e3:.1f}", f"{seconds / cumulative:.1f}"] for name, seconds in best.items()])
-    compared = {graph.tensors[i].name: Errors.of(comparison.cumulative[i]) for i in comparison.measured
-                if comparison.matching.matches[i].how == "name"}
-    shared = sorted(set(compared) & set(found))
-    ratios = [compared[name].mean(compared[name].noise) / np.mean(found[name]) for name in shared]
-    _common.say(f"mean squared error of {len(shared)} tensors: pylite's is {min(ratios):.6f} to {max(ratios):.6f} "
-                "times the peer's")
+    for arrays in samples:
+        for tensor, measures in peer(arrays, [Metric.MSE], False).get_all_tensor_results().items():
+            found.setdefault(tensor, []).append(measures["mse"])
+    comparison = comparisons[0]
+    errors = {graph.tensors[i].name: Errors.of(comparison.cumulative[i]) for i in comparison.measured
+              if comparison.matching.matches[i].how == "name"}
+    ratios = [errors[name].mean(errors[name].noise) / np.mean(found[name]) for name in set(errors) & set(found)
+              if np.mean(found[name]) > 0]
+    return best, f"{min(ratios):.3f} to {max(ratios):.3f}"
+
+
+def plainly(contents, graph):
+    """A function that runs both models of a pair on a sample, as any program would."""
+    from pylite.interpreter import Interpreter
+    from pylite.validation.comparison import fill
+    from pylite.validation.statistics import Grid
+    interpreters = [Interpreter(model_content=content) for content in contents]
+    for interpreter in interpreters:
+        interpreter.allocate_tensors()
+
+    def run(arrays):
+        for interpreter in interpreters:
+            for detail, array, index in zip(interpreter.get_input_details(), arrays, graph.inputs, strict=True):
+                given = np.empty(detail["shape"], detail["dtype"])
+                fill(given, array, Grid.of(graph.tensors[index]) if given.dtype != np.float32 else None)
+                interpreter.set_tensor(detail["index"], given)
+            interpreter.invoke()
+    return run
 
 
 def main():

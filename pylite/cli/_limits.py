@@ -5,7 +5,7 @@ from xml.sax.saxutils import quoteattr
 from pylite.cli import _common
 
 MEASURES = {     # what --fail-on takes a number for
-    "saturation": lambda t: t.saturated_low + t.saturated_high,
+    "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
     "excess": lambda t: t.excess_db,
     "rmse": lambda t: t.rmse_over_scale,
 }
@@ -41,6 +41,9 @@ def check(args):
         raise _common.UsageError("--max-drop takes --reference: the model that this one may not be worse than")
     if (args.min_sqnr is not None or args.fail_on or args.explorer) and (not args.reference or args.tensors == 0):
         raise _common.UsageError("--min-sqnr, --fail-on and --explorer take --reference, and tensors that are compared")
+    if args.fail_on and args.local_samples == 0:
+        raise _common.UsageError("--fail-on takes nodes that are measured by themselves, which --local-samples 0 "
+                                 "leaves out; --min-sqnr does not")
     from pylite.validation.causes import NAMES  # not before a report is wanted
     for what, limit in args.fail_on:
         if what == "cause" and limit and limit not in NAMES:
@@ -89,6 +92,9 @@ def _failures(report, args):
     for t in report.outputs if args.min_sqnr is not None else ():
         if t.sqnr_db < args.min_sqnr:
             yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
+    if args.fail_on and not report.local_samples:
+        raise _common.UsageError("--fail-on takes nodes that are measured by themselves, and these samples have none: "
+                                 "see --local-samples")
     for what, limit in args.fail_on:
         for t in report.tensors:
             message = _passed(t, what, limit, report.first_divergence)

@@ -60,8 +60,9 @@ def configure(parser):
     source.add_argument("--merge", nargs="+", metavar="FILE",
                         help="report on the sums that --save has written for shards")
     parser.add_argument("--samples", type=_common.positive, metavar="N", help="take the first N samples (default: all)")
-    parser.add_argument("--local-samples", type=_common.positive, metavar="N",
-                        help="measure single nodes on the first N samples (default: all)")
+    parser.add_argument("--local-samples", type=_common.not_negative, metavar="N",
+                        help="measure single nodes on the first N samples (default: all); 0: rank nodes by cumulative "
+                             "errors alone, which takes less than half of the time, and names no causes")
     parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="mean of the pixels (default: 127.5)")
     parser.add_argument("--std", type=_numbers, metavar="S[,S,S]",
                         help="standard deviation of the pixels (default: 127.5)")
@@ -153,8 +154,9 @@ def _write(report, args, model):
                                    "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}})
     if args.explorer:
         from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
-        excess = {node: report.by_node(node).excess_db for node in report.ranking}
-        _outputs.write_overlay(args.explorer, model, "excess (dB)", excess, thresholds=[
+        excess = {node: report.suspicion(report.by_node(node)) for node in report.ranking}
+        name = "excess (dB)" if report.local_samples else "cumulative excess (dB)"
+        _outputs.write_overlay(args.explorer, model, name, excess, thresholds=[
             {"value": NOTABLE_DB, "bgColor": "#ffffff"}, {"value": SUSPICIOUS_DB, "bgColor": "#ffe0c2"},
             {"value": max(SUSPICIOUS_DB, *excess.values()) + 1, "bgColor": "#ff9d5c"}])
 

@@ -9,14 +9,16 @@ import numpy as np
 from pylite.validation import causes, ranking, weights
 from pylite.validation.causes import SUSPICIOUS_DB
 from pylite.validation.isolation import closure
-from pylite.validation.measures import Errors
+from pylite.validation.measures import TINY, Errors
 from pylite.validation.report import Report, TensorReport
 
 if TYPE_CHECKING:
     from typing import Any
 
     from pylite.ir.graph import Operator
+    from pylite.validation.causes import Cause
     from pylite.validation.comparison import Comparison
+    from pylite.validation.statistics import ErrorSums, Grid
     from pylite.validation.weights import Weights
 
 
@@ -25,31 +27,45 @@ def analyse(comparison: Comparison, model: str | os.PathLike[str] = "",
     """The Report of what `comparison` has seen; model, reference: their names for it."""
     producer = {i: o for o in comparison.subgraph.operators for i in o.outputs}
     tensors = [_tensor(comparison, producer[i], i) for i in comparison.measured]
+    local = max((sums.samples for sums in comparison.local.values()), default=0)
+    report = Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, [], None,
+                    _unmatched(comparison))
     worst: dict[int, float] = {}
     for t in tensors:
-        worst[t.node] = max(worst.get(t.node, -np.inf), t.excess_db)
-    order = sorted(worst, key=lambda node: (-worst[node], node))
-    diverging = [node for node in worst if worst[node] >= SUSPICIOUS_DB]
-    local = max((sums.samples for sums in comparison.local.values()), default=0)
-    return Report(os.fspath(model), os.fspath(reference), comparison.samples, local, tensors, order,
-                  min(diverging, default=None), _unmatched(comparison))
+        worst[t.node] = max(worst.get(t.node, -np.inf), report.suspicion(t))
+    report.ranking = sorted(worst, key=lambda node: (-worst[node], node))
+    if local:
+        report.first_divergence = min((node for node in worst if worst[node] >= SUSPICIOUS_DB), default=None)
+    return report
 
 
 def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorReport:
     grid, found = comparison.grids[index], comparison.matching.matches[index]
-    cumulative, local = Errors.of(comparison.cumulative[index]), Errors.of(comparison.local[index])
-    constants = _weights(comparison, operator, index)
-    excess = ranking.excess_db(operator.name, local, grid, constants, _data_power(comparison, operator))
-    cause = causes.find(operator.name, local, grid, constants, excess)
+    cumulative, constants = Errors.of(comparison.cumulative[index]), _weights(comparison, operator, index)
+    power = _data_power(comparison, operator)
     report = TensorReport(
         operator.index, operator.name, index, comparison.subgraph.tensors[index].name,
         comparison.other.tensors[found.reference].name, found.how, grid.dtype,
-        index in comparison.subgraph.outputs, cumulative.sqnr_db, local.sqnr_db, excess,
-        None, None, None, local.mean(local.low), local.mean(local.high), None,
-        channels={"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
-                  "saturated_high": local.high.tolist()})
-    if index in comparison.histograms:
-        report.histograms = comparison.histograms[index].to_dict()
+        index in comparison.subgraph.outputs, cumulative.sqnr_db,
+        ranking.excess_db(operator.name, cumulative, grid, constants, power, _inherited(comparison, index)))
+    if constants is not None:
+        report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
+                          "spread": constants.spread, "scales": constants.scales}
+    if index in comparison.local and comparison.local[index].samples:
+        local = Errors.of(comparison.local[index])
+        excess = ranking.excess_db(operator.name, local, grid, constants, power)
+        _of_its_own(report, local, grid, excess, causes.find(operator.name, local, grid, constants, excess))
+        if index in comparison.histograms:
+            report.histograms = comparison.histograms[index].to_dict()
+    return report
+
+
+def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, cause: Cause | None) -> None:
+    """Fill in what is known of a node by itself."""
+    report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
+    report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
+    report.channels = {"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
+                       "saturated_high": local.high.tolist()}
     if grid.step:
         report.rmse_over_scale = float(np.sqrt(local.mean(local.noise))) / grid.step
         report.mean_error_steps = local.mean(local.mean_error) / grid.step
@@ -59,10 +75,14 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
         report.channels["mean_error_steps"] = (local.mean_error / grid.step).tolist()
     if cause is not None:
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
-    if constants is not None:
-        report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
-                          "spread": constants.spread, "scales": constants.scales}
-    return report
+
+
+def _inherited(comparison: Comparison, index: int) -> float:
+    """The largest noise over its signal, both mean squares, of the tensors that the node of `index` reads."""
+    known: dict[int, ErrorSums] = {**comparison.input_sums, **comparison.cumulative}
+    _, read = closure(comparison.subgraph, (index,), set(known) - {index})
+    errors = [Errors.of(known[i]) for i in read]
+    return max((e.mean(e.noise) / max(e.mean(e.signal), TINY) for e in errors), default=0.0)
 
 
 def _weights(comparison: Comparison, operator: Operator, index: int) -> Weights | None:

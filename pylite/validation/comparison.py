@@ -34,10 +34,12 @@ class Comparison:
     {tensor: ErrorSums}, of both models run from their inputs, and of each node by itself; input_sums: {input:
     ErrorSums} of what quantizing the samples does; unmeasured: {tensor: why a matched one is not compared}; histograms:
     {tensor: Histograms} of each node by itself, empty unless they are asked for; programs: {False: both models run
-    from their inputs, True: and each node by itself}.
+    from their inputs, True: and each node by itself}.  Without `alone`, nodes are never run by themselves: nothing is
+    prepared for that, and `local` and `histograms` are empty.
     """
 
-    def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False) -> None:
+    def __init__(self, model: Model, reference: Model, threads: int = 1, histograms: bool = False,
+                 alone: bool = True) -> None:
         self.model, self.reference = model, reference
         self.subgraph, self.other = model.graph.subgraphs[0], reference.graph.subgraphs[0]
         self.matching: Matching = match(self.subgraph, self.other)
@@ -58,7 +60,7 @@ class Comparison:
         self.local: dict[int, ErrorSums] = {}
         self.input_sums: dict[int, ErrorSums] = {}
         self.histograms: dict[int, Histograms] = {}
-        self._with_histograms = histograms
+        self._alone, self._with_histograms = alone, alone and histograms
         self.unmeasured: dict[int, str] = {}
         self.samples = 0
 
@@ -71,6 +73,22 @@ class Comparison:
             if executor.current.boundary is not None:
                 raise ComparisonError(f"{executor.current.boundary!r} has a shape that depends on data, which "
                                       "validation cannot follow")
+        self._choose()
+        for index in self.subgraph.inputs:
+            grid = Grid.of(self.subgraph.tensors[index])
+            if grid is not None:
+                self.grids[index] = grid
+                self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
+        if self._alone:
+            self.local = {index: ErrorSums(self.cumulative[index].channels) for index in self.measured}
+            self._isolate()
+        if self._with_histograms:
+            self.histograms = {index: Histograms(self.grids[index]) for index in self.measured}
+        self._share_memory()
+        self.programs = {local: self._interleaved(local) for local in ((False, True) if self._alone else (False,))}
+
+    def _choose(self) -> None:
+        """Leave in `measured` what can be compared, and make sums for it."""
         kept = []
         for index in self.measured:
             values, expected = self._full.array(index), self._expected(index)
@@ -82,20 +100,10 @@ class Comparison:
             else:
                 kept.append(index)
                 self.grids[index] = grid
-                self.cumulative[index], self.local[index] = ErrorSums(_channels(values)), ErrorSums(_channels(values))
+                self.cumulative[index] = ErrorSums(_channels(values))
         if not kept:
             raise ComparisonError("no tensor of the model has a counterpart of type float32 in the reference")
         self.measured = kept
-        if self._with_histograms:
-            self.histograms = {index: Histograms(self.grids[index]) for index in kept}
-        for index in self.subgraph.inputs:
-            grid = Grid.of(self.subgraph.tensors[index])
-            if grid is not None:
-                self.grids[index] = grid
-                self.input_sums[index] = ErrorSums(_channels(self._full.array(index)))
-        self._isolate()
-        self._share_memory()
-        self.programs = {local: self._interleaved(local) for local in (False, True)}
 
     def _groups(self) -> dict[str, dict[int, Any]]:
         return {"cumulative": self.cumulative, "local": self.local, "input": self.input_sums,
@@ -147,9 +155,10 @@ class Comparison:
         "observe": both models compute it; "give": the reference's activation is given to the nodes by themselves that
         read it; "alone": its node runs by itself.
         """
-        assert self._isolated is not None
-        _, _, ours, theirs = self._isolated
-        keys = {**ours.cuts, **theirs.cuts} if local else {}
+        keys: dict[int, int] = {}
+        if local:
+            assert self._isolated is not None
+            keys = {**self._isolated[2].cuts, **self._isolated[3].cuts}
         waiting = deque((index, self._read(index)) for index in (self.measured if local else ()))
         given: set[int] = set()
         for key in (*self.subgraph.inputs, *self.measured):
@@ -164,16 +173,17 @@ class Comparison:
 
     def _share_memory(self) -> None:
         """Allocate all graphs so that each tensor keeps its memory no longer than a run needs it."""
-        assert self._isolated is not None
-        single, other, ours, theirs = self._isolated
-        reference, full, alone, counterpart = (
-            Usage(executor.subgraph) for executor in (self._full_reference, self._full, single, other))
-        for what, index in self._order(True):
+        executors = [self._full_reference, self._full, *(self._isolated[:2] if self._isolated else ())]
+        reference, full, *single = usages = [Usage(executor.subgraph) for executor in executors]
+        for what, index in self._order(self._alone):
             matched = self.matching.matches[index].reference
             if what == "observe":
                 reference.compute(matched)
                 full.compute(index)
-            elif what == "give":
+                continue
+            assert self._isolated is not None
+            (alone, counterpart), (ours, theirs) = single, self._isolated[2:]
+            if what == "give":
                 reference.use(matched)
                 alone.fill(ours.cuts.get(index))
                 counterpart.fill(theirs.cuts.get(index))
@@ -181,8 +191,7 @@ class Comparison:
                 alone.compute(ours.results[index])
                 if index not in self._casts:
                     counterpart.compute(theirs.results[matched])
-        for executor, usage in ((self._full_reference, reference), (self._full, full), (single, alone),
-                                (other, counterpart)):
+        for executor, usage in zip(executors, usages, strict=True):
             executor.release()
             executor.access = usage.access
             executor.allocate()
@@ -190,9 +199,8 @@ class Comparison:
     def _interleaved(self, local: bool) -> Interleaved:
         """Both models run side by side, each tensor observed when it is computed; then the nodes by themselves that
         read it."""
-        assert self._isolated is not None
-        program, (single, other, ours, theirs) = Interleaved(self._pool), self._isolated
-        full, reference, alone, counterpart = map(Track, (self._full, self._full_reference, single, other))
+        program, full, reference = Interleaved(self._pool), Track(self._full), Track(self._full_reference)
+        single = list(map(Track, self._isolated[:2])) if local and self._isolated else []
         for what, index in self._order(local):
             if what == "observe":
                 program.advance(reference, self.matching.matches[index].reference)
@@ -202,21 +210,23 @@ class Comparison:
             elif what == "give":
                 program.add(*self._give(index))
             else:
-                program.advance(alone, ours.results[index])
-                if index in self._casts:
-                    expected = self._represented[self._casts[index]]
-                else:
-                    result = theirs.results[self.matching.matches[index].reference]
-                    program.advance(counterpart, result)
-                    expected = other.array(result)
-                self._watch(program, index, single.array(ours.results[index]), expected)
-        for track in (reference, full, *((alone, counterpart) if local else ())):
+                self._watch(program, index, *single)
+        for track in (reference, full, *single):
             program.advance(track)
         return program
 
-    def _watch(self, program: Interleaved, index: int, values: NDArray[Any], expected: NDArray[Any]) -> None:
-        """Observe a node's result by itself, and count both in histograms."""
-        observer = self.local[index].observer(self.grids[index], values, expected)
+    def _watch(self, program: Interleaved, index: int, alone: Track, counterpart: Track) -> None:
+        """Run a node by itself, observe its result, and count it and its reference in histograms."""
+        assert self._isolated is not None
+        single, other, ours, theirs = self._isolated
+        program.advance(alone, ours.results[index])
+        if index in self._casts:
+            expected = self._represented[self._casts[index]]
+        else:
+            result = theirs.results[self.matching.matches[index].reference]
+            program.advance(counterpart, result)
+            expected = other.array(result)
+        observer = self.local[index].observer(self.grids[index], single.array(ours.results[index]), expected)
         program.add(observer)
         if index in self.histograms:
             program.add(self.histograms[index].counter(observer))
@@ -248,23 +258,16 @@ class Comparison:
     def add(self, inputs: Sequence[NDArray[Any]], local: bool = True) -> None:
         """Run both models on one sample: an array for each input, float32 for those that are real or quantized.
 
-        local: measure each node by itself, too.
+        local: measure each node by itself, too, if this Comparison does that at all.
         """
+        local = local and self._alone
         if not self.grids:
             self.prepare(inputs)
         shapes = [array.shape for array in inputs]
         if shapes != self._full.shapes:
             raise ComparisonError(f"sample {self.samples + 1} has the shapes {shapes}, and the first one had "
                                   f"{self._full.shapes}; they must agree")
-        assert self._isolated is not None
-        single, other, ours, theirs = self._isolated
-        for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
-            full.reset_variables()
-            alone.reset_variables()
-            for index, array in zip(full.subgraph.inputs, inputs, strict=True):
-                fill(full.array(index), array, Grid.of(full.subgraph.tensors[index]))
-            for original, index in isolated.inputs.items():
-                alone.array(index)[...] = full.array(original)
+        self._fill(inputs)
         for index, array in zip(self.subgraph.inputs, inputs, strict=True):
             if index in self.input_sums and array.dtype == np.float32:
                 self.input_sums[index].add(self.grids[index], self._full.array(index), array)
@@ -273,6 +276,19 @@ class Comparison:
             for sums in group.values():
                 sums.counted()
         self.samples += 1
+
+    def _fill(self, inputs: Sequence[NDArray[Any]]) -> None:
+        """Give all graphs one sample."""
+        for full in (self._full_reference, self._full):
+            full.reset_variables()
+            for index, array in zip(full.subgraph.inputs, inputs, strict=True):
+                fill(full.array(index), array, Grid.of(full.subgraph.tensors[index]))
+        if self._isolated:
+            single, other, ours, theirs = self._isolated
+            for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
+                alone.reset_variables()
+                for original, index in isolated.inputs.items():
+                    alone.array(index)[...] = full.array(original)
 
 
 def _exposed(model: Model, subgraph: Subgraph, tensors: Sequence[int], pool: Pool) -> Executor:

@@ -170,11 +170,11 @@ function show(t) {
     el("h3", {}, `Node ${t.node}: ${t.op}`),
     t.cause ? el("p", {}, el("strong", {}, t.cause), `: ${t.detail}. ${t.remedy}`) : "",
     pairs([["tensor", `${t.tensor} ${t.name}`], ["reference", `${t.reference_name} (matched by ${t.matched})`],
-      ["type", t.dtype], ["SQNR", decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : "") + ", by itself "
-        + decibels(t.sqnr_local_db) + (known(t.sqnr_local_db) ? " dB" : "")],
+      ["type", t.dtype], ["SQNR", decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : "") + (known(t.excess_db) ? ", by itself "
+        + decibels(t.sqnr_local_db) + (known(t.sqnr_local_db) ? " dB" : "") : "")],
       ["error", known(t.rmse_over_scale) ? `RMSE ${general(t.rmse_over_scale)}, mean ${general(t.mean_error_steps)}, `
         + `largest ${general(t.max_error_steps)} steps (ideal rounding: RMSE 0.289)` : ""],
-      ["saturated", `${share(t.saturated_low)} at the low end, ${share(t.saturated_high)} at the high end`],
+      ["saturated", known(t.saturated_low) ? `${share(t.saturated_low)} at the low end, ${share(t.saturated_high)} at the high end` : ""],
       ["range used", share(t.range_used)]]),
     h ? el("div", {class: "pair"},
       el("div", {}, el("h4", {}, "Values"), histogram(`Histograms of ${t.name} and of its reference`, "value",
@@ -189,26 +189,28 @@ function show(t) {
 
 // Sections of a comparison
 function comparison() {
-  const worst = node => tensors.filter(t => t.node === node).reduce((a, b) => a.excess_db >= b.excess_db ? a : b);
+  const by = report.ranked_by, own = by === "excess_db";      // else nodes were not measured by themselves
+  const worst = node => tensors.filter(t => t.node === node).reduce((a, b) => a[by] >= b[by] ? a : b);
   const first = report.first_divergence, outputs = tensors.filter(t => t.output);
   const where = known(first) ? worst(first) : null;
   main.append(el("div", {class: "tiles"},
-    tile(where ? `node ${first}` : "none", where ? `first divergence: ${where.op}` : "no node has more noise than rounding"),
+    own ? tile(where ? `node ${first}` : "none", where ? `first divergence: ${where.op}` : "no node has more noise than rounding")
+      : tile(`node ${report.ranking[0]}`, "adds the most noise (cumulative)"),
     ...outputs.slice(0, 2).map(t => tile(decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : ""), `SQNR of ${tail(t.name)}`)),
     tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")));
   const causes = report.ranking.map(worst).filter(t => t.cause);
-  section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
+  if (own) section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
     el("div", {class: t.node === first ? "first" : null},
       el("strong", {}, el("button", {class: "go", onclick: () => select(t)}, `node ${t.node}`), ` ${t.op}: ${t.cause}`),
       el("p", {}, el("small", {title: t.name}, tail(t.name))), el("p", {class: "say"}, t.detail + "."), el("p", {}, t.remedy))))
     : el("p", {}, "Every node's error is what rounding makes."));
   section("sqnr", "SQNR along the graph",
-    el("p", {class: "soft"}, "Both models run from their inputs (cumulative), and each node by itself on the reference's "
-      + "activations (local). A node that is exact has no point. Click a point to see its tensor."),
-    chart("SQNR of every tensor in the order of execution, cumulative and local; the table below has the numbers", () => [{
+    el("p", {class: "soft"}, "Both models run from their inputs (cumulative)" + (own ? ", and each node by itself on the "
+      + "reference's activations (local)" : "") + ". A node that is exact has no point. Click a point to see its tensor."),
+    chart("SQNR of every tensor in the order of execution; the table below has the numbers", () => [{
       series: [{label: "node", value: (u, i) => known(i) ? `${tensors[i].node} ${tensors[i].op}` : ""},
         series("cumulative", "blue", {points: {size: 7}, value: (u, y) => plain(y)}),
-        series("local", "orange", {dash: [5, 3], points: {size: 7, fill: colour("orange")}, value: (u, y) => plain(y)})],
+        ...own ? [series("local", "orange", {dash: [5, 3], points: {size: 7, fill: colour("orange")}, value: (u, y) => plain(y)})] : []],
       scales: {x: {range: (u, low, high) => [low - .5, high + .5]}},
       choose: i => select(tensors[i]),
       hooks: {drawClear: [u => {
@@ -220,22 +222,24 @@ function comparison() {
       }]},
       axes: [{label: "node", splits: whole, values: (u, at) => at.map(i => tensors[i] ? text(tensors[i].node) : "")},
         {label: "SQNR (dB)", size: 50}],
-    }, [tensors.map((_, i) => i), tensors.map(t => t.sqnr_db), tensors.map(t => t.sqnr_local_db)]]));
-  section("ranking", "Ranking", el("p", {class: "soft"}, "By the noise that a node adds itself, above that of a good "
-      + "quantization of the same node (excess, dB; from 6 on it counts as diverging). The first divergence is marked."),
+    }, [tensors.map((_, i) => i), tensors.map(t => t.sqnr_db), ...own ? [tensors.map(t => t.sqnr_local_db)] : []]]));
+  section("ranking", "Ranking", el("p", {class: "soft"}, own ? "By the noise that a node adds itself, above that of a good "
+      + "quantization of the same node (excess, dB; from 6 on it counts as diverging). The first divergence is marked."
+      : "By cumulative errors: the noise above what a node's operands bring along and a good quantization of it adds "
+      + "(excess, dB). Nodes by themselves were not measured (--local-samples)."),
     table("Ranking of nodes", [
       ["node", t => t.node, number(0)], ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
         x => x === Infinity ? "exact" : decibels(x), "decibels, both models run from their inputs"],
-      ["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
-        "decibels, of the node by itself"],
-      ["excess", t => t.excess_db, decibels, "decibels above the noise of a good quantization"],
-      ["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
+      ...own ? [["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
+        "decibels, of the node by itself"]] : [],
+      ["excess", t => t[by], decibels, "decibels above the noise of a good quantization"],
+      ...own ? [["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
       ["mean", t => t.mean_error_steps, number(3), "mean error in steps"],
       ["largest", t => t.max_error_steps, number(2), "largest error in steps"],
       ["saturated", t => t.saturated_low + t.saturated_high, share, "share of the values at an end of the range"],
       ["range", t => t.range_used, share, "share of the range that the reference's values span"],
-      ["cause", t => t.cause], ["tensor", t => t.name, tail]],
-    tensors, {select, sort: 4, direction: "descending", mark: t => t === where}));
+      ["cause", t => t.cause]] : [], ["tensor", t => t.name, tail]],
+    tensors, {select, sort: own ? 4 : 3, direction: "descending", mark: t => t === where}));
   chooser.append(...tensors.map((t, i) => el("option", {value: i}, `${t.node} ${t.op} ${tail(t.name)}`)));
   section("tensor", "Tensor", el("div", {class: "controls"}, el("label", {}, "Tensor ", chooser)), detail);
   if (report.unmatched.length) section("unmatched", "Not compared", table("Results that were not compared", [

@@ -28,16 +28,19 @@ FIXED_GRIDS = ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
 SHARED_GRIDS = ("AVERAGE_POOL_2D", "RESIZE_BILINEAR")
 
 
-def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float) -> float:
-    """The local noise over the expected one, in decibels; FLOOR_DB where there is none.
+def excess_db(op: str, errors: Errors, grid: Grid, weights: Weights | None, data_power: float,
+              inherited: float = 0.0) -> float:
+    """The noise over the expected one, in decibels; FLOOR_DB where there is none.
 
     The ratios of the channels are averaged as root mean squares, so that one bad channel in a hundred still counts; so
     that one bad value does not, each channel has as many ideal values more as PRIOR says.
-    data_power: the mean square of the activations that the weights meet.
+    data_power: the mean square of the activations that the weights meet; inherited: the noise over the signal that
+    they bring along, where both models run from their inputs.
     """
     if not errors.count.sum() or not errors.noise.max(initial=0) > 0:
         return FLOOR_DB
-    expected = np.maximum(expected_noise(op, errors, grid, weights, data_power), TINY)
+    expected = expected_noise(op, errors, grid, weights, data_power) + inherited * errors.mean(errors.signal)
+    expected = np.maximum(expected, TINY)
     ratios = (errors.noise / expected * errors.count + PRIOR) / (errors.count + PRIOR)
     return max(FLOOR_DB, float(5 * np.log10(max(np.mean(ratios * ratios), TINY))))
 

@@ -25,7 +25,9 @@ class TensorReport:
     """The errors of one tensor of the model.
 
     node, op: which computes it; tensor: its index; matched: how its counterpart was found; output: is it the model's?
-    sqnr_db: of both models run from their inputs; all else is of the node by itself
+    sqnr_db: of both models run from their inputs; cumulative_excess_db: the noise there above what the node's operands
+    bring along and a good quantization of the node adds
+    All else is of the node by itself, and None where that was not measured:
     sqnr_local_db; excess_db: noise above that of a good quantization of the same node
     rmse_over_scale: root mean square error in steps, 0.289 for ideal rounding; mean_error_steps; max_error_steps: None
     for tensors of real numbers
@@ -45,14 +47,15 @@ class TensorReport:
     dtype: str
     output: bool
     sqnr_db: float | None
-    sqnr_local_db: float | None
-    excess_db: float
-    rmse_over_scale: float | None
-    mean_error_steps: float | None
-    max_error_steps: float | None
-    saturated_low: float
-    saturated_high: float
-    range_used: float | None
+    cumulative_excess_db: float
+    sqnr_local_db: float | None = None
+    excess_db: float | None = None
+    rmse_over_scale: float | None = None
+    mean_error_steps: float | None = None
+    max_error_steps: float | None = None
+    saturated_low: float | None = None
+    saturated_high: float | None = None
+    range_used: float | None = None
     cause: str | None = None
     detail: str | None = None
     remedy: str | None = None
@@ -65,8 +68,8 @@ class TensorReport:
 class Report:
     """A model compared with its reference.
 
-    ranking: nodes, worst first; first_divergence: the first node, in the order of execution, whose own noise is
-    `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
+    ranking: nodes, worst first, by `ranked_by`; first_divergence: the first node, in the order of execution, whose own
+    noise is `causes.SUSPICIOUS_DB` above the expected, or None; unmatched: results that were not compared, and why;
     accuracy: None where it was not measured; notes: what is odd about the samples
     """
     model: str
@@ -83,10 +86,19 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
         accuracy = self.accuracy.to_dict() if self.accuracy else {}
-        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy}
+        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy, "ranked_by": self.ranked_by}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @property
+    def ranked_by(self) -> str:
+        """The measure that orders `ranking`: of nodes by themselves if they were measured, else from the inputs on."""
+        return "excess_db" if self.local_samples else "cumulative_excess_db"
+
+    def suspicion(self, tensor: TensorReport) -> float:
+        """The tensor's measure that the ranking is by."""
+        return float(getattr(tensor, self.ranked_by))
 
     @property
     def outputs(self) -> list[TensorReport]:
@@ -95,7 +107,7 @@ class Report:
 
     def by_node(self, node: int) -> TensorReport:
         """The worst tensor of a node."""
-        return max((t for t in self.tensors if t.node == node), key=lambda t: t.excess_db)
+        return max((t for t in self.tensors if t.node == node), key=self.suspicion)
 
     def to_pandas(self) -> Any:
         """One row for each tensor; needs pandas."""
@@ -110,10 +122,21 @@ class Report:
         found = [f"{os.path.basename(self.model)}{against}: {self.samples} samples"
                  + (f", {len(self.tensors)} tensors" if self.tensors else "")]
         if self.tensors:
-            found += self._tensor_lines(top)
+            found += self._own_lines(top) if self.local_samples else self._cumulative_lines(top)
+            found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]
         return found + [f"note: {note}" for note in self.notes] + (self.accuracy.lines(top) if self.accuracy else [])
 
-    def _tensor_lines(self, top: int) -> list[str]:
+    def _cumulative_lines(self, top: int) -> list[str]:
+        """The ranking by what both models computed from their inputs."""
+        found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'excess':>7}"]
+        for t in map(self.by_node, self.ranking[:top]):
+            found.append(f"{t.node:>5} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.cumulative_excess_db)}")
+        return [*found, "",
+                "Ranked by cumulative errors (from the inputs on): the noise above what a node's operands bring along.",
+                "Nodes by themselves were not measured, so no cause is named; --local-samples 64 does that."]
+
+    def _own_lines(self, top: int) -> list[str]:
+        """The ranking by the nodes' own errors, and causes."""
         found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
                  f"{'range':>6}  cause"]
         for node in self.ranking[:top]:
@@ -121,7 +144,8 @@ class Report:
             mark = ">" if node == self.first_divergence else " "
             line = (f"{mark}{node:>4} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.sqnr_local_db)} "
                     f"{_decibels(t.excess_db)} {_number(t.rmse_over_scale, '9.3f')} "
-                    f"{t.saturated_low + t.saturated_high:>9.2%} {_number(t.range_used, '6.0%')}  {t.cause or ''}")
+                    f"{(t.saturated_low or 0) + (t.saturated_high or 0):>9.2%} {_number(t.range_used, '6.0%')}  "
+                    f"{t.cause or ''}")
             found.append(line.rstrip())
         for node in self.ranking[:top]:
             t = self.by_node(node)
@@ -132,7 +156,6 @@ class Report:
             found.append("No node has more noise of its own than rounding explains.")
         else:
             found.append(f"First divergence: node {self.first_divergence} (marked >).")
-        found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]
         return found
 
     def _repr_html_(self) -> str:

@@ -70,8 +70,8 @@ class Measurer:
         if len(models) == 2:
             check_inputs(*(model.graph.subgraphs[0] for model in models))
         self.comparison = None if task.reference is None or task.tensors == 0 else Comparison(
-            models[0], widened(task.reference), task.threads, task.histograms)
-        self._shown = min(task.tensors or sys.maxsize, task.local_samples or sys.maxsize)
+            models[0], widened(task.reference), task.threads, task.histograms, task.local_samples != 0)
+        self._shown = sys.maxsize if task.local_samples is None else task.local_samples
         metadata = {name: data for model in reversed(models) for name, data in model.graph.metadata.items()}
         self.samples = Samples(task.data, models[0].graph.subgraphs[0], task.mean, task.std, task.samples,
                                metadata=metadata, rate=task.rate, pictures=task.pictures)

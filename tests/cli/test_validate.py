@@ -82,6 +82,8 @@ def test_the_report_follows_the_schema(here, capsys):
     schema = json.loads((ROOT / "docs" / "validation.schema.json").read_text())
     found = report(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS)
     jsonschema.validate(found, schema)
+    jsonschema.validate(report(capsys, "spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS,
+                               "--local-samples", 0), schema)
     listed = {t for t in schema["$defs"]["tensor"]["properties"]["cause"]["enum"] if t}
     from pylite.validation.causes import NAMES
     assert listed == set(NAMES)
@@ -152,6 +154,23 @@ def test_every_kind_of_data_gives_the_same_report(here, capsys):
     for path in ("named.npz", "unnamed.npz", "one.npy", "arrays", "list.csv", "numbers.csv", "list.jsonl",
                  "numbers.jsonl"):
         assert report(capsys, "spoiled.tflite", "--reference", "digits", "--data", path) == wanted, path
+
+
+def test_without_local_samples_the_ranking_is_by_cumulative_errors_and_says_so(here, capsys):
+    spoiled = ["spoiled.tflite", "--reference", "digits", "--data", "pictures", *PIXELS]
+    full, found = (report(capsys, *spoiled, *more) for more in ((), ("--local-samples", 0)))
+    assert (full["ranked_by"], found["ranked_by"]) == ("excess_db", "cumulative_excess_db")
+    assert found["ranking"][0] == SPOILED and found["first_divergence"] is None and found["local_samples"] == 0
+    measured = "node", "name", "reference_name", "sqnr_db", "cumulative_excess_db", "weights"
+    assert [[t[key] for key in measured] for t in found["tensors"]] == [
+        [t[key] for key in measured] for t in full["tensors"]]
+    assert {t[key] for t in found["tensors"] for key in ("excess_db", "rmse_over_scale", "saturated_low", "cause")} == {
+        None}
+    assert "Ranked by cumulative errors" in run(capsys, *spoiled, "--local-samples", 0).out
+    lines = run(capsys, *spoiled, "--local-samples", 0, "--min-sqnr", 100, "--explorer", "cumulative.json", code=1).err
+    assert "'probabilities'): the output's SQNR is" in lines
+    assert json.loads((here / "cumulative.json").read_text())["main"]["name"] == "cumulative excess (dB)"
+    assert "--local-samples 0" in run(capsys, *spoiled, "--local-samples", 0, "--fail-on", "excess=6", code=2).err
 
 
 def test_fewer_samples(here, capsys):

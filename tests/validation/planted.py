@@ -283,8 +283,11 @@ class Pair:
         errors = Errors.of(comparison.local[tensor])
         return errors.mean(errors.noise)
 
-    def cases(self, count):
-        """`count` Cases with their Reports, each with an effect; node, fault and factor are drawn at random."""
+    def cases(self, count, local=True):
+        """`count` Cases with their Reports, each with an effect; node, fault and factor are drawn at random.
+
+        local: may the Reports be by the errors of nodes by themselves?
+        """
         rng = np.random.default_rng(list(self.name.encode()))
         producer = {i: o for o in self.comparison.subgraph.operators for i in o.outputs}
         found = 0
@@ -300,6 +303,8 @@ class Pair:
             if self.noise(comparison, tensor) < LEAST_EFFECT * self.noise(self.comparison, tensor):
                 continue
             found += 1
+            if not local:
+                comparison.local = {}
             yield Case(self.name, operator.index, operator.name, fault, factor, contents), analyse(comparison)
 
 
@@ -332,11 +337,12 @@ def main(arguments):
     parser = argparse.ArgumentParser()
     parser.add_argument("pairs", nargs="*", default=list(PAIRS))
     parser.add_argument("--cases", type=int, default=20)
+    parser.add_argument("--cumulative", action="store_true", help="as with --local-samples 0")
     args = parser.parse_args(arguments)
     total = Rates()
     for name in args.pairs:
         rates = Rates()
-        for case, report in Pair(name).cases(args.cases):
+        for case, report in Pair(name).cases(args.cases, not args.cumulative):
             total.count(case, report)
             missed = rates.count(case, report)
             if missed:

@@ -174,6 +174,24 @@ def test_local_errors_are_those_of_nodes_run_one_at_a_time():
     assert 0.2 < report.by_node(1).rmse_over_scale < 0.4
 
 
+@pytest.mark.parametrize("name", ["unet", "lstm", "transformer-aeq"])
+def test_errors_from_the_inputs_on_are_the_same_bits_without_nodes_by_themselves(name):
+    model, reference = (str(resources.models() / (path + ".tflite")) for path in planted.PAIRS[name])
+    taken = planted.samples(Model(model), 2)
+    found = [Comparison(Model(model), widened(reference), alone=alone) for alone in (True, False)]
+    for comparison in found:
+        for arrays in taken:
+            comparison.add(arrays)
+    full, short = (comparison.sums() for comparison in found)
+    assert short and set(short) == {key for key in full if key.split()[0] in ("cumulative", "input")}
+    for key, sums in short.items():
+        for row, expected in full[key].state().items():
+            np.testing.assert_array_equal(sums.state()[row], expected)
+    for one, other in zip(*(analyse(comparison).tensors for comparison in found), strict=True):
+        assert (one.sqnr_db, one.cumulative_excess_db) == (other.sqnr_db, other.cumulative_excess_db)
+        assert one.excess_db is not None and other.excess_db is None and other.cause is None
+
+
 def test_results_do_not_depend_on_the_order_of_samples():
     pair, _ = two_layers()
     rng = np.random.default_rng(3)

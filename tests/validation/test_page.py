@@ -96,6 +96,21 @@ def test_a_page_is_drawn_fits_and_is_accessible(chromium, request, name, size, s
         assert browser.violations(shown) == []
 
 
+@pytest.mark.parametrize(("size", "scheme"), [(browser.DESKTOP, "light"), (browser.PHONE, "dark")])
+def test_a_page_without_nodes_by_themselves_says_what_it_ranks_by(chromium, folder, size, scheme):
+    target = folder / "cumulative.html"
+    assert cli.main(["validate", str(folder / "spoiled.tflite"), "--reference", str(folder / "good.tflite"), "--data",
+                     str(folder / "data.npz"), "--local-samples", "0", "--html", str(target)]) == 0
+    with browser.opened(chromium, target, size, scheme) as shown:
+        assert "By cumulative errors" in shown.locator("#ranking").text_content()
+        assert int(browser.column(shown, "Ranking of nodes", 1)[0]) == SPOILED
+        assert shown.locator("#causes").count() == 0
+        assert f"Node {SPOILED}: DEPTHWISE_CONV_2D" in shown.locator("#tensor").text_content()
+        words = shown.evaluate("document.querySelector('main').innerText")
+        assert not re.search(r"\b(undefined|NaN|false|null)\b", words)
+        assert browser.blank_charts(shown) == [] and browser.overhang(shown) <= 0 and browser.violations(shown) == []
+
+
 @pytest.mark.parametrize("name", ["validated", "reported", "answered"])
 def test_names_are_text(chromium, request, name):
     with browser.opened(chromium, request.getfixturevalue(name)) as shown:
