@@ -50,6 +50,14 @@ def test_an_endless_case_is_interrupted(monkeypatch):
     assert run.ended == {"interrupted": 1} and run.found == []
 
 
+def test_a_case_is_interrupted_while_its_model_is_made(monkeypatch):
+    monkeypatch.setattr(case, "PATIENCE", 0.1)
+    monkeypatch.setattr(mutate, "model", lambda rng: exec("while True: pass"))
+    run = Run(0)
+    run.until(time.monotonic() + 600, most=1)
+    assert run.ended == {"interrupted": 1} and run.found == []
+
+
 def test_too_many_products_are_not_computed():
     m, n = ModelBuilder(), 1 << 10
     x, y = m.tensor("x", (n, n)), m.tensor("y", (n, n))

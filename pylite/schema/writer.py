@@ -29,16 +29,15 @@ def write(model, outside=False):
     model = copy.copy(model)
     model.buffers = [_moved(buffer) for buffer in buffers]
     end = -(-len(_flatbuffer(model)) // ALIGNMENT) * ALIGNMENT
-    for buffer in model.buffers:
-        if buffer.size:
-            buffer.offset = end
-            end += -(-buffer.size // ALIGNMENT) * ALIGNMENT
+    moved = [(buffer, given) for buffer, given in zip(model.buffers, buffers, strict=True) if buffer is not given]
+    for buffer, _ in moved:
+        buffer.offset = end
+        end += -(-buffer.size // ALIGNMENT) * ALIGNMENT
     contents = bytearray(end)
     head = _flatbuffer(model)
     contents[:len(head)] = head
-    for buffer, given in zip(model.buffers, buffers, strict=True):
-        if buffer.size:
-            contents[buffer.offset:buffer.offset + buffer.size] = bytes(given.data)
+    for buffer, given in moved:
+        contents[buffer.offset:buffer.offset + buffer.size] = bytes(given.data)
     return bytes(contents)
 
 

@@ -105,10 +105,11 @@ def run(seed, number, model=None):
     The calls are determined by the seed and the number alone, so that they are the same on a smaller model.
     """
     rng = np.random.default_rng([seed, number, 1])
-    if model is None:
-        model = content(seed, number)
     start = reset_peak()
     try:
+        if model is None:
+            model = content(seed, number)
+            start = reset_peak()
         with mock.patch.object(lowering, "_prepared", limited):
             ended = use(open_model(model, rng), rng)
     except Interrupted:

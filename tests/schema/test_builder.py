@@ -5,6 +5,7 @@ import pytest
 from pylite.schema import load, read
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.encodings import unpack
+from pylite.schema.writer import write
 
 
 def conv_model():
@@ -128,3 +129,13 @@ def test_wrong_arguments_are_named(call, error, text):
     m.tensor("x", (1,))
     with pytest.raises(error, match=text):
         call(m)
+
+
+def test_a_buffer_with_a_size_and_no_data():
+    """The size is a field as any other: no data is moved, and no memory taken for it."""
+    record = read(conv_model().build())
+    record.buffers.append(record.buffers[0].TABLE(offset=5, size=2**40))
+    content = write(record, outside=True)
+    assert len(content) < 1 << 14
+    with pytest.raises(ValueError, match="1099511627776 bytes that reach beyond the end of the file"):
+        read(content)
