@@ -135,14 +135,30 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
   sigaction(number, &previous, NULL); /* the fault comes again, and goes there */
 }
 
-int pl_watch(void *at, size_t size) {
+static pl_mutex installing = PL_MUTEX_INIT;
+static void before_fork(void) { pl_lock(&installing); }
+static void after_fork(void) { pl_unlock(&installing); }
+static void prepare(void) {
+  page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  pl_at_fork(before_fork, after_fork, after_fork);
+}
+
+/* Sets the handler, also where another one has taken its place. */
+static void install(void) {
+  static pl_once_flag once = PL_ONCE_INIT;
   struct sigaction now;
-  if (page == 0) page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  pl_once(&once, prepare);
+  pl_lock(&installing);
   if (sigaction(SIGBUS, NULL, &now) == 0 && now.sa_sigaction != on_bus_error) {
     struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     previous = now;
     sigaction(SIGBUS, &ours, NULL);
   }
+  pl_unlock(&installing);
+}
+
+int pl_watch(void *at, size_t size) {
+  install();
   for (int i = 0; i < FILES; i++) {
     if (atomic_exchange(&files[i].taken, 1)) continue;
     atomic_store(&files[i].lost, 0);
