@@ -38,7 +38,7 @@ def main(argv=None):
     except KeyboardInterrupt:
         return 130
     except (UsageError, ComparisonError, FileFormatError, ModelError, OSError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC:
+        if getattr(error, "errno", None) == errno.ENOSPC and error.filename is None:    # else it was a file's
             _discard_output()
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
@@ -71,7 +71,7 @@ def parser_of(argv):
     for name in [chosen] if chosen in names else names:
         module = importlib.import_module(f"{__name__}.{name}")
         summary = module.__doc__.splitlines()[0]
-        command = commands.add_parser(name, help=summary, description=summary,
+        command = commands.add_parser(name, help=summary, description=summary, usage=getattr(module, "USAGE", None),
                                       formatter_class=argparse.RawDescriptionHelpFormatter,
                                       epilog=getattr(module, "EPILOG", None))
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -27,14 +27,6 @@ def _bundled(text, kind):
         raise UsageError(f"{text}: no such file, and {error}") from None
 
 
-def positive(text):
-    """`text` as an integer of at least 1; for argparse."""
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
-
-
 def written_as(form):
     """Decorates a function that parses an option: its ValueError becomes a message with the form that is expected."""
     def decorated(parse):
@@ -47,6 +39,16 @@ def written_as(form):
     return decorated
 
 
+@written_as("a whole number of at least 1")
+def positive(text):
+    """`text` as an integer of at least 1; for argparse."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+@written_as("a whole number of at least 0")
 def not_negative(text):
     """`text` as an integer of at least 0; for argparse."""
     value = int(text)

@@ -2,7 +2,7 @@
 import sys
 from xml.sax.saxutils import quoteattr
 
-from pylite.cli import _common
+from pylite.cli import _common, _outputs
 
 MEASURES = {     # what --fail-on takes a number for
     "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
@@ -72,8 +72,7 @@ def finish(args, model, cases):
         for name, messages in cases.items():
             body = "".join(f"<failure message={quoteattr(message)}/>" for message in messages)
             lines.append(f"<testcase classname={quoteattr(str(model))} name={quoteattr(name)}>{body}</testcase>")
-        with open(args.junit, "w", encoding="utf-8") as file:
-            file.write("\n".join([*lines, "</testsuite></testsuites>\n"]))
+        _outputs.write(args.junit, "\n".join([*lines, "</testsuite></testsuites>\n"]))
     return 1 if failed else 0
 
 

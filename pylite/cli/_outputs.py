@@ -1,8 +1,14 @@
 """The files that `pylite report` and `pylite validate` write: pages, and node data for Model Explorer."""
+import errno
 import json
+import os
 import shlex
+import sys
 
 GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}]       # from the least to the most
+
+FILES = "html", "explorer", "junit", "save", "record", "record_values", "mixed", "recipe", "denylist"  # options
+
 
 def add(parser, what):
     """Options for files; what: the overlay's values."""
@@ -15,9 +21,58 @@ def check(args):
     if args.html:
         from pylite.validation import page
         page.library()
-    for path in (args.html, args.explorer):
-        if path:
-            open(path, "a").close()
+    for option in FILES:
+        if getattr(args, option, None):
+            _check_writable(getattr(args, option))
+
+
+def _check_writable(path):
+    """OSError if this file cannot be written; it is neither made nor changed."""
+    folder = os.path.dirname(path) or "."
+    code = None
+    if os.path.isdir(path):
+        code = errno.EISDIR
+    elif not os.path.isdir(folder):
+        code = errno.ENOTDIR if os.path.exists(folder) else errno.ENOENT
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        code = errno.EACCES
+    if code is not None:
+        raise OSError(code, os.strerror(code), path)
+
+
+def write(path, contents):
+    """Write text or bytes to a file, which is replaced at once or stays as it was; OSError names it."""
+    from pylite.validation.files import replacing
+    with replacing(path) as file:
+        file.write(contents.encode() if isinstance(contents, str) else contents)
+
+
+class Attempts:
+    """Calls functions that write, each also where an earlier one could not; the end raises the first OSError."""
+
+    def __init__(self):
+        self._error = None
+
+    def __call__(self, function, *arguments):
+        try:
+            return function(*arguments)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._error = self._error or error
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None and self._error is not None:
+            raise self._error
+
+
+def show(text):
+    """Write text to standard output, all of it."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def write_page(args, data):
@@ -27,8 +82,7 @@ def write_page(args, data):
     made = page.made("pylite " + shlex.join(args.argv))
     machine = _board.machine()
     made["machine"] += f", {machine['cores']} core(s), {machine['cpu']}"
-    with open(args.html, "w", encoding="utf-8") as file:
-        file.write(page.page({**data, "made": made}))
+    write(args.html, page.page({**data, "made": made}))
 
 
 def write_overlay(path, model, name, values, **colours):
@@ -41,5 +95,4 @@ def write_overlay(path, model, name, values, **colours):
     keys = [signature.key for signature in graph.signatures if signature.subgraph == 0]
     shown_as = graph.subgraphs[0].name or (keys or ["main"])[0]     # in Model Explorer
     results = {str(node): {"value": value} for node, value in values.items()}
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({shown_as: {"name": name, "results": results, **colours}}, file, indent=2)
+    write(path, json.dumps({shown_as: {"name": name, "results": results, **colours}}, indent=2))

@@ -1,6 +1,5 @@
 """`pylite validate --sensitivity`: which nodes to run in float."""
 import json
-import sys
 
 from pylite.cli import _common, _limits, _outputs
 from pylite.cli._terminal import Progress
@@ -51,19 +50,22 @@ def run(args, model, reference):
         found = sensitivity(model, reference, args.data, target, accuracy=settings, samples=args.samples,
                             mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
                             progress=progress.show)
-    sys.stdout.write(found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
-    if args.html:
-        _outputs.write_page(args, {"sensitivity": found.to_dict()})
-    if args.explorer:
-        values = {node: row.regained for row in found.ranking if abs(row.regained) < float("inf") for node in row.nodes}
-        _outputs.write_overlay(args.explorer, model, f"regained ({found.measure})", values, gradient=_outputs.GRADIENT)
-    if args.mixed:
-        with open(args.mixed, "wb") as file:
-            file.write(found.contents)
-    if args.recipe:
-        with open(args.recipe, "w", encoding="utf-8") as file:
-            json.dump(found.recipe(), file, indent=2)
-    if args.denylist:
-        with open(args.denylist, "w", encoding="utf-8") as file:
-            file.writelines(name + "\n" for name in found.denylist())
-    return _limits.finish(args, model, {"reaches the target": [] if found.ok else [found.lines(0)[-1]]})
+    with _outputs.Attempts() as attempt:
+        attempt(_outputs.show, found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
+        if args.html:
+            attempt(_outputs.write_page, args, {"sensitivity": found.to_dict()})
+        if args.explorer:
+            attempt(_overlay, args.explorer, model, found)
+        if args.mixed:
+            attempt(_outputs.write, args.mixed, found.contents)
+        if args.recipe:
+            attempt(_outputs.write, args.recipe, json.dumps(found.recipe(), indent=2))
+        if args.denylist:
+            attempt(_outputs.write, args.denylist, "".join(name + "\n" for name in found.denylist()))
+        return attempt(_limits.finish, args, model,
+                       {"reaches the target": [] if found.ok else [found.lines(0)[-1]]})
+
+
+def _overlay(path, model, found):
+    values = {node: row.regained for row in found.ranking if abs(row.regained) < float("inf") for node in row.nodes}
+    _outputs.write_overlay(path, model, f"regained ({found.measure})", values, gradient=_outputs.GRADIENT)

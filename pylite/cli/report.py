@@ -1,6 +1,5 @@
 """Report on a model without data: graph, memory over time, time per node, sizes."""
 import json
-import sys
 
 from pylite.cli import _common, _format, _nodes, _outputs, _plugins, bench
 
@@ -31,12 +30,14 @@ def run(args):
     from pylite.cli import _overview
     _outputs.check(args)
     found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args))
-    if args.html:
-        _outputs.write_page(args, {"graph": found})
-    if args.explorer:
-        times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
-        _outputs.write_overlay(args.explorer, found["file"], "microseconds", times, gradient=_outputs.GRADIENT)
-    sys.stdout.write((json.dumps(found, indent=2) if args.json else "\n".join(_lines(found))) + "\n")
+    with _outputs.Attempts() as attempt:
+        attempt(_outputs.show, (json.dumps(found, indent=2) if args.json else "\n".join(_lines(found))) + "\n")
+        if args.html:
+            attempt(_outputs.write_page, args, {"graph": found})
+        if args.explorer:
+            times = {n["node"]: n["seconds"] * 1e6 for n in found["nodes"] if n["seconds"] is not None}
+            attempt(lambda: _outputs.write_overlay(args.explorer, found["file"], "microseconds", times,
+                                                   gradient=_outputs.GRADIENT))
 
 
 def _lines(found):

@@ -38,6 +38,7 @@ examples:
   pylite validate model.tflite --data samples.npz --check desk.npz        on the board
   pylite validate model.tflite --data samples.npz --against litert
 """
+USAGE = "pylite validate MODEL --data PATH [--reference OTHER] [other options, see --help]"
 AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 SETTINGS = ("task", "labels", "label_offset", "output")
 
@@ -123,11 +124,21 @@ def _compared(args):
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:
-        with Progress("samples") as progress:
-            report = _measured(args, model, reference, progress.show)
-    _write(report, args, model)
-    sys.stdout.write(report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
-    return _limits.result(report, args)
+        try:
+            with Progress("samples") as progress:
+                report = _measured(args, model, reference, progress.show)
+        except KeyboardInterrupt:
+            kept = (f"what was measured is in {args.save}, and the same command goes on from there"
+                    if args.save and os.path.exists(args.save) else "with --save FILE what was measured would be kept")
+            sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
+            raise
+    with _outputs.Attempts() as attempt:
+        attempt(_outputs.show, report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
+        if args.html:
+            attempt(_page, report, args, model)
+        if args.explorer:
+            attempt(_overlay, report, args, model)
+        return attempt(_limits.result, report, args)
 
 
 def _measured(args, model, reference, progress):
@@ -146,19 +157,19 @@ def _measured(args, model, reference, progress):
     return validation.Report(model, None, found.samples, 0, [], [], None, [], found)
 
 
-def _write(report, args, model):
-    """The files that the options ask for."""
-    if args.html:
-        from pylite.cli import _overview
-        _outputs.write_page(args, {"report": report.to_dict(), "graph": _overview.overview(model, args.threads),
-                                   "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}})
-    if args.explorer:
-        from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
-        excess = {node: report.suspicion(report.by_node(node)) for node in report.ranking}
-        name = "excess (dB)" if report.local_samples else "cumulative excess (dB)"
-        _outputs.write_overlay(args.explorer, model, name, excess, thresholds=[
-            {"value": NOTABLE_DB, "bgColor": "#ffffff"}, {"value": SUSPICIOUS_DB, "bgColor": "#ffe0c2"},
-            {"value": max(SUSPICIOUS_DB, *excess.values()) + 1, "bgColor": "#ff9d5c"}])
+def _page(report, args, model):
+    from pylite.cli import _overview
+    _outputs.write_page(args, {"report": report.to_dict(), "graph": _overview.overview(model, args.threads),
+                               "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}})
+
+
+def _overlay(report, args, model):
+    from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
+    excess = {node: report.suspicion(report.by_node(node)) for node in report.ranking}
+    name = "excess (dB)" if report.local_samples else "cumulative excess (dB)"
+    _outputs.write_overlay(args.explorer, model, name, excess, thresholds=[
+        {"value": NOTABLE_DB, "bgColor": "#ffffff"}, {"value": SUSPICIOUS_DB, "bgColor": "#ffe0c2"},
+        {"value": max(SUSPICIOUS_DB, *excess.values()) + 1, "bgColor": "#ff9d5c"}])
 
 
 def _pictures(accuracy, args, model):
@@ -189,6 +200,7 @@ def _elsewhere(args):
         raise _common.UsageError("--record, --check and --against take --data, not --merge")
     if args.html or args.explorer:
         raise _common.UsageError("--record, --check and --against write no --html and no --explorer")
+    _outputs.check(args)
     from pylite.runtime.model import Model
     from pylite.validation import agreement
     from pylite.validation.data import Samples
@@ -199,7 +211,7 @@ def _elsewhere(args):
     if args.record or args.record_values:
         file = args.record or args.record_values
         count = agreement.record(model, samples, file, bool(args.record_values), args.threads)
-        sys.stdout.write(f"{file}: {count} samples of {os.path.basename(path)}\n")
+        sys.stdout.write(f"{file}: {count} sample{'s' * (count != 1)} of {os.path.basename(path)}\n")
         return 0
     if args.check:
         found = agreement.check(model, samples, args.check, path, args.threads)

@@ -26,7 +26,7 @@ from pylite.validation.scoring import Settings, finish
 from pylite.validation.sources import Source
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
-from pylite.validation.widening import widened
+from pylite.validation.widening import quantized, widened
 from pylite.validation.workers import Measurer, Task, measured
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         comparison.add(taken, local_samples is None or number < local_samples)
     if not comparison.samples:
         raise ComparisonError("there are no samples")
-    return analyse(comparison, model, reference)
+    report = analyse(comparison, model, reference)
+    report.notes += _unquantized(comparison, reference)
+    return report
 
 
 def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Labelled,
@@ -140,21 +142,36 @@ def _measured(task: Task, workers: int, shard: tuple[int, int], save: str | os.P
     numbers = range(count * (part - 1) // parts, count * part // parts)
     total = _kept(save, measurer, numbers)
     missing = [i for i in numbers if total is None or i not in total.done]
-    saved = time.monotonic()
-    for partial in measured(measurer, missing, workers) if dask is None else _on_cluster(task, missing, dask):
-        if total is None:
-            total = partial
-        else:
-            total.merge(partial)
-        if save is not None and time.monotonic() - saved > SAVE_SECONDS:
+    found = measured(measurer, missing, workers) if dask is None else _on_cluster(task, missing, dask)
+    total = _summed(found, total, save, None if progress is None else lambda done: progress(done, len(numbers)))
+    report = _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
+    if report.accuracy is None:     # which has these lines otherwise
+        report.notes = [*measurer.samples.notes, *report.notes]
+    return report
+
+
+def _summed(partials: Iterable[Partial], total: Partial | None, save: str | os.PathLike[str] | None,
+            progress: Callable[[int], object] | None) -> Partial:
+    """The sums of all and of `total`, which are saved now and then, at the end and at a break."""
+    saved, whole = time.monotonic(), True
+    try:
+        for partial in partials:
+            whole = False       # an interrupt within the next lines would leave sums of half a chunk
+            if total is None:
+                total = partial
+            else:
+                total.merge(partial)
+            whole = True
+            if save is not None and time.monotonic() - saved > SAVE_SECONDS:
+                total.save(save)
+                saved = time.monotonic()
+            if progress is not None:
+                progress(len(total.done))
+    finally:
+        if save is not None and total is not None and whole:
             total.save(save)
-            saved = time.monotonic()
-        if progress is not None:
-            progress(len(total.done), len(numbers))
     assert total is not None
-    if save is not None:
-        total.save(save)
-    return _report(measurer.comparison, total, task.model, task.reference, measurer.samples.tensors)
+    return total
 
 
 def _on_cluster(task: Task, numbers: Sequence[int], scheduler: str) -> Iterable[Partial]:
@@ -203,10 +220,21 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
         report = analyse(comparison, model, reference or "")
+        report.notes += _unquantized(comparison, reference)
     if "accuracy" in settings:
         report.accuracy = finish(settings["accuracy"], tally, len(total.done))
     (report.accuracy or report).notes += _odd(inputs, tally, len(total.done))
     return report
+
+
+def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
+    """A line if the model has nothing quantized: then it is no model to look for faults of quantization in."""
+    if reference is None or any(map(quantized, comparison.subgraph.tensors)):
+        return
+    if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):
+        yield "the model has no quantized tensors, and the reference has; are they exchanged?"
+    elif not any(tensor.dtype == "float16" for tensor in comparison.subgraph.tensors):
+        yield "the model has no quantized tensors; this compares two models of real numbers"
 
 
 def _odd(inputs: Sequence[Tensor], tally: Tally, samples: int) -> Iterator[str]:

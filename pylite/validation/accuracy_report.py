@@ -110,7 +110,7 @@ class Accuracy:
         """The results as text: metrics, McNemar's test, and the `top` worst samples."""
         paired = any(m.reference is not None for m in self.metrics.values())
         head = f"  {'':<18} {'model':>9} {'95 %':>17}" + (f" {'reference':>9} {'95 %':>17}" if paired else "")
-        found = [f"accuracy ({self.task}): {self.samples} samples", head]
+        found = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}", head]
         for name, m in self.metrics.items():
             other = f" {_number(m.reference)} {_interval(m.reference_interval)}" if paired else ""
             row = f"  {name:<18} {_number(m.model)} {_interval(m.interval)}{other} {m.method or ''}"
@@ -152,3 +152,8 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def counted(count: int, what: str) -> str:
+    """As 1 sample, 2 samples."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

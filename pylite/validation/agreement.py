@@ -18,7 +18,9 @@ from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
+from pylite.validation.accuracy_report import counted
 from pylite.validation.comparison import fill
+from pylite.validation.files import replacing
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -79,13 +81,13 @@ class Agreement:
     def lines(self, top: int = 10) -> list[str]:
         """One line that says whether all is equal; if not, which node is the first that differs, and `top` in all."""
         if self.equal:
-            return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: {self.samples} samples, "
-                    f"{self.tensors} tensors"]
+            return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: "
+                    f"{counted(self.samples, 'sample')}, {counted(self.tensors, 'tensor')}"]
         first = self.differences[0]
         found = [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "
-                 f"that differ from {self.other}, in {first.samples} of {self.samples} samples"]
+                 f"that differ from {self.other}, in {first.samples} of {counted(self.samples, 'sample')}"]
         for d in self.differences[:top]:
-            detail = f"{d.samples} samples" if d.elements is None else (
+            detail = counted(d.samples, "sample") if d.elements is None else (
                 f"{d.elements} elements, by up to {d.largest:g}")
             if d.histogram:
                 detail += " steps (" + ", ".join(f"{k:+d}: {n}" for k, n in sorted(d.histogram.items())) + ")"
@@ -136,7 +138,7 @@ def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.Path
     header = {"format": FORMAT, "version": VERSION, "model": digest(np.frombuffer(model.graph.contents, np.uint8)),
               "tensors": runner.results}
     stacked = {name: np.stack(arrays) for name, arrays in contents.items()}
-    with open(path, "wb") as file:
+    with replacing(path) as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), inputs=np.array(inputs, np.uint64),
                             digests=np.array(digests, np.uint64), **stacked)  # type: ignore[arg-type]
     return len(inputs)

@@ -141,6 +141,8 @@ def _plain(grid: Grid | None) -> tuple[list[float], list[float]] | None:
 def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
     """A value as an input takes it: of its shape, and float32 for real and quantized numbers, else of its type."""
     array, shape = np.asarray(value), tensor.shape
+    if array.dtype.kind not in ("biufc" if tensor.dtype.startswith("complex") else "biuf"):
+        raise ComparisonError(f"input {tensor.name!r} takes real numbers, and is given {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ComparisonError(f"input {tensor.name!r} is given {int((~np.isfinite(array)).sum())} numbers that are not "
                               "finite (NaN or infinity); leave the sample out, or mend what made it")

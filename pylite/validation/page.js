@@ -198,6 +198,7 @@ function comparison() {
       : tile(`node ${report.ranking[0]}`, "adds the most noise (cumulative)"),
     ...outputs.slice(0, 2).map(t => tile(decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : ""), `SQNR of ${tail(t.name)}`)),
     tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")));
+  main.append(...report.notes.map(note => el("p", {class: "note"}, note)));
   const causes = report.ranking.map(worst).filter(t => t.cause);
   if (own) section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
     el("div", {class: t.node === first ? "first" : null},

@@ -5,7 +5,6 @@ Sums are exact, so it does not matter who has measured which samples, or in what
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,13 @@ import numpy as np
 
 from pylite.errors import ComparisonError
 from pylite.validation.agreement import digest
+from pylite.validation.files import replacing
 from pylite.validation.histograms import Histograms
 from pylite.validation.statistics import ErrorSums
 from pylite.validation.tally import Tally
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Sequence
     from typing import Any
 
@@ -69,10 +70,8 @@ class Partial:
                                   "done": np.array(sorted(self.done), np.int64)}
         for name, sums in self.sums.items():
             arrays |= {f"{name} {key}": value for key, value in sums.state().items()}
-        unfinished = f"{os.fspath(path)}.new"
-        with open(unfinished, "wb") as file:
+        with replacing(path) as file:
             np.savez(file, **arrays)
-        os.replace(unfinished, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Partial:

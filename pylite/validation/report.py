@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite.runtime.notebook import table
-from pylite.validation.accuracy_report import finite
+from pylite.validation.accuracy_report import counted, finite
 
 if TYPE_CHECKING:
     from typing import Any
@@ -119,8 +119,8 @@ class Report:
     def lines(self, top: int = 10) -> list[str]:
         """The report as text: the ranking's first `top` nodes, causes, what has no counterpart, and the accuracy."""
         against = f" against {os.path.basename(self.reference)}" if self.reference else ""
-        found = [f"{os.path.basename(self.model)}{against}: {self.samples} samples"
-                 + (f", {len(self.tensors)} tensors" if self.tensors else "")]
+        found = [f"{os.path.basename(self.model)}{against}: {counted(self.samples, 'sample')}"
+                 + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
         if self.tensors:
             found += self._own_lines(top) if self.local_samples else self._cumulative_lines(top)
             found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pylite.errors import ComparisonError, PyliteError
 from pylite.runtime.model import Model
-from pylite.validation.accuracy_report import finite
+from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.blocks import blocks as blocks_of
 from pylite.validation.data import Samples
 from pylite.validation.measures import decibels
@@ -103,7 +103,8 @@ class Sensitivity:
     def lines(self, top: int = 10) -> list[str]:
         """The result as text, with the ranking's first `top` nodes."""
         form = "{:.1f} dB".format if self.measure == "sqnr_db" else "{:.4f}".format
-        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: {self.samples} samples, "
+        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
+                 f"{counted(self.samples, 'sample')}, "
                  f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
                  f"{'node':>5} {'op':<22} {'in float':>10} {'regained':>10}  name"]
         for n in self.ranking[:top]:

@@ -93,7 +93,8 @@ def load(path: str) -> Any:
     except OSError:
         raise
     except Exception as error:      # of damaged files numpy raises many kinds
-        raise ComparisonError(f"{path}: {error}") from None
+        text = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        raise ComparisonError(f"{path}: {text}") from None
 
 
 def _mask(file: str, known: set[str]) -> str | None:

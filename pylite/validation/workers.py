@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import signal
 import sys
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -168,6 +169,7 @@ def _in_processes(task: Task, waiting: list[Sequence[int]], workers: int) -> Ite
 
 def _serve(task: Task, pipe: Connection) -> None:
     """A worker process: measure what comes through the pipe, until it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)    # Ctrl-C is for the first process, which kills this one
     try:
         measurer = Measurer(task)
         while True:
