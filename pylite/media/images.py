@@ -153,11 +153,12 @@ def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     down, across = max(1, pixels.shape[0] // height), max(1, pixels.shape[1] // width)
     channels = pixels.shape[2]
     h, w = pixels.shape[0] // down * down, pixels.shape[1] // across * across
-    image = np.zeros((h // down, w // across, channels), np.float32)
+    exact = np.float32 if down * across <= 2**24 // 255 else np.float64
+    image = np.zeros((h // down, w // across, channels), exact)
     for y in range(down):       # sums of slices, which are exact, take less time than a mean over two axes
         for x in range(across):
             image += pixels[y:h:down, x:w:across]
-    image /= np.float32(down * across)
+    image = (image / exact(down * across)).astype(np.float32, copy=False)
     low, high, weight = _bilinear(image.shape[0], height)
     image = image[low] * (1 - weight)[:, None, None] + image[high] * weight[:, None, None]
     low, high, weight = (np.repeat(part, channels) for part in _bilinear(image.shape[1], width))
