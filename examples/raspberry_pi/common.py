@@ -2,7 +2,7 @@
 import os
 import sys
 
-from pylite.media import models
+from pylite.media import capture, models
 
 
 def stop(text):
@@ -34,18 +34,9 @@ def text(category):
     return category.category_name or f"class {category.index}"
 
 
-def camera_pictures(width=640, height=480, rate=None):
-    """Endless pictures from the Raspberry Pi's camera: uint8 (height, width, 3) with red first, `rate` per second."""
+def camera_pictures(rate=None):
+    """Endless pictures from the camera: uint8 (height, width, 3) with red first, `rate` per second."""
     try:
-        from picamera2 import Picamera2
-    except ImportError:
-        stop("--camera needs picamera2, a package of Raspberry Pi OS: sudo apt install python3-picamera2 "
-             "(and a virtual environment made with --system-site-packages)")
-    with Picamera2() as camera:
-        # BGR888 is picamera2's name for arrays with red first
-        controls = {"FrameRate": rate} if rate else {}
-        camera.configure(camera.create_preview_configuration({"format": "BGR888", "size": (width, height)},
-                                                             controls=controls))
-        camera.start()
-        while True:
-            yield camera.capture_array()
+        yield from capture.pictures(rate=rate)
+    except ImportError as error:
+        stop(f"--camera: {error}")

@@ -8,8 +8,6 @@ keyword model whose input is one second of the features of logmel.py, (1, 49, 40
     python spot_keywords.py --microphone             # then whistle, or clap twice
 """
 import argparse
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import logmel
 import numpy as np
 
 from pylite import Interpreter, Model
-from pylite.media import audio, labels, metadata, tensors
+from pylite.media import audio, capture, labels, metadata, tensors
 
 STEP = logmel.RATE // 10        # samples between two inferences
 AVERAGED = 3                    # inferences whose scores are averaged
@@ -87,27 +85,9 @@ def wav_pieces(path):
 def microphone():
     """Endless sound from the microphone in pieces of STEP samples."""
     try:
-        import sounddevice
-    except (ImportError, OSError):      # the package or its library PortAudio is not installed
-        yield from _arecord()
-        return
-    with sounddevice.InputStream(logmel.RATE, channels=1, dtype="float32", blocksize=STEP) as stream:
-        while True:
-            yield stream.read(STEP)[0][:, 0].copy()
-
-
-def _arecord():
-    if not shutil.which("arecord"):
-        common.stop("--microphone needs the Python package sounddevice (pip install sounddevice, and "
-                    "sudo apt install libportaudio2) or the program arecord (sudo apt install alsa-utils)")
-    command = ["arecord", "-q", "-t", "raw", "-f", "S16_LE", "-r", str(logmel.RATE), "-c", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as recorder:
-        try:
-            while len(data := recorder.stdout.read(2 * STEP)) == 2 * STEP:
-                yield np.frombuffer(data, "<i2").astype(np.float32) / 32768
-        finally:
-            recorder.terminate()
-    common.stop("arecord ended; is a microphone connected?  `arecord -l` lists them")
+        yield from capture.sounds(logmel.RATE, STEP)
+    except ImportError as error:
+        common.stop(f"--microphone: {error}")
 
 
 if __name__ == "__main__":

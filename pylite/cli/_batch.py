@@ -34,20 +34,34 @@ def expanded(given):
 
 def run(runner, files, constant, form):
     """Run each file with the inputs `constant`, print the answers as `form`; returns 1 if a file failed, else 0."""
+    return _each(runner, [(file, file) for file in files], constant, form, len(files))
+
+
+def live(runner, name, captured, constant, form):
+    """Run what a camera or microphone, `name`, captures: an iterator of (kind, contents)."""
+    named = ((f"{name} {number}", given) for number, given in enumerate(captured, 1))
+    return _each(runner, named, constant, form, None)
+
+
+def _each(runner, items, constant, form, total):
+    """Run each of (name, given); total: their number, or None where nobody knows."""
     write = _FORMS[form](sys.stdout)
     failed = 0
     with Progress("files", beside=False) as progress:
-        for number, file in enumerate(files):
-            progress.show(number, len(files), os.path.basename(file))
+        for number, (file, given) in enumerate(items):
+            if total is not None:
+                progress.show(number, total, os.path.basename(file))
             try:
-                result = runner.run([*constant, file])
+                result = runner.run([*constant, given])
             except (UsageError, PyliteError, OSError) as error:
                 failed += 1
                 write.error(file, " ".join(str(error).split()))
             else:
                 write.answers(file, result)
+            if total is None:
+                sys.stdout.flush()      # whoever reads a pipe wants the answers as they come
     if failed:
-        sys.stderr.write(f"pylite run: {failed} of {len(files)} files failed\n")
+        sys.stderr.write(f"pylite run: {failed} of {number + 1} files failed\n")
     return int(failed > 0)
 
 

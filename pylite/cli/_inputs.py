@@ -9,8 +9,11 @@ from pylite.errors import TensorError
 from pylite.media import audio, images, tensors
 
 
-def read(path):
-    """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and samples."""
+def read(path, rate=None):
+    """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and samples.
+
+    rate: of the samples, per second, by default the file's.
+    """
     path = _common.input_path(path)
     suffix = path[path.rfind("."):].lower()
     if suffix in (".npy", ".npz"):
@@ -20,7 +23,8 @@ def read(path):
             raise UsageError(f"{path}: {error}") from None
         return "array", loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     if suffix == ".wav":
-        return "audio", audio.read(path)[0]
+        samples, own = audio.read(path)
+        return "audio", audio.resample(samples, own, rate or own)
     if suffix in images.SUFFIXES:
         return "image", images.read(path)
     raise UsageError(f"{path}: unknown kind of file; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
@@ -41,19 +45,26 @@ def tensor(kind, contents, detail, mean=None, std=None):
         except TensorError as error:
             raise UsageError(f"{error}; or give it an .npy or .npz file") from None
     if kind == "audio":
-        return _samples(contents, detail, name, shape, signature)
+        return _samples(contents, detail)
     fitted = _fitted(contents, name, shape, signature)
     return tensors.quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 
-def _samples(samples, detail, name, shape, signature):
+def window(detail):
+    """(axis of the samples of sound that an input takes, their number or None for any); UsageError if it takes none."""
+    shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
     axes = [i for i, size in enumerate(shape) if size != 1 or signature[i] == -1]
     if len(axes) > 1 or not shape:
-        raise UsageError(f"input {name} of shape {list(shape)} takes features of sound, not samples; "
+        raise UsageError(f"input {detail['name']!r} of shape {list(shape)} takes features of sound, not samples; "
                          "give it an .npy or .npz file")
     axis = axes[0] if axes else len(shape) - 1
-    wanted = len(samples) if signature[axis] == -1 else shape[axis]
-    note = None
+    return axis, None if signature[axis] == -1 else shape[axis]
+
+
+def _samples(samples, detail):
+    name, shape, note = repr(detail["name"]), detail["shape"], None
+    axis, wanted = window(detail)
+    wanted = len(samples) if wanted is None else wanted
     if len(samples) != wanted:
         note = (f"{len(samples)} samples, {'cut' if len(samples) > wanted else 'padded with silence'} to the "
                 f"{wanted} that input {name} takes")

@@ -6,6 +6,7 @@ import numpy as np
 
 from pylite.cli import _answers, _common, _inputs, _plugins
 from pylite.interpreter import Interpreter
+from pylite.media import metadata
 from pylite.media.labels import attached, read
 from pylite.runtime.model import Model
 
@@ -21,12 +22,18 @@ class Runner:
         self.interpreter = Interpreter(model=self.model, num_threads=args.threads,
                                        experimental_delegates=_plugins.load(args))
         self.labels = given or attached(self.path, self.model.associated_files)
-        self.names = _names(self.model, self.interpreter.get_input_details())
+        details = self.interpreter.get_input_details()
+        self.names = _names(self.model, details)
+        self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
+        self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = False
         self.outputs = []       # [(details, array)] of the last run
 
     def run(self, files):
-        """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files, [NAME=]FILE each."""
+        """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files.
+
+        Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them.
+        """
         interpreter = self.interpreter
         details = interpreter.get_input_details()
         arrays, notes, size = self._contents(files, details)
@@ -51,8 +58,8 @@ class Runner:
     def _contents(self, files, details):
         """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
         arrays, notes, size = [None] * len(details), [], None
-        for position, kind, contents in _assigned(files, self.names, len(details)):
-            arrays[position], note = _inputs.tensor(kind, contents, details[position], self.args.mean, self.args.std)
+        for position, kind, contents in self._assigned(files):
+            arrays[position], note = _inputs.tensor(kind, contents, details[position], *self._scaling(position))
             notes += [note] if note else []
             if kind == "image" and size is None:
                 size = contents.shape[:2]
@@ -60,6 +67,36 @@ class Runner:
         if empty:
             notes.append(self._fill(arrays, details, empty))
         return arrays, notes, size
+
+    def _scaling(self, position):
+        """(mean, std) of the pixels for an input: those given, or what the metadata say of a float input's."""
+        given = self.args.mean, self.args.std
+        if any(given) or np.dtype(self.interpreter.get_input_details()[position]["dtype"]).kind != "f":
+            return given
+        return self.known[position].get("mean"), self.known[position].get("std")
+
+    def vacant(self, files):
+        """The details of the first input that `files` leave over."""
+        taken = {position for position, _, _ in self._assigned(files)}
+        details = self.interpreter.get_input_details()
+        return details[_position(None, self.names, taken, len(details))]
+
+    def _assigned(self, files):
+        """(position of the input, kind, contents) for every array in the files."""
+        taken = set()
+        for given in files:
+            name, path, (kind, contents) = (None, "", given) if isinstance(given, tuple) else self._read(given)
+            for part, array in _parts(name, path, contents):
+                position = _position(part, self.names, taken, len(self.known))
+                taken.add(position)
+                yield position, kind, array
+
+    def _read(self, text):
+        """(name of the input or None, path, (kind, contents)) of [NAME=]FILE."""
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text):
+            name, path = None, text
+        return name, path, _inputs.read(path, self.rate)
 
     def _fill(self, arrays, details, empty):
         """Fill the inputs without a file as the options say; returns a note."""
@@ -84,20 +121,6 @@ def _names(model, details):
         if signature.subgraph == 0:
             names |= {name: positions[index] for name, index in signature.inputs.items() if index in positions}
     return names
-
-
-def _assigned(given, names, count):
-    """(position of the input, kind, contents) for every array in the files [NAME=]FILE."""
-    taken = set()
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals or os.path.exists(text):
-            name, path = None, text
-        kind, contents = _inputs.read(path)
-        for part, array in _parts(name, path, contents):
-            position = _position(part, names, taken, count)
-            taken.add(position)
-            yield position, kind, array
 
 
 def _parts(name, path, contents):

@@ -1,11 +1,13 @@
 """Run a model on files and print its answers.
 
-A picture is resized to the input's size.  A float input gets pixels scaled to -1..1, or (pixel - MEAN) / STD; an 8-bit
-input gets the pixels unchanged, unless --mean or --std is given.  Real numbers are quantized for the inputs, and the
+A picture is resized to the input's size.  A float input gets pixels scaled as the model's metadata say, else to -1..1,
+or (pixel - MEAN) / STD; an 8-bit input gets the pixels unchanged, unless --mean or --std is given.  Sound is resampled
+where the metadata or --rate say for which rate the model was made.  Real numbers are quantized for the inputs, and the
 outputs are dequantized.
 """
 import json
 import sys
+from itertools import islice
 
 from pylite.cli import _common, _format, _plugins
 
@@ -16,6 +18,8 @@ examples:
   pylite run model.tflite --input left=a.npy --input right=b.npy --output results.npz
   pylite run yamnet.tflite --input dog.wav --json
   pylite run mobilenet.tflite photos/ more/*.png --csv > answers.csv
+  pylite run mobilenet.tflite --camera --frames 100 --jsonl
+  pylite run yamnet.tflite --microphone
 """
 
 
@@ -32,9 +36,19 @@ def configure(parser):
     parser.add_argument("--threshold", type=float, default=0.3, metavar="SCORE",
                         help="minimum score of a box (default: 0.3)")
     parser.add_argument("--mean", type=_channels, metavar="M[,M,M]",
-                        help="mean of the pixels, one number or one per channel (default: 127.5 for a float input)")
+                        help="mean of the pixels, one number or one per channel (default for a float input: the "
+                             "model's, or 127.5)")
     parser.add_argument("--std", type=_channels, metavar="S[,S,S]",
-                        help="standard deviation of the pixels (default: 127.5 for a float input)")
+                        help="standard deviation of the pixels (default for a float input: the model's, or 127.5)")
+    parser.add_argument("--rate", type=_common.positive, metavar="R",
+                        help="samples of sound a second that the model takes (default: what its metadata say)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--camera", type=_common.not_negative, nargs="?", const=0, metavar="N",
+                        help="run the pictures of camera N (default: 0) as they come, by picamera2 or OpenCV")
+    source.add_argument("--microphone", action="store_true",
+                        help="run the sound of the microphone as it comes, by sounddevice or arecord")
+    parser.add_argument("--frames", type=_common.positive, metavar="N",
+                        help="end after so many pictures or windows of sound (default: until Ctrl-C)")
     parser.add_argument("--random", type=_common.not_negative, metavar="SEED",
                         help="fill inputs without a file with random numbers")
     parser.add_argument("--zeros", action="store_true", help="fill inputs without a file with zeros")
@@ -43,8 +57,9 @@ def configure(parser):
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, as real numbers")
     parser.add_argument("--json", action="store_true", help="print JSON")
     many = parser.add_mutually_exclusive_group()
-    many.add_argument("--csv", action="store_true", help="with FILE ...: print CSV, a row for each class or box")
-    many.add_argument("--jsonl", action="store_true", help="with FILE ...: print JSON lines, an object for each file")
+    many.add_argument("--csv", action="store_true",
+                      help="with FILE ..., --camera or --microphone: print CSV, a row for each class or box")
+    many.add_argument("--jsonl", action="store_true", help="likewise: print JSON lines, an object for each file")
     _plugins.add(parser)
 
 
@@ -53,13 +68,11 @@ def _channels(text):
 
 
 def run(args):
-    if 0 in (args.std or ()):
-        raise _common.UsageError("--std must not be 0")
+    source = "--camera" if args.camera is not None else "--microphone" if args.microphone else ""
     form = "csv" if args.csv else "jsonl" if args.jsonl else "text"
-    if args.files:
-        return _many(args, form)
-    if form != "text":
-        raise _common.UsageError(f"--{form} is for many files; give FILE ... after the model")
+    _check(args, source, form)
+    if source or args.files:
+        return _many(args, form, source)
     from pylite.cli._runner import Runner
     args.top = args.top or 5
     runner = Runner(args)
@@ -77,15 +90,50 @@ def run(args):
     return 0
 
 
-def _many(args, form):
-    """Run each of the files that the command line names."""
+def _check(args, source, form):
+    """UsageError for options that contradict each other."""
+    many = source or args.files
+    if 0 in (args.std or ()):
+        raise _common.UsageError("--std must not be 0")
+    if source and args.files:
+        raise _common.UsageError(f"FILE ... and {source} exclude each other; give one of them")
+    if args.frames and not source:
+        raise _common.UsageError("--frames is for --camera and --microphone")
+    if form != "text" and not many:
+        raise _common.UsageError(f"--{form} is for many files; give FILE ... after the model, --camera or --microphone")
+    if many and (args.json or args.output):
+        raise _common.UsageError(f"--json and --output are for one run; with {source or 'FILE ...'} give --jsonl or "
+                                 "--csv")
+
+
+def _many(args, form, source):
+    """Run each of the files that the command line names, or what `source` captures."""
     from pylite.cli import _batch
     from pylite.cli._runner import Runner
-    if args.json or args.output:
-        raise _common.UsageError("--json and --output are for one run; with FILE ... give --jsonl or --csv")
-    files = _batch.expanded(args.files)
     args.top = args.top or (1 if form == "text" else 5)
-    return _batch.run(Runner(args), files, args.input, form)
+    if not source:
+        return _batch.run(Runner(args), _batch.expanded(args.files), args.input, form)
+    runner = Runner(args)
+    try:
+        return _batch.live(runner, source[2:], islice(_captured(args, runner), args.frames), args.input, form)
+    except KeyboardInterrupt:       # how it ends
+        return 0
+    except ImportError as error:
+        raise _common.UsageError(f"{source}: {error}") from None
+
+
+def _captured(args, runner):
+    """(kind, contents) of each picture of the camera, or window of the microphone's sound."""
+    from pylite.cli import _inputs
+    from pylite.media import capture
+    if not args.microphone:
+        yield from (("image", pixels) for pixels in capture.pictures(args.camera))
+        return
+    _, size = _inputs.window(runner.vacant(args.input))
+    if runner.rate is None:
+        raise _common.UsageError("the model does not say for how many samples of sound a second it was made; give "
+                                 "--rate, such as --rate 16000")
+    yield from (("audio", samples) for samples in capture.sounds(runner.rate, size or runner.rate))
 
 
 def _save(path, outputs):
