@@ -2,8 +2,10 @@
 
 The tools come with `pip install '.[docs]'`.  Pages keep their places in the repository; files that they link to come
 along, and a folder is its README.md.  A page that nothing lists, a link or an anchor that leads nowhere, and whatever
-would be fetched from elsewhere are errors.
+would be fetched from elsewhere are errors; so is a search without an answer, where Chromium and Playwright are there to
+try it from the folder, without a server.
 """
+import contextlib
 import re
 import shutil
 import subprocess
@@ -40,6 +42,7 @@ def collect():
             target = SOURCE / page.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(LINK.sub(lambda link, page=page: linked(page, link), page.read_text()))
+    shutil.copy(ROOT / ".ci" / "search_worker.js", SOURCE)
     folder = SOURCE / "api"
     folder.mkdir()
     for name, (title, objects) in API.items():
@@ -100,11 +103,42 @@ def faults():
                 yield f"{name}: no anchor {link}"
 
 
+def add_index():
+    """The index as a script, which pages that are files may load."""
+    index = SITE / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text()}")
+
+
+def searched(words, page):
+    """What the search of a page, opened as a file, finds: titles; None without a browser."""
+    chromium = shutil.which("chromium")
+    with contextlib.suppress(ImportError):
+        from playwright.sync_api import sync_playwright
+        if chromium:
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+                opened = browser.new_page()
+                opened.goto((SITE / page).as_uri())
+                opened.locator("input.md-search__input").press_sequentially(words)
+                results = opened.locator(".md-search-result__item h1")
+                results.first.wait_for(state="visible", timeout=60000)
+                found = results.all_inner_texts()
+                browser.close()
+                return found
+    return None
+
+
 def main():
     collect()
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", ROOT / ".ci" / "mkdocs.yml"],
                    check=True)
+    add_index()
     found = sorted(set(faults()))
+    titles = searched("camera loop", Path("docs", "tutorials", "first-inference.html"))
+    if titles is None:
+        sys.stdout.write("SKIPPED: the search was not tried: no chromium or no playwright\n")
+    elif not any("camera loop" in title for title in titles):
+        found.append(f"the search for 'camera loop' finds {titles}")
     sys.stdout.write("".join(f"{line}\n" for line in found))
     if found:
         raise SystemExit(f"{len(found)} faults")
