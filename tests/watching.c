@@ -2,6 +2,8 @@
  * other has, and a fault in a file that was shortened is counted there.
  *
  *     watching THREADS ROUNDS
+ *
+ * WITHOUT_FAULTS: for QEMU 7.2, which gives 32-bit Arm the host's address of a SIGBUS, where nothing is mapped.
  */
 #include "platform.h"
 #include <stdatomic.h>
@@ -22,6 +24,7 @@ static void check(int holds, const char *what) {
   abort();
 }
 
+#ifndef WITHOUT_FAULTS
 /* A mapped file without its second half. */
 static char *shortened(void) {
   FILE *file = tmpfile();
@@ -32,6 +35,18 @@ static char *shortened(void) {
   return at;
 }
 
+static void lose_a_page(void) {
+  char *at = shortened();
+  const int place = pl_watch(at, 2 * PAGE);
+  check(place >= 0 && pl_lost_of(place) == 0, "a new file has lost pages");
+  check(*(volatile char *)(at + PAGE) == 0 && pl_lost_of(place) == 1, "a lost page was not counted");
+  pl_unwatch(place);
+  pl_pages_unmap(at, 2 * PAGE, 1);
+}
+#else
+static void lose_a_page(void) {}
+#endif
+
 static void *run(void *arg) {
   char (*own)[64] = room[(size_t)arg];
   for (long round = 0; round < rounds; round++) {
@@ -40,14 +55,7 @@ static void *run(void *arg) {
       places[i] = pl_watch(own[i], sizeof own[i]);
       check(places[i] >= 0 && atomic_fetch_add(&holders[places[i]], 1) == 0, "two threads have one place");
     }
-    if (round % 64 == 0) {
-      char *at = shortened();
-      const int place = pl_watch(at, 2 * PAGE);
-      check(place >= 0 && pl_lost_of(place) == 0, "a new file has lost pages");
-      check(*(volatile char *)(at + PAGE) == 0 && pl_lost_of(place) == 1, "a lost page was not counted");
-      pl_unwatch(place);
-      pl_pages_unmap(at, 2 * PAGE, 1);
-    }
+    if (round % 64 == 0) lose_a_page();
     for (int i = 0; i < HELD; i++) {
       atomic_fetch_sub(&holders[places[i]], 1);
       pl_unwatch(places[i]);
