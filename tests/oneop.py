@@ -5,6 +5,7 @@ makes a pytest test of it.  `python -m tests.oneop` stores the results of some c
 """
 import functools
 import importlib
+import os
 import pkgutil
 import sys
 import zlib
@@ -86,8 +87,8 @@ def check(model, inputs, want, label, tolerance=1e-5, runs=1):
 
 
 def draw(function, dtype, case):
-    """Case number `case` of a test: (model bytes, inputs), equal on all machines."""
-    seed = zlib.crc32(f"{function.__name__} {dtype} {case}".encode())
+    """Case number `case` of a test: (model bytes, inputs), equal on all machines; PYLITE_CASES: text for other ones."""
+    seed = zlib.crc32(f"{function.__name__} {dtype} {case}{os.environ.get('PYLITE_CASES', '')}".encode())
     builder = ModelBuilder()
     inputs = function(builder, np.random.default_rng(seed), dtype)
     return builder.build(), [np.asarray(x) for x in inputs]

@@ -83,7 +83,7 @@ def lower_pow(node):
     a, b = node.inputs
     if b.dtype == "int32":
         return [*_without(node, 1, "RequireAtLeast", 0, "holds a negative exponent, which no power of integers has"),
-                wide_binary(node, "pow")]
+                wide_binary(node, "pow_modulo" if b.size == 1 and a.shape != b.shape else "pow")]
     exponent = b.data.item() if b.data is not None and b.size == 1 else None
     if exponent in _POWERS:
         return unary(node, _POWERS[exponent])

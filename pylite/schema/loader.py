@@ -202,7 +202,7 @@ class _Loader:
             raise ValueError(f"buffer {number} of {len(self.buffers)}")
         data = self.buffers[number].data
         if data is None or not len(data):
-            return None
+            return None if record.sparsity is None else _NO_DATA        # sparse, and all elements are 0
         if len(data) != size:
             _check_size(data, record, size)
         if record.is_variable:

@@ -33,7 +33,8 @@ def one_op(m, rng, name, dtype, avoid_zero=False, broadcasting=True, y_scale=Non
         q = mild_quantization(rng, dtype, x_scale and x_scale[i]) if dtype in QUANTIZED else {}
         data = values(rng, shape, dtype)
         if avoid_zero and i == 1:
-            data = np.where(data == q.get("zero_point", 0), data.dtype.type(q.get("zero_point", 0) + 1), data)
+            zero = q.get("zero_point", 0)
+            data = np.where(data == zero, data.dtype.type(zero + 1 if zero <= 0 else zero - 1), data)
         if i == 1 and rng.random() < 0.4:
             inputs.append(m.constant("b", data, **q))
         else:

@@ -8,7 +8,8 @@ from tests.schema.sparse_models import sparse_constant
 @differential("float32", "float16", "int8", count=10)
 def test_densify(m, rng, dtype):
     shape = (int(rng.integers(1, 6)), 4 * int(rng.integers(1, 6)))
-    dense = (rng.integers(-9, 10, shape) * (rng.random(shape) < 0.4)).astype(dtype)
+    share = rng.choice([0, 0.4])        # without any, the buffer is empty
+    dense = (rng.integers(-9, 10, shape) * (rng.random(shape) < share)).astype(dtype)
     blocks = rng.random() < 0.5
     x = sparse_constant(m, "x", dense, *(((0, 1, 2), (1,), (1,), (4,)) if blocks else ((0, 1), (1,))))
     other, y, z = m.tensor("other", shape, dtype), m.tensor("y", shape, dtype), m.tensor("z", shape, dtype)

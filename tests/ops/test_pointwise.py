@@ -77,6 +77,14 @@ def test_floor_div(m, rng, dtype):
     return plain(m, rng, "FLOOR_DIV", dtype)
 
 
+@differential("float32")
+def test_floor_div_near_whole_numbers(m, rng, dtype):
+    """Quotients that float32 rounds up to whole numbers."""
+    b = (rng.uniform(1e-5, 1e-3, (3, 40)) * rng.choice([-1, 1], (3, 40))).astype(dtype)
+    a = (b[0].astype(np.float64) * rng.integers(1, 30000, 40)).astype(dtype)
+    return one_op(m, "FLOOR_DIV", dtype, [a, b])
+
+
 @differential("float32", "int8", "int16", "int32", "int64")
 def test_floor_mod(m, rng, dtype):
     return plain(m, rng, "FLOOR_MOD", dtype)
@@ -120,6 +128,13 @@ def test_pow(m, rng, dtype):
 def test_pow_of_integers(m, rng, dtype):
     shape = shape_of(rng)
     return one_op(m, "POW", dtype, [values(rng, shape, dtype), rng.integers(0, 9, shape[-1:], dtype)])
+
+
+@differential("int32")
+def test_pow_of_integers_by_one_exponent(m, rng, dtype):
+    """The reference then multiplies modulo 2^32, unless both shapes are the same."""
+    exponent = np.full([(), (1,), (1, 1)][int(rng.integers(3))], rng.choice([0, 1, 2, 3, 5, 8, 31, 33]), dtype)
+    return one_op(m, "POW", dtype, [values(rng, shape_of(rng), dtype), exponent])
 
 
 @differential("float32", "float64")

@@ -48,7 +48,8 @@ ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
 ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
 PL_LOOSE_END
 ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
-ARITHMETIC(floor_div_f32, float, none_p, floorf(a / b))
+/* float32 would round quotients just below a whole number up to it */
+ARITHMETIC(floor_div_f32, float, none_p, (float)floor((double)a / (double)b))
 
 /* ---- float16, computed in float32, a block at a time ---- */
 #define BINARY_HALF(name, of_float) \
