@@ -36,6 +36,8 @@ function scaled(x, unit) {
 }
 const bytes = x => scaled(x, "B"), seconds = x => scaled(x, "s"), count = x => scaled(x, "").trim();
 
+const FILTERED = 8, WIDE = 8;        // rows from which on a table can be filtered; columns from which on it fills the page
+
 // A table that sorts by its headers and filters by words.  columns: [title, value of a row, format, explanation]
 function table(name, columns, rows, options = {}) {
   const cell = (tag, column, attributes, child) =>
@@ -72,8 +74,8 @@ function table(name, columns, rows, options = {}) {
   body.append(...lines.map(l => l.line));
   filter();
   if (known(options.sort)) sort(options.sort, options.direction);
-  return el("div", {}, el("div", {class: "controls"}, el("label", {}, "Filter ", field), shown),
-    el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": name + ": table"},
+  return el("div", {}, rows.length < FILTERED ? null : el("div", {class: "controls"}, el("label", {}, "Filter ", field), shown),
+    el("div", {class: columns.length < WIDE ? "scroll few" : "scroll", tabindex: 0, role: "region", "aria-label": name + ": table"},
       el("table", {"aria-label": name}, el("thead", {}, el("tr", {}, ...heads)), body)));
 }
 
@@ -88,8 +90,8 @@ function pairs(entries) {
 const charts = new Set(), colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 const faint = name => colour(name) + "59", {bars, stepped} = uPlot.paths;
 
-function chart(label, make) {
-  const box = el("div", {class: "chart", role: "img", "aria-label": label});
+function chart(label, make, kind = "") {
+  const box = el("div", {class: "chart " + kind, role: "img", "aria-label": label});
   let plot, width = 0;
   const draw = () => {
     if (!box.isConnected || !box.clientWidth) return;
@@ -254,7 +256,7 @@ function calibration(a) {
   if (!sides.length) return;
   const bins = sides[0][1], middles = bins.map(b => (b.low + b.high) / 2), names = {model: "blue", reference: "orange"};
   const right = found => found.map(b => b.count ? b.accuracy : null);
-  const percent = (u, at) => at.map(x => share(Math.abs(x) < 1e-9 ? 0 : x));
+  const percent = (u, at) => at.map(x => Math.round(100 * x) + " %");
   section("calibration", "Calibration", el("p", {class: "soft"}, "A model is calibrated if 70 % of the answers with a confidence "
       + "of 70 % are right: then its bars end at the line. The expected calibration error (ece) is the mean distance."),
     chart("Share of right answers by confidence; the table below has the numbers", () => [{
@@ -264,7 +266,7 @@ function calibration(a) {
       series("calibrated", "soft", {dash: [5, 3], width: 1, points: {show: false}, value: (u, y) => plain(y)})],
       scales: {x: {range: () => [0, 1]}, y: {range: () => [0, 1]}},
       axes: [{label: "confidence", values: percent}, {label: "right", size: 62, values: percent}],
-    }, [middles, ...sides.map(([, found]) => right(found)), middles]]),
+    }, [middles, ...sides.map(([, found]) => right(found)), middles]], "square"),
     table("Calibration", [["of the", b => b.side], ["confidence from", b => b.low, general], ["to", b => b.high, general],
       ["samples", b => b.count, number(0)], ["mean confidence", b => b.count ? b.confidence : null, general],
       ["right", b => b.count ? b.accuracy : null, general]],
@@ -330,7 +332,7 @@ function arena(map) {
       picture.querySelectorAll(".on").forEach(x => x.classList.remove("on"));
       event.target.classList.add("on");
       said.textContent = label(b);
-    }}, b.name.split(/[;,/]/).pop())));
+    }}, b.kind === "input" ? b.name : "node " + map.steps[b.first])));
   return [el("p", {}, `${bytes(map.bytes)} (lower bound ${bytes(map.bound)}). Left to right: the ${map.steps.length} steps of `
       + "one run; bottom to top: offsets in the arena. ", ...Object.entries(KINDS).map(([kind, name]) =>
       el("span", {class: "key"}, el("span", {style: `background: var(--${name})`}), kind))), picture, said,

@@ -133,6 +133,7 @@ def test_tables_sort_and_filter(chromium, validated):
         shown.locator("#ranking input").fill("conv_2d channel")
         assert browser.column(shown, ranking, 1) == [str(SPOILED)]
         assert "1 of 10" in shown.locator("#ranking").text_content()
+        assert shown.locator("#sizes input").count() == 0       # six rows need none
         shown.locator("#ranking input").fill("")
         assert len(browser.column(shown, ranking, 1)) == 10
 
@@ -152,6 +153,8 @@ def test_a_point_of_the_chart_and_a_block_of_the_arena_are_chosen(chromium, vali
         area = shown.locator("#sqnr .u-over")
         area.click(position={"x": 5, "y": 20})
         assert "Node 0: CONV_2D" in shown.locator("#tensor").text_content()
+        labels = shown.locator(".map div").all_text_contents()
+        assert len(labels) > 5 and all(re.fullmatch(r"image|node \d+", label) for label in labels)
         shown.locator(".map div", has_text="image").click()
         assert "image: 64 B at offset" in shown.locator("#arena [role=status]").text_content()
 
