@@ -24,7 +24,7 @@ def main(argv=None):
             sys.stderr.write("pylite: the standard output is closed\n")
         return 2
     parser = parser_of(argv)
-    args = parser.parse_args(argv)
+    args = parser.parse_args(_with_merge(argv))
     args.argv = argv
     if args.command is None:
         args.debug, args.run = False, lambda _: parser.print_help()
@@ -43,6 +43,15 @@ def main(argv=None):
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)
+
+
+def _with_merge(argv):
+    """`validate merge MODEL FILE ...` as `validate MODEL --merge FILE ...`; all else as it is."""
+    if argv[:2] != ["validate", "merge"]:
+        return argv
+    end = next((i for i, text in enumerate(argv) if text.startswith("-")), len(argv))
+    model, files = argv[2:3], argv[3:end]
+    return ["validate", *model, *(["--merge", *files] if files else []), *argv[end:]]
 
 
 def _discard_output():

@@ -75,14 +75,14 @@ def show(text):
     sys.stdout.flush()
 
 
-def write_page(args, data):
-    """Write the page of `data`; `made` is added."""
+def write_page(args, data, facts=None):
+    """Write the page of `data`; `made` is added, and with it {name: text} of `facts`."""
     from pylite.cli import _board
     from pylite.validation import page
     made = page.made("pylite " + shlex.join(args.argv))
     machine = _board.machine()
     made["machine"] += f", {machine['cores']} core(s), {machine['cpu']}"
-    write(args.html, page.page({**data, "made": made}))
+    write(args.html, page.page({**data, "made": made | (facts or {})}))
 
 
 def write_overlay(path, model, name, values, **colours):

@@ -9,6 +9,7 @@ themselves, in decibels above the noise of a good quantization of the same node 
 import json
 import os
 import sys
+import time
 
 from pylite.cli import _common, _limits, _outputs, _sensitivity
 from pylite.cli._terminal import Progress
@@ -121,24 +122,45 @@ def _compared(args):
     _outputs.check(args)
     if _sensitivity.wanted(args):
         return _sensitivity.run(args, model, reference)
+    speed = None
     if args.merge:
         report = validation.merge(model, reference, args.merge)
     else:
         try:
             with Progress("samples") as progress:
-                report = _measured(args, model, reference, progress.show)
+                speed = _Speed(progress.show)
+                report = _measured(args, model, reference, speed)
         except KeyboardInterrupt:
             kept = (f"what was measured is in {args.save}, and the same command goes on from there"
                     if args.save and os.path.exists(args.save) else "with --save FILE what was measured would be kept")
             sys.stderr.write(f"pylite validate: interrupted; {kept}\n")
             raise
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show, report.to_json() if args.json else "\n".join(report.lines(args.top)) + "\n")
+        measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
+        attempt(_outputs.show, report.to_json() if args.json else "\n".join(report.lines(args.top) + measured) + "\n")
         if args.html:
-            attempt(_page, report, args, model)
+            attempt(_page, report, args, model, speed)
         if args.explorer:
             attempt(_overlay, report, args, model)
         return attempt(_limits.result, report, args)
+
+
+class _Speed:
+    """Samples a second while progress is shown, without the time to prepare; as text, empty where it is not known."""
+
+    def __init__(self, show):
+        self._show, self._first, self._last = show, None, None
+
+    def __call__(self, done, total):
+        self._last = time.monotonic(), done
+        self._first = self._first or self._last
+        self._show(done, total)
+
+    def __str__(self):
+        if self._first is self._last:
+            return ""
+        (begun, before), (ended, after) = self._first, self._last
+        return f"{(after - before) / max(ended - begun, 1e-9):.3g}"
 
 
 def _measured(args, model, reference, progress):
@@ -157,10 +179,12 @@ def _measured(args, model, reference, progress):
     return validation.Report(model, None, found.samples, 0, [], [], None, [], found)
 
 
-def _page(report, args, model):
+def _page(report, args, model, speed):
     from pylite.cli import _overview
+    facts = {"samples a second": f"{speed} with {args.workers} worker(s) of {args.threads} thread(s)"} if speed and str(
+        speed) else {}
     _outputs.write_page(args, {"report": report.to_dict(), "graph": _overview.overview(model, args.threads),
-                               "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}})
+                               "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}}, facts)
 
 
 def _overlay(report, args, model):

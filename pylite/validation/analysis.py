@@ -50,7 +50,9 @@ def _tensor(comparison: Comparison, operator: Operator, index: int) -> TensorRep
         ranking.excess_db(operator.name, cumulative, grid, constants, power, _inherited(comparison, index)))
     if constants is not None:
         report.weights = {"sqnr_db": constants.sqnr_db.tolist(), "gain": constants.gain.tolist(),
-                          "spread": constants.spread, "scales": constants.scales}
+                          "spread": constants.spread, "scales": constants.scales,
+                          "scale_spread": constants.scale_spread}
+    report.channels = {"sqnr_db": cumulative.channel_sqnr_db()}
     if index in comparison.local and comparison.local[index].samples:
         local = Errors.of(comparison.local[index])
         excess = ranking.excess_db(operator.name, local, grid, constants, power)
@@ -64,8 +66,8 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
     """Fill in what is known of a node by itself."""
     report.sqnr_local_db, report.excess_db = local.sqnr_db, excess
     report.saturated_low, report.saturated_high = local.mean(local.low), local.mean(local.high)
-    report.channels = {"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
-                       "saturated_high": local.high.tolist()}
+    report.channels |= {"sqnr_local_db": local.channel_sqnr_db(), "saturated_low": local.low.tolist(),
+                        "saturated_high": local.high.tolist()}
     if grid.step:
         report.rmse_over_scale = float(np.sqrt(local.mean(local.noise))) / grid.step
         report.mean_error_steps = local.mean(local.mean_error) / grid.step
@@ -73,6 +75,8 @@ def _of_its_own(report: TensorReport, local: Errors, grid: Grid, excess: float, 
         report.range_used = local.range_used(grid)
         report.channels["rmse_over_scale"] = (np.sqrt(local.noise) / grid.step).tolist()
         report.channels["mean_error_steps"] = (local.mean_error / grid.step).tolist()
+        report.channels["max_error_steps"] = (local.max_error.astype(np.float64) / grid.step).tolist()
+        report.channels["range_used"] = local.channel_range_used(grid)
     if cause is not None:
         report.cause, report.detail, report.remedy = cause.name, cause.detail, cause.remedy
 

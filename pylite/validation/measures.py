@@ -75,6 +75,11 @@ class Errors:
         low, high = self.needed()
         return (high - low) / (grid.levels * grid.step) if grid.step else 0.0
 
+    def channel_range_used(self, grid: Grid) -> list[float]:
+        """The same by channel."""
+        spans = np.maximum(self.highest, 0).astype(np.float64) - np.minimum(self.lowest, 0)
+        return (spans / (grid.levels * grid.step)).tolist() if grid.step else []
+
 
 def decibels(power: float, noise: float) -> float:
     """10 log10 of the ratio; infinite without noise, minus infinite without power or with infinite noise."""

@@ -146,10 +146,13 @@ function histogram(label, xLabel, parts) {
 }
 
 // The tensor that is chosen
+const hundredfold = shares => shares && shares.map(x => 100 * x);
 const MEASURES = [["SQNR of the node by itself (dB)", t => t.channels.sqnr_local_db],
+  ["SQNR from the inputs on (dB)", t => t.channels.sqnr_db],
   ["RMSE (steps)", t => t.channels.rmse_over_scale], ["mean error (steps)", t => t.channels.mean_error_steps],
-  ["saturated low (%)", t => t.channels.saturated_low && t.channels.saturated_low.map(x => 100 * x)],
-  ["saturated high (%)", t => t.channels.saturated_high && t.channels.saturated_high.map(x => 100 * x)],
+  ["largest error (steps)", t => t.channels.max_error_steps], ["range used (%)", t => hundredfold(t.channels.range_used)],
+  ["saturated low (%)", t => hundredfold(t.channels.saturated_low)],
+  ["saturated high (%)", t => hundredfold(t.channels.saturated_high)],
   ["weights: SQNR (dB)", t => t.weights && t.weights.sqnr_db],
   ["weights: size over the reference's", t => t.weights && t.weights.gain]];
 const detail = el("div", {"aria-live": "polite"}), chooser = el("select", {onchange: () => show(tensors[chooser.value])});

@@ -34,8 +34,9 @@ class TensorReport:
     saturated_low, saturated_high: shares of the values at an end of the range whose reference is beyond it
     range_used: what the reference's values span of the range, above 1 where they go beyond; None without a range
     cause, detail, remedy: None where the error is what rounding makes
-    channels: {"sqnr_local_db", "rmse_over_scale", "mean_error_steps", "saturated_low", "saturated_high"}: lists
-    weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales"}, or None
+    channels: {"sqnr_db", "sqnr_local_db", "rmse_over_scale", "mean_error_steps", "max_error_steps", "saturated_low",
+    "saturated_high", "range_used"}: lists
+    weights: {"sqnr_db", "gain": lists by output channel, "spread", "scales", "scale_spread"}, or None
     histograms: {"values", "reference", "error": {"start", "width", "counts"}} where they were asked for, else None
     """
     node: int

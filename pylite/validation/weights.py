@@ -33,7 +33,7 @@ class Weights:
     noise: the expected squared difference of a weight that is rounded well, with the granularity of the model's scales
     fan_in: products for each result
     bias, reference_bias: real numbers, or None; bias_ends: where the bias stands at an end of its type
-    scales: how many the weights have
+    scales: how many the weights have; scale_spread: the largest of them over the smallest
     """
     gain: NDArray[Any]
     correlation: NDArray[Any]
@@ -45,6 +45,7 @@ class Weights:
     reference_bias: NDArray[Any] | None
     bias_ends: NDArray[Any]
     scales: int
+    scale_spread: float
 
     @property
     def spread(self) -> float:
@@ -93,7 +94,10 @@ def _compared(values: NDArray[Any], wanted: NDArray[Any], axis: int, tensor: Ten
     bias, expected = biases
     if bias is not None and expected is None:
         expected = np.zeros_like(bias)
-    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scales)
+    used = tensor.quantization.scale[tensor.quantization.scale > 0]
+    spread = float(used.max()) / float(used.min()) if used.size else 1.0
+    return Weights(gain, correlation, sqnr, magnitude, step * step / 12, b.shape[1], bias, expected, ends, scales,
+                   spread)
 
 
 def _operand(tensors: Sequence[Tensor], operator: Operator, position: int) -> Tensor | None:

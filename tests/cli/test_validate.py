@@ -90,6 +90,14 @@ def test_the_report_follows_the_schema(here, capsys):
     assert set(found["tensors"][0]) == set(schema["$defs"]["tensor"]["properties"])
     assert found["ranking"][0] == found["first_divergence"] == SPOILED
     worst = next(t for t in found["tensors"] if t["node"] == SPOILED)
+    assert set(worst["channels"]) == {"sqnr_db", "sqnr_local_db", "rmse_over_scale", "mean_error_steps",
+                                      "max_error_steps", "saturated_low", "saturated_high", "range_used"}
+    assert max(worst["channels"]["max_error_steps"]) == worst["max_error_steps"]
+    assert 0 < max(worst["channels"]["range_used"]) <= worst["range_used"] < 1
+    assert np.argmin(worst["channels"]["sqnr_db"]) == 7
+    scales = Model("spoiled.tflite").graph.subgraphs[0]
+    scales = next(t for t in scales.tensors if t.name == "trunk/4/weights").quantization.scale
+    assert worst["weights"]["scale_spread"] == pytest.approx(scales.max() / scales.min())
     assert worst["cause"] == "channel scale" and np.argmax(worst["weights"]["gain"]) == 7
     assert np.argmin(worst["channels"]["sqnr_local_db"]) == 7
 
@@ -171,6 +179,16 @@ def test_without_local_samples_the_ranking_is_by_cumulative_errors_and_says_so(h
     assert "'probabilities'): the output's SQNR is" in lines
     assert json.loads((here / "cumulative.json").read_text())["main"]["name"] == "cumulative excess (dB)"
     assert "--local-samples 0" in run(capsys, *spoiled, "--local-samples", 0, "--fail-on", "excess=6", code=2).err
+
+
+def test_the_speed_is_said_in_the_text_and_not_in_json(here, capsys):
+    *_, last = run(capsys, "digits", "--reference", "digits", "--data", "pictures", *PIXELS).out.splitlines()
+    number, words = last.split(" ", 1)
+    assert float(number) > 0 and words == "samples a second"
+    assert "second" not in run(capsys, "digits", "--reference", "digits", "--data", "pictures", *PIXELS, "--samples",
+                               1).out.splitlines()[-1]
+    assert "samples a second" not in run(capsys, "digits", "--reference", "digits", "--data", "pictures", *PIXELS,
+                                         "--json").out
 
 
 def test_fewer_samples(here, capsys):

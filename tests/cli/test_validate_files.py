@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_completed_stays_as_it_was(tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_was_measured_and_says_where(data, capsys, monkeypatch):
-    def interrupt(self, done, total, note=""):
+    def interrupt(_, done, total, note=""):
         if done > 4:
             raise KeyboardInterrupt
     monkeypatch.setattr("pylite.cli._terminal.Progress.show", interrupt)

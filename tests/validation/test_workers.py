@@ -45,13 +45,21 @@ def test_any_number_of_workers_gives_the_same_report(data, plain, workers):
     assert seen[-1] == (COUNT, COUNT) and seen == sorted(seen)
 
 
-def test_errors_from_the_inputs_on_alone_are_shared_and_merged_too(data, tmp_path):
+def test_errors_from_the_inputs_on_alone_are_shared_and_merged_too(data, tmp_path, capsys):
     short = validation.compare(DIGITS, DIGITS, data, local_samples=0)
     assert short.local_samples == 0 and short.ranked_by == "cumulative_excess_db"
     files = [tmp_path / f"{part}.npz" for part in (1, 2)]
     for part, file in enumerate(files, 1):
         validation.compare(DIGITS, DIGITS, data, local_samples=0, workers=2, shard=(part, 2), save=file)
     assert validation.merge(DIGITS, DIGITS, files).to_json() == short.to_json()
+    text = []
+    for command in (["digits", "--reference", "digits", "--merge", *map(str, files)],
+                    ["merge", "digits", *map(str, files), "--reference", "digits"]):
+        assert cli.main(["validate", *command, "--json"]) == 0
+        text.append(capsys.readouterr().out)
+    assert text[0] == text[1] == short.to_json()
+    with pytest.raises(SystemExit):
+        cli.main(["validate", "merge", "digits"])
 
 
 def test_a_shard_without_local_samples_is_ranked_by_cumulative_errors(data):
