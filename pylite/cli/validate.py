@@ -149,15 +149,15 @@ class _Speed:
     """Samples a second while progress is shown, without the time to prepare; as text, empty where it is not known."""
 
     def __init__(self, show):
-        self._show, self._first, self._last = show, None, None
+        self._show, self._first, self._last = show, (0.0, 0), (0.0, 0)
 
     def __call__(self, done, total):
         self._last = time.monotonic(), done
-        self._first = self._first or self._last
+        self._first = self._first if self._first[1] else self._last
         self._show(done, total)
 
     def __str__(self):
-        if self._first is self._last:
+        if self._first == self._last:
             return ""
         (begun, before), (ended, after) = self._first, self._last
         return f"{(after - before) / max(ended - begun, 1e-9):.3g}"
