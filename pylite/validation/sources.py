@@ -5,6 +5,8 @@ import csv
 import json
 import math
 import os
+import struct
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 FILES = (*images.SUFFIXES, ".npy", ".wav")
 PATHS = ("file", "path")        # columns that name the file of the only input
 LABEL = "label"
+MAPPED = 64 << 20               # bytes from which on an array is mapped; smaller ones are read, with their checksum
 BOX = 7                         # numbers of an object: left, top, width, height, category, is it a crowd, area
 
 
@@ -89,12 +92,35 @@ def load(path: str) -> Any:
     """The array of an .npy file, which is mapped, or those of an .npz file by name."""
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {name: _member(path, loaded, name) for name in loaded.files}
     except OSError:
         raise
     except Exception as error:      # of damaged files numpy raises many kinds
         text = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
         raise ComparisonError(f"{path}: {text}") from None
+
+
+def _member(path: str, archive: Any, name: str) -> Any:
+    """An array of an .npz file; a large one that is not compressed is mapped, so that memory does not grow with it."""
+    info = next((i for i in archive.zip.infolist() if i.filename == f"{name}.npy"), None)
+    if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size < MAPPED:
+        return archive[name]
+    with archive.zip.open(info) as member, open(path, "rb") as file:
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        reader = readers.get(np.lib.format.read_magic(member))
+        if reader is None:
+            return archive[name]
+        shape, fortran, dtype = reader(member)
+        file.seek(info.header_offset)
+        lengths = struct.unpack("<26x2H", file.read(30))        # of the name and what follows it, before the contents
+        offset = info.header_offset + 30 + sum(lengths) + member.tell()
+        whole = member.tell() + math.prod(shape) * dtype.itemsize == info.file_size
+    if dtype.hasobject or not whole:
+        return archive[name]
+    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
 
 
 def _mask(file: str, known: set[str]) -> str | None:
@@ -118,7 +144,8 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     counts = {len(array) if array.ndim else 0 for array in [*chosen, *([] if labels is None else [labels])]}
     if len(counts) != 1:
         raise ComparisonError(f"{path}: the arrays have {sorted(counts)} samples; their first axes must agree")
-    source = Source(counts.pop(), lambda i: [array[i] for array in chosen], lambda i: f"{path}, sample {i}")
+    source = Source(counts.pop(), lambda i: [np.array(array[i]) for array in chosen],     # aligned copies
+                    lambda i: f"{path}, sample {i}")
     if labels is not None:
         known = labels.tolist() if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]

@@ -13,6 +13,7 @@ from pylite.errors import ComparisonError
 from pylite.media import images, models
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
+from pylite.validation import sources
 from pylite.validation.data import Samples
 from pylite.validation.matching import match
 from tests import resources
@@ -262,6 +263,34 @@ def test_arrays_that_do_not_fit(here, capsys):
     assert "digits2" in run(capsys, "digits2", "--reference", "digits", "--data", "two.npz", code=2).err
     with pytest.raises(SystemExit):
         cli.main(["validate", "digits", "--reference", "digits", "--data", "x", "--fail-on", "nonsense=1"])
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_arrays_of_an_archive_are_mapped_and_the_same(tmp_path, monkeypatch, write, order):
+    arrays = np.asarray(np.random.default_rng(0).random((5, 8, 8, 1), np.float32), order=order)
+    write(tmp_path / "d.npz", image=arrays, labels=np.arange(5))
+    read = sources.load(str(tmp_path / "d.npz"))
+    monkeypatch.setattr(sources, "MAPPED", 0)
+    mapped = sources.load(str(tmp_path / "d.npz"))
+    assert isinstance(mapped["image"], np.memmap) == (write is np.savez)
+    for name in ("image", "labels"):
+        np.testing.assert_array_equal(mapped[name], read[name])
+    found = Samples(tmp_path / "d.npz", Model(models.path("digits")).graph.subgraphs[0])
+    np.testing.assert_array_equal(np.concatenate([arrays for arrays, in found]), arrays)
+    assert all(one.flags.aligned for one, in found)
+
+
+@pytest.mark.parametrize("mapped", [0, 1 << 30])
+def test_archives_that_are_damaged_are_refused(tmp_path, monkeypatch, mapped):
+    """Cut off, or with an array whose header says another size."""
+    monkeypatch.setattr(sources, "MAPPED", mapped)
+    np.savez(tmp_path / "d.npz", image=np.zeros((5, 8, 8, 1), np.float32))
+    whole = (tmp_path / "d.npz").read_bytes()
+    for contents in (whole[:len(whole) // 2], whole.replace(b"(5, 8, 8, 1)", b"(9, 8, 8, 1)")):
+        (tmp_path / "e.npz").write_bytes(contents)
+        with pytest.raises(ComparisonError, match=r"e\.npz"):
+            sources.load(str(tmp_path / "e.npz"))
 
 
 def test_samples_of_a_folder_are_in_the_order_of_their_paths(tmp_path):
