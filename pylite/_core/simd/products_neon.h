@@ -92,6 +92,14 @@ PL_INLINE void four_by_four(int small, const pl_a_layout *layout, const int8_t *
 #undef NEXT_LINE
 #undef OPERANDS
 
+/* The terms of four rows; those from `rows` on are not used. */
+PL_INLINE int32x4_t row_terms(const int32_t *row, int rows) {
+  int32_t some[4];
+  if (__builtin_expect(rows >= 4, 1)) return vld1q_s32(row);
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; r++) some[r] = row[r < rows ? r : 0];
+  return vld1q_s32(some);
+}
 PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
                          const int32_t *bias, const int32_t *row, int32x4_t acc[][4]) {
   const int8_t *x[4];
@@ -104,7 +112,11 @@ PL_INLINE void four_rows(int small, int rows, const pl_a_layout *layout, const i
   } else {
     EACH acc[r][v] = vdupq_n_s32(0);
   }
+  EACH __asm__("" : "+w"(acc[r][v])); /* gcc would add to sums of the first half where they lie, on the stack */
   if (bias) EACH acc[r][v] = vaddq_s32(acc[r][v], vld1q_s32(bias + 4 * v));
-  if (row) EACH acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(row[r < rows ? r : 0]));
+  if (row) {
+    const int32x4_t terms = row_terms(row, rows);
+    EACH acc[r][v] = vaddq_s32(acc[r][v], vdupq_n_s32(terms[r]));
+  }
 #undef EACH
 }
