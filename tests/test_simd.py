@@ -312,6 +312,15 @@ def test_depthwise_f32(isa_level, seed):
     np.testing.assert_array_equal(y.array, want)
 
 
+def test_depthwise_f32_tall():
+    """Many more lines at a time than a filter may have taps."""
+    x, y = np.ones((1, 100_000, 1, 1), np.float32), Guarded((1, 100_000, 1, 1), np.float32)
+    filter = (3, 1, 1, 1, 1, 1, 1, 0)
+    assert conv_float.DepthwiseF32(x, y.array, x[:, :3], None, filter, -50, 100).run(simd.Pool(1)) == 0
+    y.check()
+    np.testing.assert_array_equal(y.array.ravel(), [2] + [3] * 99_998 + [2])
+
+
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("rule", ["MBQM64", "MBQM32"])
 def test_conv16(isa_level, rule, seed):

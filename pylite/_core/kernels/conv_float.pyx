@@ -7,7 +7,15 @@ from libc.string cimport memcpy, memmove, memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
-from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
+from pylite._core.kernels.spread cimport (
+    SPREAD_BUFFER,
+    Spread,
+    lines_of_run,
+    lines_of_task,
+    plan_spread,
+    see_lines,
+    spread,
+)
 from pylite._core.kernels.tasks cimport (
     MAX_MR,
     Output,
@@ -45,7 +53,6 @@ from pylite._core.memory import pooled
 cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
     FEW = 64                # pixels; for up to so many, the weights are read once
-    RUN = 256 * 1024        # bytes of the input lines of a depthwise task
     WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
 
 
@@ -357,19 +364,15 @@ cdef class DepthwiseF32(Kernel):
         s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], y.shape[3], &self.zero[0]
         s.window.y_line = y.strides[1] // 4
         plan_spread(&s.spread, &s.window, x.shape[3], 4, s.stride, s.dilation)
-        # As many as keep their input lines in the second-level cache for all vectors of channels.
-        s.run = max(<ptrdiff_t>1, RUN // (s.line * s.stride))
+        s.run = lines_of_run(&s.spread, s.line)
         if s.spread.multiplier > 1:
-            s.run = s.spread.lines
             self.path = "channels repeated, patch by patch"
         self.fn = <kernel_fn>depthwise_f32
 
 
 cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:
     cdef const pl_dw_window *g = &self.state.window
-    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], threads = pool_threads(pool)
-    # Few lines are divided equally among the threads; of many, a task has at least four.
-    cdef ptrdiff_t grain = 4 if lines > 8 * threads else (lines + threads - 1) // threads
+    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], grain = lines_of_task(lines, pool_threads(pool))
     pool = parallel_pool(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, lines, grain, depthwise_f32_lines, &self.state)
     return 0
@@ -381,20 +384,12 @@ cdef void depthwise_f32_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thr
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[SPREAD_BUFFER]
-    cdef ptrdiff_t line = begin, first, iy, at
-    cdef int y, rows
+    cdef ptrdiff_t line = begin, at
+    cdef int rows
     cdef float *to
-    g.row, g.next = row, s.stride * s.line
     while line < end:
-        first = line % s.oh * s.stride - s.pad
-        g.lines = 1
-        if first >= 0:      # further lines whose windows lie inside the image
-            iy = (s.h - first - <ptrdiff_t>(g.fh - 1) * s.dilation - 1) // s.stride + 1
-            g.lines = <int>max(<ptrdiff_t>1, min(min(end - line, iy), s.run))
-        rows = g.fh if g.lines == 1 else (g.lines - 1) * s.stride + g.fh
-        for y in range(rows):
-            iy = first + <ptrdiff_t>y * s.dilation
-            row[y] = <const uint8_t *>(s.x + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
+        rows = see_lines(&g, row, <const uint8_t *>s.x + line // s.oh * s.image, s.h, s.line,
+                         line % s.oh * s.stride - s.pad, s.stride, s.dilation, min(end - line, s.run))
         to = <float *>(s.y + line * s.y_line)
         at = 0
         while at < g.pixels:

@@ -9,7 +9,15 @@ from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, plan_lines
 from pylite._core.kernels.product8 cimport Product8, accumulate, pack_lines
 from pylite._core.kernels.rounding cimport pl_quantization
-from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
+from pylite._core.kernels.spread cimport (
+    SPREAD_BUFFER,
+    Spread,
+    lines_of_run,
+    lines_of_task,
+    plan_spread,
+    see_lines,
+    spread,
+)
 from pylite._core.kernels.tasks cimport (
     MAX_MR,
     MAX_NR,
@@ -39,6 +47,7 @@ from pylite._core.simd cimport (
     pl_pool,
     pl_slots,
     pl_tile,
+    pool_threads,
     slots,
 )
 

@@ -20,6 +20,7 @@ cdef struct HybridDepthwise:
     float *y
     ptrdiff_t h, oh, line, image, y_line        # lines of the images; bytes of q and y
     ptrdiff_t size          # elements of an image
+    ptrdiff_t run           # output lines at a time
     int stride, dilation, pad
     float low, high
 
@@ -57,18 +58,19 @@ cdef class DepthwiseHybrid(Kernel):
          s.window.pad) = filter
         s.window.width, s.window.pixels, s.window.c, s.window.zero = (
             x.shape[2], y.shape[2], y.shape[3], <const uint8_t *>&self.zeros[0])
-        s.window.lines = 1
+        s.window.y_line = y.strides[1] // 4
         plan_spread(&s.spread, &s.window, x.shape[3], 4, s.stride, s.dilation)
+        s.run = lines_of_run(&s.spread, s.line)
         self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
         self.fn = <kernel_fn>depthwise_hybrid
 
 
 cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:
     cdef const pl_dw_window *g = &self.state.window
-    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
+    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1], grain = lines_of_task(lines, pool_threads(pool))
     pool = parallel_pool(pool, 2 * lines * g.pixels * g.c * g.fh * g.fw)
     parallel_for(pool, self.y.shape[0], 1, center_images, &self.state)
-    parallel_for(pool, lines, 1, depthwise_hybrid_lines, &self.state)
+    parallel_for(pool, lines, grain, depthwise_hybrid_lines, &self.state)
     return 0
 
 
@@ -115,10 +117,10 @@ cdef void repeat_factors(const HybridDepthwise *s, ptrdiff_t image, ptrdiff_t c,
             f.scale[j], f.bias[j] = f.scale[j - some], f.bias[j - some]
 
 
-cdef void finish_depthwise(const HybridDepthwise *s, ptrdiff_t image, Factors *f, float *y) noexcept nogil:
-    """The sums of a line times the product of both scales, plus bias, each rounded."""
+cdef void finish_depthwise(const HybridDepthwise *s, ptrdiff_t image, Factors *f, int lines, float *y) noexcept nogil:
+    """The sums of these lines times the product of both scales, plus bias, each rounded."""
     cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
-    cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = s.window.pixels * channels, step
+    cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
     while c < channels:
         repeat_factors(s, image, c, f)
         at, step = c, max(f.n, channels)
@@ -139,17 +141,17 @@ cdef void depthwise_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int 
     cdef uint8_t buffer[SPREAD_BUFFER]
     cdef Factors factors
     cdef float *y
-    cdef ptrdiff_t line, iy, at
-    cdef int i
-    g.row, factors.image = row, -1
-    for line in range(begin, end):
-        for i in range(g.fh):
-            iy = line % s.oh * s.stride - s.pad + <ptrdiff_t>i * s.dilation
-            row[i] = (<const uint8_t *>s.q + line // s.oh * s.image + iy * s.line) if 0 <= iy < s.h else NULL
+    cdef ptrdiff_t line = begin, at
+    cdef int rows
+    factors.image = -1
+    while line < end:
+        rows = see_lines(&g, row, <const uint8_t *>s.q + line // s.oh * s.image, s.h, s.line,
+                         line % s.oh * s.stride - s.pad, s.stride, s.dilation, min(end - line, s.run))
         y = <float *>(<char *>s.y + line * s.y_line)
         at = 0
         while at < g.pixels:
-            patch = spread(s.slots, &s.spread, &g, at, g.fh, buffer, repeated)
+            patch = spread(s.slots, &s.spread, &g, at, rows, buffer, repeated)
             s.slots.depthwise_f32(&patch, s.w, <const float *>g.zero, -INFINITY, INFINITY, y + at * g.c)
             at += patch.pixels
-        finish_depthwise(s, line // s.oh, &factors, y)
+        finish_depthwise(s, line // s.oh, &factors, g.lines, y)
+        line += g.lines

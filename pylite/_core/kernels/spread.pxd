@@ -8,6 +8,7 @@ cdef enum:
     SPREAD_BYTES = 48 * 1024    # of the lines in the buffer; ops/convolution.py knows it, too
     SPREAD_BUFFER = SPREAD_BYTES + PL_REPEAT_SLACK
     SPREAD_LINES = 16           # output lines of a patch
+    RUN_BYTES = 256 * 1024      # of the input lines of a run where nothing is repeated
 
 
 cdef struct Spread:
@@ -40,6 +41,19 @@ cdef inline int plan_spread(Spread *p, const pl_dw_window *g, ptrdiff_t channels
     return 0
 
 
+cdef inline ptrdiff_t lines_of_run(const Spread *p, ptrdiff_t line) noexcept nogil:
+    """Output lines at a time: as many as keep their input in the second-level cache for all vectors of channels.
+
+    line: bytes of one of the input.
+    """
+    return p.lines if p.multiplier > 1 else max(<ptrdiff_t>1, RUN_BYTES // (line * p.stride))
+
+
+cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:
+    """Few lines are divided equally among the threads; of many, a task has at least four."""
+    return 4 if lines > 8 * threads else (lines + threads - 1) // threads
+
+
 cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl_dw_window *g, ptrdiff_t at, int rows,
                                 uint8_t *buffer, const uint8_t **row) noexcept nogil:
     """The windows of output pixels at .. at + p.pixels of g, whose `rows` lines are repeated in the buffer.
@@ -63,3 +77,23 @@ cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl
             buffer += w.width * g.c * p.item
     w.next = p.stride * w.width * g.c * p.item
     return w
+
+
+cdef inline int see_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height, ptrdiff_t line,
+                          ptrdiff_t first, int stride, int dilation, ptrdiff_t most) noexcept nogil:
+    """Let g be output lines whose first one sees the image from its line `first` on; returns the lines in `row`.
+
+    most: the output lines that are wanted; g gets one where windows lie partly outside of the image.
+    """
+    cdef ptrdiff_t inside = (height - first - <ptrdiff_t>(g.fh - 1) * dilation - 1) // stride + 1, y
+    cdef ptrdiff_t fitting = (PL_MAX_TAPS - g.fh) // stride + 1     # into `row`
+    cdef int i, rows
+    g.lines = 1
+    if first >= 0:
+        g.lines = <int>max(<ptrdiff_t>1, min(min(most, inside), fitting))
+    rows = g.fh if g.lines == 1 else (g.lines - 1) * stride + g.fh
+    for i in range(rows):
+        y = first + <ptrdiff_t>i * dilation
+        row[i] = image + y * line if 0 <= y < height else NULL
+    g.row, g.next = row, stride * line
+    return rows
