@@ -201,7 +201,7 @@ def install_peer(cache):
     return folder
 
 
-def execute(cache, core, which, models, steps=""):
+def execute(cache, core, which, models, steps="", guest=GUEST):
     """({tag: Region}, names of the steps); steps: of the only model of pylite."""
     pretend(cache, core)
     root, trace = cache / "aarch64", cache / f"trace-{os.getpid()}"
@@ -210,7 +210,7 @@ def execute(cache, core, which, models, steps=""):
                                 "PYTHONPATH": ":".join(map(str, path))}
     try:
         done = subprocess.run(["qemu-aarch64", "-seed", "1", "-plugin", f"{cache}/armcount.so,out={trace}", "-L", root,
-                               root / "usr/bin/python3", "-P", "-c", GUEST, which, steps, *models], env=environment,
+                               root / "usr/bin/python3", "-P", "-c", guest, which, steps, *models], env=environment,
                               capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{which} fails with {models} on {core}:\n{done.stderr[-2000:]}")
