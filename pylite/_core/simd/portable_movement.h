@@ -62,13 +62,13 @@ enum { REPEATED = 32 };
 enum { REPEATED = 16 };
 #endif
 #define PL_REPEAT(T) \
-  for (; n; n--, x += sizeof(T), y += m * sizeof(T)) \
-    for (size_t i = 0; i < m * sizeof(T); i += REPEATED) { \
-      T v, many[REPEATED / sizeof(T)]; \
-      memcpy(&v, x, sizeof v); \
-      PL_UNROLL for (size_t k = 0; k < REPEATED / sizeof(T); k++) many[k] = v; \
-      memcpy(y + i, many, REPEATED); \
-    }
+  for (; n; n--, x += sizeof(T), y += m * sizeof(T)) { \
+    typedef T many __attribute__((vector_size(REPEATED))); \
+    T v; \
+    memcpy(&v, x, sizeof v); \
+    const many repeated = v - (many){0}; \
+    for (size_t i = 0; i < m * sizeof(T); i += REPEATED) memcpy(y + i, &repeated, REPEATED); \
+  }
 static void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y) {
   if (item == 1) PL_REPEAT(uint8_t)
   else if (item == 2) PL_REPEAT(uint16_t)
