@@ -122,8 +122,11 @@ def test_an_interrupt_between_two_sums_keeps_none_of_them(data, monkeypatch):
 def test_ctrl_c_ends_workers_too_with_one_line(data, monkeypatch):
     pixels = np.random.default_rng(0).random((100_000, 8, 8, 1), np.float32)
     np.savez(data, image=pixels)
-    program = ("import sys; from pylite import cli; from pylite.cli import _terminal\n"
-               "_terminal.Progress.show = lambda self, done, total, note='': print(done, file=sys.stdout, flush=True)\n"
+    program = ("import sys, time; from pylite import cli; from pylite.cli import _terminal\n"
+               "def show(self, done, total, note=''):\n"
+               "    print(done, flush=True)\n"
+               "    time.sleep(60)      # so that the signal comes before the end, however fast the machine\n"
+               "_terminal.Progress.show = show\n"
                "if __name__ == '__main__': sys.exit(cli.main(sys.argv[1:]))")
     with open("program.py", "w") as file:
         file.write(program)
