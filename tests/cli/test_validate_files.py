@@ -122,7 +122,8 @@ def test_an_interrupt_between_two_sums_keeps_none_of_them(data, monkeypatch):
 def test_ctrl_c_ends_workers_too_with_one_line(data, monkeypatch):
     pixels = np.random.default_rng(0).random((100_000, 8, 8, 1), np.float32)
     np.savez(data, image=pixels)
-    program = ("import sys, time; from pylite import cli; from pylite.cli import _terminal\n"
+    program = ("import signal, sys, time; from pylite import cli; from pylite.cli import _terminal\n"
+               "signal.signal(signal.SIGINT, signal.default_int_handler)    # ignored in shells' background jobs\n"
                "def show(self, done, total, note=''):\n"
                "    print(done, flush=True)\n"
                "    time.sleep(60)      # so that the signal comes before the end, however fast the machine\n"
