@@ -5,7 +5,7 @@ import pytest
 from pylite.ir import shapes
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import lowered
-from tests.oneop import differential, run_pylite
+from tests.oneop import check, differential, run_pylite
 from tests.ops.convolving import KINDS, channels, finish, operands, window
 
 
@@ -30,6 +30,32 @@ def test_conv_deep(m, rng, kind):
     n, c, k, taps = 1, int(rng.integers(6000, 9000)), int(rng.integers(1, 40)), int(rng.integers(1, 3))
     (x, w, b, y), data = operands(m, rng, kind, (n, 3, 3, c), (k, taps, taps, c), 0, (n, 3, 3, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
+
+
+def strided(dtype, stride, c):
+    """A 3 x 3 filter of int8 over lines of 10 windows, `stride` pixels apart; weights do not depend on the stride."""
+    m = ModelBuilder()
+    q = {"scale": 0.1, "zero_point": 3} if dtype == "int8" else {}
+    w = np.random.default_rng(c).integers(-127, 128, (8, 3, 3, c)).astype(np.int8)
+    scales = [0.01 * (k + 1) for k in range(8)]
+    x = m.tensor("x", (1, 4, 9 * stride + 3, c), dtype, **q)
+    b = m.constant("b", np.arange(8, dtype="int32" if q else "float32"), [0.1 * s for s in scales] if q else None)
+    y = m.tensor("y", (1, 2, 10, 8), dtype, **({"scale": 2.0, "zero_point": 0} if q else {}))
+    m.operator("CONV_2D", [x, m.constant("w", w, scales), b], [y], padding="VALID", stride_h=1, stride_w=stride)
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize("c", [1, 3, 5])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_conv_of_far_pixels(dtype, c):
+    """A stride for which the lines of several output pixels are longer than a packed A panel."""
+    near = (np.random.default_rng(0).standard_normal((1, 4, 30, c)) * 40).astype(dtype)
+    far = np.full((1, 4, 9 * 4000 + 3, c), near[0, 0, 0, 0])
+    for i in range(10):
+        far[:, :, 4000 * i:4000 * i + 3] = near[:, :, 3 * i:3 * i + 3]
+    check(strided(dtype, 4000, c), [far], run_pylite(strided(dtype, 3, c), [near]), f"{dtype}, {c} channels")
 
 
 @differential("float32", "int8", "int8 per tensor", "uint8", "int16", count=40)

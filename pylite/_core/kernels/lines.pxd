@@ -65,7 +65,9 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     if most > 1:        # products read full tiles
         behind = (t.mr - 1) * g.stride_w * c
     if (line_size * g.fh + behind) * t.bytes > A_PANEL_BYTES:
-        return False
+        if not packed:
+            return False
+        most, line_size, behind = 1, line, 0        # weights that are padded by lines need them; a pixel's own fit
     l.shape.lines, l.shape.depth, l.shape.step, l.shape.pitch = g.fh, padded(line, t.ka), g.stride_w * c, line_size
     l.line, l.pitch, l.chunk, l.passes, l.pixels = line, line_size, <int>most, 1, o.span * o.lines
     if dilated:
