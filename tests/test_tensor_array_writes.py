@@ -1,4 +1,4 @@
-"""Writes of one TensorArray element are recognised in the converter's form; other graphs are left unchanged."""
+"""Writes of one TensorArray element are recognized in the converter's form; other graphs are left unchanged."""
 import numpy as np
 import pytest
 

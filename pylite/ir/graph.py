@@ -103,7 +103,7 @@ def replace(frozen: "_Record", **changes: "Any") -> "_Record":
 class Quantization(Frozen):
     """real = scale * (q - zero_point), with one scale for the tensor, or one per index along `axis`.
 
-    scale: float32 (n,); zero_point: int64 (n,), zeros where the file gives none.  In blockwise quantisation
+    scale: float32 (n,); zero_point: int64 (n,), zeros where the file gives none.  In blockwise quantization
     `block_size` elements share a scale: the scales are another tensor, whose elements `scale` has in order (empty
     where they are computed at run time), and `zero_point` is empty where no tensor gives any.
     """
@@ -113,7 +113,7 @@ class Quantization(Frozen):
     axis: int = 0
     block_size: int = 0
     block_shape: "tuple[int, ...]" = ()     # blocks over several axes, one size per axis
-    axes: "tuple[int, ...]" = ()            # multi-axis quantisation: the axes that the scales run along
+    axes: "tuple[int, ...]" = ()            # multi-axis quantization: the axes that the scales run along
     scale_tensor: int = -1                  # index of the tensor that holds the scales
     zero_point_tensor: int = -1
     min: "NDArray[Any] | None" = None       # float32: the range that the converter saw; kernels do not use it

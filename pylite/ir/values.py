@@ -105,7 +105,7 @@ class Value:
 
     @property
     def block_size(self) -> int:
-        """Elements that share one scale in blockwise quantisation, else 0."""
+        """Elements that share one scale in blockwise quantization, else 0."""
         q = self.quantization
         return q.block_size if q is not None else 0
 

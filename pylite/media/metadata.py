@@ -1,4 +1,4 @@
-"""What a model's metadata say of its inputs and outputs: labels, normalisation, calibration of scores, sample rate."""
+"""What a model's metadata say of its inputs and outputs: labels, normalization, calibration of scores, sample rate."""
 from __future__ import annotations
 
 import io

@@ -63,7 +63,7 @@ def check_same_parameters(node, values):
     for value in values:
         if not same_parameters(value, first):
             raise node.error(f"its scale {value.scale} and zero point {value.zero_point} differ from the "
-                             f"{first.scale} and {first.zero_point} of {first!r}; quantise the model with equal ones",
+                             f"{first.scale} and {first.zero_point} of {first!r}; quantize the model with equal ones",
                              value)
 
 

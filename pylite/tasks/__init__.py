@@ -3,7 +3,7 @@
     from pylite.tasks import ImageClassifier
     best = ImageClassifier("mobilenet.tflite", max_results=3).classify("cat.jpg").categories[0]
 
-Labels, normalisation, sample rate and score calibration come from the model's own metadata; arguments stand in for what
+Labels, normalization, sample rate and score calibration come from the model's own metadata; arguments stand in for what
 it does not have.  Arguments and results have the names of tflite-support's Task Library.
 """
 import importlib

@@ -187,7 +187,7 @@ def test_failures_in_invoke(test_op, letter, words):
 
 
 def test_failure_in_init(test_op, trace):
-    with pytest.raises(RuntimeError, match="node 1 Test failed to initialise"):
+    with pytest.raises(RuntimeError, match="node 1 Test failed to initialize"):
         pylite.Interpreter(model_content=chain("aib"), op_resolver=test_op)
     gc.collect()
     assert trace() == ["init a", "init i", "free a"]

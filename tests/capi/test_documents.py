@@ -23,7 +23,7 @@ CONVOLUTIONS = Path(__file__).parents[2] / "examples/delegate_python/two_convolu
 PIECES = [(r"// (Singleton instance, \w+ \w+ \w+\.|anonymous namespace|namespace \w+)", ""),
           (r"(void \w*Free\([^)]*\)) \{ ?\.\.\. ?\}", r"\1 {}"), (r"\{ ?\.\.\. ?\}", "{ return NOTHING; }"),
           (r"\.\.\.", "")]
-# It calls functions by wrong names, reads a field of an opaque type, ends an initialiser too early, and assigns a
+# It calls functions by wrong names, reads a field of an opaque type, ends an initializer too early, and assigns a
 # pointer to const to one to non-const.
 NAMES = [("NodeNumInputs", "NodeNumberOfInputs"), ("NodeNumOutputs", "NodeNumberOfOutputs"),
          ("TensorNumDimensions", "TensorNumDims"), (r"input->dims->data\[i\]", "TfLiteOpaqueTensorDim(input, i)"),
@@ -167,11 +167,11 @@ def delegate_code(number):
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("initialised", [True, False])
-def test_delegate(tmp_path, prefix, initialised):
-    """Also with a registration that is not initialised, as in the guide."""
+@pytest.mark.parametrize("initialized", [True, False])
+def test_delegate(tmp_path, prefix, initialized):
+    """Also with a registration that is not initialized, as in the guide."""
     code = corrected(delegate_code(DELEGATES), *DELEGATE)
-    if initialised:
+    if initialized:
         code = code.replace("TfLiteRegistration kernel_registration;", "TfLiteRegistration kernel_registration{};")
     source = tmp_path / "delegate.cc"
     source.write_text("#include <vector>\n" + under(prefix, code) + PLUGIN)

@@ -83,7 +83,7 @@ def test_signal_handlers_are_restored(built, option):
 
 
 def test_ops_that_fail_in_init(built):
-    with pytest.raises(RuntimeError, match=f"node 0 Old failed to initialise: {IMPL}"):
+    with pytest.raises(RuntimeError, match=f"node 0 Old failed to initialize: {IMPL}"):
         interpreter(built(), "init-impl")
 
 

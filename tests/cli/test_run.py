@@ -268,7 +268,7 @@ def test_label_file_formats():
     assert labels.fitted({5: "far"}, 3) is None and labels.fitted({}, 3) is None
 
 
-def test_quantising_rounds_half_away_from_zero():
+def test_quantizing_rounds_half_away_from_zero():
     detail = {"dtype": np.int8, "quantization": (0.5, -1)}
     assert tensors.quantize(np.array([0.25, -0.25, 0.2, 1000, -1000]), detail).tolist() == [0, -2, -1, 127, -128]
 
@@ -447,7 +447,7 @@ def test_the_sound_of_a_file_is_resampled_on_request(model, tmp_path, capsys):
 
 
 def test_what_metadata_say_of_pixels_and_sound_counts(tmp_path, capsys):
-    """The normalisation of a float input, and the rate."""
+    """The normalization of a float input, and the rate."""
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 1, 1, 3)), m.tensor("y", (1, 3))
     m.operator("RESHAPE", [x, m.constant("shape", np.array([1, -1], np.int32))], [y])

@@ -52,7 +52,7 @@ class Operands:
 
 
 def gates(add, choice, depth, cells, outputs):
-    """(weights, recurrent weights, peepholes, biases, scales of the normalisation) of all gates: -1 where absent"""
+    """(weights, recurrent weights, peepholes, biases, scales of the normalization) of all gates: -1 where absent"""
     w, r = [add.weights(cells, depth) for _ in range(4)], [add.weights(cells, outputs) for _ in range(4)]
     p = [add.vector(cells, float(add.rng.random() * 1e-4)) if choice["peephole"] else -1 for _ in range(3)]
     b = [add.bias(cells, 30000 if choice["norm"] else 3000) for _ in range(4)]

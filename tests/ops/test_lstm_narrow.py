@@ -1,4 +1,4 @@
-"""int8 LSTM with 12 intermediate tensors: gates in 8 bits, normalised in float32."""
+"""int8 LSTM with 12 intermediate tensors: gates in 8 bits, normalized in float32."""
 import ctypes
 import functools
 
@@ -92,7 +92,7 @@ class Layer:
         h, c = np.full((self.rows, self.outputs), self.h_zero), np.zeros((self.rows, self.cells), np.int64)
         clipped, found = self.c_scale == 2.0**-15, []
         for _ in range(runs):
-            gates = [normalised(self.sums(k, h), *self.norm[k], self.bias[k]) for k in range(4)]
+            gates = [normalized(self.sums(k, h), *self.norm[k], self.bias[k]) for k in range(4)]
             forget, out = logistic()[gates[FORGET]], logistic()[gates[OUTPUT]]
             c = rdbpot(forget * c, 15) + rdbpot((32767 - forget) * tanh(-12)[gates[CELL]], 15)
             c = np.clip(c, -32768, 32767)
@@ -120,7 +120,7 @@ def limits(clip, scale):
     return -int(f32(clip) / scale), int(f32(clip) / scale)
 
 
-def normalised(gates, weights, scale, bias):
+def normalized(gates, weights, scale, bias):
     """Layer normalization, all in float32."""
     found = []
     for row in gates.astype(f32):

@@ -9,7 +9,7 @@ from pylite.schema.writer import write
 
 
 def conv_model():
-    """A quantised convolution, with signatures, metadata and all other optional parts of a model."""
+    """A quantized convolution, with signatures, metadata and all other optional parts of a model."""
     m = ModelBuilder("a convolution")
     x = m.tensor("x", (None, 8, 8, 3), "int8", scale=0.5, zero_point=3)
     scales = np.array([0.1, 0.2, 0.3, 0.4], np.float32)

@@ -47,7 +47,7 @@ class NativeRegistration:
         tables.host.set_kernel(operator.index, self.registration, self.operator, self.library)
         if tables.host.init(operator.index):
             why = tables.host.errors()
-            raise OpError(f"node {operator.index} {operator.name} failed to initialise{': ' if why else ''}{why}")
+            raise OpError(f"node {operator.index} {operator.name} failed to initialize{': ' if why else ''}{why}")
         tables.host.log(f"init() of node {operator.index} {operator.name}")
         return NativeNodeOp(tables, operator.index, operator.name)
 

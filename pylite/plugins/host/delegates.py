@@ -61,7 +61,7 @@ def modify(delegate, delegation):
             status = host.add_delegate_node(part.nodes, part.inputs, part.outputs, registration, operator, address)
             if status:
                 why = host.errors()
-                raise DelegationError(f"the kernel for nodes {list(part.nodes)} failed to initialise "
+                raise DelegationError(f"the kernel for nodes {list(part.nodes)} failed to initialize "
                                       f"({STATUS[status]}){': ' if why else ''}{why}")
             tables.native += 1
             return NativePartitionOp(tables, delegation, added, part, host.custom_name(added.index))
