@@ -36,8 +36,7 @@ SHAPE_OPERANDS = {"TRANSPOSE_CONV": (0, slice(None)), "RESHAPE": (1, slice(None)
 VARIANTS = ({"num_threads": 1}, {"num_threads": 2}, {"num_threads": 4}, {"guard_bands": True},
             {"experimental_preserve_all_tensors": True})
 
-# The peer's message if its reference kernels lack an operator or version; then its optimized kernels are used.
-OTHER_KERNELS = "Didn't find op"
+OTHER_KERNELS = "Didn't find op"    # the peer's message if its reference kernels lack one; then the optimized ones run
 
 
 @dataclass

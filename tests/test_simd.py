@@ -1,19 +1,27 @@
 """The micro-kernels of every ISA level against plain numpy: odd shapes, extremes, and guard bytes around results."""
-import os
 import struct
-import threading
-import time
 
 import numpy as np
 import pytest
 
 from pylite._core import simd
 from pylite._core.kernels import conv, conv16, conv_float, elementwise, hybrid, matmul, pooling, softmax
-from pylite._core.program import Program
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.filter_layout import PixelPacking
-
-GUARD = 64
+from tests.operands import (
+    Guarded,
+    draw_bytes,
+    draw_columns,
+    draw_ends,
+    draw_filter,
+    in_reach,
+    output_size,
+    requantized,
+    stored,
+    strided,
+    sums,
+    threads,
+)
 
 
 @pytest.fixture(params=simd.available())
@@ -22,110 +30,6 @@ def isa_level(request):
     simd.use(request.param)
     yield request.param
     simd.use(chosen)
-
-
-class Guarded:
-    """An array between two guard bands, with `gap` guard elements between neighbouring pixels."""
-
-    def __init__(self, shape, dtype, gap=0):
-        *lines, c = shape
-        size = (int(np.prod(lines)) * (c + gap) - gap) * np.dtype(dtype).itemsize
-        self.raw = np.full(size + 2 * GUARD, 0xA5, np.uint8)
-        self.array = spaced(self.raw[GUARD:GUARD + size].view(dtype), shape, gap)
-
-    def check(self):
-        seen = self.array.copy()
-        self.array.view(np.uint8)[...] = 0xA5
-        assert (self.raw == 0xA5).all(), "wrote out of bounds"
-        self.array[...] = seen
-
-
-def spaced(flat, shape, gap):
-    """A view of `flat` as an array of `shape` with `gap` elements between neighbouring pixels."""
-    pixels, strides = int(np.prod(shape[:-1])), (flat.itemsize * (shape[-1] + gap), flat.itemsize)
-    return np.lib.stride_tricks.as_strided(flat, (pixels, shape[-1]), strides).reshape(shape)
-
-
-def strided(array, gap):
-    """The same array with `gap` elements between neighbouring pixels, and none after the last one."""
-    pixels = int(np.prod(array.shape[:-1]))
-    copy = spaced(np.zeros(array.size + (pixels - 1) * gap, array.dtype), array.shape, gap)
-    copy[...] = array
-    return copy
-
-
-def output_size(size, filter):
-    fh, fw, sh, sw, dh, dw, ph, pw = filter
-    return ((size[0] + 2 * ph - (fh - 1) * dh - 1) // sh + 1, (size[1] + 2 * pw - (fw - 1) * dw - 1) // sw + 1)
-
-
-def sums(x, w, filter, size, groups=1, x_zero=0, w_zero=0):
-    """Accumulators of a convolution, exact: x (n, h, w, c), w (k, fh, fw, c / groups)."""
-    fh, fw, sh, sw, dh, dw, ph, pw = filter
-    c, k = w.shape[3], len(w) // groups
-    x, w = x.astype(np.int64) - x_zero, w.astype(np.int64) - w_zero
-    acc = np.zeros((len(x), *size, len(w)), np.int64)
-    for y, z, i, j in np.ndindex(*size, fh, fw):
-        row, col = y * sh - ph + i * dh, z * sw - pw + j * dw
-        if 0 <= row < x.shape[1] and 0 <= col < x.shape[2]:
-            for g in range(groups):
-                acc[:, y, z, g * k:g * k + k] += x[:, row, col, g * c:g * c + c] @ w[g * k:g * k + k, i, j].T
-    return acc
-
-
-def requantized(acc, m, e, zero_point, low, high):
-    v = [fixed_point.mbqm32(fixed_point.wrap32(acc[..., c]), int(m[c]), int(e[c])) for c in range(acc.shape[-1])]
-    return np.clip(np.stack(v, -1), low - zero_point, high - zero_point) + zero_point
-
-
-def draw_filter(rng, most=4):
-    while True:
-        fh, fw = rng.integers(1, most, 2) if rng.random() < 0.7 else (3, 3)
-        size = tuple(map(int, rng.integers(1, 12, 2)))
-        if rng.random() < 0.4:      # lines that fill tiles, and more than one chunk of them
-            size = int(rng.integers(1, 5)), int(rng.choice([20, 33, 50, 150]))
-        filter = (fh, fw, *rng.integers(1, 3, 4), rng.integers(0, fh), rng.integers(0, fw))
-        if min(output_size(size, filter)) > 0:
-            return size, tuple(map(int, filter))
-
-
-def draw_bytes(rng, shape):
-    """Values of int8: all, the two extremes, or the minimum alone."""
-    kind = rng.integers(4)
-    return np.full(shape, -128) if kind == 0 else rng.choice([-128, 127], shape) if kind == 1 else \
-        rng.integers(-128, 128, shape)
-
-
-def draw_columns(rng, n):
-    """Bias, multipliers and shifts; sometimes of the full range of shifts, often of the range of real models."""
-    e = rng.integers(-31, 20, n) if rng.random() < 0.2 else -rng.integers(0, 12, n)
-    if rng.random() < 0.5:
-        e = -rng.integers(6, 11, n)
-    m = rng.integers(2**30, 2**31, n)
-    m[rng.random(n) < 0.05] = 0
-    m[rng.random(n) < 0.05] = 2**31 - 1
-    return rng.integers(-10**5, 10**5, n).astype(np.int32), m.astype(np.int32), e.astype(np.int32)
-
-
-def draw_ends(rng):
-    """Zero point and limits, often those of RELU."""
-    low, high = sorted(rng.integers(-128, 128, 2).tolist())
-    return low if rng.random() < 0.4 else int(rng.integers(-128, 128)), low, high
-
-
-def in_reach(ends, seed):
-    """The clamping range for which packing checks requantization in float32; sometimes None: no check."""
-    zero_point, low, high = ends
-    return None if seed % 4 == 0 else (low - zero_point, high - zero_point)
-
-
-def stored(values, flip):
-    """Values of int8 as the bytes of int8 (flip 0) or uint8 (0x80)."""
-    return np.ascontiguousarray(values.astype(np.int8).view(np.uint8) ^ np.uint8(flip))
-
-
-def threads():
-    return [None, simd.Pool(2), simd.Pool(3)]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -382,96 +286,6 @@ def test_softmax_8_of_many_rows_equals_single_rows(isa_level, n, bits):
     if bits == 8:
         assert softmax.Softmax8(x, x, *arguments).run() == 0
         np.testing.assert_array_equal(x, alone)
-
-
-def test_profile_times_every_step():
-    """Every step has a time; an array of another size is refused."""
-    x, y = np.zeros((5, 7), np.uint8), np.zeros((5, 7), np.uint8)
-    steps = Program([softmax.Softmax8(x, y, 8, 0x80, 1 << 30, 22, -240)] * 3)
-    before = time.monotonic_ns()
-    clock = np.zeros((2, 5), np.int64)
-    assert steps.profile(clock) is None
-    assert before <= clock[0, 0] <= clock[-1, -1] <= time.monotonic_ns()
-    assert (np.diff(clock.ravel()) >= 0).all()
-    with pytest.raises(ValueError, match="room for 2"):
-        steps.profile(np.zeros((1, 2), np.int64))
-
-
-def test_the_pool_records_who_runs_what():
-    """The recorded ranges of a loop cover its items once; each thread runs one at a time."""
-    x = np.zeros((5000, 9), np.uint8)
-    kernel, pool = softmax.Softmax8(x, np.zeros_like(x), 8, 0x80, 1 << 30, 22, -240), simd.Pool(3)
-    rows = np.zeros((100, 5), np.int64)
-    pool.record(rows)
-    assert kernel.run(pool) == 0
-    pool.record(None)
-    found = rows[:pool.recorded]
-    assert len(found) >= 3
-    in_order = found[np.argsort(found[:, 2])]
-    assert in_order[0, 2] == 0 and in_order[-1, 3] == 5000
-    np.testing.assert_array_equal(in_order[1:, 2], in_order[:-1, 3])
-    for thread in range(3):
-        of_thread = found[found[:, 4] == thread]
-        times = of_thread[np.argsort(of_thread[:, 0]), :2].ravel()
-        assert (np.diff(times) >= 0).all()
-    kernel.run(pool)
-    assert pool.recorded == len(found)      # nothing after record(None)
-    pool.record(rows[:1])
-    kernel.run(pool)
-    assert pool.recorded >= 3               # counted beyond the rows
-    with pytest.raises(ValueError, match="rows of 5"):
-        pool.record(np.zeros((3, 4), np.int64))
-
-
-def test_unavailable_isa_level_is_refused():
-    assert simd.available()[0] == "base"
-    with pytest.raises(ValueError, match="not available"):
-        simd.use("abacus")
-
-
-def product_kernel(seed=0):
-    """A kernel with work for several threads, its output, and the expected output."""
-    rng = np.random.default_rng(seed)
-    x, w = rng.integers(-128, 128, (1, 40, 40, 16)), rng.integers(-128, 128, (32, 1, 1, 16))
-    m, e = np.full(32, 2**30, np.int32), np.full(32, -6, np.int32)
-    filter = (1, 1, 1, 1, 1, 1, 0, 0)
-    want = requantized(sums(x, w, filter, (40, 40)), m, e, 0, -128, 127)
-    y = np.zeros(want.shape, np.uint8)
-    packed = matmul.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
-    return conv.ConvQ8(stored(x, 0), y, packed, filter, 1, np.zeros(16, np.uint8), 0, 0, -128, 127), y, stored(want, 0)
-
-
-def test_pool_after_fork():
-    """A forked child starts workers of its own."""
-    pool = simd.Pool(3)
-    kernel, y, want = product_kernel()
-    kernel.run(pool)
-    child = os.fork()
-    if child == 0:
-        y[...] = 0
-        kernel.run(pool)
-        os._exit(0 if (y == want).all() else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    y[...] = 0
-    kernel.run(pool)
-    np.testing.assert_array_equal(y, want)
-
-
-def test_pool_shared_by_threads():
-    """Of threads that use a pool at once, one gets the workers; the others work alone."""
-    pool = simd.Pool(2)
-    kernels = [product_kernel(seed) for seed in range(3)]
-
-    def work(kernel):
-        for _ in range(200):
-            kernel.run(pool)
-    runners = [threading.Thread(target=work, args=(k,)) for k, _, _ in kernels]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    for _, y, want in kernels:
-        np.testing.assert_array_equal(y, want)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,16 +1,15 @@
-"""Checks of matrix products and depthwise convolutions.
+"""Checks of matrix products; hybrid.py and depthwise.py have the other slots of gemm.h.
 
 Tiles differ between ISA levels, so the expected outputs are computed in plain C from the same matrices, packed for it.
 """
-import ctypes
 
 import numpy as np
 
 from pylite._core import simd
-from pylite._core.kernels import conv, conv_float, hybrid, matmul
+from pylite._core.kernels import conv_float, matmul
 from pylite.numerics import fixed_point
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.slots import ISA_LEVELS, ALayout, Blocks, Columns, DepthwiseWindow, Hybrid, Tile
+from tests.checkasm.slots import ISA_LEVELS, ALayout, Columns, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
@@ -30,11 +29,6 @@ def using(isa_level, make, *arguments):
         return make(*arguments)
     finally:
         simd.use(before)
-
-
-def depthwise_weights(isa_level, packed):
-    """The result of pack_depthwise_q8 as an argument, aligned as it is read: in groups of kr weights."""
-    return In(packed.view(f"i{isa_level.dw8.kr * isa_level.dw8.bytes}"))
 
 
 def a_panel_of(tile, x):
@@ -355,187 +349,3 @@ def dots_f32(draw):
     pitch = depth + draw.choice(0, 3)
     yield Call(n, depth, In(draw.whole(depth, 15)), In(draw.whole((n, pitch), 15)), pitch, Out(n, F), work=n * depth,
                unit="MAC")
-
-
-@check("range_f32")
-def range_f32(draw):
-    n = draw.size(300)
-    yield Call(n, In(draw.whole(n, 1000)), Out(1, F), Out(1, F), work=n)
-
-
-@check("quantize_s8")
-def quantize_s8(draw):
-    n = draw.size(300)
-    x = (draw.rng.standard_normal(n) * 30).astype(F)
-    yield Call(n, In(x), 1.7, draw.integer(-128, 127), draw.integer(0, 1), draw.choice(0, 0x80), Out(n, B), work=n)
-
-
-@check("quantize_rows", rounds=40)
-def quantize_rows(draw):
-    rows, n = (64, 64) if draw.bench else (draw.integer(1, 40), draw.size(100, least=1))
-    step = n + draw.choice(0, 0, 5)
-    x = (draw.rng.standard_normal((rows, step)) * 10.0 ** draw.rng.integers(-3, 4, (rows, 1))).astype(F)
-    x[draw.rng.random(rows) < 0.2] = 0
-    x[draw.rng.random(rows) < 0.2] *= -np.sign(x[0, 0])
-    asymmetric, flip = draw.integer(0, 1), draw.choice(0, 0x80)
-    yield Call(rows, n, In(x), step, asymmetric, flip, Out((rows, n), B), Out(rows, F), Out(rows, I),
-               expect=rows_quantized(x[:, :n], asymmetric, flip), work=rows * n)
-
-
-def rows_quantized(x, asymmetric, flip):
-    """[bytes, scales, zero points]"""
-    low, high = (np.minimum(x.min(1), 0), np.maximum(x.max(1), 0))
-    wide_low, wide_high = low.astype(np.float64), high.astype(np.float64)
-    if asymmetric:
-        step = (wide_high - wide_low) / 255
-        nearer = 128 + np.abs(wide_low / step) < 127 + np.abs(wide_high / step)
-        zero = np.where(nearer, -128 - wide_low / step, 127 - wide_high / step).clip(-128, 127)
-        zero, scale = np.trunc(zero + np.copysign(0.5, zero)), (high - low) / F(255)
-        inverse = F(1) / scale
-    else:
-        span = np.maximum(-low, high)
-        zero, scale, inverse = np.zeros(len(x)), span / F(127), F(127) / span
-    none = (low == 0) & (high == 0)
-    zero, scale, inverse = np.where(none, 0, zero).astype(I), np.where(none, F(1), scale), np.where(none, F(0), inverse)
-    v = x * inverse[:, None]
-    q = (zero[:, None] + np.trunc(v + np.copysign(F(0.5), v))).clip(-128 if asymmetric else -127, 127)
-    return [q.astype(np.int8).view(B) ^ B(flip), scale, zero]
-
-
-@check("finish_hybrid", rounds=40)
-def finish_hybrid(draw):
-    n = draw.size(100, 256)
-    acc, sums = draw.array(I, n, -2**20, 2**20), draw.array(I, n, -2**12, 2**12)
-    yield Call(n, In(acc), draw.integer(-128, 127), In(sums), In(draw.rng.random(n).astype(F)), 0.013,
-               draw.integer(0, 1), draw.choice(In(draw.whole(n)), None), -1e6, 1e6, Out(n, F), work=n)
-
-
-@check("gemm_hybrid", rounds=100)
-def gemm_hybrid(draw):
-    rows, columns, depth, x, w, a_panel, shape = product(draw)
-    packed, sums = using(draw.isa_level, matmul.pack_weights, w)
-    zeros, scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
-    scale, bias = draw.rng.random(columns).astype(F), draw.choice(draw.whole(columns), None)
-    j, ldy, column_first = draw.integer(0, 3), columns + draw.choice(0, 0, 3), draw.integer(0, 1)
-    before = [None if a is None else np.concatenate([np.zeros(j, a.dtype), a]) for a in (sums, scale, bias)]
-    low, high = draw.choice((-np.inf, np.inf), (0, 300))
-    v = ((x.astype(L) - zeros[:, None]) @ w.T.astype(L)).astype(I).astype(F)
-    v = v * scale * scales[:, None] if column_first else v * (scales[:, None] * scale)
-    want = np.full((rows, ldy), np.uint32(0x5A5A5A5A)).view(F)
-    want[:, :columns] = (v if bias is None else v + bias).clip(low, high)
-    yield Call(ctypes.addressof(draw.isa_level.table), rows, columns, shape, In(a_panel), In(packed),
-               In(zeros + draw.isa_level.q8.offset), In(scales),
-               Struct(Hybrid, sums=before[0], scale=before[1], bias=0 if bias is None else before[2],
-                      column_first=column_first, fit=int((w != -128).all()), low=low, high=high), j,
-               Out((rows, ldy), F), ldy, expect=[want], work=rows * columns * depth, unit="MAC")
-
-
-@check("gemm_blocks", rounds=100)
-def gemm_blocks(draw):
-    tile = draw.isa_level.q8
-    rows, columns = (draw.choice(1, 16), 64) if draw.bench else (draw.integer(1, 16), draw.size(150, least=1))
-    blocks, size = (8, 32) if draw.bench else (draw.integer(1, 4), draw.choice(draw.integer(1, 70), 32, 64, 1100))
-    narrow = draw.bench or draw.integer(0, 1)
-    low, high = (-8, 7) if narrow else (-128, 127)
-    x, w = draw.array(np.int8, (rows, blocks * size)), draw.array(np.int8, (columns, blocks * size), low, high)
-    scales = draw.rng.random((columns, blocks)).astype(F)
-    panels, sums, scale, nibbles = using(draw.isa_level, hybrid.pack_blocks, w, scales.reshape(-1), blocks, narrow)
-    zeros, row_scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
-    bias = draw.choice(draw.whole(columns), None)
-    j = tile.nr * draw.integer(0, (columns - 1) // tile.nr)
-    n = min(tile.nr, columns - j)
-    v = np.zeros((rows, n), F)
-    for i in range(blocks):
-        part = slice(i * size, (i + 1) * size)
-        v += ((x[:, part].astype(L) - zeros[:, None]) @ w[j:j + n, part].T.astype(L)).astype(F) * scales[j:j + n, i]
-    v *= row_scales[:, None]
-    want = np.full((rows, columns), np.uint32(0x5A5A5A5A)).view(F)
-    want[:, :n] = (v if bias is None else v + bias[j:j + n]).clip(-1e3, 1e4)
-    numbers = Struct(Blocks, panels=panels, sums=sums, scale=scale, bias=0 if bias is None else bias,
-                     depth=blocks * size, blocks=blocks, deep=padded(size, tile.ka), columns=columns,
-                     wide=padded(columns, tile.nv), nibbles=nibbles, low=-1e3, high=1e4)
-    yield Call(ctypes.addressof(draw.isa_level.table), rows, n, numbers, j, In((x.astype(L) + tile.offset).astype(B)),
-               In(zeros + tile.offset), In(row_scales), Out((rows, columns), F), expect=[want],
-               work=rows * n * blocks * size, unit="MAC")
-
-
-@check("scaled_sums", rounds=40)
-def scaled_sums(draw):
-    n, depth = (64, 256) if draw.bench else (draw.integer(1, 70), draw.size(100))
-    wide, zero = padded(n, 16), draw.integer(-128, 127)
-    x = np.where(draw.rng.random(depth) < 0.4, zero, draw.array(np.int8, depth)).astype(np.int8)
-    yield Call(n, depth, In(x), zero, In(draw.whole((depth, wide), 127)), wide, In(draw.rng.random(wide).astype(F)),
-               0.013, draw.integer(0, 1), draw.integer(0, 1), In(draw.whole(wide)), -1e6, 1e6, InOut(draw.whole(n)),
-               work=n * depth, unit="MAC")
-
-
-def window(draw, pixels_of, most=1):
-    """(members of pl_dw_window of up to `most` output lines, input lines, None where outside the image, zero)"""
-    fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
-    stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 3), draw.integer(1, 2))
-    pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
-    c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
-    width = 28 if draw.bench else draw.integer(1, 40)
-    reach = width + 2 * pad - (fw - 1) * dilation
-    if reach < 1:
-        width, reach = width + 1 - reach, 1
-    pixels = (reach - 1) // stride + 1
-    count = most if draw.bench else draw.integer(1, most if dilation == 1 else 1)
-    lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c)
-             for _ in range((count - 1) * stride + fh)]
-    zero = draw.integer(-128, 127)
-    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c", "lines", "y_line"]
-    numbers = fh, fw, stride, dilation, pad, width, pixels, c, count, pixels * c
-    return dict(zip(names, numbers, strict=True)), lines, zero
-
-
-@check("depthwise_q8", rounds=120)
-def depthwise_q8(draw):
-    g, lines, zero = window(draw, lambda n: draw.array(B, n), draw.isa_level.dw8.mr)
-    c, flip = g["c"], draw.choice(0, 0x80)
-    w_zero = draw.integer(-128, 127) if flip and not draw.bench else 0
-    weights = draw.array(np.int8, (1, g["fh"], g["fw"], c))
-    bias, mult, shift = parameters(draw, c)
-    stored = (weights.view(B) ^ 0x80) if flip else weights
-    filter = g["fh"], g["fw"], 1, g["stride"], 1, g["dilation"], 0, g["pad"]
-    ends = ends_of(draw)
-    arguments = stored, bias, mult, shift, zero, w_zero, filter, (ends[1] - ends[0], ends[2] - ends[0])
-    packed, numbers = using(draw.isa_level, conv.pack_depthwise_q8, *arguments)
-    members = columns_of(draw, numbers, g["fh"] * g["fw"], ends)
-    padding = np.full(c, (zero & 0xFF) ^ flip, B)
-    plain_packed, plain = using(ISA_LEVELS["base"], conv.pack_depthwise_q8, *arguments)
-    rest = {**members, **members_of(plain)}
-    want = []
-    for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time
-        seen = Struct(DepthwiseWindow, row=Pointers(lines[first:first + g["fh"]]), zero=padding, **{**g, "lines": 1})
-        weights = depthwise_weights(ISA_LEVELS["base"], plain_packed)
-        call = Call(seen, flip, w_zero, weights, Struct(Columns, **rest), Out(g["pixels"] * c, B))
-        want += run(call, "base", "depthwise_q8")
-    seen = Struct(DepthwiseWindow, row=Pointers(lines), zero=padding, **g)
-    size = g["lines"] * g["pixels"] * c
-    yield Call(seen, flip, w_zero, depthwise_weights(draw.isa_level, packed), Struct(Columns, **members), Out(size, B),
-               expect=[np.concatenate(want)], work=size * g["fh"] * g["fw"], unit="MAC")
-
-
-@check("depthwise_f32", rounds=80)
-def depthwise_f32(draw):
-    g, lines, _ = window(draw, draw.whole)
-    c, more, down = g["c"], 0 if draw.bench else draw.integer(0, 6), draw.integer(0, 40)
-    if more:        # lines at equal distances in memory
-        lines = [None if line is None else draw.whole(g["width"] * c + more * down) for line in lines]
-    g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), next=4 * down, zero=np.zeros(c, F), **{**g, "lines": 1 + more})
-    bias = draw.choice(In(draw.whole(c)), None)
-    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0,
-               Out(more * g["y_line"] + g["pixels"] * c, F), work=g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
-
-
-@check("depthwise_s64", rounds=40)
-def depthwise_s64(draw):
-    g, lines, _ = window(draw, lambda n: draw.array(S, n))
-    c = g["c"]
-    begin = draw.integer(0, c - 1) if not draw.bench else 0
-    n = c if draw.bench else draw.integer(1, c - begin)
-    line = Struct(DepthwiseWindow, row=Pointers(lines), zero=np.zeros(c, S), **g)
-    yield Call(line, draw.integer(0, g["pixels"] - 1), begin, n, In(draw.array(S, (g["fh"] * g["fw"], c), -255, 255)),
-               Out(n, L), work=n * g["fh"] * g["fw"], unit="MAC")

@@ -1,4 +1,5 @@
-/* The tasks of scanning.pyx: each walks over the rows begin .. end - 1 of its arrays. */
+/* The tasks of scanning.pyx: each walks over the rows begin .. end - 1 of its arrays.
+ * The file is longer than others, since all tasks for rare ops are listed in one place. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

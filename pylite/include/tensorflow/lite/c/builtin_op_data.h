@@ -1,7 +1,8 @@
 // The parameters of the builtin ops: what node->builtin_data points at.
 //
-// This file is the only declaration of these structs: pylite parses it to build the data that plug-ins read.
-// Structs only grow at their end.  An op that is missing here has no parameters, and its builtin_data is null.
+// The file is longer than others, since it is the only declaration of these structs: pylite parses it to build the data
+// that plug-ins read.  Structs only grow at their end.  An op that is missing here has no parameters, and its
+// builtin_data is null.
 #ifndef TENSORFLOW_LITE_CORE_C_BUILTIN_OP_DATA_H_
 #define TENSORFLOW_LITE_CORE_C_BUILTIN_OP_DATA_H_
 

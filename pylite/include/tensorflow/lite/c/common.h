@@ -4,6 +4,8 @@
 // file run there too.  The layout is append-only: no field ever moves.
 //
 // The functions on arrays and tensors are inline: a plug-in that uses only this file needs no library to link with.
+// The file is longer than others, since TensorFlow Lite has all of this in one header of this name.
+//
 // The host frees with free() what plug-ins allocate with malloc(), and the other way round.
 #ifndef TENSORFLOW_LITE_CORE_C_COMMON_H_
 #define TENSORFLOW_LITE_CORE_C_COMMON_H_

@@ -1,0 +1,58 @@
+# The rest of hosting.pyx: the callbacks of host.h.
+cdef pl_callbacks callbacks = pl_callbacks(replace, preview, metadata, subgraph)
+
+
+cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration, TfLiteOperator *op,
+                          const TfLiteIntArray *nodes, TfLiteDelegate *delegate) noexcept with gil:
+    self = <Host>host.python
+    try:
+        self.replace(int_tuple(nodes), <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept with gil:
+    self = <Host>host.python
+    cdef TfLiteIntArray *arrays[3]
+    cdef int status = 0
+    try:
+        for claimed, inputs, outputs in self.partition(int_tuple(nodes)):
+            arrays[0], arrays[1], arrays[2] = int_array(claimed), int_array(inputs), int_array(outputs)
+            status |= pl_host_add_preview(host, arrays[0], arrays[1], arrays[2])
+            free_three(arrays)
+        return kTfLiteOk if status == 0 else kTfLiteError
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, size_t *size) noexcept with gil:
+    self = <Host>host.python
+    cdef const unsigned char[::1] view
+    try:
+        found = None if self.metadata is None else self.metadata((<bytes>name).decode())
+        if found is None or not len(found):
+            return kTfLiteError
+        view = found
+        self.references.append(view)
+        data[0] = <const char *>&view[0]
+        size[0] = view.shape[0]
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
+
+
+cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) noexcept with gil:
+    self = <Host>host.python
+    try:
+        other = None if self.subgraph is None else self.subgraph(index)
+        if other is None:
+            return kTfLiteError
+        context[0] = &(<Host>other).host.context
+        return kTfLiteOk
+    except BaseException as error:
+        self.pending = error
+        return kTfLiteError
