@@ -1,4 +1,4 @@
-"""Integer LSTM layers: int8 with int16 cells, the older 8-bit cell, and refused models."""
+"""Integer LSTM layers: int8 with int16 cells, the basic 8-bit cell, and refused models."""
 import numpy as np
 import pytest
 

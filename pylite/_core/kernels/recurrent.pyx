@@ -359,4 +359,4 @@ cdef void lstm_output(Layer *s) noexcept nogil:
         clip(s.rows * s.outputs, s.projection_clip, s.h)
 
 
-include "recurrent_older.pxi"
+include "recurrent_basic.pxi"

@@ -1,4 +1,4 @@
-"""Integer recurrent layers: LSTM with 16-bit or 8-bit gates, the older 8-bit LSTM cell, and SVDF."""
+"""Integer recurrent layers: LSTM with 16-bit or 8-bit gates, the basic 8-bit LSTM cell, and SVDF."""
 import numpy as np
 
 from libc.math cimport sqrtf
@@ -355,4 +355,4 @@ cdef void output(Layer *s) noexcept nogil:
 
 
 include "recurrent_integer_narrow.pxi"
-include "recurrent_integer_older.pxi"
+include "recurrent_integer_basic.pxi"

@@ -1,4 +1,4 @@
-# The rest of recurrent.pyx: float SVDF, and the older LSTM cell.
+# The rest of recurrent.pyx: float SVDF, and the basic LSTM cell.
 cdef struct Filters:
     Engine engine
     Matrix features
@@ -113,7 +113,7 @@ cdef struct Basic:
 
 
 cdef class BasicLstm(Kernel):
-    """One step of the older LSTM cell, whose weights are one matrix.
+    """One step of the basic LSTM cell, whose weights are one matrix.
 
     x (rows, depth); h (rows, cells), c (rows, cells): the state; y, c_out: the outputs, which are the next state; both:
     (rows, depth + cells), receives x and h; gates: (rows, 4 * cells), receives the gates before their activation, in

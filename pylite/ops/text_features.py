@@ -1,4 +1,4 @@
-"""LSH_PROJECTION and SKIP_GRAM: what text models of old made features of."""
+"""LSH_PROJECTION and SKIP_GRAM: features of texts."""
 import numpy as np
 
 from pylite.ir.registry import register

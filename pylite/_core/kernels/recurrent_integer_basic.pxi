@@ -1,4 +1,4 @@
-# The rest of recurrent_integer.pyx: the older 8-bit LSTM cell, and integer SVDF.
+# The rest of recurrent_integer.pyx: the basic 8-bit LSTM cell, and integer SVDF.
 cdef struct Basic:
     const pl_slots *slots
     Matrix w
@@ -14,7 +14,7 @@ cdef struct Basic:
 
 
 cdef class BasicLstm(Kernel):
-    """One step of the older LSTM cell: uint8 in and out with the zero point 128, state of int16 in Q4.
+    """One step of the basic LSTM cell: uint8 in and out with the zero point 128, state of int16 in Q4.
 
     x (rows, depth) uint8; h (rows, cells) uint8, c (rows, cells) int16: the state; y, c_out: the outputs, which are the
     next state; both: (rows, depth + cells) uint8, receives x and h; gates: (rows, 4 * cells) int16, receives the gates
