@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import pylite
 from pylite.errors import ModelError
-from pylite.media import metadata
+from pylite.media import labels, metadata
 from pylite.schema import tables, writer
 from pylite.schema.builder import ModelBuilder
-from pylite.tasks import BoundingBox, ImageClassifier, ObjectDetector, TextEmbedder
+from pylite.tasks import BoundingBox, ImageClassifier, ImageSegmenter, ObjectDetector, TextEmbedder
 from pylite.tasks.text import WordPieces
 
 PICTURE = np.zeros((60, 80, 3), np.uint8)
@@ -108,16 +108,18 @@ def test_score_calibration(transformation, g):
     assert {c.index: c.score for c in classifier_of([options]).classify(low).categories}[2] == 0.125
 
 
-def detector_of(properties, names=("location", "category", "score", "number of detections"), **arguments):
-    """A detector whose outputs are constants, in the order of `names`."""
+def detector_of(properties, names=("location", "category", "score", "number of detections"), changed=None,
+                **arguments):
+    """A detector whose outputs are constants, in the order of `names`; changed: other ones."""
     values = {"location": np.array([[[0.1, 0.2, 0.5, 0.9], [0, 0, 2, 1]]], np.float32),
               "category": np.array([[1, 0]], np.float32), "score": np.array([[0.5, 0.75]], np.float32),
-              "number of detections": np.array([2], np.float32)}
+              "number of detections": np.array([2], np.float32)} | {
+        name: np.array(value, np.float32) for name, value in (changed or {}).items()}
     m = ModelBuilder()
     x, outputs = m.tensor("x", (1, 2, 2, 3)), []
     for name in names:
         y = m.tensor(name, values[name].shape)
-        m.operator("ABS", [m.constant(f"{name} value", values[name])], [y])
+        m.operator("NEG", [m.constant(f"{name} value", -values[name])], [y])
         outputs.append(y)
     m.inputs([x])
     m.outputs(outputs)
@@ -140,6 +142,88 @@ def test_a_detector_whose_metadata_name_its_outputs():
 def test_boxes_by_their_centres_are_refused():
     with pytest.raises(ModelError, match="'location' by their centres"):
         detector_of({"type": 3})
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(("changed", "found"), [
+    ({"location": [[[NAN] * 4, [0, 0, 1, 1]]]}, ["cat"]),
+    ({"location": [[[0, 0, INFINITY, 1], [0, 0, 1, 1]]]}, ["cat"]),
+    ({"category": [[NAN, 0]]}, ["cat"]), ({"category": [[1e30, 0]]}, ["cat"]), ({"category": [[-7, 0]]}, ["cat", ""]),
+    ({"score": [[NAN, 0.5]]}, ["cat"]), ({"number of detections": [0]}, []),
+    ({"number of detections": [INFINITY]}, ["cat", "dog"])])
+def test_objects_without_a_box_a_class_or_a_score_are_left_out(changed, found):
+    detections = detector_of({"type": metadata.BOUNDARIES}, changed=changed).detect(PICTURE)
+    assert [d.categories[0].category_name for d in detections] == found
+
+
+@pytest.mark.parametrize(("changed", "words"), [
+    ({"number of detections": [NAN]}, r"finds \[nan\] objects"),
+    ({"number of detections": [-1]}, r"\[-1\.0\] objects"),
+    ({"number of detections": []}, r"finds \[\] objects"),
+    ({"number of detections": [1, 2]}, r"\[1\.0, 2\.0\] objects"),
+    ({"location": [[[0, 0, 1, 1]]]}, "4 numbers for the boxes and 2 classes of 2 objects"),
+    ({"location": [[[0, 0, 1, 1, 1]] * 2]}, "10 numbers"),
+    ({"category": [[1]]}, "8 numbers for the boxes and 1 classes")])
+def test_outputs_of_a_detector_that_do_not_fit_together(changed, words):
+    detector = detector_of({"type": metadata.BOUNDARIES}, changed=changed)
+    with pytest.raises(ModelError, match=words):
+        detector.detect(PICTURE)
+
+
+@pytest.mark.parametrize("order", [(9, 9, 9, 9), (0, 1, 2), (0, 0, 0, 0), (0, 1, 2, 3, 0), (2**32 - 1, 1, 2, 3)])
+def test_edges_of_boxes_in_an_order_that_cannot_be(order):
+    with pytest.raises(ModelError, match=r"'location' in the order .* each of 0 to 3 once"):
+        detector_of({"type": metadata.BOUNDARIES, "index": order})
+
+
+@pytest.mark.parametrize(("mean", "std"), [((0.0,), (0.0,)), ((NAN,), (1.0,)), ((0.0,), (INFINITY,))])
+def test_pixels_that_cannot_be_normalized(mean, std):
+    options = unit("NormalizationOptions", mean=mean, std=std)
+    with pytest.raises(ModelError, match=r"normalize input 'x' by the mean .* no deviation of 0"):
+        ImageClassifier(with_metadata(scores_model(), inputs=[{"name": "x", "process_units": [options]}]))
+
+
+def constant_output(value, shape, dtype):
+    """A model of a picture whose output is constant."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 2, 2, 3)), m.tensor("y", shape, dtype)
+    m.operator("RESHAPE", [m.constant("c", np.array(value, dtype).reshape(-1)),
+                           m.constant("s", np.array(shape, np.int32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize(("dtype", "order"), [("uint8", [2, 1, 0]), ("int8", [2, 1, 0]), ("bool", [1, 2, 0])])
+def test_scores_of_every_type_are_ranked(dtype, order):
+    """0 is the least score without a sign, although its negative is, too."""
+    model = constant_output([-128 if dtype == "int8" else 0, 3, 7], (1, 3), dtype)
+    assert [c.index for c in ImageClassifier(model).classify(PICTURE).categories] == order
+
+
+def test_complex_scores_are_refused():
+    with pytest.raises(ModelError, match="scores are complex64"):
+        ImageClassifier(constant_output([1, 2], (1, 2), "complex64")).classify(PICTURE)
+
+
+def test_a_score_that_is_no_number_reaches_no_threshold():
+    model = constant_output([0.5, NAN, 0.25], (1, 3), "float32")
+    assert [c.index for c in ImageClassifier(model, score_threshold=0.1).classify(PICTURE).categories] == [0, 2]
+
+
+@pytest.mark.parametrize(("value", "shape", "dtype", "mask"), [
+    ([-5, 300], (1, 1, 2), "int64", [[-5, 300]]), ([0, 255], (1, 1, 2), "int64", [[0, 255]]),
+    (np.arange(600) == 299, (1, 1, 2, 300), "float32", [[299, 0]])])
+def test_classes_of_pixels_beyond_a_byte_are_kept(value, shape, dtype, mask):
+    assert ImageSegmenter(constant_output(value, shape, dtype)).segment(PICTURE).category_mask.tolist() == mask
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 0, 0), (1, 2, 2, 0), (1, 0, 3)])
+def test_pixels_without_classes_are_refused(shape):
+    with pytest.raises(ModelError, match=r"expected .1, height, width. of classes"):
+        ImageSegmenter(constant_output([], shape, "int64")).segment(PICTURE)
 
 
 def test_vocabulary_mask_and_segments():
@@ -201,6 +285,10 @@ def test_damaged_metadata():
         files={"c": "1,2\n"})
     with pytest.raises(ModelError, match=r"line 1 .* '1,2'"):
         ImageClassifier(bad)
+    empty = with_metadata(scores_model(), outputs=[{
+        "process_units": [unit("ScoreCalibrationOptions", default_score=0.5)],
+        "associated_files": [file("c", metadata.CALIBRATION)]}], files={"c": ""})
+    assert {c.score for c in ImageClassifier(empty).classify(RGBA).categories} == {0.5}
     model = pylite.Model(with_metadata(scores_model(), outputs=[{"name": "score"}]))
     data = bytes(model.graph.metadata["TFLITE_METADATA"])
     for i in range(0, len(data), 3):
@@ -209,3 +297,23 @@ def test_damaged_metadata():
             m.metadata("TFLITE_METADATA", data[:i] + bytes([value]) + data[i + 1:])
             with contextlib.suppress(ModelError):
                 metadata.read(pylite.Model(m.build()))
+
+
+@pytest.mark.parametrize("damage", [{8: 1}, {8: 32}, {10: 99}, {10: 12}, {16: 1, 17: 1}, {23: 127, 27: 127}, {45: 127}])
+def test_damaged_archives(damage):
+    """A file that is encrypted, patched, of an unknown or another method, of another checksum or length, elsewhere."""
+    content = bytearray(with_metadata(scores_model(), outputs=[{"associated_files": [
+        file("labels.txt", metadata.AXIS_LABELS)]}], files={"labels.txt": "cat\n"}))
+    for place, byte in damage.items():
+        content[content.rfind(b"PK\1\2") + place] = byte
+    with pytest.raises(ModelError, match=r"'labels.txt' in the archive .* cannot be read: \w"):
+        ImageClassifier(bytes(content))
+
+
+def test_files_in_archives_that_are_too_long(monkeypatch):
+    monkeypatch.setattr(labels, "LARGEST", 100)
+    for length in 100, 101:
+        content = with_metadata(scores_model(), outputs=[{"associated_files": [file("a.txt", metadata.AXIS_LABELS)]}],
+                                files={"a.txt": "x" * length})
+        with contextlib.nullcontext() if length == 100 else pytest.raises(ModelError, match=r"a\.txt.* than 100 bytes"):
+            ImageClassifier(content)

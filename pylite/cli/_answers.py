@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite.cli import _format
 from pylite.media.labels import fitted
-from pylite.media.outputs import DETECTION, PROBABILITIES, producer
+from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.media.tensors import dequantize
 
 
@@ -28,9 +28,9 @@ def _output(subgraph, detail, array, labels, top, ranked):
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
         if likely or names:
-            best = np.argsort(-row, kind="stable")[:top]
+            best = np.argsort(-row.astype(np.float64), kind="stable")[:top]     # -row wraps for integers
             found |= {"kind": "classes", "probabilities": likely,
-                      "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": float(row[i])}
+                      "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": _plain(float(row[i]))}
                                   for i in best]}
             return found
     return found | _summary(real)
@@ -59,13 +59,13 @@ def _plain(value):
 
 
 def _detections(arrays, labels, top, threshold, size):
-    boxes, classes, scores, count = (a.reshape(-1, 4) if i == 0 else a.reshape(-1) for i, a in enumerate(arrays))
+    boxes, classes, scores = objects(*arrays)
     names = labels[0] if labels else {}
     found = []
-    for i in range(min(int(count[0]), len(boxes))):
+    for i in range(len(boxes)):
         if scores[i] >= threshold and len(found) < top:
             box = [float(v) for v in boxes[i]]
-            entry = {"class": int(classes[i]), "label": names.get(int(classes[i])), "score": float(scores[i]),
+            entry = {"class": int(classes[i]), "label": names.get(int(classes[i])), "score": _plain(float(scores[i])),
                      "box": dict(zip(("top", "left", "bottom", "right"), box, strict=True))}
             if size:
                 entry["pixels"] = {k: round(v * size[k in ("left", "right")]) for k, v in entry["box"].items()}
@@ -78,9 +78,14 @@ def lines(found):
     return {"classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}[found["kind"]](found)
 
 
+def score_text(score):
+    """A score of an answer, None where it is not finite."""
+    return "nan or inf" if score is None else f"{score:.4f}"
+
+
 def _class_lines(found):
     score = "probability" if found["probabilities"] else "score"
-    rows = [(rank, f"{c['score']:.4f}", c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
+    rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
     return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
 
 
@@ -88,7 +93,7 @@ def _detection_lines(found):
     if not found["detections"]:
         return [f"nothing found with a score of {found['threshold']} or more"]
     where = "pixels" if "pixels" in found["detections"][0] else "box"
-    rows = [(f"{d['score']:.4f}", d["class"], d["label"] or "",
+    rows = [(score_text(d["score"]), d["class"], d["label"] or "",
              *(v if where == "pixels" else f"{v:.3f}" for v in d[where].values())) for d in found["detections"]]
     edges = ("top", "left", "bottom", "right")
     return _format.table(("score", "class", "label", *edges), rows, ("score", "class", *edges))

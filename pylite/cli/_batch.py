@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from pylite.cli._answers import score_text
 from pylite.cli._common import UsageError, input_path
 from pylite.cli._terminal import Progress
 from pylite.errors import PyliteError
@@ -82,7 +83,7 @@ def _brief(found):
     if found["kind"] == "tensor":
         return f"{found['name']} " + " ".join(map(str, found["values"]))
     entries = found["classes"] if found["kind"] == "classes" else found["detections"]
-    return ", ".join(f"{e['label'] or e['class']} {e['score']:.4f}" for e in entries) or "nothing found"
+    return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
 
 class _CSV:

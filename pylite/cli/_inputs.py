@@ -7,6 +7,7 @@ from pylite.cli import _common
 from pylite.cli._common import UsageError
 from pylite.errors import TensorError
 from pylite.media import audio, images, tensors
+from pylite.validation import sources
 
 
 def read(path, rate=None):
@@ -17,11 +18,7 @@ def read(path, rate=None):
     path = _common.input_path(path)
     suffix = path[path.rfind("."):].lower()
     if suffix in (".npy", ".npz"):
-        try:
-            loaded = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, KeyError) as error:
-            raise UsageError(f"{path}: {error}") from None
-        return "array", loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        return "array", sources.load(path)
     if suffix == ".wav":
         samples, own = audio.read(path)
         return "audio", audio.resample(samples, own, rate or own)

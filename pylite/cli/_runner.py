@@ -21,7 +21,7 @@ class Runner:
         self.model = Model(self.path)
         self.interpreter = Interpreter(model=self.model, num_threads=args.threads,
                                        experimental_delegates=_plugins.load(args))
-        self.labels = given or attached(self.path, self.model.associated_files)
+        self.labels = given or attached(self.model)
         details = self.interpreter.get_input_details()
         self.names = _names(self.model, details)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
@@ -132,7 +132,8 @@ def _parts(name, path, contents):
     if name is not None and name in contents:
         return [(name, contents[name])]
     if len(contents) != 1:
-        raise _common.UsageError(f"{path}: has {', '.join(contents) or 'no arrays'}, and no {name}")
+        raise _common.UsageError(f"{path}: has {', '.join(contents) or 'no arrays'}, and no {name}" if name else
+                                 f"{path}: has no arrays")
     return [(name, next(iter(contents.values())))]
 
 

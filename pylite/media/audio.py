@@ -23,8 +23,12 @@ def read(path: str | os.PathLike[str]) -> tuple[NDArray[np.float32], int]:
         with wave.open(str(path), "rb") as file:
             width, count, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
+        if not 1 <= width <= 4 or not rate:
+            raise FileFormatError(f"{path}: has {8 * width} bits for a sample and {rate} samples a second; expected 8, "
+                                  "16, 24 or 32 bits")
+        raw = raw[:len(raw) // (width * count) * width * count]     # without a part of the last one in a truncated file
     except (wave.Error, EOFError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(f"{path}: {str(error) or 'its head is truncated'}") from None      # EOFError has no text
     if width == 1:
         samples = (raw.astype(np.float32) - 128) / 128
     else:                       # little-endian integers of 2 to 4 bytes, widened to 4

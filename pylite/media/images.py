@@ -33,7 +33,7 @@ def read(path: str | os.PathLike[str]) -> Pixels:
             pixels = _bmp(data)
             if pixels is not None:
                 return pixels
-    except (ValueError, IndexError, struct.error) as error:
+    except (ValueError, IndexError, OverflowError, struct.error) as error:
         raise FileFormatError(f"{path}: damaged picture: {error}") from None
     return _pillow(path)
 
@@ -88,8 +88,18 @@ def _pillow(path: str | os.PathLike[str], plain: bool = False) -> Pixels:
             upright = ImageOps.exif_transpose(picture)
             return np.asarray(upright.convert("L" if upright.mode in ("1", "L", "I;16") else "RGB")).reshape(
                 upright.height, upright.width, -1)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+    except MemoryError:
+        raise
+    except Exception as error:      # of damaged files Pillow raises many kinds
+        raise FileFormatError(f"{path}: {str(error) or type(error).__name__}") from None
+
+
+def _check_size(width: int, height: int, nbytes: int, data: bytes) -> None:
+    """ValueError unless there are pixels, whose `nbytes` can be in the data."""
+    if width < 1 or height < 1:
+        raise ValueError(f"it is {width} x {height} pixels large")
+    if nbytes > len(data):
+        raise ValueError(f"its {width} x {height} pixels take {nbytes} bytes, and the file has {len(data)}")
 
 
 def _netpbm(data: bytes) -> Pixels:
@@ -104,15 +114,22 @@ def _netpbm(data: bytes) -> Pixels:
         end = start
         while data[end:end + 1].isdigit():
             end += 1
+        if end == start:
+            raise ValueError(f"its head has no number at byte {start}; expected width, height and largest value")
         fields.append(int(data[start:end]))
         start = end
     width, height, top = fields
+    if not 0 < top < 65536:
+        raise ValueError(f"its largest value is {top}; expected 1 to 65535")
     channels = 3 if data[1:2] in b"36" else 1
     count = width * height * channels
+    _check_size(width, height, count, data)     # each takes a byte at least
     if data[1:2] in b"56":
         values = np.frombuffer(data, np.uint8 if top < 256 else ">u2", count, start + 1)
     else:
         values = np.array(data[start:].split()[:count], np.int64)
+    if values.size and not 0 <= values.min() <= values.max() <= top:
+        raise ValueError(f"its values are {values.min()} to {values.max()}; expected 0 to {top}, its largest value")
     if top != 255:
         values = (values.astype(np.float64) * 255 / top).round()
     return values.astype(np.uint8).reshape(height, width, channels)
@@ -124,9 +141,12 @@ def _bmp(data: bytes) -> Pixels | None:
     if bits not in (8, 24, 32) or compression not in (0, 3) or header < 40:
         return None
     row = (width * bits // 8 + 3) // 4 * 4
+    _check_size(width, abs(height), row * abs(height), data)
     rows = np.frombuffer(data, np.uint8, row * abs(height), start).reshape(abs(height), row)
     pixels = rows[:, :width * bits // 8].reshape(abs(height), width, bits // 8)
     if bits == 8:
+        if start < 14 + header:
+            raise ValueError("its pixels begin before its palette")
         colours = np.frombuffer(data, np.uint8, start - 14 - header, 14 + header).reshape(-1, 4)
         pixels = colours[pixels[:, :, 0]]
     pixels = pixels[:, :, 2::-1]            # stored blue, green, red

@@ -1,19 +1,22 @@
 """Names of a model's classes, from a text file or from the zip archive that converters append to a model."""
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from typing import TYPE_CHECKING
 
-from pylite.errors import FileFormatError
+from pylite.errors import FileFormatError, ModelError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+
+    from pylite.runtime.model import Model
 
     Labels = dict[int, str]
 
-_NUMBERED = re.compile(r"\s*(\d+)[\s:,]+(.+)")
+LARGEST = 64 << 20      # bytes of a text in an archive; compressed ones may pretend to be long
+_NUMBERED = re.compile(r"\s*(\d{1,6})[\s:,]+(.+)")      # results have a list of the names up to the greatest number
 
 
 def read(path: str | os.PathLike[str]) -> Labels:
@@ -41,17 +44,44 @@ def parse(text: str) -> Labels:
     return {i: line for i, line in enumerate(lines) if line}
 
 
-def attached(path: str | os.PathLike[str], names: Iterable[str]) -> list[Labels]:
-    """The label lists among the files `names` in the zip archive at the end of the model: [{class: name}]."""
-    found = []
-    wanted = [name for name in names if name.endswith(".txt") and "vocab" not in name]
-    if wanted:
+class Files:
+    """The text files in the zip archive at the end of a model, opened when first asked for."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._archive: zipfile.ZipFile | None = None
+
+    def text(self, name: str | None) -> str:
+        """The text of a file; ModelError where the archive has none, or is damaged."""
         try:
-            with zipfile.ZipFile(path) as archive:
-                found = [parse(archive.read(name).decode("utf-8", "replace")) for name in wanted]
-        except (zipfile.BadZipFile, KeyError):
-            return []
-    return found
+            if self._archive is None:
+                self._archive = zipfile.ZipFile(io.BytesIO(self._model.graph.contents))
+            with self._archive.open(name or "") as file:
+                data = file.read(LARGEST + 1)
+        except KeyError:
+            raise ModelError(f"the model's metadata name the file {name!r}, and the archive at its end has "
+                             f"{', '.join(self._model.associated_files) or 'nothing'}") from None
+        except Exception as error:      # of damaged archives zipfile raises many kinds
+            raise ModelError(f"the file {name!r} in the archive at the model's end cannot be read: "
+                             f"{str(error) or type(error).__name__}") from None
+        if len(data) > LARGEST:
+            raise ModelError(f"the file {name!r} in the archive at the model's end has more than {LARGEST} bytes; "
+                             "expected labels or words")
+        return data.decode("utf-8", "replace")
+
+
+def attached(model: Model) -> list[Labels]:
+    """The label lists in the zip archive at the end of the model: [{class: name}]; none where it is damaged."""
+    files = Files(model)
+    try:
+        return [parse(files.text(name)) for name in listed(model)]
+    except ModelError:
+        return []
+
+
+def listed(model: Model) -> list[str]:
+    """The names of the files in the model's archive that hold labels, as far as names tell."""
+    return [name for name in model.associated_files if name.endswith(".txt") and "vocab" not in name]
 
 
 def fitted(labels: Labels | None, count: int) -> Labels | None:

@@ -1,8 +1,6 @@
 """What a model's metadata say of its inputs and outputs: labels, normalization, calibration of scores, sample rate."""
 from __future__ import annotations
 
-import io
-import zipfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,7 +33,7 @@ class Calibration:
     def __call__(self, scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float32]:
         """Calibrated scores; classes: of each score."""
         x = scores.astype(np.float64)
-        known = classes < len(self.parameters)
+        known = (classes >= 0) & (classes < len(self.parameters))
         scale, slope, offset, least = self.parameters[np.where(known, classes, 0)].T
         with np.errstate(all="ignore"):
             g = {LOG: lambda: np.log(x), INVERSE_LOGISTIC: lambda: np.log(x) - np.log1p(-x)}.get(
@@ -69,7 +67,7 @@ def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
 
     Raises ModelError where the metadata are damaged, or name a file that the model does not have.
     """
-    subgraph, files = model.graph.subgraphs[0], _Files(model)
+    subgraph, files = model.graph.subgraphs[0], labels.Files(model)
     found = [TensorInfo() for _ in subgraph.inputs], [TensorInfo() for _ in subgraph.outputs]
     known = _main(model.graph.metadata)
     if known is not None:
@@ -79,7 +77,7 @@ def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
                 _attach(info, record, files)
         for info in found[0][:1]:
             _process(info, known.input_process_units, known.associated_files, files)
-    lists = [name for name in model.associated_files if name.endswith(".txt") and "vocab" not in name]
+    lists = labels.listed(model)
     if lists and not any(info.labels for info in found[1]):     # nobody says whose they are
         for info in found[1]:
             info.labels[""] = labels.parse(files.text(lists[0]))
@@ -119,14 +117,31 @@ def _describe(info: TensorInfo, record: Any) -> None:
         if properties.type not in (UNKNOWN, BOUNDARIES) or properties.coordinate_type != RATIO:
             raise ModelError(f"the model's metadata give the boxes of output {info.name!r} by their centres, sizes "
                              "or pixels; expected their edges, from 0 to 1")
-        info.box_order = properties.index or (0, 1, 2, 3)
+        info.box_order = _order(properties.index, info.name)
     for options in _options(record.process_units, "NormalizationOptions"):
-        info.mean, info.std = options.mean, options.std
+        info.mean, info.std = _normalization(options, info.name)
     for options in _options(record.process_units, "ScoreThresholdingOptions"):
         info.score_threshold = options.global_score_threshold
 
 
-def _attach(info: TensorInfo, record: Any, files: _Files) -> None:
+def _order(given: Any, name: str) -> tuple[int, ...]:
+    """The order of the edges of boxes."""
+    found = tuple(given or range(4))
+    if sorted(found) != [*range(4)]:
+        raise ModelError(f"the model's metadata give the edges of the boxes of output {name!r} in the order {found}; "
+                         "expected each of 0 to 3 once")
+    return found
+
+
+def _normalization(options: Any, name: str) -> tuple[Any, Any]:
+    """(mean, std) of the pixels, None where they are missing."""
+    if not np.isfinite([*(options.mean or ()), *(options.std or ())]).all() or 0 in (options.std or ()):
+        raise ModelError(f"the model's metadata normalize input {name!r} by the mean {options.mean} and the deviation "
+                         f"{options.std}; expected finite numbers, and no deviation of 0")
+    return options.mean, options.std
+
+
+def _attach(info: TensorInfo, record: Any, files: labels.Files) -> None:
     """Enter what is in the record's files."""
     for file in record.associated_files or ():
         if file.type in (AXIS_LABELS, VALUE_LABELS):
@@ -138,7 +153,7 @@ def _options(units: Any, kind: str) -> Iterator[Any]:
     return (unit.options for unit in units or () if unit.options is not None and unit.options.TABLE.name == kind)
 
 
-def _process(info: TensorInfo, units: Any, associated: Any, files: _Files) -> None:
+def _process(info: TensorInfo, units: Any, associated: Any, files: labels.Files) -> None:
     """Enter the vocabulary and the calibration that are in files."""
     words = [file for file in associated or () if file.type == VOCABULARY]
     for options in _options(units, "BertTokenizerOptions"):
@@ -164,21 +179,4 @@ def _parameters(text: str) -> NDArray[np.float64]:
             raise ModelError(f"line {number} of the model's score calibration is {line!r}; expected scale, slope, "
                              "offset and, if there is one, the least score")
         rows.append((row + [-np.inf])[:4])
-    return np.array(rows, np.float64).reshape(-1, 4)
-
-
-class _Files:
-    """The text files in the zip archive at the end of a model, opened when first asked for."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._archive: zipfile.ZipFile | None = None
-
-    def text(self, name: str | None) -> str:
-        try:
-            if self._archive is None:
-                self._archive = zipfile.ZipFile(io.BytesIO(self._model.graph.contents))
-            return self._archive.read(name or "").decode("utf-8", "replace")
-        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
-            raise ModelError(f"the model's metadata name the file {name!r}, and the archive at its end has "
-                             f"{', '.join(self._model.associated_files) or 'nothing'}") from None
+    return np.array(rows or [[np.nan] * 4], np.float64)

@@ -3,7 +3,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pylite.errors import ModelError
+
 if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
     from pylite.ir.graph import Subgraph
 
 PASS_THROUGH = {"DEQUANTIZE", "QUANTIZE", "RESHAPE", "SQUEEZE", "CAST"}     # ops that keep the meaning of the numbers
@@ -18,3 +26,21 @@ def producer(subgraph: Subgraph, index: int) -> str | None:
     while operator is not None and operator.name in PASS_THROUGH:
         operator = made_by.get(operator.inputs[0])
     return None if operator is None else operator.name
+
+
+def objects(boxes: NDArray[Any], classes: NDArray[Any], scores: NDArray[Any], count: NDArray[Any],
+            ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[Any]]:
+    """(boxes: (n, 4), classes, scores) of the outputs of a detector: those among the first `count` that are numbers.
+
+    ModelError where the outputs do not fit together.
+    """
+    boxes, classes, scores, count = (array.reshape(-1) for array in (boxes, classes, scores, count))
+    if count.size != 1 or not count[0] >= 0:
+        raise ModelError(f"the model says that it finds {count.tolist()[:4]} objects; expected one number from 0 on")
+    n = int(min(count[0], scores.size))
+    if boxes.size % 4 or boxes.size < 4 * n or classes.size < n:
+        raise ModelError(f"the model gives {boxes.size} numbers for the boxes and {classes.size} classes of {n} "
+                         "objects; expected four for each box, and a class for each object")
+    boxes, classes, scores = boxes[:4 * n].reshape(-1, 4).astype(np.float64), classes[:n], scores[:n]
+    real = np.isfinite(boxes).all(1) & (abs(classes) < 2**31) & ~np.isnan(scores)
+    return boxes[real], classes[real].astype(np.int64), scores[real]

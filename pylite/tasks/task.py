@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite.errors import ModelError
 from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
 from pylite.media import metadata
@@ -91,13 +92,17 @@ class Chosen:
     def categories(self, scores: NDArray[Any], classes: NDArray[Any] | None = None) -> list[tuple[int, Category]]:
         """[(position in `scores`, Category)], the best first; classes: of each score, by default its position."""
         scores = scores.reshape(-1)
+        if scores.dtype.kind not in "fiub":
+            raise ModelError(f"the model's scores are {scores.dtype}; expected real numbers")
+        if scores.dtype.kind != "f":
+            scores = scores.astype(np.float64)      # -scores wraps for integers without a sign
         names = self.names if classes is not None else self.fitted(scores.size)
         classes = np.arange(scores.size) if classes is None else classes.reshape(-1).astype(np.int64)
         if self.info.calibration is not None:
             scores = self.info.calibration(scores, classes)
         found: list[tuple[int, Category]] = []
         for i in np.argsort(-scores, kind="stable").tolist():
-            if len(found) == self.most or (self.least is not None and scores[i] < self.least):
+            if len(found) == self.most or (self.least is not None and not scores[i] >= self.least):
                 break
             name = names.get(int(classes[i]), "")
             if name not in self.denied and (not self.allowed or name in self.allowed):

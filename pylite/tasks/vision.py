@@ -12,6 +12,7 @@ import numpy as np
 
 from pylite.errors import ModelError, TensorError
 from pylite.media import images, tensors
+from pylite.media.outputs import objects
 from pylite.tasks.results import (
     BoundingBox,
     ClassificationResult,
@@ -145,11 +146,10 @@ class ObjectDetector(ImageTask):
     def detect(self, image: Any, channel_order: str = "RGB") -> list[Detection]:
         """The objects in a picture, the best first."""
         outputs, (height, width) = self._outputs_of(image, channel_order)
-        boxes, classes, scores, count = (outputs[i] for i in self._order)
-        n = min(int(count.reshape(-1)[0]), scores.size)
-        boxes = boxes.reshape(-1, 4)[:, list(self._box_order)].astype(np.float64)
+        boxes, classes, scores = objects(*(outputs[i] for i in self._order))
+        boxes = boxes[:, list(self._box_order)]
         found = []
-        for i, category in self._chosen.categories(scores.reshape(-1)[:n], classes.reshape(-1)[:n]):
+        for i, category in self._chosen.categories(scores, classes):
             left, top, right, bottom = (round(float(edge) * size) for edge, size in
                                         zip(boxes[i].clip(0, 1), (width, height, width, height), strict=True))
             found.append(Detection(BoundingBox(left, top, right - left, bottom - top), [category]))
@@ -171,13 +171,19 @@ class ImageSegmenter(ImageTask):
         largest counts; ModelError for another.
         """
         output = self._outputs_of(image, channel_order)[0][0]
-        if output.ndim not in (3, 4) or output.shape[0] != 1 or (output.ndim == 3 and output.dtype.kind not in "iu"):
+        if output.ndim not in (3, 4) or output.shape[0] != 1 or not output.size or (
+                output.ndim == 3 and output.dtype.kind not in "iu"):
             raise ModelError(f"the model's output has the shape {list(output.shape)}; expected (1, height, width) of "
                              "classes or (1, height, width, classes) of their scores")
         if output.ndim == 3:
-            return Segmentation(output[0].astype(np.uint8), None, self._labels)
-        return Segmentation(output[0].argmax(2).astype(np.uint8),
+            return Segmentation(_mask(output[0]), None, self._labels)
+        return Segmentation(_mask(output[0].argmax(2)),
                             np.ascontiguousarray(output[0].transpose(2, 0, 1), np.float32), self._labels)
+
+
+def _mask(classes: NDArray[Any]) -> NDArray[Any]:
+    """Classes as bytes; as they are if one of them is no byte."""
+    return classes.astype(np.uint8) if 0 <= classes.min() <= classes.max() < 256 else classes
 
 
 class PoseEstimator(ImageTask):

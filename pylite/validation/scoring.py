@@ -9,7 +9,7 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.media import images, labels
-from pylite.media.outputs import DETECTION, PROBABILITIES, producer
+from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import TASKS
 from pylite.validation.comparison import fill
@@ -93,17 +93,17 @@ class Predictor:
 class Scorer:
     """Counts the samples of a task, which is chosen by what the model gives and the labels are.
 
-    models, paths: one, or it and its reference; named: others, whose names of the classes will do.
+    models: one, or it and its reference; named: others, whose names of the classes will do.
     """
 
-    def __init__(self, models: Sequence[Model], paths: Sequence[str], samples: Samples, settings: Settings,
-                 threads: int = 1, named: Sequence[tuple[Model, str]] = ()) -> None:
+    def __init__(self, models: Sequence[Model], samples: Samples, settings: Settings, threads: int = 1,
+                 named: Sequence[Model] = ()) -> None:
         self._predictors = [Predictor(model, settings.output, threads) for model in models]
         self._samples, self._source, self._settings = samples, samples.source, settings
         self._shape = self._predictors[0].run(samples[0])[0].shape
         self._size = int(np.prod(self._shape, dtype=int))
         first = self._source.label(0)
-        self._names = self._known([*zip(models, paths, strict=True), *named])
+        self._names = self._known([*models, *named])
         name = settings.task or self._inferred(first)
         if name not in TASKS:
             raise ComparisonError(f"no task is called {name!r}; there are {', '.join(TASKS)}")
@@ -118,15 +118,15 @@ class Scorer:
                                   "or an array of labels, masks beside the pictures, or COCO's annotations")
         self._task = KINDS[name](self.facts)
 
-    def _known(self, models: Sequence[tuple[Model, str]]) -> dict[int, str]:
+    def _known(self, models: Sequence[Model]) -> dict[int, str]:
         """{class: name}: those given, or those attached to one of the models."""
         given = self._settings.labels
         if given == FOLDERS:
             return {}
         if given is not None:
             return labels.read(given)
-        for model, path in models:
-            for found in labels.attached(path, model.associated_files):
+        for model in models:
+            for found in labels.attached(model):
                 if self._predictors[0].detects:
                     return found
                 names = labels.fitted(found, max(self._shape[-1] if len(self._shape) == 4 else self._size, 2))
@@ -304,12 +304,10 @@ def _scores(row: Array, likely: bool) -> tuple[Array, Array]:
 
 def _objects(outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
     boxes, classes, scores, count = outputs
-    boxes, classes, scores = boxes.reshape(-1, 4), classes.reshape(-1), scores.reshape(-1)
-    if not len(boxes) == len(classes) == len(scores) or count.size != 1:
+    if not boxes.size == 4 * classes.size == 4 * scores.size or count.size != 1:
         raise ComparisonError("the outputs are not boxes, classes, scores and their number, in this order: they have "
                               "the shapes " + ", ".join(str(list(array.shape)) for array in outputs))
-    number = min(max(int(count.reshape(-1)[0]), 0), len(boxes))
-    return boxes[:number], classes[:number], scores[:number]
+    return objects(boxes, classes, scores, count)
 
 
 def _map(output: Array, likely: bool) -> Array:

@@ -168,7 +168,7 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
         raise ComparisonError(f"{model}: has no quantized nodes that could run in float")
     measure, name = _sqnr(other, taken, threads), "sqnr_db"
     if accuracy is not None:
-        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, [(other, os.fspath(reference))])
+        measure, name = _accuracy(os.fspath(model), taken, accuracy, threads, [other])
     graph = original.graph.subgraphs[0]
     groups = blocks_of(graph, mixture.candidates) if blocks else [(node,) for node in mixture.candidates]
     parts = {nodes[-1]: nodes for nodes in groups}
@@ -220,10 +220,10 @@ def _sqnr(reference: Model, samples: Samples, threads: int) -> Callable[[Model],
 
 
 def _accuracy(path: str, samples: Samples, settings: Settings, threads: int,
-              named: Sequence[tuple[Model, str]]) -> tuple[Callable[[Model], float], str]:
+              named: Sequence[Model]) -> tuple[Callable[[Model], float], str]:
     """(a function that gives a model's first metric, the metric's name); named: models that name the classes, too"""
     def scored(model: Model) -> Any:
-        scorer, tally = Scorer([model], [path], samples, settings, threads, named), Tally()
+        scorer, tally = Scorer([model], samples, settings, threads, named), Tally()
         for number in range(len(samples)):
             scorer.add(tally, number, samples[number])
         return finish({**settings.to_dict(), **scorer.facts}, tally, len(samples))

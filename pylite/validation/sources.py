@@ -89,17 +89,21 @@ def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
 
 
 def load(path: str) -> Any:
-    """The array of an .npy file, which is mapped, or those of an .npz file by name."""
+    """The array of an .npy file, which is mapped, or those of an .npz file by name.
+
+    Raises OSError, or ComparisonError for another kind of file or a damaged one.
+    """
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
         with loaded:
             return {name: _member(path, loaded, name) for name in loaded.files}
-    except OSError:
-        raise
     except Exception as error:      # of damaged files numpy raises many kinds
-        text = "holds Python objects, not numbers" if "allow_pickle" in str(error) else error
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        objects = "allow_pickle" in str(error) or "Python objects" in str(error)     # the latter where it is mapped
+        text = "holds Python objects, not numbers" if objects else error
         raise ComparisonError(f"{path}: {text}") from None
 
 
@@ -107,7 +111,10 @@ def _member(path: str, archive: Any, name: str) -> Any:
     """An array of an .npz file; a large one that is not compressed is mapped, so that memory does not grow with it."""
     info = next((i for i in archive.zip.infolist() if i.filename == f"{name}.npy"), None)
     if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size < MAPPED:
-        return archive[name]
+        found = archive[name]
+        if not isinstance(found, np.ndarray):       # the bytes of another kind of file
+            raise ValueError(f"holds {name}, which is no .npy file")
+        return found
     with archive.zip.open(info) as member, open(path, "rb") as file:
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         reader = readers.get(np.lib.format.read_magic(member))

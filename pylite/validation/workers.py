@@ -78,7 +78,7 @@ class Measurer:
                                metadata=metadata, rate=task.rate, pictures=task.pictures)
         self.scorer, facts = None, {}
         if task.accuracy is not None:
-            self.scorer = Scorer(models, paths, self.samples, task.accuracy, task.threads)
+            self.scorer = Scorer(models, self.samples, task.accuracy, task.threads)
             facts = {"accuracy": {**task.accuracy.to_dict(), **self.scorer.facts}}
         self._grids = [Grid.of(models[0].graph.subgraphs[0].tensors[i]) for i in models[0].graph.subgraphs[0].inputs]
         self.header = identity(models, len(self.samples), task.settings() | facts)

@@ -252,6 +252,30 @@ def test_detections_are_boxes():
     assert "cat" in _answers.lines(found)[1]
 
 
+@pytest.mark.parametrize(("value", "wanted"), [([np.nan] * 4, []), ([0, 0, 1, 1], [1])])
+def test_objects_without_a_box_are_no_detections(value, wanted):
+    operator = graph.Operator(0, _answers.DETECTION, 32, True, 1, (0,), (1, 2, 3, 4), None)
+    subgraph = graph.Subgraph(0, "", (), (0,), (1, 2, 3, 4), (operator,))
+    empty = {"scales": np.empty(0), "zero_points": np.empty(0), "quantized_dimension": 0}
+    arrays = [np.array([[value]], np.float32), *(np.array([[1]], np.float32) for _ in range(2)), np.ones(1, np.float32)]
+    outputs = [({"index": i + 1, "name": "", "quantization_parameters": empty}, a) for i, a in enumerate(arrays)]
+    [found] = _answers.answer(subgraph, outputs, [], 5, 0.3, (100, 200))
+    assert [d["class"] for d in found["detections"]] == wanted
+
+
+def test_scores_without_a_sign_are_ranked_and_those_that_are_no_number_are_shown(model, tmp_path, capsys):
+    (tmp_path / "labels.txt").write_text("ant\nbee\ncat\n")
+    given = save(tmp_path / "x.npy", only=np.array([[0, 3, 7]], np.uint8))
+    arguments = "--labels", tmp_path / "labels.txt", "--input", given
+    [found] = report(capsys, model((1, 3), "uint8"), *arguments)["outputs"]
+    assert [c["label"] for c in found["classes"]] == ["cat", "bee", "ant"]
+    save(tmp_path / "x.npy", only=np.array([[np.nan, 3, np.inf]], np.float32))
+    [found] = report(capsys, model((1, 3)), *arguments)["outputs"]
+    assert [c["score"] for c in found["classes"]] == [None, 3, None]
+    assert run(capsys, model((1, 3)), *arguments).out.count("nan or inf") == 2
+    assert "nan or inf" in run(capsys, model((1, 3)), given, "--labels", tmp_path / "labels.txt", "--top", "3").out
+
+
 def test_numbers_that_json_does_not_support(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.array([np.nan, np.inf, 1], np.float32))
     found = report(capsys, model((1, 3)), "--input", given)["outputs"][0]
