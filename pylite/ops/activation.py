@@ -18,6 +18,7 @@ from pylite.ops.elementwise import (
     require_quantized,
     unary,
 )
+from pylite.ops.products import require_symmetric
 from pylite.ops.wide import wide_unary
 
 FLOAT = {"float32": "f32", "float16": "f16"}
@@ -48,8 +49,7 @@ def lower_sigmoid(node):
     if x.dtype != "int16":
         return real_function(node, name, f)
     require_quantized(node, x, node.outputs[0])
-    if x.zero_point or node.outputs[0].zero_point:
-        raise node.error("must have the zero point 0, as must the output", x)
+    require_symmetric(node, x, node.outputs[0])
     p = parameters(node, "2i", *sigmoid16_multiplier(x.scale, shifts)) + lookup_tables.sigmoid16_table().tobytes()
     return unary(node, f"{name}_i16", p)
 

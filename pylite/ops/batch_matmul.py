@@ -94,21 +94,16 @@ def _packing_scratch(kind, matrices, n, k):
 
 def _integer(node, x, w, y):
     """[zero points, multiplier]"""
-    for value in (x, w, y):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
+    products.require_scales(node, x, w, y)
     if x.dtype == "int16":
-        for value in (x, w, y):
-            if value.zero_point:
-                raise node.error("zero points must be 0 where the input is int16", value)
+        products.require_symmetric(node, x, w, y)
     # The reference kernels take scales along an axis as 0, so that every output is the zero point.
     scale = w.scale if len(w.scales) == 1 else np.float32(0)
     return [(x.zero_point, w.zero_point, y.zero_point), quantization.per_tensor_multiplier(x.scale, scale, y.scale)]
 
 
 def _hybrid(node, x, w, n, k):
-    if not w.quantized:
-        raise node.error("has no scale, which a product of float and integer needs", w)
+    products.require_scales(node, w)
     if len(w.scales) not in (1, n):
         raise node.error(f"has {len(w.scales)} scales for {n} columns", w)
     rows = x.size // k if k else 1

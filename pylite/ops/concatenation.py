@@ -9,7 +9,7 @@ import numpy as np
 from pylite.ir.registry import register
 from pylite.ir.values import Alias, Call
 from pylite.numerics.quantization import round_away
-from pylite.ops.moves import MOVABLE, axis_of, check_same_parameters, columns, copy
+from pylite.ops.moves import MOVABLE, axis_of, check_same_parameters, columns, copy, require_present
 
 
 def concatenated(node, rows, counts):
@@ -41,8 +41,9 @@ def requantized(x, y):
 
 def present_inputs(node):
     """The inputs, of which there is at least one and none may be absent."""
-    if None in node.inputs or not node.inputs:
-        raise node.error("an input is missing")
+    if not node.inputs:
+        raise node.error("has no inputs; at least one is needed")
+    require_present(node, node.inputs)
     return node.inputs
 
 

@@ -2,6 +2,7 @@
 from pylite.ir.registry import register
 from pylite.ir.values import Call
 from pylite.ops.callees import byte_views, callee, constants, kernels_can_run, lower_call, result_shapes
+from pylite.ops.moves import require_present
 
 
 def branches(node):
@@ -18,8 +19,7 @@ def hosts_of(node):
     selector, inputs, indices = branches(node)
     if selector is not None and selector.size != 1:
         raise node.error("chooses what to run, and must be one value", selector)
-    if any(value is None for value in inputs):
-        raise node.error("an input is missing")
+    require_present(node, inputs)
     return [callee(node, i, inputs, node.outputs) for i in indices]
 
 

@@ -53,17 +53,11 @@ def lower_fully_connected(node):
     if w.block_size:
         raise node.error(f"has a scale for each block of {w.block_size}, which an input of {x.dtype} cannot be "
                          "multiplied by", w)
-    _require_scales(node, x, w, y)
+    products.require_scales(node, x, w, y)
     products.check_scales(node, w, columns, 0)
     if len(w.scales) == 1:
         products.check_bias_scale(node, x, w, b, y)
     return (_lower_int16 if x.dtype == "int16" else _lower_int8)(node, x, w, b, y, rows)
-
-
-def _require_scales(node, *values):
-    for value in values:
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
 
 
 def _packed_size(columns, depth):
@@ -138,7 +132,7 @@ def _lower_shuffled(node, x, w, b, y, rows):
                          "without shuffled weights", w)
     if columns % 4 or depth % 16:
         raise node.error("shuffled weights have a multiple of 4 rows and of 16 columns", w)
-    _require_scales(node, x, w, y)
+    products.require_scales(node, x, w, y)
     products.check_bias_scale(node, x, w, b, y)
     bias = products.contents(node, b, "bias")
     blocks = products.contents(node, w, "weights").view(np.int8).reshape(columns // 4, depth // 16, 4, 16)
@@ -165,10 +159,8 @@ def _lower_shuffled(node, x, w, b, y, rows):
 def _lower_int16(node, x, w, b, y, rows):
     columns, depth = w.shape
     low, high = products.integer_range(node, y)
-    if x.zero_point or y.zero_point:
-        raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
-    if w.zero_points.any():
-        raise node.error("zero points of the weights must be 0", w)
+    products.require_symmetric(node, x, y)
+    products.require_symmetric_weights(node, w)
     products.contents(node, w, "weights")
     bias = products.contents(node, b, "bias")
     if w.dtype == "int16":

@@ -57,7 +57,7 @@ def infer_sparse(node):
     ids, indices, _, weights, table = node.inputs
     shape = integers(node.constant(2, "shape"))
     if len(indices.shape) != 2 or indices.shape[0] != ids.size or weights.size != ids.size:
-        raise node.error(f"indices, {ids.size} ids and weights must be as many", indices)
+        raise node.error(f"must have a row for each of the {ids.size} ids, as must the weights", indices)
     if len(table.shape) < 2:
         raise node.error("the table has at least 2 dimensions", table)
     if len(shape) != indices.shape[1] or min(shape, default=0) < 0:

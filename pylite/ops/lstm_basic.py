@@ -9,7 +9,8 @@ from pylite.ops import products
 
 def infer_basic(node):
     if len(node.inputs) != 5 or len(node.outputs) != 4 or None in node.inputs:
-        raise node.error("a basic LSTM cell has 5 inputs and 4 outputs")
+        raise node.error(f"a basic LSTM cell has 5 inputs and 4 outputs, and none may be absent; this one has "
+                         f"{len(node.inputs)} and {len(node.outputs)}")
     x, h, w, b, c = node.inputs
     if len(x.shape) != 2 or len(h.shape) != 2 or x.shape[0] != h.shape[0]:
         raise node.error(f"must have 2 dimensions, as {x!r}, and as many rows", h)
@@ -34,8 +35,7 @@ def lower_basic(node):
     operands = [x, h, c, y, c_out, joined, gates]
     if x.dtype == "float32":
         return Call("recurrent.BasicLstm", *operands, Packed("recurrent.pack", w), bias)
-    if not w.quantized or not b.quantized:
-        raise node.error("has no scale, which an integer LSTM needs", b if w.quantized else w)
+    products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:
         raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
     return Call("recurrent_integer.BasicLstm", *operands, Packed("matmul.pack_weights", w), bias,

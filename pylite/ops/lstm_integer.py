@@ -144,8 +144,7 @@ def _check_scales(node, *values):
     for value in values:
         if value is None:
             raise node.error("lacks a tensor that tells a scale (weights, layer normalization or an intermediate one)")
-        if not value.quantized:
-            raise node.error("has no scale, which an integer LSTM needs", value)
+        products.require_scales(node, value)
 
 
 def _packed(node, w):

@@ -28,6 +28,13 @@ def axis_of(node, axis, rank, value=None):
     return axis % rank
 
 
+def require_present(node, values):
+    """Refuse absent inputs.  values: all of the node's inputs, or the last ones."""
+    for i, value in enumerate(values, len(node.inputs) - len(values)):
+        if value is None:
+            raise node.error(f"input {i} is absent; {node.name} needs all of its inputs")
+
+
 def integers(array):
     """The elements of an array of sizes, axes or the like as a list of int; ValueError where they are too many."""
     if array.size > _MOST:

@@ -11,6 +11,7 @@ from pylite.numerics.lookup_tables import bytes_of, log_above
 from pylite.numerics.quantization import f32, round_away, squared_difference_parameters
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
+from pylite.ops.moves import require_present
 from pylite.ops.wide import combining, wide_binary, wide_unary
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
@@ -145,10 +146,9 @@ for _name, _op, _dtypes, _reference in (
 
 # ---- ADD_N, FAKE_QUANT, BUCKETIZE ------------------------------------------------------------------------------
 def infer_add_n(node):
+    require_present(node, node.inputs)
     x = node.inputs[0]
     for value in node.inputs:
-        if value is None:
-            raise node.error("an input is missing; leave it out of the sum")
         if value.shape != x.shape:
             raise node.error(f"of shape {list(value.shape)} cannot be added to {list(x.shape)}", value)
     return [x.shape]

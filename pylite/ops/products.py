@@ -13,18 +13,38 @@ def check(node, x, w, b, y, channels, axis):
         if w.dtype != "float32":
             check_scales(node, w, channels, axis)
         return
-    for value in (x, w, y):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
+    require_scales(node, x, w, y)
     if not y.scale:
         raise node.error("has the scale 0, by which products would be divided", y)
     check_scales(node, w, channels, axis)
-    if x.dtype == "int16" and (x.zero_point or y.zero_point):
-        raise node.error("zero points of int16 must be 0", x if x.zero_point else y)
+    if x.dtype == "int16":
+        require_symmetric(node, x, y)
     if x.dtype == "uint8":
         check_bias_scale(node, x, w, b, y)
-    elif w.zero_points.any():
-        raise node.error(f"zero points of {w.dtype} filters must be 0", w)
+    else:
+        require_symmetric_weights(node, w)
+
+
+def require_scales(node, *values):
+    """Refuse tensors without a scale."""
+    for value in values:
+        if not value.quantized:
+            raise node.error("has no scale, which this op needs for its type; convert the model with one", value)
+
+
+def require_symmetric(node, *values):
+    """Refuse tensors with a zero point other than 0; of several, as weights may have, the first one counts."""
+    for value in values:
+        if value.zero_point:
+            raise node.error(f"has the zero point {value.zero_point}; only 0 is defined here, so quantize it symmetrically",
+                             value)
+
+
+def require_symmetric_weights(node, w):
+    """Refuse weights that have any zero point other than 0."""
+    if w.zero_points.any():
+        raise node.error(f"has the zero point {w.zero_points[w.zero_points != 0][0]}; only 0 is defined for "
+                         f"weights of {w.dtype}, so quantize them symmetrically", w)
 
 
 def check_scales(node, w, channels, axis):

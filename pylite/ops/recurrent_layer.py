@@ -156,8 +156,7 @@ def dequantized(node, vector):
 
 
 def _check_scales(node, w):
-    if not w.quantized:
-        raise node.error("has no scale, which integer weights need", w)
+    products.require_scales(node, w)
     products.check_scales(node, w, w.shape[0], 0)
 
 

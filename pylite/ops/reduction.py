@@ -8,6 +8,7 @@ from pylite.ir.registry import register, same
 from pylite.ir.values import Call, Constant
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.moves import integers
+from pylite.ops.products import require_symmetric
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
 BOOL = ["bool int32 -> bool"]
@@ -66,9 +67,7 @@ def reduce_call(node, operation, axes, *details):
 
 
 def check_zero_points(node):
-    for value in (node.inputs[0], node.outputs[0]):
-        if value.dtype == "int16" and value.quantized and value.zero_point:
-            raise node.error(f"its zero point is {value.zero_point}, where int16 takes only 0", value)
+    require_symmetric(node, *(value for value in (node.inputs[0], node.outputs[0]) if value.dtype == "int16"))
 
 
 def lower_sum(mean):

@@ -54,9 +54,7 @@ def lower_svdf(node):
 
 
 def _lower_integer(node, x, features, time, bias, state, y):
-    for value in (x, features, time, state, y):
-        if not value.quantized:
-            raise node.error("has no scale, which an integer operator needs", value)
+    products.require_scales(node, x, features, time, state, y)
     if node.options.fused_activation_function != "RELU":
         raise node.error("an SVDF of integers needs the fused activation RELU, not "
                          f"{node.options.fused_activation_function}")

@@ -17,10 +17,10 @@ def infer_projection(node):
         raise node.error("has no elements to hash", x)
     weights = node.input(2)
     if weights is not None and weights.shape != x.shape[:1]:
-        raise node.error(f"must have {x.shape[0]} elements", weights)
+        raise node.error(f"must have {x.shape[0]} elements, one for each of {x!r}", weights)
     count, bits = functions.shape
     if node.options.type not in ("SPARSE", "DENSE"):
-        raise node.error(f"of the unknown kind {node.options.type}")
+        raise node.error(f"has the type {node.options.type}, which is unknown; SPARSE and DENSE are defined")
     return [(count if node.options.type == "SPARSE" else count * bits,)]
 
 

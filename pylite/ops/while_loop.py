@@ -4,13 +4,13 @@ from math import prod
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Constant
 from pylite.ops.callees import byte_views, callee, constants, kernels_can_run, lower_call, result_shapes
+from pylite.ops.moves import require_present
 
 
 def hosts_of(node):
     """The Hosts of the condition and the body."""
     values = node.inputs
-    if any(value is None for value in values):
-        raise node.error("an input is missing")
+    require_present(node, values)
     condition = callee(node, node.options.cond_subgraph_index, values, [None])
     body = callee(node, node.options.body_subgraph_index, values, values)
     if len(node.outputs) != len(values):
