@@ -36,7 +36,7 @@ def require_symmetric(node, *values):
     """Refuse tensors with a zero point other than 0; of several, as weights may have, the first one counts."""
     for value in values:
         if value.zero_point:
-            raise node.error(f"has the zero point {value.zero_point}; only 0 is defined, so quantize it symmetrically", value)
+            raise node.error(f"has the zero point {value.zero_point}; it must be 0: quantize symmetrically", value)
 
 
 def require_symmetric_weights(node, w):
