@@ -1,4 +1,6 @@
 """The fuzzer: some of its cases, the detection of injected faults, and regression tests of faults that it found."""
+import subprocess
+import sys
 import time
 import tracemalloc
 
@@ -215,17 +217,47 @@ def test_packing_of_weights_of_the_run_time_beyond_max_memory(known):
                 interpreter.invoke()
 
 
-def test_a_shape_without_elements_that_numpy_cannot_represent():
+@pytest.mark.parametrize("dtype", ["uint64", "string"])
+def test_a_shape_without_elements_that_numpy_cannot_represent(dtype):
     m = ModelBuilder()
-    x, y = m.tensor("x", (2,), "uint64"), m.tensor("y", (), "uint64")
+    x, y = m.tensor("x", (2,), dtype), m.tensor("y", (), dtype)
     m.operator("MATRIX_DIAG", [x], [y])
     m.inputs([x])
     m.outputs([y])
     interpreter = Interpreter(model_content=m.build())
     interpreter.resize_tensor_input(x, [0, 2**31 - 1])
-    interpreter.allocate_tensors()
+
+    def read():
+        interpreter.allocate_tensors()      # which makes arrays of strings
+        return interpreter.get_tensor(y)
     with pytest.raises(PyliteError, match="a shape that numpy cannot represent"):
-        interpreter.get_tensor(y)
+        read()
+
+
+def test_strings_for_which_there_is_no_memory():
+    """In a process that may have 640 MB more: enough for the numbers that stand for them, 256 MB each, alone."""
+    program = """
+import resource
+import numpy as np
+from pylite import errors
+from pylite.interpreter import Interpreter
+from pylite.schema.builder import ModelBuilder
+m = ModelBuilder()
+x, y = m.tensor("x", (2,), "string"), m.tensor("y", (2,), "string")
+m.operator("REVERSE_V2", [x, m.constant("axes", np.zeros(1, "int32"))], [y])
+m.inputs([x])
+m.outputs([y])
+interpreter = Interpreter(model_content=m.build())
+interpreter.resize_tensor_input(x, [2**25])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 640 * 2**20, ) * 2)
+try:
+    interpreter.allocate_tensors()
+except errors.MemoryLimitError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True)
+    assert "no memory for the strings of tensor '" in run.stdout and "268435456 bytes" in run.stdout, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(("op", "extra"), [("PAD", ()), ("TILE", ()), ("SUM", ()), ("TRANSPOSE", ()), ("RESHAPE", ()),

@@ -36,7 +36,7 @@ def make(output: Path, headers: list[Path]) -> list[Path]:
         for other in other_names(name.removeprefix("tensorflow/lite/")):
             (output / other).parent.mkdir(parents=True, exist_ok=True)
             (output / other).write_text(f'#include "{relpath(name, dirname(other))}"\n')
-    (output / "pylite").mkdir()
+    (output / "pylite").mkdir(exist_ok=True)
     for header in headers:
         shutil.copy(header, output / "pylite")
     return sources

@@ -31,6 +31,17 @@ def allocated(nbytes: int) -> "NDArray[Any]":
             f"there is no memory for {nbytes} bytes of tensors. Make the inputs smaller") from None
 
 
+def _empty_strings(value: "Value") -> "NDArray[Any]":
+    """An array of empty strings for `value`; TensorError or MemoryLimitError where numpy or the machine has none."""
+    try:
+        return np.full(value.shape, b"", object)
+    except MemoryError:
+        raise errors.MemoryLimitError(
+            f"there is no memory for the strings of tensor {value!r}: {value.nbytes} bytes. Make the inputs smaller") from None
+    except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
+        raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
+
+
 class TensorMemory:
     """Memory that outlives the bound programs of an Executor.
 
@@ -121,7 +132,7 @@ class TensorMemory:
                     arrays[value.index] = array
             elif (value.data is None and value.root is value and NUMPY_DTYPES[value.dtype].hasobject
                   and value.index not in lowered.later):
-                arrays[value.index] = np.full(value.shape, b"", object)
+                arrays[value.index] = _empty_strings(value)
         return arrays
 
     def _variable(self, value: "Value") -> "NDArray[Any]":
