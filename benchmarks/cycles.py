@@ -51,8 +51,7 @@ void requantize_lines(int lines, const int32_t *from, const pl_columns *q, uint8
 DOTPROD, I8MM = [*HAND_WRITTEN, "-march=armv8.2-a+dotprod"], [*HAND_WRITTEN, "-march=armv8.2-a+dotprod+i8mm"]
 DOT, MATRIX = "sdot v{}.4s, v30.16b, v31.4b[0]", "smmla v{}.4s, v30.16b, v31.16b"
 BYTES, WORDS, LANES = "smull v{}.8h, v30.8b, v31.8b", "smlal v{}.4s, v30.4h, v31.4h", "fmla v{}.4s, v30.4s, v31.4s"
-WIDE = "smlal v{}.2d, v30.2s, v31.2s"
-BYTES7, WORDS7 = "vmull.s8 q{}, d30, d31", "vmlal.s16 q{}, d30, d31"
+BYTES7 = "vmull.s8 q{}, d30, d31"
 LANES7 = "vfma.f32 q{}, q14, q15"
 # Loop, ISA level, target, source, flags, functions, the multiply instruction, cores
 LOOPS = [

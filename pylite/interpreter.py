@@ -54,14 +54,20 @@ def __dir__() -> list[str]:
 class Interpreter(FastPath):
     """Runs a `.tflite` model with numpy arrays in and out; every argument and method is tf.lite's.
 
-    model_path: str or os.PathLike; model_content: the file's bytes instead; num_threads: threads for one invoke(),
-    at least 1; experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
-    The other experimental arguments are accepted and change nothing.
+    model_path: str or os.PathLike.
+    model_content: the file's bytes instead.
+    experimental_delegates: what load_delegate() returns, or PythonDelegates.
+    num_threads: threads for one invoke(), at least 1; by default 1.
+    experimental_preserve_all_tensors: keep every intermediate tensor readable, at the cost of memory.
+    The other experimental arguments are accepted and do not change results.
 
-    pylite's own: guard_bands: find kernels that write out of bounds (slow); max_memory: refuse to use more bytes than
-    this for tensors, beside the file and its packed weights; model: a pylite.Model to share with other interpreters;
-    op_resolver: an OpResolver with the ops to use, by default all of pylite and those of `custom_op`; cache_dir: a
-    folder for plans, which let later processes start faster, by default what PYLITE_CACHE_DIR names, "" for none.
+    pylite's own arguments:
+    guard_bands: find kernels that write out of bounds (slow).
+    max_memory: bytes that the tensors may take at most, beside the file and its packed weights.
+    model: a pylite.Model to share with other interpreters.
+    op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
+    cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
+    PYLITE_CACHE_DIR names, "" for none.
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
@@ -144,7 +150,7 @@ class Interpreter(FastPath):
             self._lock.run(self._main.invoke)
 
     def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:
-        """Copy `value` into an input tensor.  ValueError when type, rank or a dimension does not fit."""
+        """Copy `value`, an array of the tensor's shape and type, into an input.  ValueError when one does not fit."""
         with self._lock:
             self._set(self._main, tensor_index, value)
 
@@ -245,15 +251,17 @@ class Interpreter(FastPath):
         return len(self._model.graph.subgraphs)
 
     def get_input_details(self) -> "list[TensorDetails]":
-        """One dict for each input: name, index, shape, shape_signature, dtype, quantization, ..."""
+        """One dict for each input: name, index, shape (int32 array), shape_signature (-1: any size), dtype,
+        quantization (scale, zero_point), quantization_parameters (all scales) and sparsity_parameters.
+        """
         return self._details(self._main.subgraph.inputs)
 
     def get_output_details(self) -> "list[TensorDetails]":
-        """One dict for each output: name, index, shape, shape_signature, dtype, quantization, ..."""
+        """One dict for each output, with the keys of get_input_details()."""
         return self._details(self._main.subgraph.outputs)
 
     def get_tensor_details(self, subgraph_index: int = 0) -> "list[TensorDetails]":
-        """One dict for each tensor of a subgraph."""
+        """One dict for each tensor of a subgraph, with the keys of get_input_details()."""
         if not 0 <= subgraph_index < self.num_subgraphs():
             raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
                              f"{self.num_subgraphs()} subgraphs.")

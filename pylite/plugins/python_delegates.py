@@ -67,15 +67,18 @@ class DelegateGraph:
 
     @property
     def nodes(self) -> Sequence[NodeInfo]:
+        """The nodes in execution order."""
         operators = self._delegation.operators
         return [Node(i, operators[i], self._values) for i in self._delegation.plan]
 
     @property
     def inputs(self) -> Sequence[TensorInfo]:
+        """The graph's inputs."""
         return [self._values[i] for i in self._delegation.original.inputs]
 
     @property
     def outputs(self) -> Sequence[TensorInfo]:
+        """The graph's outputs."""
         return [self._values[i] for i in self._delegation.original.outputs]
 
     def preview(self, claimed: Sequence[int]) -> list[Partition]:

@@ -55,19 +55,28 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     """The Report of a quantized model beside its reference, on samples.
 
     model, reference: paths of .tflite files; a reference that is quantized is compared as the real numbers that its
-    constants represent.  data: a path, as `pylite.validation.data` lists them, or an iterable of samples: sequences
-    with an array of real numbers for each input.  samples, local_samples: take, or measure single nodes by, that many
-    of the first samples at most; without local samples, nodes are ranked by the errors of both models run from their
-    inputs, in less than half of the time.  mean, std: of pixels.  threads: for one run of a model.
+    constants represent.
+    data: a path, as `pylite.validation.data` lists them, or an iterable of samples: sequences with an array of real
+    numbers for each input.
+    samples: take at most so many samples, the first ones.
+    mean, std: of pixels, which become (pixel - mean) / std: one number, or one for each channel.
+    local_samples: measure single nodes on so many samples at most; 0: rank nodes by the errors of both models run from
+    their inputs, in less than half of the time.
+    threads: for one run of a model.
     histograms: count the values of each tensor, of its reference and of the error, for TensorReport.histograms.
 
-    For paths alone: tensors: compare tensors on the first so many samples alone.  rate: of the sound that the model
-    takes, per second.  pictures: the folder of COCO's pictures.  accuracy: measure the accuracy of
-    both models, too, on data with labels.  workers: processes; the Report is the same to the last bit for any number.
+    With a path as `data`, also:
+    workers: processes; the Report is the same to the last bit for any number.
+    shard: (i, n) measures the i-th of n parts of the samples.
+    save: a file for the sums, which `merge` takes; what it holds already is not measured again.
+    tensors: compare tensors on the first so many samples alone.
+    rate: samples per second of the sound that the model takes.
+    pictures: the folder of COCO's pictures.
+    accuracy: measure the accuracy of both models, too, on data with labels.
     dask: the address of a scheduler of dask.distributed whose workers measure instead, with the same Report; they find
-    the files by the same paths.  shard: (i, n) measures the i-th of n parts of the samples.  save: a file for the sums,
-    which `merge` takes; what it holds already is not measured again.  progress: called with the numbers of samples done
-    and in all.
+    the files by the same paths.
+    progress: called with the numbers of samples done and in all.
+
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
     if isinstance(data, (str, os.PathLike)):
@@ -97,11 +106,14 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
     """The Accuracy of a model on labelled data, and of a reference on the same.
 
     data: a path, as `pylite.validation.data` lists them, or a sequence whose items are (sample, label): an array of
-    real numbers, or a list with one for each input, and a class, numbers, a mask or None.  task: one of `TASKS`, unless
-    outputs and labels leave no doubt.  labels: a file with the names of the classes, unless the model has them, or
-    "sorted", for those that occur in alphabetical order.  label_offset: added to labels that are numbers.  output: the
-    name of the one that counts.  rate: of the sound that the model takes, per second.  pictures: the folder of COCO's.
+    real numbers, or a list with one for each input, and a class, numbers, a mask or None.
+    task: one of `TASKS`, unless outputs and labels leave no doubt.
+    labels: a file with the names of the classes, unless the model has them, or "sorted", for those that occur in
+    alphabetical order.
+    label_offset: added to labels that are numbers.
+    output: the name of the output that counts.
     All else is as for `compare`.
+
     Raises ComparisonError (a ValueError) where models and data do not fit, or leave open what is meant.
     """
     settings = Settings(task, _path(labels), label_offset, output)

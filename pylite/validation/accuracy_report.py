@@ -93,6 +93,7 @@ class Accuracy:
         return {**finite(asdict(self)), "drop": finite(self.drop)}
 
     def to_json(self) -> str:
+        """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def to_pandas(self) -> Any:

@@ -71,6 +71,7 @@ class Agreement:
 
     @property
     def equal(self) -> bool:
+        """Are all results the same?"""
         return not self.differences
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,9 +180,11 @@ class Recording:
                                   "data, --mean and --std")
 
     def digests(self, number: int) -> dict[int, int]:
+        """{tensor index: 64-bit digest of its contents} of a sample."""
         return dict(zip(self.tensors, self._arrays["digests"][number].tolist(), strict=True))
 
     def values(self, number: int) -> dict[int, Array]:
+        """{tensor index: its contents} of a sample; KeyError where they were not recorded."""
         return {i: self._arrays[f"tensor_{i}"][number] for i in self.tensors}
 
 

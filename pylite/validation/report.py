@@ -90,6 +90,7 @@ class Report:
         return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy, "ranked_by": self.ranked_by}
 
     def to_json(self) -> str:
+        """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @property

@@ -78,6 +78,7 @@ class Sensitivity:
 
     @property
     def ok(self) -> bool:
+        """Does the set reach the target?"""
         return self.reached >= self.target
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,6 +88,7 @@ class Sensitivity:
         return {"version": VERSION, **finite(found)}
 
     def to_json(self) -> str:
+        """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def denylist(self) -> list[str]:
