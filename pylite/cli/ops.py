@@ -152,11 +152,13 @@ def _text(table):
 
 def _markdown(table):
     lines = ["# Ops", "",
-             "Written by `pylite ops --markdown` from the registry, compared with the types that LiteRT takes, which",
-             "small models determined (`python -m tests.probe_ops`).  `+`: only pylite takes the type; `-`: only",
-             "LiteRT does.  Signatures in _slanted_ type were not compared: of ops that need more than one node, and",
-             "of types that only occur together there.  `a?` may be absent, `a*` is any number of operands, `a|b` is",
-             "a or b.",
+             "The ops of pylite, with their versions and types, beside LiteRT's. `pylite ops --markdown` writes this page;",
+             "LiteRT's types were determined by running small models (`python -m tests.probe_ops`).",
+             "",
+             "| mark | meaning |", "| --- | --- |",
+             "| `+`, `-` | only pylite takes the type; only LiteRT does |",
+             "| _italics_ | not compared: ops that need more than one node, and types that only occur together in these |",
+             "| `a?`, `a*`, `a\\|b` | may be absent; any number of operands; a or b |",
              "",
              "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
     for row in table.values():
