@@ -152,12 +152,12 @@ def _text(table):
 
 def _markdown(table):
     lines = ["# Ops", "",
-             "The ops of pylite, with their versions and types, beside LiteRT's. `pylite ops --markdown` writes this page;",
-             "LiteRT's types were determined by running small models (`python -m tests.probe_ops`).",
+             "The ops of pylite, with their versions and types, beside LiteRT's. `pylite ops --markdown` writes this",
+             "page; LiteRT's types were determined by running small models (`python -m tests.probe_ops`).",
              "",
              "| mark | meaning |", "| --- | --- |",
              "| `+`, `-` | only pylite takes the type; only LiteRT does |",
-             "| _italics_ | not compared: ops that need more than one node, and types that only occur together in these |",
+             "| _italics_ | not compared: ops that need more than one node, and types that only occur in these |",
              "| `a?`, `a*`, `a\\|b` | may be absent; any number of operands; a or b |",
              "",
              "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
