@@ -6,8 +6,8 @@ from struct import pack
 import numpy as np
 
 from pylite.ir.registry import register
-from pylite.ir.values import Call, Scratch, Temporary
-from pylite.ops.complex import LOCAL
+from pylite.ir.values import Call, Temporary
+from pylite.ops.complex import transform_scratch
 from pylite.ops.custom_options import decoded, integer_option
 from pylite.ops.elementwise import task
 from pylite.ops.moves import filled, scalar
@@ -44,11 +44,11 @@ def lower_spectrogram(node):
     n = channels * count
     frames = Temporary(node, (channels, count, size), "float32")
     spectrum = Temporary(node, (n, 1, length + 2), "float32", 1)
-    scratch = Scratch((min(n, 4), 2, 1, length + 2), "float32") if 2 * (length + 2) > LOCAL else None
     calls = [Call("movement.Copy", x.view(frames.shape, (1, step * channels, channels)), frames.view()),
              Call("elementwise.Binary", "mul_f32", (n, size), frames.bytes, (size, 1), hann(size), (0, 1), frames.bytes,
                   _UNBOUNDED),
-             Call("fourier.Rfft2d", frames.view((n, 1, size)), spectrum.view(), scratch, 1, length),
+             Call("fourier.Rfft2d", frames.view((n, 1, size)), spectrum.view(), transform_scratch(n, 1, length), 1,
+                  length),
              Call("fourier.Abs", spectrum.flat, y.flat)]
     if decoded(node).get("magnitude_squared"):
         calls.append(Call("elementwise.Unary", "square_f32", y.size, y.bytes, y.bytes))

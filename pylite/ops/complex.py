@@ -7,7 +7,7 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Scratch
 from pylite.ops.elementwise import infer_same
 
-LOCAL = 8448                # floats of scratch up to which the kernel uses its stack
+LOCAL = 4224                # numbers of scratch up to which the kernel uses its stack
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 _TYPES = [f"{number} -> {part}" for number, part in _PARTS.items()]
 
@@ -35,6 +35,12 @@ def _length(node):
     return height, width
 
 
+def transform_scratch(n, height, width):
+    """What fourier.Rfft2d needs to transform n images."""
+    shape = (height + max(height, 2), width + 2)
+    return Scratch((min(n, 4), *shape), "float64") if math.prod(shape) > LOCAL else None
+
+
 def infer_rfft2d(node):
     x = node.inputs[0]
     if len(x.shape) < 2:
@@ -46,10 +52,10 @@ def infer_rfft2d(node):
 def lower_rfft2d(node):
     x, y = node.inputs[0], node.outputs[0]
     height, width = _length(node)
-    n, size = math.prod(x.shape[:-2]), 2 * height * (width + 2)
+    n = math.prod(x.shape[:-2])
     return Call("fourier.Rfft2d", x.view((n, *x.shape[-2:])),
-                y.view((n, height, 2 * (width // 2 + 1)), dtype="float32"),
-                Scratch((min(n, 4), 2, height, width + 2), "float32") if size > LOCAL else None, height, width)
+                y.view((n, height, 2 * (width // 2 + 1)), dtype="float32"), transform_scratch(n, height, width),
+                height, width)
 
 
 def reference_rfft2d(x, length, o):

@@ -2,13 +2,13 @@
 import numpy as np
 
 from libc.math cimport hypot
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from pylite._core.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
-    LOCAL = 8448            # floats of scratch on the stack; as LOCAL in ops/complex.py
+    LOCAL = 4224            # numbers of scratch on the stack; as LOCAL in ops/complex.py
 
 
 cdef extern from "<math.h>" nogil:
@@ -19,19 +19,20 @@ cdef class Rfft2d(Kernel):
     """The two-dimensional transform of real images: y[u, v] = sum x[i, j] exp(-2 pi i (u i / height + v j / width)).
 
     x: (n, rows, columns) float32, cut or padded with zeros to (height, width), which are powers of two; y: (n, height,
-    2 * (width / 2 + 1)) float32, pairs of real and imaginary part; scratch: (m, 2, height, width + 2) for m images
-    at a time, None up to LOCAL floats.
+    2 * (width / 2 + 1)) float32, pairs of real and imaginary part; scratch: (m, height + max(height, 2), width + 2)
+    float64 for m images at a time, None up to LOCAL numbers.  Inside, all is float64, as in the reference: models
+    take logarithms and small powers of frequencies that hardly occur.
     """
     cdef const float[:, :, ::1] x
     cdef float[:, :, ::1] y
-    cdef float[:, :, :, ::1] scratch
-    cdef const float[::1] along_width, along_height, halves
+    cdef double[:, :, ::1] scratch
+    cdef const double[::1] along_width, along_height, halves
     cdef ptrdiff_t height, width
 
-    def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, float[:, :, :, ::1] scratch, ptrdiff_t height,
+    def __init__(self, const float[:, :, ::1] x, float[:, :, ::1] y, double[:, :, ::1] scratch, ptrdiff_t height,
                  ptrdiff_t width):
         self.x, self.y, self.scratch, self.height, self.width = x, y, scratch, height, width
-        if scratch is None and 2 * height * (width + 2) > LOCAL:
+        if scratch is None and (height + max(height, 2)) * (width + 2) > LOCAL:
             raise ValueError("scratch is needed")
         self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
         self.fn = <kernel_fn>rfft2d
@@ -40,9 +41,9 @@ cdef class Rfft2d(Kernel):
 
 
 def turns(n):
-    """exp(-2 pi i k / n) for k below n, pairs of float32."""
+    """exp(-2 pi i k / n) for k below n, pairs of float64."""
     angle = -2 * np.pi * np.arange(n) / max(n, 1)
-    return np.ascontiguousarray(np.stack([np.cos(angle), np.sin(angle)], 1).reshape(-1), np.float32)
+    return np.stack([np.cos(angle), np.sin(angle)], 1).reshape(-1)
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -58,47 +59,50 @@ cdef int rfft2d(Rfft2d self, pl_pool *pool) noexcept nogil:
 
 
 cdef void small_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef float scratch[LOCAL]
-    rfft2d_images(self, begin, end, scratch, scratch + LOCAL // 2)
+    cdef double scratch[LOCAL]
+    rfft2d_images(self, begin, end, scratch)
 
 
 cdef void large_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     """Images that are divided among the slices of the scratch."""
     cdef ptrdiff_t i, n = self.y.shape[0], slices = self.scratch.shape[0]
     for i in range(begin, end):
-        rfft2d_images(self, i * n // slices, (i + 1) * n // slices, &self.scratch[i, 0, 0, 0],
-                      &self.scratch[i, 1, 0, 0])
+        rfft2d_images(self, i * n // slices, (i + 1) * n // slices, &self.scratch[i, 0, 0])
 
 
-cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, float *a, float *b) noexcept nogil:
-    cdef ptrdiff_t i, r, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
-    cdef ptrdiff_t rows = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
+cdef void rfft2d_images(Rfft2d self, ptrdiff_t begin, ptrdiff_t end, double *rows) noexcept nogil:
+    """rows: the spectra of `height` rows, and as much again, at least two, for what comes in between."""
+    cdef ptrdiff_t i, r, k, h = self.height, w = self.width, line = 2 * (w // 2 + 1)
+    cdef ptrdiff_t given = min(h, self.x.shape[1]), columns = min(w, self.x.shape[2])
+    cdef double *between = rows + h * line
+    cdef double *result
+    cdef const float *x
     cdef float *y
     for i in range(begin, end):
+        for r in range(given):
+            x = &self.x[i, r, 0]
+            for k in range(columns):
+                between[k] = x[k]
+            memset(between + columns, 0, (w - columns) * sizeof(double))
+            real_row(between, between + line, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0],
+                     rows + r * line)
+        memset(rows + given * line, 0, (h - given) * line * sizeof(double))
+        result = transform(h, line // 2, &self.along_height[0], rows, between) if h > 1 else rows
         y = &self.y[i, 0, 0]
-        for r in range(h):
-            if r < rows:
-                memcpy(a, &self.x[i, r, 0], columns * sizeof(float))
-                memset(a + columns, 0, (w - columns) * sizeof(float))
-                real_row(a, b, w, &self.along_width[0] if w > 1 else NULL, &self.halves[0], y + r * line)
-            else:
-                memset(y + r * line, 0, line * sizeof(float))
-        if h > 1:
-            memcpy(a, y, h * line * sizeof(float))
-            transform(h, line // 2, &self.along_height[0], a, b, y)
+        for k in range(h * line):
+            y[k] = <float>result[k]
 
 
-cdef void real_row(float *x, float *scratch, ptrdiff_t n, const float *turn, const float *halves,
-                   float *y) noexcept nogil:
-    """The transform of n real numbers, from that of n / 2 complex ones."""
+cdef void real_row(double *x, double *scratch, ptrdiff_t n, const double *turn, const double *halves,
+                   double *y) noexcept nogil:
+    """The transform of n real numbers, from that of n / 2 complex ones; x is overwritten."""
     cdef ptrdiff_t k, here, there, half = n // 2
-    cdef float ar, ai, br, bi, sr, si, dr, di
-    cdef float *z = x
+    cdef double ar, ai, br, bi, sr, si, dr, di
+    cdef double *z
     if n == 1:
         y[0], y[1] = x[0], 0
         return
-    transform(half, 1, turn, x, scratch, y)
-    memcpy(z, y, n * sizeof(float))
+    z = transform(half, 1, turn, x, scratch)
     for k in range(half + 1):
         here, there = 2 * k if k < half else 0, 2 * (half - k) if k else 0
         ar, ai = z[here], z[here + 1]
@@ -112,18 +116,18 @@ cdef void real_row(float *x, float *scratch, ptrdiff_t n, const float *turn, con
         y[2 * k + 1] = si + bi * di - br * dr
 
 
-cdef void transform(ptrdiff_t n, ptrdiff_t each, const float *turn, float *a, float *b, float *y) noexcept nogil:
-    """y = the transforms of `each` interleaved series of n complex numbers in a; a and b are overwritten.
+cdef double *transform(ptrdiff_t n, ptrdiff_t each, const double *turn, double *a, double *b) noexcept nogil:
+    """The transforms of `each` interleaved series of n complex numbers in a: in a or b, which are overwritten.
 
     Stockham's algorithm with radix 4 (and 2 at the end), which needs no reordering.
     """
     cdef ptrdiff_t groups = n // 4, m = each, j, k
-    cdef float re, im, re2, im2, re3, im3, dr, di, sr, si, tr, ti, ur, ui
-    cdef float *p
-    cdef float *q
-    cdef float *r
-    cdef float *s
-    cdef float *to
+    cdef double re, im, re2, im2, re3, im3, dr, di, sr, si, tr, ti, ur, ui
+    cdef double *p
+    cdef double *q
+    cdef double *r
+    cdef double *s
+    cdef double *to
     while groups >= 1:
         for j in range(groups):
             k = 2 * j * (m // each)
@@ -147,7 +151,7 @@ cdef void transform(ptrdiff_t n, ptrdiff_t each, const float *turn, float *a, fl
         for k in range(2 * m):
             b[k], b[2 * m + k] = p[k] + q[k], p[k] - q[k]
         a = b
-    memcpy(y, a, 2 * n * each * sizeof(float))
+    return a
 
 
 cdef class Abs(Kernel):
