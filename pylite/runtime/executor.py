@@ -307,7 +307,7 @@ class Executor(TensorAccess, ExecutorBase):
         return planned_program.bind(self)
 
     def use_graph(self) -> None:
-        """Have the subgraph of the graph, where what a plan knows of it stood for it."""
+        """Replace what a plan knows of the subgraph, if that is all there is, by the graph's record."""
         if not isinstance(self.subgraph, tuple):        # a record
             self.subgraph = self.model.graph.subgraphs[0]
 
