@@ -67,7 +67,7 @@ def test_paths(page):
         assert found(path), path
 
 
-@pytest.mark.parametrize("page", [page for page in names(INSIDE) if "decisions/" in page])
+@pytest.mark.parametrize("page", names(INSIDE))
 def test_names(page):
     """A name in brackets after a file occurs in the file."""
     for path, listed in re.findall(r"`([\w/.]+\.\w+)` \(((?:`\w+`(?:, )?)+)\)", prose(page)):
