@@ -1,4 +1,12 @@
-"""Exact, fast and open runtime for TensorFlow Lite models."""
+"""Exact, fast and open runtime for TensorFlow Lite models.
+
+Interpreter runs a `.tflite` file, as tf.lite's does; Model is a file that several interpreters share.  custom_op,
+CustomOp, load_custom_ops and from_pointers add ops, PythonDelegate and load_delegate take over parts of a graph.
+
+pylite.tasks: classifiers, detectors and others by a model's metadata.  pylite.media: pictures, sound, labels.
+pylite.validation: a quantized model compared with its float reference.  pylite.schema: reading and writing models.
+pylite.errors: all exceptions.  Each is imported by its name, such as `from pylite.tasks import ImageClassifier`.
+"""
 import importlib
 
 __version__ = "0.1.0"       # the one place that states it: the build reads it here

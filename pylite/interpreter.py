@@ -288,7 +288,8 @@ class Interpreter(FastPath):
         if signature_key is None:
             if len(self._signatures) != 1:
                 raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} "
-                                 "Signatures. None is only allowed when the model has 1 SignatureDef")
+                                 "Signatures. None is only allowed when the model has 1 SignatureDef. This one has "
+                                 f"{', '.join(map(repr, self._signatures)) or 'none'}")
             signature_key = next(iter(self._signatures))
         from pylite.tflite.signature import SignatureRunner
         return SignatureRunner(self, signature_key)

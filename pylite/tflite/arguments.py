@@ -97,9 +97,10 @@ def resolver(op_resolver: "OpResolver | None") -> "Any":
 def checked_index(executor: "Executor", tensor_index: "Any", error: str = "TensorError") -> int:
     """`tensor_index` as an int that is a tensor of the executor's subgraph."""
     index = operator.index(tensor_index)
-    if not 0 <= index < len(executor.subgraph.tensors):
-        raise getattr(errors, error)(f"Invalid tensor index {index} exceeds max tensor index "
-                                     f"{len(executor.subgraph.tensors)}")
+    count = len(executor.subgraph.tensors)
+    if not 0 <= index < count:
+        raise getattr(errors, error)(f"Invalid tensor index {index} exceeds max tensor index {count}: there are 0 to "
+                                     f"{count - 1}; get_input_details() and get_tensor_details() list them")
     return index
 
 
