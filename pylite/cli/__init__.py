@@ -18,16 +18,25 @@ from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteEr
 
 def main(argv=None):
     """Run the command line; returns the exit code: 0, 1 when the run failed, 2 for a wrong argument or file."""
-    argv = sys.argv[1:] if argv is None else list(argv)
+    before = sys.stdout
+    try:
+        return _main(sys.argv[1:] if argv is None else list(argv))
+    finally:
+        sys.stdout = before
+
+
+def _main(argv):
     if sys.stdout is None:      # closed by the caller, as by `>&-`
         if sys.stderr is not None:
             sys.stderr.write("pylite: the standard output is closed\n")
         return 2
+    _prepare_streams()
     parser = parser_of(argv)
     args = parser.parse_args(_with_merge(argv))
     args.argv = argv
-    if args.command is None:
-        args.debug, args.run = False, lambda _: parser.print_help()
+    if args.version or args.command is None:
+        args.debug, args.command = False, None
+        args.run = _version if args.version else lambda _: parser.print_help()
     try:
         code = args.run(args) or 0
         sys.stdout.flush()          # where it fails, this is the place to say so
@@ -43,6 +52,17 @@ def main(argv=None):
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)
+
+
+def _prepare_streams():
+    """Let everything be written: to a closed error stream, in any encoding, to a terminal that obeys commands."""
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")      # for the rest of the process
+    if getattr(sys.stdout, "errors", None) == "strict":         # names of files and tensors may have any character
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdout.isatty():
+        from pylite.cli._terminal import Guarded
+        sys.stdout = Guarded(sys.stdout)
 
 
 def _with_merge(argv):
@@ -65,15 +85,16 @@ def _failed(args, error, code):
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    from pylite.cli._terminal import styled
-    sys.stderr.write(f"{styled(f'pylite {args.command}:', 'red', sys.stderr)} {' '.join(text.split())}\n")
+    from pylite.cli._terminal import printable, styled
+    name = f"pylite {args.command}:" if args.command else "pylite:"
+    sys.stderr.write(f"{styled(name, 'red', sys.stderr)} {printable(' '.join(text.split()))}\n")
     return code
 
 
 def parser_of(argv):
     """The parser of all commands; of the one that `argv` names alone, as the others take time to import."""
     parser = argparse.ArgumentParser(prog="pylite", description="Run and inspect TensorFlow Lite models.")
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument("--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     chosen = next((a for a in argv if not a.startswith("-")), None)
@@ -89,20 +110,16 @@ def parser_of(argv):
     return parser
 
 
-class _Version(argparse.Action):
-    def __init__(self, option_strings, dest):
-        super().__init__(option_strings, dest, nargs=0, help="show the version")
-
-    def __call__(self, parser, *_):
-        from importlib.metadata import PackageNotFoundError, distribution
-        text = f"pylite {pylite.__version__}\n"
-        try:
-            other = distribution("pylite")
-            own, folder = pylite.__distribution__, other.locate_file("")
-            text += (f"warning: the distribution pylite {other.version} is installed in {folder}: another "
-                     f"project, or {own} under its former name. They share a folder, so that removing one breaks the "
-                     f"other: pip uninstall pylite {own} && pip install {own}\n")
-        except PackageNotFoundError:
-            pass
-        sys.stdout.write(text)
-        parser.exit()
+def _version(_):
+    """Print the version, and what is wrong with the installation."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    text = f"pylite {pylite.__version__}\n"
+    try:
+        other = distribution("pylite")
+        own, folder = pylite.__distribution__, other.locate_file("")
+        text += (f"warning: the distribution pylite {other.version} is installed in {folder}: another "
+                 f"project, or {own} under its former name. They share a folder, so that removing one breaks the "
+                 f"other: pip uninstall pylite {own} && pip install {own}\n")
+    except PackageNotFoundError:
+        pass
+    sys.stdout.write(text)

@@ -16,8 +16,10 @@ def load(path):
     with open(path, encoding="utf-8") as file:
         try:
             report = json.load(file)
-            report["latency"]["noise"], report["machine"], report["nodes"], report["rest"]
-        except (ValueError, KeyError, TypeError):
+            compared(report, report)
+            if not report["latency"]["median"] > 0:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):      # the latter if it is nested
             raise UsageError(f"{path}: not a report of pylite bench --json") from None
     return report
 

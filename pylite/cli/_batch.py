@@ -8,7 +8,7 @@ from typing import Any
 
 from pylite.cli._answers import score_text
 from pylite.cli._common import UsageError, input_path
-from pylite.cli._terminal import Progress
+from pylite.cli._terminal import Progress, printable
 from pylite.errors import PyliteError
 
 COLUMNS = ("file", "output", "rank", "class", "label", "score", "top", "left", "bottom", "right", "values", "error")
@@ -76,7 +76,7 @@ class _Text:
         self.stream.write(f"{file}: {'; '.join(map(_brief, result['outputs']))}\n")
 
     def error(self, file, text):
-        sys.stderr.write(f"pylite run: {text if file in text else f'{file}: {text}'}\n")
+        sys.stderr.write(printable(f"pylite run: {text if file in text else f'{file}: {text}'}") + "\n")
 
 
 def _brief(found):

@@ -1,8 +1,9 @@
 """The graph of a model as a picture: Mermaid text, or SVG."""
+import html
 from collections import Counter
-from html import escape
 
 from pylite.cli import _format, _nodes
+from pylite.cli._terminal import printable
 
 WIDTH, HEIGHT, GAP_X, GAP_Y = 250, 46, 24, 26      # of a box in the SVG, and between boxes
 
@@ -24,6 +25,11 @@ def _parts(subgraph):
         if index in source:
             edges.append((source[index], f"out{index}", _type(tensors[index])))
     return boxes, edges
+
+
+def escape(text):
+    """Text for XML and Mermaid, on one line."""
+    return html.escape(printable(text.replace("\n", " ")))
 
 
 def _type(tensor, node=None):

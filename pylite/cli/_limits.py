@@ -3,6 +3,7 @@ import sys
 from xml.sax.saxutils import quoteattr
 
 from pylite.cli import _common, _outputs
+from pylite.cli._terminal import printable
 
 MEASURES = {     # what --fail-on takes a number for
     "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
@@ -64,16 +65,20 @@ def finish(args, model, cases):
     """The same for any tests: {name: messages of what failed}."""
     for name, messages in cases.items():
         for message in messages:
-            sys.stderr.write(f"pylite validate: {name}: {message}\n")
+            sys.stderr.write(printable(f"pylite validate: {name}: {message}") + "\n")
     failed = sum(map(bool, cases.values()))
     if args.junit:
         lines = ['<?xml version="1.0" encoding="UTF-8"?>',
                  f'<testsuites><testsuite name="pylite validate" tests="{len(cases)}" failures="{failed}">']
         for name, messages in cases.items():
-            body = "".join(f"<failure message={quoteattr(message)}/>" for message in messages)
-            lines.append(f"<testcase classname={quoteattr(str(model))} name={quoteattr(name)}>{body}</testcase>")
+            body = "".join(f"<failure message={_attribute(message)}/>" for message in messages)
+            lines.append(f"<testcase classname={_attribute(str(model))} name={_attribute(name)}>{body}</testcase>")
         _outputs.write(args.junit, "\n".join([*lines, "</testsuite></testsuites>\n"]))
     return 1 if failed else 0
+
+
+def _attribute(text):
+    return quoteattr(printable(text))
 
 
 def _name(t):
@@ -89,7 +94,7 @@ def _failures(report, args):
         if not drop <= args.max_drop:
             yield "accuracy", f"{report.accuracy.main} dropped by {drop:.2f} points, and --max-drop {args.max_drop:g}"
     for t in report.outputs if args.min_sqnr is not None else ():
-        if t.sqnr_db < args.min_sqnr:
+        if not t.sqnr_db >= args.min_sqnr:
             yield _name(t), f"the output's SQNR is {t.sqnr_db:.1f} dB, and --min-sqnr {args.min_sqnr:g}"
     if args.fail_on and not report.local_samples:
         raise _common.UsageError("--fail-on takes nodes that are measured by themselves, and these samples have none: "

@@ -23,10 +23,10 @@ def check(args):
         page.library()
     for option in FILES:
         if getattr(args, option, None):
-            _check_writable(getattr(args, option))
+            check_writable(getattr(args, option))
 
 
-def _check_writable(path):
+def check_writable(path):
     """OSError if this file cannot be written; it is neither made nor changed."""
     folder = os.path.dirname(path) or "."
     code = None

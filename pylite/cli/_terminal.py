@@ -4,12 +4,38 @@ Everything that depends on a terminal is decided here.  Colours need one that is
 empty; rich is used where it is installed.
 """
 import os
+import re
 import shutil
 import sys
 import time
 
 STYLES = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 COLOURED = {"warning:": "yellow", "faster": "green", "slower": "red"}      # words and phrases that begin a line or cell
+NARROW = 6          # characters for each column below which rich leaves columns out
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_COLOUR_OR_CONTROL = re.compile(rf"(\x1b\[[\d;]*m)|{_CONTROL.pattern}")
+
+
+def printable(text):
+    """`text` with escapes such as \\x1b in place of control characters, which names in models may have."""
+    return _CONTROL.sub(_escape, text)
+
+
+def _escape(found):
+    return f"\\x{ord(found[0]):02x}"
+
+
+class Guarded:
+    """A terminal that gets no control characters but tabs, ends of lines and colours."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text):
+        return self._stream.write(_COLOUR_OR_CONTROL.sub(lambda found: found[1] or _escape(found), text))
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
 
 
 def interactive(stream):
@@ -34,8 +60,9 @@ def marked(lines):
 
 
 def rich_table(headers, rows, right):
-    """The lines of a table by rich, or None: without it, or where the standard output takes no colours."""
-    if not coloured(sys.stdout):
+    """The lines of a table by rich, or None: without it, where the standard output takes no colours or is narrow."""
+    width = shutil.get_terminal_size().columns
+    if not coloured(sys.stdout) or width < NARROW * len(headers):
         return None
     try:
         from rich.console import Console
@@ -48,7 +75,7 @@ def rich_table(headers, rows, right):
         table.add_column(Text(header), justify="right" if header in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, COLOURED.get(cell, "")) for cell in row))
-    console = Console(width=shutil.get_terminal_size().columns, force_terminal=True, color_system="standard",
+    console = Console(width=width, force_terminal=True, color_system="standard",
                       no_color=False)
     with console.capture() as text:
         console.print(table)

@@ -6,7 +6,7 @@ the runs each kernel, for the table of nodes: these add up to the median with a 
 import json
 import sys
 
-from pylite.cli import _common, _format, _plugins, _terminal
+from pylite.cli import _common, _format, _outputs, _plugins, _terminal
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 The spread is the interquartile range divided by the median.  --trace writes one run, with all
@@ -59,7 +59,13 @@ def run(args):
         report = _measured(args)
     if old is not None:
         report["against"] = _against.compared(report, old)
-    sys.stdout.write((json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.top))) + "\n")
+    try:
+        text = json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.top))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        if args.model.endswith(".json"):
+            raise _common.UsageError(f"{args.model}: not a report of pylite bench --json") from None
+        raise
+    sys.stdout.write(text + "\n")
 
 
 def _measured(args):
@@ -67,7 +73,7 @@ def _measured(args):
     from pylite.cli import _against, _board, _timing, _trace
     path = _common.model_path(args.model)
     if args.trace:
-        open(args.trace, "a").close()       # a wrong path is an error before the measurement
+        _outputs.check_writable(args.trace)     # before the measurement
     before = _board.state()
     interpreter, start = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed, _plugins.load(args))
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
@@ -80,8 +86,8 @@ def _measured(args):
     if args.trace:
         timed, ranges = _timing.timeline(interpreter)
         trace = _trace.events(timed, ranges, args.threads)
-        with open(args.trace, "w") as file:
-            json.dump(trace | {"otherData": {"model": path, "threads": args.threads, **report["machine"]}}, file)
+        about = {"model": path, "threads": args.threads, **report["machine"]}
+        _outputs.write(args.trace, json.dumps(trace | {"otherData": about}))
     if args.compare:
         report["litert"] = _against.with_litert(path, interpreter, args.threads, args.seconds)
     return report

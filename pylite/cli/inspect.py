@@ -46,9 +46,8 @@ def run(args):
         return _diff(args, facts)
     only = facts["subgraphs"][0]
     if args.graph:
-        from pylite.cli import _graph
-        with open(args.graph, "w", encoding="utf-8") as file:
-            file.write(_graph.svg(only) if args.graph.endswith(".svg") else _graph.mermaid(only))
+        from pylite.cli import _graph, _outputs
+        _outputs.write(args.graph, _graph.svg(only) if args.graph.endswith(".svg") else _graph.mermaid(only))
         return 0
     if args.node is not None:
         text = _nodes.node_lines(only, args.node)

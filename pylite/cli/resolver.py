@@ -39,8 +39,8 @@ def run(args):
     if args.output is None:
         sys.stdout.write(text)
     else:
-        with open(args.output, "w", encoding="utf-8") as file:
-            file.write(text)
+        from pylite.cli import _outputs
+        _outputs.write(args.output, text)
 
 
 def _operators(model):

@@ -9,7 +9,7 @@ import json
 import sys
 from itertools import islice
 
-from pylite.cli import _common, _format, _plugins
+from pylite.cli import _common, _format, _plugins, _terminal
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
@@ -84,7 +84,7 @@ def run(args):
         return 0
     from pylite.cli import _answers
     for note in result["notes"]:
-        sys.stderr.write(f"note: {note}\n")
+        sys.stderr.write(_terminal.printable(f"note: {note}") + "\n")
     text = [line for one in result["outputs"] for line in _answers.lines(one)]
     sys.stdout.write("\n".join([*text, f"({_format.seconds(result['seconds'])})"]) + "\n")
     return 0
@@ -137,9 +137,19 @@ def _captured(args, runner):
 
 
 def _save(path, outputs):
-    """Write the outputs, dequantized, to an .npz file."""
+    """Write the outputs, dequantized, to an .npz file, which is replaced at once.
+
+    Outputs of the same name get the numbers of their tensors.
+    """
+    import zipfile
+
     import numpy as np
 
     from pylite.media.tensors import dequantize
-    with open(path, "wb") as file:
-        np.savez(file, **{d["name"]: dequantize(a, d) for d, a in outputs})
+    from pylite.validation.files import replacing
+    names = [detail["name"] for detail, _ in outputs]
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:    # numpy.savez takes no name "file"
+        for detail, array in outputs:
+            name = detail["name"] if names.count(detail["name"]) == 1 else f"{detail['name']} {detail['index']}"
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, dequantize(array, detail))

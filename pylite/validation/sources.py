@@ -70,7 +70,7 @@ def opened(path: str, tensors: Sequence[Tensor], pictures: str | None = None) ->
                               ".csv or .jsonl file")
     try:
         return _coco(path, pictures) if kind == ".json" else _KINDS[kind](path, tensors)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:       # the latter for JSON that is nested
         if isinstance(error, ComparisonError):
             raise
         raise ComparisonError(f"{path}: {error}") from None
@@ -240,7 +240,7 @@ def _lines(path: str, tensors: Sequence[Tensor]) -> Source:
             if line.strip():
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise ComparisonError(f"{path}, line {number}: {error}") from None
                 if not isinstance(row, dict):
                     raise ComparisonError(f"{path}, line {number}: is no object, such as {{\"file\": \"a.png\"}}")

@@ -237,6 +237,28 @@ def test_wrong_arguments(capsys, tmp_path):
     assert "no input is called 'nothing'" in capsys.readouterr().err
 
 
+LATENCY = {"median": 1, "noise": 0.1}
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "[" * 100000, json.dumps({"latency": {"median": "x"}, "nodes": []}), *(
+    json.dumps({"machine": {}, "rest": 0, "nodes": [], "latency": LATENCY} | wrong) for wrong in (
+        {"machine": 3}, {"nodes": [3]}, {"nodes": [{}]}, {"latency": {"median": "x", "noise": 0}},
+        {"latency": {"median": 0, "noise": 0}}))])
+def test_reports_that_are_none_are_one_line(capsys, tmp_path, text):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    assert cli.main(["bench", str(path), "--against", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("pylite bench: ") and "r.json: not a report" in error and error.count("\n") == 1
+
+
+def test_a_report_without_what_it_shows_is_none(capsys, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({"machine": {}, "rest": 0, "nodes": [], "latency": LATENCY}))
+    assert cli.main(["bench", str(path), "--against", str(path)]) == 2
+    assert "r.json: not a report" in capsys.readouterr().err
+
+
 def test_a_trace_that_cannot_be_written_is_an_error(capsys, tmp_path):
     assert cli.main(["bench", "digits", "--seconds", "0.02", "--trace", str(tmp_path / "no" / "trace.json")]) == 2
     assert "No such file" in capsys.readouterr().err

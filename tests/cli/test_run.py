@@ -111,6 +111,33 @@ def test_outputs_are_written(model, tmp_path, capsys):
     assert np.load(tmp_path / "out")["y"].tolist() == [[1.0, 2.0]]
 
 
+@pytest.mark.parametrize(("given", "written"), [(["file", "args"], ["args", "file"]), (["", "y"], ["", "y"]),
+                                                (["y", "y"], ["y 1", "y 2"])])
+def test_outputs_of_any_names_are_written(tmp_path, capsys, given, written):
+    """Also those that are parameters of numpy.savez, and the same twice."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 3))
+    outputs = [m.tensor(name, (1, 3)) for name in given]
+    for op, y in zip(("ABS", "NEG"), outputs, strict=True):
+        m.operator(op, [x], [y])
+    m.inputs([x])
+    m.outputs(outputs)
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    value = save(tmp_path / "x.npy", only=np.array([[1, -2, 3]], np.float32))
+    run(capsys, tmp_path / "m.tflite", "--input", value, "--output", tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as found:
+        assert sorted(found.files) == written
+        assert sorted(found[name].tolist() for name in written) == [[[-1, 2, -3]], [[1, 2, 3]]]
+
+
+def test_a_full_disk_is_named_and_the_former_file_stays(tmp_path, capsys):
+    given = models.sample("seven")
+    assert run(capsys, "digits", "--input", given, "--output", "/dev/full", code=2).err == (
+        "pylite run: /dev/full: No space left on device\n")
+    (tmp_path / "folder").mkdir()
+    assert "folder: Is a directory" in run(capsys, "digits", "-i", given, "-o", tmp_path / "folder", code=2).err
+
+
 def test_an_unknown_dimension_is_resized(model, tmp_path, capsys):
     given = save(tmp_path / "x.npy", only=np.arange(6, dtype=np.float32))
     assert report(capsys, model((1, 1), signature=(1, -1)), "--input", given)["outputs"][0]["shape"] == [1, 6]

@@ -1,14 +1,20 @@
 """What a terminal gets: colours, rich's tables, progress; and the same words without them."""
+import argparse
+import os
 import re
+import shlex
+import subprocess
 import sys
+from xml.dom import minidom
 
 import numpy as np
 import pytest
 from _pytest.capture import CaptureIO
 
 from pylite import cli
-from pylite.cli import _format, _terminal
+from pylite.cli import _format, _limits, _terminal
 from pylite.media import models
+from pylite.schema.builder import ModelBuilder
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
@@ -116,3 +122,95 @@ def test_validate_shows_progress(capsys, terminal, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((3, 1, 8, 8, 1), np.float32))
     cli.main(["validate", "digits", "--reference", str(models.path("digits")), "--data", str(tmp_path / "x.npy")])
     assert re.search(r"\d of \d samples", ESCAPE.sub("", capsys.readouterr().err))
+
+
+# ---- names of files and tensors, which may have any character ------------------------------------------------------
+def named(tmp_path, *names):
+    """A model whose outputs have these names."""
+    m = ModelBuilder()
+    x = m.tensor("x", (1, 3))
+    outputs = [m.tensor(name, (1, 3)) for name in names]
+    for place, y in enumerate(outputs):
+        m.operator("NEG" if place % 2 else "ABS", [x], [y])
+    m.inputs([x])
+    m.outputs(outputs)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(m.build())
+    return str(path)
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["inspect", "--tensors"], ["run", "--zeros"],
+                                     ["report", "--seconds", "0.01"]])
+def test_names_send_no_commands_to_a_terminal(tmp_path, terminal, capsys, command):
+    """Such as to change its title, to clear it or to delete characters; colours are those of pylite."""
+    path = named(tmp_path, "\x1b[2Jname\x08\x9b\x1b]0;title\x07", "\x1b")
+    assert cli.main([command[0], path, *command[1:]]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"[^\n -~]", re.sub(r"\x1b\[[\d;]*m", "", out)) is None
+    assert r"\x1b" in out
+    assert type(sys.stdout) is not _terminal.Guarded
+
+
+def test_errors_send_no_commands_to_a_terminal(tmp_path, terminal, capsys):
+    path = named(tmp_path, "\x1b[2J")
+    assert cli.main(["run", path, "--input", "\x1b[2J=x.npy"]) == 2
+    assert "\x1b[2J" not in capsys.readouterr().err
+
+
+def test_pictures_of_graphs_and_reports_of_tests_are_xml_whatever_the_names(tmp_path):
+    path = named(tmp_path, "\x1b\x01<&\"'", "two\nlines")
+    for name in "g.svg", "g.mmd":
+        assert cli.main(["inspect", path, "--graph", str(tmp_path / name)]) == 0
+    assert r"\x1b\x01<&" in minidom.parse(str(tmp_path / "g.svg")).documentElement.toxml().replace("&lt;", "<")
+    assert '["two lines<br>output"]' in (tmp_path / "g.mmd").read_text()
+    arguments = argparse.Namespace(junit=tmp_path / "j.xml")
+    assert _limits.finish(arguments, path, {"node \x1b[2J": ["\x00"], "two": []}) == 1
+    cases = minidom.parse(str(arguments.junit)).getElementsByTagName("testcase")
+    assert [case.getAttribute("name") for case in cases] == [r"node \x1b[2J", "two"]
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "40", "80"])
+def test_a_narrow_terminal_gets_all_columns(terminal, capsys, monkeypatch, columns):
+    """Words may be folded."""
+    monkeypatch.setenv("COLUMNS", columns)
+    narrow = inspected(capsys)
+    monkeypatch.setenv("COLUMNS", "400")
+    assert sorted("".join(words(narrow))) == sorted("".join(words(inspected(capsys))))
+
+
+def process(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "pylite", *arguments], capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+def test_names_that_the_encoding_lacks(tmp_path, encoding):
+    """Also names of files that are not UTF-8."""
+    path = os.fsencode(named(tmp_path, "名前"))
+    odd = os.path.join(os.path.dirname(path), b"m\xff.tflite")
+    os.rename(path, odd)
+    done = process("inspect", odd, env={**os.environ, "PYTHONIOENCODING": encoding + ":strict"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"m\udcff.tflite" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["ops"]])
+def test_a_full_or_closed_output_gives_one_line(arguments):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-m", "pylite", *arguments], stdout=full, stderr=subprocess.PIPE,
+                              check=False)
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"No space left" in done.stderr
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:
+        done = subprocess.run([sys.executable, "-m", "pylite", *arguments], stdout=closed, stderr=subprocess.PIPE,
+                              check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_everything_runs_with_a_closed_error_stream():
+    files = str(models.sample("seven")), "nowhere.npy"
+    command = f"exec {shlex.join([sys.executable, '-m', 'pylite', 'run', 'digits', *files, '--csv'])} 2>&-"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 1
+    assert done.stdout.count(b"\n") == 7
