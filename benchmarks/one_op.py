@@ -3,7 +3,7 @@
     python benchmarks/one_op.py [NAME ...] [--spots] [--isa-levels all] [--slower]
     python benchmarks/one_op.py --values [NAME ...] [--isa-levels all]
 
-Microseconds of invoke(): medians of the least times of intervals, by turns with the peer's default kernels.  NAME: a
+Microseconds of invoke(): medians of the least times of intervals, alternately with the peer's default kernels.  NAME: a
 part of a case's name (default: all); --spots: only the cases that were slow once; --slower shows only what takes longer
 than the peer.  Operands are (64, 1024) unless the table gives a shape.
 

@@ -2,7 +2,7 @@
 
     python benchmarks/prepare.py [MODEL.tflite ...] [--runs N] [--write]
 
-Milliseconds of CPU time, medians of N runs of pylite and of the peer by turns in one process, whose code is warm.
+Milliseconds of CPU time, medians of N runs of pylite and of the peer alternately in one process, whose code is warm.
 `first` loads a new copy of the file each time; `again` the same file while an interpreter of it exists; `after` the
 same file when no interpreter of it exists any more; `shape` resizes the first input to a batch it never had.
 --write puts the table into docs/performance.md.

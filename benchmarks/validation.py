@@ -128,7 +128,7 @@ def _representable(rng, tensor):
 
 
 def beside_peer(count):
-    """pylite and ai-edge-quantizer compare the same pairs on the same samples, by turns."""
+    """pylite and ai-edge-quantizer compare the same pairs on the same samples, alternately."""
     try:
         import ai_edge_quantizer  # noqa: F401 # what the rest takes
     except ImportError:

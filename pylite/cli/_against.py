@@ -1,4 +1,4 @@
-"""Two measurements side by side: of other models or releases by their reports, or of LiteRT by turns."""
+"""Two measurements side by side: of other models or releases by their reports, or of pylite and LiteRT alternately."""
 import json
 import statistics
 import time
@@ -77,7 +77,7 @@ def verdict(found):
 
 
 def with_litert(path, interpreter, threads, seconds):
-    """{"version", "median", "ratio", "noise", "outputs"}: LiteRT on the interpreter's inputs, by turns with it.
+    """{"version", "median", "ratio", "noise", "outputs"}: LiteRT on the interpreter's inputs, alternately with it.
 
     ratio: pylite's time divided by LiteRT's; outputs: the largest difference of each from LiteRT's.
     ComparisonError where LiteRT is not installed, or refuses the model.
@@ -101,7 +101,7 @@ def with_litert(path, interpreter, threads, seconds):
 
 
 def _turns(one, other, seconds):
-    """Seconds of runs by turns: (n, 2)."""
+    """Seconds of runs alternately: (n, 2)."""
     clock, found, end = time.perf_counter, [], time.perf_counter() + seconds
     one()
     other()
@@ -131,5 +131,5 @@ def litert_lines(found, own):
     return [*_format.table(["", "median"], [("pylite", _format.seconds(own)),
                                             (f"LiteRT {found['version']}", _format.seconds(found["median"]))],
                            ["median"]),
-            f"by turns pylite takes {judged:.3f} of LiteRT's time (quartiles {found['quartiles'][0]:.3f} to "
+            f"alternately, pylite takes {judged:.3f} of LiteRT's time (quartiles {found['quartiles'][0]:.3f} to "
             f"{found['quartiles'][1]:.3f}); outputs: {outputs}"]

@@ -35,7 +35,7 @@ def configure(parser):
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
     parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run as a trace")
-    parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, by turns (ai-edge-litert)")
+    parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, alternately (ai-edge-litert)")
     parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json printed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _plugins.add(parser)

@@ -197,7 +197,7 @@ def _kept(save: str | os.PathLike[str] | None, measurer: Measurer, numbers: rang
         return None
     kept = Partial.load(save)
     if kept.header != measurer.header or not kept.done <= set(numbers):
-        raise ComparisonError(f"{save}: holds sums of other models, data, settings or samples; remove it to begin anew")
+        raise ComparisonError(f"{save}: holds sums of other models, data, settings or samples; remove it to start over")
     return kept
 
 
