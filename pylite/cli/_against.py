@@ -131,5 +131,5 @@ def litert_lines(found, own):
     return [*_format.table(["", "median"], [("pylite", _format.seconds(own)),
                                             (f"LiteRT {found['version']}", _format.seconds(found["median"]))],
                            ["median"]),
-            f"alternately, pylite takes {judged:.3f} of LiteRT's time (quartiles {found['quartiles'][0]:.3f} to "
-            f"{found['quartiles'][1]:.3f}); outputs: {outputs}"]
+            f"in interleaved runs pylite takes {judged:.3f} of LiteRT's time (quartiles "
+            f"{found['quartiles'][0]:.3f} to {found['quartiles'][1]:.3f}); outputs: {outputs}"]
