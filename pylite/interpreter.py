@@ -405,6 +405,8 @@ class Interpreter(FastPath):
             self._lock.run(self._executor(subgraph_index).invoke)
 
     def _set(self, executor: "Executor", tensor_index: "Any", value: "Any") -> None:
+        if type(value) is not np.ndarray:
+            value = np.asarray(value)       # before the memory is found, as it may run what resizes or closes
         try:
             array = executor.writable[tensor_index].array
         except (KeyError, TypeError):

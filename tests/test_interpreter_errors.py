@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pylite.interpreter
+from pylite.errors import ResizeError
 from tests import small_models
 from tests.resources import peer
 
@@ -209,6 +210,39 @@ def test_a_repeated_error_has_the_same_message(tmp_path):
 def test_constants_cannot_be_set(tmp_path):
     with pytest.raises(ValueError, match="constant"):
         Bench(pylite.interpreter, tmp_path).ready().set_tensor(1, np.array([6, 1], np.int32))
+
+
+@pytest.mark.parametrize("size", [
+    np.array([2**32 + 2, 2]), np.array([2**63], np.uint64), np.array([-2**63]), np.array([2.0**40]), [2**31],
+    [1.5, 2], np.array([np.nan, 2]), [np.inf], (10**30,), [-1, 2]])
+@pytest.mark.filterwarnings("error")
+def test_shapes_that_cannot_be_are_refused(size):
+    """Numpy's cast would wrap them, or cut off what is behind the point."""
+    interpreter = pylite.Interpreter(model_content=small_models.no_ops("float32", np.ones(2, np.float32), (2, 2)))
+    with pytest.raises(ResizeError, match=r"input 0 .* (whole|beyond|negative)"):
+        interpreter.resize_tensor_input(0, size)
+
+
+def test_the_memory_is_found_after_the_value_is():
+    """A value's __array__ may resize the tensor, or close the interpreter."""
+    interpreter = pylite.Interpreter(model_content=small_models.no_ops("float32", np.ones(2, np.float32), (2, 2)))
+    interpreter.allocate_tensors()
+
+    class Resizing:
+        def __array__(self, dtype=None, copy=None):
+            interpreter.resize_tensor_input(0, (200, 300))
+            interpreter.allocate_tensors()
+            return np.full((200, 300), 7, np.float32)
+
+    class Closing:
+        def __array__(self, dtype=None, copy=None):
+            interpreter.close()
+            return np.ones((200, 300), np.float32)
+
+    interpreter.set_tensor(0, Resizing())
+    assert (interpreter.get_tensor(0) == 7).all()
+    with pytest.raises(ValueError, match="allocate_tensors"):
+        interpreter.set_tensor(0, Closing())
 
 
 def test_only_inputs_can_be_resized(tmp_path):

@@ -291,6 +291,12 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
     assert "Not a directory" in interpreter._main.plans.problem
 
 
+@pytest.mark.parametrize(("given", "error"), [(3, TypeError), (1.5, TypeError), ([1], TypeError), ("a\0b", ValueError)])
+def test_what_is_no_path_is_refused(given, error):
+    with pytest.raises(error, match="cache_dir must be the path of a folder"):
+        pylite.Interpreter(model_content=network(), cache_dir=given)
+
+
 def test_files_used_longest_ago_make_room(folder):
     with Store(folder) as store:
         for age, name in enumerate("dcba"):

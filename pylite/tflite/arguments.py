@@ -43,8 +43,12 @@ def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
     if (not folder or not hasattr(os, "geteuid") or options["experimental_delegates"] or options["op_resolver"]
             or options["guard_bands"] or options["max_memory"] is not None):
         return None
+    is_path = isinstance(folder, (str, bytes, os.PathLike))
+    if not is_path or "\0" in os.fsdecode(folder):
+        raise (ValueError if is_path else TypeError)(f"cache_dir must be the path of a folder, or \"\" for none, not "
+                                                     f"{folder!r}")
     from pylite.runtime.plan_cache import PlanCache  # for those who ask for it
-    return PlanCache(os.fspath(folder), bool(options["experimental_preserve_all_tensors"]))
+    return PlanCache(os.fsdecode(folder), bool(options["experimental_preserve_all_tensors"]))
 
 
 def is_plain(options: "dict[str, Any]") -> bool:

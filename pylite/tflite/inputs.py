@@ -63,8 +63,12 @@ def checked_shape(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", size
 
     current: the present shape; strict: see Interpreter.resize_tensor_input().
     """
+    given = np.asarray(size)
+    if given.dtype.kind in "iuf" and not ((given == np.trunc(given)) & (given >= -2**31) & (given < 2**31)).all():
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) cannot have the shape {given.tolist()}: dimensions "
+                          "are whole numbers up to 2^31 - 1")       # numpy's cast would wrap
     try:
-        size = np.array(size, np.int32)
+        size = np.array(given, np.int32)
     except OverflowError as error:
         raise ResizeError(f"the shape of input {tensor.index} ({tensor.name!r}) has a dimension beyond 2^31 - 1: "
                           f"{error}") from None
