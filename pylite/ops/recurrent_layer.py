@@ -16,6 +16,7 @@ _TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int
 # The operands of one gate, Values or None: the weights of the input, of the auxiliary input and of the output of the
 # step before, the peephole, the bias and the coefficients of layer normalization.
 Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, None, None, None, None))
+_GATES = ("input", "forget", "cell", "output")      # of an LSTM, in the order of Layer.gates
 
 
 class Layer:
@@ -67,7 +68,7 @@ class Layer:
         types = {value.dtype for gate in self.gates for value in (gate.x, gate.aux, gate.h, self.projection[0])
                  if value is not None and (len(value.shape) > 1 or value.dtype != "float32")}
         if len(types) > 1:
-            raise node.error(f"has weights of several types: {', '.join(sorted(types))}")
+            raise node.error(f"has weights of several types: {', '.join(sorted(types))}; give all of them one type")
 
     def _check_state(self, node, rows):
         state = [(self.h, self.outputs)] + ([(self.c, self.cells)] if self.c is not None or len(self.gates) > 1 else [])
@@ -89,11 +90,12 @@ class Layer:
                 raise node.error(f"its shape must be {list(shape)}", value)
 
     def _check_presence(self, node):
-        present = self.gates[1:] if self.gates[0].x is None else self.gates     # the input gate may be left out
-        if any(gate.x is None or gate.h is None for gate in present):
-            raise node.error("lacks weights of a gate")
-        if len(self.gates) > 1 and any(gate.bias is None for gate in present):
-            raise node.error("lacks the bias of a gate")
+        first = 1 if self.gates[0].x is None else 0     # the input gate may be left out
+        for name, gate in list(zip(_GATES[-len(self.gates):], self.gates, strict=True))[first:]:
+            if gate.x is None or gate.h is None:
+                raise node.error(f"lacks weights of its {name} gate")
+            if len(self.gates) > 1 and gate.bias is None:
+                raise node.error(f"lacks the bias of its {name} gate; a bias of zeros will do")
 
 
 # ---- sequences -----------------------------------------------------------------------------------------------

@@ -148,9 +148,12 @@ def test_twelve_intermediate_tensors_are_refused():
         integer_lstm(middle=12).allocate_tensors()
 
 
-@pytest.mark.parametrize("missing", [(2,), (3,), (5,), (6,), (7,), (2, 6), (3, 7), (13,)])
-def test_gates_without_weights_are_refused(missing):
-    with pytest.raises(RuntimeError, match=r"node 0 UNIDIRECTIONAL_SEQUENCE_LSTM: lacks (weights|the bias) of a gate"):
+@pytest.mark.parametrize(("missing", "what"), [
+    ((2,), "weights of its forget"), ((3,), "weights of its cell"), ((5,), "weights of its input"),
+    ((6,), "weights of its forget"), ((7,), "weights of its cell"), ((2, 6), "weights of its forget"),
+    ((3, 7), "weights of its cell"), ((13,), "the bias of its forget")])
+def test_gates_without_weights_are_refused(missing, what):
+    with pytest.raises(RuntimeError, match=f"node 0 UNIDIRECTIONAL_SEQUENCE_LSTM: lacks {what} gate"):
         integer_lstm(missing=missing).allocate_tensors()
 
 
