@@ -235,8 +235,9 @@ class Interpreter(FastPath):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self._release()
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
+        if not ending():    # then plug-ins are closed, and modules may be empty
+            self._release()
 
     def _release(self) -> None:
         """Close plug-ins and drop every program: nodes and executors refer to each other until then."""

@@ -1,5 +1,7 @@
 """close(), `with`, and memory that is freed with the last reference to an interpreter, without garbage collection."""
 import gc
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 
@@ -145,3 +147,17 @@ def test_models_are_shared_beyond_one_interpreter():
     with Interpreter(model=model) as second:
         second.allocate_tensors()
         second.invoke()
+
+
+def test_an_interpreter_may_outlive_the_contents_of_modules():
+    """At the end of Python; without the GIL, those that other threads have made often do."""
+    code = """
+import sys
+from pylite.interpreter import Interpreter
+from pylite.media import models
+interpreter = Interpreter(str(models.path("digits")))
+interpreter.allocate_tensors()
+sys.kept = list(sys.modules.values())       # now modules are emptied in turn, this one last
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""

@@ -1,11 +1,12 @@
 """A subgraph bound to memory, ready to run, and the cache of those that an Executor has bound."""
+import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
 from pylite._core.program import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -49,8 +50,9 @@ class BoundProgram(Segment):
         self.used = True        # since the cache was last searched for a segment to drop
         self.iterations: dict[Any, Any] = {}        # {(Executor, operator index) of a loop: its LoopIteration}
 
-    def __del__(self) -> None:
-        self.blueprint.release()
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
+        if not ending():        # modules may be empty then
+            self.blueprint.release()
 
     def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""

@@ -1,5 +1,6 @@
 """A loaded model: the graph, and the weights, packed weights and folded constants that its interpreters share."""
 import os
+import sys
 from _thread import RLock  # threading.RLock, without importing threading
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from pylite import errors
 from pylite._core import memory, simd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -66,8 +67,8 @@ class Model:
                     self._set_graph(_loaded(self.contents))
             return self.__dict__[name]
 
-    def __del__(self) -> None:
-        if not getattr(self, "retired", True):
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
+        if not getattr(self, "retired", True) and not ending():     # modules may be empty then
             for blueprint in self.blueprints.values():
                 blueprint.release()
 
