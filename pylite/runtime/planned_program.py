@@ -1,4 +1,5 @@
 """Programs of the plan cache in an Executor: what needs their graph, such as inspection, lowers it again."""
+import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -7,6 +8,7 @@ from pylite.runtime import plan_cache
 from pylite.runtime.bound_program import BoundProgram
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -33,12 +35,12 @@ class PlannedProgram(BoundProgram):
         self._lower()
         return getattr(self, name)
 
-    def __del__(self) -> None:
+    def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
         try:
             BoundProgram.blueprint.__get__(self)  # type: ignore[attr-defined, misc]
         except AttributeError:      # nobody has asked for it
             return
-        super().__del__()
+        super().__del__(ending)
 
     def array(self, index: int) -> "NDArray[Any] | None":
         found = self._bound.visible.get(index)
