@@ -4,6 +4,7 @@ import pytest
 
 import pylite
 from pylite.custom import CustomOp
+from pylite.errors import ExecutionError
 from pylite.schema.builder import ModelBuilder
 from tests.custom_models import interpreter, model, run, tracing
 
@@ -241,3 +242,59 @@ def test_failures_in_evaluate(result, words):
     for _ in range(2):
         with pytest.raises(RuntimeError, match="node 0 Wrong failed: " + words):
             i.invoke()
+
+
+class TestArraysThatAnOpChanges:
+    """Shapes and types of arrays are the op's own; inputs are read-only, as other nodes and callers read them."""
+
+    @pytest.mark.parametrize("change", [
+        lambda x, y: setattr(y, "shape", (6,)), lambda x, y: setattr(y, "dtype", np.dtype(np.int32)),
+        lambda x, y: setattr(y, "shape", (3, 2)), lambda x, y: y.setflags(write=False),
+        lambda x, y: setattr(x, "shape", (6,))])
+    def test_callers_see_tensors_as_they_are(self, change):
+        class Op(CustomOp):
+            def invoke(self, x, y):
+                y[...] = x
+                change(x, y)
+        i = interpreter(model(), ("Atan", Op))
+        found = run(i, X)
+        assert found.dtype == X.dtype
+        np.testing.assert_array_equal(found, X)
+        np.testing.assert_array_equal(i.get_tensor(0), X)
+
+    def test_inputs_are_read_only(self):
+        class Op(CustomOp):
+            def invoke(self, x, y):
+                x[...] = 1
+        i = interpreter(model(), ("Atan", Op))
+        with pytest.raises(ExecutionError, match=r"node 0 Atan failed: ValueError: .*read-only"):
+            run(i, X)
+        np.testing.assert_array_equal(i.get_tensor(0), X)
+
+    def test_inputs_of_evaluate_are_read_only(self):
+        class Op(CustomOp):
+            def evaluate(self, x):
+                x[...] = 1
+        i = interpreter(model(), ("Atan", Op))
+        with pytest.raises(ExecutionError, match=r"node 0 Atan failed: ValueError: .*read-only"):
+            run(i, X)
+        np.testing.assert_array_equal(i.get_tensor(0), X)
+
+    def test_variables_among_the_inputs_are_written(self):
+        m = ModelBuilder()
+        x, state, y = m.tensor("x", (2,)), m.tensor("state", (2,), variable=True), m.tensor("y", (2,))
+        m.operator("Sum", [x, state], [y], custom_options=b"")
+        m.inputs([x])
+        m.outputs([y])
+
+        class Sum(CustomOp):
+            def prepare(self, node):
+                return (2,)
+
+            def invoke(self, x, state, y):
+                state += x
+                y[...] = state
+        i = interpreter(m.build(), ("Sum", Sum))
+        i.allocate_tensors()
+        for turn in 1, 2, 3:
+            assert run(i, np.ones(2, np.float32)).tolist() == [turn] * 2

@@ -31,7 +31,7 @@ def _has_objects(node):
 def _is_python(item):
     """Is it known, or Python code, or a plug-in, which gets copies?  An Alias, which may become a copy, is not."""
     return type(item) is Constant or (
-        type(item) is Call and (item.kernel == "python_op.PythonOp" or callable(item.kernel)))
+        type(item) is Call and (item.kernel in ("python_op.PythonOp", "python_op.CustomOp") or callable(item.kernel)))
 
 
 def _by_numbers(op, node):

@@ -121,7 +121,7 @@ class OpNode(NodeInfo, Protocol):
 class _HasInvoke(Protocol):
     @property
     def invoke(self) -> Callable[..., Any]:
-        """invoke(*inputs, *outputs, *temporaries): numpy arrays on the interpreter's memory."""
+        """invoke(*inputs, *outputs, *temporaries): numpy arrays on the interpreter's memory; inputs are read-only."""
         ...
 
 

@@ -180,7 +180,8 @@ class PythonNodeOp:
     def evaluate(self, node: Node, *inputs: NDArray[Any] | None) -> list[NDArray[Any] | None]:
         """The outputs of an op whose shapes depend on data, as arrays of the outputs' types."""
         try:
-            results = self.op.evaluate(*inputs)
+            results = self.op.evaluate(*[None if array is None else _to_read(array, v) for array, v in zip(
+                inputs, node.inputs, strict=True)])
             results = list(results) if isinstance(results, list | tuple) else [results]
             if len(results) != len(node.outputs):
                 raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
@@ -200,7 +201,8 @@ class PythonNodeOp:
         kernel = getattr(self.op, "kernel", None)
         if kernel is not None:
             return Call(_KernelFactory(self.where, kernel), *arrays)
-        return Call("python_op.PythonOp", self.op.invoke, len(node.inputs), len(node.outputs), *arrays)
+        states = [i for i, v in enumerate(node.inputs) if v is not None and v.kind == "variable"]
+        return Call("python_op.CustomOp", self.op.invoke, len(node.inputs), len(node.outputs), states, *arrays)
 
     def close(self) -> None:
         """Free the object, at most once."""
@@ -261,6 +263,14 @@ def _keywords(function: Any) -> tuple[str, ...] | None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def _to_read(array: NDArray[Any], value: Any) -> NDArray[Any]:
+    """A view for an op, which may write it where it is a variable."""
+    found = array.view()
+    if value.kind != "variable":
+        found.flags.writeable = False
+    return found
 
 
 def runnable(implementation: object) -> bool:

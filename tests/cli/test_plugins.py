@@ -109,7 +109,7 @@ def test_inspect(folder, capsys):
     assert run(folder, "inspect", "--tensors", *plugins) == 0
     text = capsys.readouterr().out
     assert "node 3 of MyDelegate replaces 2: 0, 1" in text
-    assert "replaced by 3" in text and "MyDelegate for 0 1" in text and "python_op.PythonOp" in text
+    assert "replaced by 3" in text and "MyDelegate for 0 1" in text and "python_op.CustomOp" in text
     assert run(folder, "inspect", "--json", *plugins) == 0
     operators = json.loads(capsys.readouterr().out)["subgraphs"][0]["operators"]
     assert [o.get("replaced_by") for o in operators] == [3, 3, None, None]

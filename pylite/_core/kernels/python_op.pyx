@@ -43,6 +43,20 @@ cdef class PythonOp(Kernel):
                             "y[...] = result")
 
 
+cdef class CustomOp(PythonOp):
+    """A PythonOp of the program's user.
+
+    states: positions of inputs that may be written, as they are variables.  The arrays are views, so that whatever the
+    op does to their shapes and types is not seen elsewhere, and the other inputs are read-only.
+    """
+    def __init__(self, invoke, Py_ssize_t inputs, Py_ssize_t outputs, states, *arrays):
+        views = [None if array is None else array.view() for array in arrays]
+        for i, view in enumerate(views[:inputs]):
+            if view is not None and i not in states:
+                view.flags.writeable = False
+        super().__init__(invoke, inputs, outputs, *views)
+
+
 cdef int call(PythonOp self, pl_pool *pool) noexcept nogil:
     with gil:
         try:
