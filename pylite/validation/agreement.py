@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -138,6 +137,10 @@ def record(model: Model, samples: Iterable[Sequence[Array]], path: str | os.Path
         raise ComparisonError("there are no samples to record")
     header = {"format": FORMAT, "version": VERSION, "model": digest(np.frombuffer(model.graph.contents, np.uint8)),
               "tensors": runner.results}
+    changing = [name for name, arrays in contents.items() if len({array.shape for array in arrays}) > 1]
+    if changing:
+        raise ComparisonError(f"{changing[0].replace('_', ' ')} has another shape for other samples; record digests "
+                              "alone, without values")
     stacked = {name: np.stack(arrays) for name, arrays in contents.items()}
     with replacing(path) as file:
         np.savez_compressed(file, header=np.array(json.dumps(header)), inputs=np.array(inputs, np.uint64),
@@ -161,14 +164,20 @@ class Recording:
             header = json.loads(str(self._arrays["header"]))
             if header["format"] != FORMAT or header["version"] != VERSION:
                 raise KeyError("format")
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            recorded = header["model"]
+            self.tensors: list[int] = [int(i) for i in header["tensors"]]
+            self.samples = len(self._arrays["digests"])
+            if (self._arrays["digests"].shape[1:] != (len(self.tensors),) or self._arrays["inputs"].ndim != 2
+                    or len(self._arrays["inputs"]) != self.samples):
+                raise ValueError("shapes")
+        except Exception as error:      # of damaged files numpy raises many kinds
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
             raise ComparisonError(f"{path}: is no recording of version {VERSION}, as `pylite validate --record` "
                                   "writes it") from None
-        if header["model"] != digest(np.frombuffer(model.graph.contents, np.uint8)):
+        if recorded != digest(np.frombuffer(model.graph.contents, np.uint8)):
             raise ComparisonError(f"{path}: is of another model, or of another version of it")
-        self.tensors: list[int] = header["tensors"]
-        self.samples = len(self._arrays["digests"])
-        self.has_values = any(name.startswith("tensor_") for name in self._arrays)
+        self.has_values = all(f"tensor_{i}" in self._arrays for i in self.tensors)
 
     def check_inputs(self, number: int, inputs: Sequence[Array]) -> None:
         """Raise ComparisonError where sample `number` is not the recorded one."""

@@ -8,6 +8,7 @@ from pylite import cli
 from pylite.errors import ComparisonError
 from pylite.media import models
 from pylite.model import Model
+from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.litert import LiteRT
 from tests import resources
@@ -138,3 +139,31 @@ def test_on_the_command_line(samples, tmp_path, capsys):
     resources.peer()
     assert run("--against", "litert").out.startswith("equal")
     assert run("--against", "litert:opt", code=0).out
+
+
+@pytest.mark.parametrize("change", [
+    {"header": lambda _: np.array("{}")}, {"header": lambda _: np.array("[" * 10**5)},
+    {"header": lambda h: np.array(str(h).replace('"model"', '"other"'))},
+    {"header": lambda h: np.array(str(h).replace('"tensors": [', '"tensors": ["x", '))},
+    {"digests": lambda d: d[:, 1:]}, {"digests": lambda d: np.uint64(3)}, {"digests": lambda d: d[0]},
+    {"inputs": lambda i: i[1:]}, {"inputs": lambda i: np.uint64(3)}])
+def test_other_arrays_are_no_recording(model, samples, tmp_path, change):
+    agreement.record(model, samples, tmp_path / "r.npz")
+    with pytest.raises(ComparisonError, match="is no recording"):
+        agreement.check(model, samples, changed(tmp_path / "r.npz", **change))
+
+
+def test_values_whose_shapes_change_are_not_recorded(tmp_path):
+    m = ModelBuilder()
+    x, y = m.tensor("x", (4,)), m.tensor("y", (-1,), "int64")
+    mask = m.tensor("mask", (4,), "bool")
+    m.operator("GREATER", [x, m.constant("zero", np.zeros(1, np.float32))], [mask])
+    m.operator("WHERE", [mask], [y])
+    m.inputs([x])
+    m.outputs([y])
+    counted = Model(m.build())
+    inputs = [[np.array(row, np.float32)] for row in ([1, 0, 0, 0], [1, 1, 0, 0])]
+    with pytest.raises(ComparisonError, match="tensor 1 has another shape for other samples"):
+        agreement.record(counted, inputs, tmp_path / "r.npz", values=True)
+    agreement.record(counted, inputs, tmp_path / "r.npz")
+    assert agreement.check(counted, inputs, tmp_path / "r.npz").equal

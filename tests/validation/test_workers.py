@@ -174,6 +174,21 @@ def test_a_run_that_was_interrupted_goes_on(data, plain, tmp_path, monkeypatch):
         validation.compare(DIGITS, DIGITS, data, shard=(4, 3))
 
 
+@pytest.mark.parametrize("damage", [lambda a: np.int64(3), lambda a: a.reshape(-1), lambda a: np.array("x"),
+                                    lambda a: np.zeros((9, 9, 9))])
+def test_sums_of_other_shapes_are_none(data, tmp_path, damage):
+    file = tmp_path / "sums.npz"
+    validation.compare(DIGITS, DIGITS, data, local_samples=4, save=file)
+    whole = Partial.load(file)
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    counts = next(name for name in arrays if name.endswith(" counts") and arrays[name].ndim > 1)
+    np.savez(file, **arrays | {counts: damage(arrays[counts])})
+    with pytest.raises(ComparisonError, match="holds no sums"):
+        Partial.load(file)
+    assert whole.done
+
+
 def test_other_files_hold_no_sums(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     (tmp_path / "no.npz").write_bytes(b"nothing")
