@@ -8,6 +8,7 @@ from pylite._core.simd cimport Pool, pl_pool
 cdef struct Step:
     kernel_fn fn
     void *self
+    int subnormals          # as Kernel.subnormals
 
 
 cdef class Program:

@@ -18,8 +18,14 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memmove
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from pylite._core.kernel cimport Kernel
+from pylite._core.kernel cimport FLUSHED, KEPT, MOVED, Kernel
 from pylite._core.simd cimport Pool, pl_pool
+
+
+cdef extern from "subnormals.h" nogil:
+    const unsigned int PL_FLUSH_BITS
+    unsigned int pl_float_mode()
+    void pl_set_float_mode(unsigned int mode)
 
 
 cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python 3.13, and posix.time takes <sys/time.h>
@@ -52,6 +58,7 @@ cdef class Program:
             kernel = kernels[i]
             self.steps[i].fn = kernel.fn
             self.steps[i].self = <void *>kernel
+            self.steps[i].subnormals = kernel.subnormals
 
     def __dealloc__(self):
         free(self.steps)
@@ -86,6 +93,8 @@ cdef class Program:
         cdef Py_ssize_t row
         cdef Py_ssize_t i = 0
         cdef int status = 0
+        cdef bint flushing
+        cdef unsigned int mode = 0
         cdef pl_pool *pool = NULL if self.pool is None else self.pool.ptr
         if clock.shape[1] != self.size + 2:
             raise ValueError(f"room for {clock.shape[1]} readings of the clock, and {self.size} steps need "
@@ -94,11 +103,13 @@ cdef class Program:
             for row in range(clock.shape[0]):
                 clock[row, 0] = nanoseconds()
                 clock[row, 1] = nanoseconds()
-                i = 0
+                i, flushing = 0, False
                 while i < self.size and status == 0:
+                    flush(self.steps[i].subnormals, &flushing, &mode)
                     status = self.steps[i].fn(self.steps[i].self, pool)
                     clock[row, i + 2] = nanoseconds()
                     i += 1
+                flush(KEPT, &flushing, &mode)
                 if status != 0:
                     i -= 1
                     break
@@ -223,13 +234,29 @@ cdef int run_segment(ExecutorBase executor, segment) except -1:
 cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
     cdef Py_ssize_t i = at[0]
     cdef int status = 0
+    cdef bint flushing = False
+    cdef unsigned int mode = 0
     while i < stop:
+        flush(program.steps[i].subnormals, &flushing, &mode)
         status = program.steps[i].fn(program.steps[i].self, pool)
         if status != 0:
             break
         i += 1
+    flush(KEPT, &flushing, &mode)
     at[0] = i
     return status
+
+
+cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
+    """Let this thread take subnormal floats as the next kernel wants it; mode: what the caller of invoke() had."""
+    if subnormals == MOVED or (subnormals == FLUSHED) == flushing[0]:
+        return
+    if flushing[0]:
+        pl_set_float_mode(mode[0])
+    else:
+        mode[0] = pl_float_mode()
+        pl_set_float_mode(mode[0] | PL_FLUSH_BITS)
+    flushing[0] = not flushing[0]
 
 
 include "fast_path.pxi"

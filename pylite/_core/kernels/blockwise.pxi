@@ -84,6 +84,7 @@ cdef class BlockwiseHybrid(Kernel):
         s.x, s.q, s.row_scales, s.terms, s.y = &x[0, 0], &q[0, 0], &row_scales[0], &terms[0], &y[0, 0]
         s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
         self.fn, self.path = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
+        self.subnormals = FLUSHED
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:

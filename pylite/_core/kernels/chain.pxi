@@ -42,6 +42,9 @@ cdef class Chain(Kernel):
             self.count += 1
         self.block = BLOCK // largest
         self.fn, self.path = <kernel_fn>run_chain, f"{self.count} functions, block by block"
+        names = {name for name, *_ in steps}
+        if names & ARITHMETIC and names <= ARITHMETIC | SIMPLE:
+            self.subnormals = FLUSHED
 
     cdef const uint8_t *operand(self, tuple arrays, ptrdiff_t i) except? NULL:
         if i < 0:

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memmove, memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
 from pylite._core.kernels.spread cimport (
     SPREAD_BUFFER,
@@ -150,6 +150,7 @@ cdef class ConvF32(Kernel):
         if 0 in self.y.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
+        self.subnormals = FLUSHED
         s.slots, s.groups, s.low, s.high = slots, groups, low, high
         s.columns = y.shape[3] // s.groups
         if panels is None:

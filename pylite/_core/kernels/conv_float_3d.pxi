@@ -74,7 +74,7 @@ cdef class Conv3D(Kernel):
             s.run = s.rows
         s.a_panels = (s.run + s.rows - 1) // s.rows
         s.wide = padded(s.columns, s.slots.f32.nv)
-        self.fn = <kernel_fn>conv_3d
+        self.fn, self.subnormals = <kernel_fn>conv_3d, FLUSHED
 
 
 cdef ptrdiff_t line_size(const Volume *s, ptrdiff_t rows) noexcept nogil:

@@ -48,7 +48,7 @@ cdef class DepthwiseF32(Kernel):
         s.run = lines_of_run(&s.spread, s.line)
         if s.spread.multiplier > 1:
             self.path = "channels repeated, patch by patch"
-        self.fn = <kernel_fn>depthwise_f32
+        self.fn, self.subnormals = <kernel_fn>depthwise_f32, FLUSHED
 
 
 cdef int depthwise_f32(DepthwiseF32 self, pl_pool *pool) noexcept nogil:

@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,
@@ -32,6 +32,11 @@ cdef enum:
     LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = LONGEST
+# Functions of float32 that take subnormal numbers for 0, alone or in a chain with others of them and of the SIMPLE ones.
+ARITHMETIC = frozenset(name + "_f32" for name in (
+    "add", "div", "elu", "exp", "gelu", "gelu_tanh", "hard_swish", "leaky_relu", "logistic", "mul", "prelu", "square",
+    "squared_difference", "sub", "tanh"))
+SIMPLE = frozenset(("abs_f32", "clamp_f32", "maximum_f32", "minimum_f32", "neg_f32"))
 
 
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
@@ -65,6 +70,8 @@ cdef class Unary(Kernel):
         self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(self.p)
         self.loop.x_size, self.loop.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
         self.fn = <kernel_fn>run_unary
+        if name in ARITHMETIC:
+            self.subnormals = FLUSHED
 
 
 cdef int run_unary(Unary self, pl_pool *pool) noexcept nogil:
@@ -169,6 +176,8 @@ cdef class Binary(Kernel):
         loop.a_dense, loop.b_dense = 0 not in a_strides, 0 not in b_strides
         loop.a_row, loop.b_row = not any(a_strides[:-1]), not any(b_strides[:-1])
         self.fn = <kernel_fn>run_binary
+        if name in ARITHMETIC:
+            self.subnormals = FLUSHED
         self.path = "all in one row" if loop.rows == 1 else (
             "short rows side by side" if loop.n * loop.y_size < SHORT else "row by row")
 

@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport hypot
 from libc.string cimport memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
@@ -35,7 +35,7 @@ cdef class Rfft2d(Kernel):
         if scratch is None and (height + max(height, 2)) * (width + 2) > LOCAL:
             raise ValueError("scratch is needed")
         self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
-        self.fn = <kernel_fn>rfft2d
+        self.fn, self.subnormals = <kernel_fn>rfft2d, FLUSHED
         if 0 in y.shape[:3]:
             self.fn = <kernel_fn>nothing
 

@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, plan_lines
 from pylite._core.kernels.product8 cimport Product8, accumulate, pack_lines
 from pylite._core.kernels.rounding cimport pl_quantization
@@ -151,6 +151,7 @@ cdef class ConvHybrid(Kernel):
         h.sums, h.scale, h.bias = &self.sums[0], &scales[0], &bias[0] if bias is not None else NULL
         h.column_first, h.fit, h.low, h.high = column_first, -1, low, high
         self.fn, self.path = <kernel_fn>conv_hybrid, "taps gathered into packed panels"
+        self.subnormals = FLUSHED
         if self.panels.shape[0] and plan_lines(&s.lines, &p.window, &s.output, &p.tile, 1, p.groups):
             p.tile.mr = s.lines.chunk
             p.deep = s.lines.shape.lines * s.lines.shape.depth

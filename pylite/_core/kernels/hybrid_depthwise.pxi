@@ -62,7 +62,7 @@ cdef class DepthwiseHybrid(Kernel):
         plan_spread(&s.spread, &s.window, x.shape[3], 4, s.stride, s.dilation)
         s.run = lines_of_run(&s.spread, s.line)
         self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
-        self.fn = <kernel_fn>depthwise_hybrid
+        self.fn, self.subnormals = <kernel_fn>depthwise_hybrid, FLUSHED
 
 
 cdef int depthwise_hybrid(DepthwiseHybrid self, pl_pool *pool) noexcept nogil:

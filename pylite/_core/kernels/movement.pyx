@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyO
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport MOVED, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -55,7 +55,7 @@ cdef class Copy(Kernel):
         if 0 in y.shape:
             self.total = 0
         self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
-        self.fn = <kernel_fn>copy
+        self.fn, self.subnormals = <kernel_fn>copy, MOVED
 
     def __dealloc__(self):
         PyBuffer_Release(&self.x_buffer)

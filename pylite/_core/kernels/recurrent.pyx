@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memcpy, memmove, memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.tasks cimport padded
 from pylite._core.kernels.recurring cimport (
     CLAMP,
@@ -171,7 +171,7 @@ cdef class Recurrent(Kernel):
         check_scratch(scratch, s.count * s.rows * s.cells)
         check_scratch(q, at)
         check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
-        self.fn = <kernel_fn>recurrent
+        self.fn, self.subnormals = <kernel_fn>recurrent, FLUSHED
 
     cdef const float *floats(self, given):
         cdef const float[::1] array

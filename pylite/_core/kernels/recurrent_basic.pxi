@@ -56,7 +56,7 @@ cdef class Svdf(Kernel):
         check_scratch(row_scales, s.rows)
         s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
         s.memory, s.y = &memory[0], &y[0, 0]
-        self.fn = <kernel_fn>svdf
+        self.fn, self.subnormals = <kernel_fn>svdf, FLUSHED
 
 
 cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
@@ -139,7 +139,7 @@ cdef class BasicLstm(Kernel):
         s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
         s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
         s.gates, s.bias = &gates[0, 0], &bias[0]
-        self.fn = <kernel_fn>basic_lstm
+        self.fn, self.subnormals = <kernel_fn>basic_lstm, FLUSHED
 
 
 cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:

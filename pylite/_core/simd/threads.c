@@ -7,6 +7,7 @@
  * A thread that has finished its share takes pieces of the others. */
 #include "platform.h"
 #include "simd.h"
+#include "subnormals.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct pl_pool {
   _Atomic(void *) ctx;
   atomic_ptrdiff_t n, grain;
   atomic_int pieces;             /* of `grain` items each, the last one of as many or fewer */
+  atomic_uint float_mode;        /* of the caller, for all threads of a loop */
   /* Read by all threads, and rarely written. */
   _Alignas(LINE_PAIR) int threads, workers; /* wanted, the caller included; running */
   int spins;                     /* are there enough CPUs to spin? */
@@ -60,6 +62,7 @@ typedef struct {
   void *ctx;
   ptrdiff_t n, grain;
   int pieces, shares;
+  unsigned float_mode;
   int others;                    /* pieces that the workers took; read by the caller alone */
 } loop;
 
@@ -159,6 +162,7 @@ static int read_loop(const pl_pool *pool, loop *l) {
   l->n = atomic_load_explicit(&pool->n, memory_order_relaxed);
   l->grain = atomic_load_explicit(&pool->grain, memory_order_relaxed);
   l->pieces = atomic_load_explicit(&pool->pieces, memory_order_relaxed);
+  l->float_mode = atomic_load_explicit(&pool->float_mode, memory_order_relaxed);
   l->shares = shares_of(pool, l);
   atomic_thread_fence(memory_order_acquire);
   return !(l->number & WRITING) && atomic_load_explicit(&pool->number, memory_order_relaxed) == l->number;
@@ -182,6 +186,7 @@ static void *work(void *arg) {
   pl_pool *pool = ((worker_args *)arg)->pool;
   const int thread = ((worker_args *)arg)->thread;
   loop l = {0};
+  unsigned float_mode = pl_float_mode();
   free(arg);
   for (;;) {
     if (!spin_until(pool, announced, &l)) {
@@ -194,6 +199,7 @@ static void *work(void *arg) {
     if (atomic_load(&pool->stop)) return NULL;
     if (!read_loop(pool, &l)) continue;
     int done = 0;
+    if (l.float_mode != float_mode) pl_set_float_mode(float_mode = l.float_mode);
     for (int k = 0; k < l.shares; k++) {
       const int taken = take_share(pool, &l, (thread + k) % l.shares, thread);
       if (taken) report(pool, thread, l.number + (uint64_t)(done += taken));
@@ -240,6 +246,7 @@ static void announce(pl_pool *pool, const loop *l) {
   atomic_store_explicit(&pool->n, l->n, memory_order_relaxed);
   atomic_store_explicit(&pool->grain, l->grain, memory_order_relaxed);
   atomic_store_explicit(&pool->pieces, l->pieces, memory_order_relaxed);
+  atomic_store_explicit(&pool->float_mode, l->float_mode, memory_order_relaxed);
   atomic_store_explicit(&pool->number, l->number, memory_order_release);
   if (atomic_load_explicit(&pool->sleeping, memory_order_relaxed)) wake(pool);
 }
@@ -314,7 +321,8 @@ void pl_for(pl_pool *pool, ptrdiff_t n, ptrdiff_t grain, pl_range_fn fn, void *c
   }
   if (pool->workers < 0) start(pool);
   if (n / grain >= (ptrdiff_t)MOST) grain = n / (ptrdiff_t)MOST + 1;
-  loop l = {atomic_load(&pool->number) + NUMBER, fn, ctx, n, grain, (int)(n / grain + (n % grain != 0)), 0, 0};
+  loop l = {atomic_load(&pool->number) + NUMBER, fn, ctx, n, grain, (int)(n / grain + (n % grain != 0)), 0,
+            pl_float_mode() & ~PL_FLAG_BITS, 0};
   l.shares = shares_of(pool, &l);
   const int first = batch_of(start_of(&l, 1));
   atomic_store_explicit(&pool->state[0].taken, l.number + (uint64_t)first, memory_order_relaxed);
