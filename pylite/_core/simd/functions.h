@@ -99,10 +99,11 @@ PL_INLINE float pl_gelu(float x) {
 /* log(x): x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) */
 PL_INLINE float pl_log(float x) {
   int tiny = x < 0x1p-126f;
-  uint32_t bits = pl_bits_of(tiny ? x * 0x1p23f : x);
+  uint32_t bits = pl_bits_of(x);
+  bits = tiny ? pl_bits_of((float)(int32_t)bits) : bits; /* a subnormal number in units of the least one */
   int32_t n = (int32_t)(bits - 0x3F3504F3u) >> 23;
   float f = pl_float_of(bits - ((uint32_t)n << 23)) - 1.0f;
-  float e = (float)(n - (tiny ? 23 : 0)), z = f * f;
+  float e = (float)(n - (tiny ? 149 : 0)), z = f * f;
   float p = 7.0376836292e-2f;
   p = PL_FMA(p, f, -1.1514610310e-1f);
   p = PL_FMA(p, f, 1.1676998740e-1f);
@@ -118,18 +119,15 @@ PL_INLINE float pl_log(float x) {
   r = x > 0.0f ? r : x == 0.0f ? -INFINITY : NAN;
   return x <= 3.402823466e38f ? r : x; /* infinity and NaN */
 }
-/* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
-#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
-/* pi / 2 is the sum of three numbers, whose products with the quadrant are subtracted without rounding. */
-#define PL_TURNS_MAX 1e4f
-PL_INLINE float pl_sin_shifted(float x, int quarter) {
-  float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */
-  uint32_t quadrant = pl_bits_of(t) + (uint32_t)quarter;
-  float q = t - 12582912.0f;
-  float r = PL_FMA(q, -1.57079637f, x);
-  r = PL_FMA(q, 4.37113883e-8f, r);
-  r = PL_FMA(q, 1.71512451e-15f, r);
-  float z = r * r;
+/* 2 / pi, 32 bits each, 8 further than those before, the first from the bit of 2^15 on.  x / (pi / 2) modulo 4 is the
+ * product of x and 96 of these bits. */
+static const uint32_t pl_two_over_pi[] = {
+    0x0000a2f9u, 0x00a2f983u, 0xa2f9836eu, 0xf9836e4eu, 0x836e4e44u, 0x6e4e4415u, 0x4e441529u, 0x441529fcu,
+    0x1529fc27u, 0x29fc2757u, 0xfc2757d1u, 0x2757d1f5u, 0x57d1f534u, 0xd1f534ddu, 0xf534ddc0u, 0x34ddc0dbu,
+    0xddc0db62u, 0xc0db6295u, 0xdb629599u, 0x6295993cu, 0x95993c43u, 0x993c4390u, 0x3c439041u};
+/* sin(r + quadrant pi / 2) for |r| <= pi / 4 */
+PL_INLINE float pl_sin_turned(float r, uint32_t quadrant) {
+  const float z = r * r;
   float s = PL_FMA(-1.9515295891e-4f, z, 8.3321608736e-3f);
   s = PL_FMA(s, z, -1.6666654611e-1f);
   s = PL_FMA(s * z, r, r);
@@ -139,8 +137,20 @@ PL_INLINE float pl_sin_shifted(float x, int quarter) {
   c = PL_FMA(c, z, 1.0f);
   return pl_float_of(pl_bits_of(quadrant & 1 ? c : s) ^ (quadrant & 2) << 30);
 }
+/* sin(x + quarter pi / 2) for |x| < PL_TURNS_MAX */
+#if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
+/* pi / 2 is the sum of three numbers, whose products with the quadrant are subtracted without rounding. */
+#define PL_TURNS_MAX 8192.0f
+PL_INLINE float pl_sin_shifted(float x, int quarter) {
+  float t = PL_FMA(x, 0.636619747f, 12582912.0f); /* 1.5 2^23: the sum's low bits are the quadrant */
+  uint32_t quadrant = pl_bits_of(t) + (uint32_t)quarter;
+  float q = t - 12582912.0f;
+  float r = PL_FMA(q, -1.57079637f, x);
+  r = PL_FMA(q, 4.37113883e-8f, r);
+  return pl_sin_turned(PL_FMA(q, 1.71512451e-15f, r), quadrant);
+}
 #else
-#define PL_TURNS_MAX 1e6f
+#define PL_TURNS_MAX 1048576.0f
 PL_INLINE float pl_sin_shifted(float x, int quarter) {
   /* 1.5 2^52: the sum's low bits are the quadrant */
   double t = (double)x * 0.63661977236758134308 + 6755399441055744.0;

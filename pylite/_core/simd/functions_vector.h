@@ -127,11 +127,20 @@ PL_INLINE vf v_log(vf x) {
 }
 
 /* One step of Newton's method from 14 bits; where it gives NaN, as for 0 and infinity, the estimate is exact. */
-PL_INLINE vf v_rsqrt(vf x) {
+PL_INLINE vf v_rsqrt_normal(vf x) {
   vf y = _mm512_rsqrt14_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
   vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
   return _mm512_mask_mov_ps(r, _mm512_cmp_ps_mask(r, r, _CMP_UNORD_Q), y);
 }
+/* Subnormal numbers, for which CPUs take long, become 2^150 times as large, with their sign. */
+PL_INLINE __mmask16 v_tiny(vf x, vf *large) {
+  const __m512i twice = _mm512_slli_epi32(_mm512_castps_si512(x), 1);
+  const __mmask16 tiny = _mm512_fpclass_ps_mask(x, 0x20);
+  *large = _mm512_mask_or_ps(x, tiny, _mm512_cvtepi32_ps(twice), _mm512_and_ps(x, V_ALL(-0.0f)));
+  return tiny;
+}
+#define V_ANY(mask) (mask)
+#define V_SCALED(mask, r, by) _mm512_mask_mul_ps(r, mask, r, V_ALL(by))
 #elif !defined(__ARM_NEON)
 /* exp(x) for x <= 88.7: x = r + n log(2), |r| <= log(2) / 2; n is added to the exponent of exp(r) */
 PL_INLINE vf v_exp_low(vf x) {
@@ -146,6 +155,21 @@ PL_INLINE vf v_exp_low(vf x) {
   p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)));
   return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
 }
+/* One step of Newton's method from 12 bits, within 3e-7; as above. */
+PL_INLINE vf v_rsqrt_normal(vf x) {
+  vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
+  vf r = V_FMA(V(mul_ps)(y, V_ALL(0.5f)), e, y);
+  return _mm256_blendv_ps(r, y, _mm256_cmp_ps(r, r, _CMP_UNORD_Q));
+}
+PL_INLINE vf v_tiny(vf x, vf *large) {
+  const __m256i twice = _mm256_slli_epi32(_mm256_castps_si256(x), 1), most = _mm256_set1_epi32(0xFFFFFD);
+  const __m256i less = _mm256_sub_epi32(twice, _mm256_set1_epi32(1));
+  const vf tiny = _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_min_epu32(less, most), less));
+  *large = _mm256_blendv_ps(x, V(or_ps)(_mm256_cvtepi32_ps(twice), V(and_ps)(x, V_ALL(-0.0f))), tiny);
+  return tiny;
+}
+#define V_ANY(mask) _mm256_movemask_ps(mask)
+#define V_SCALED(mask, r, by) V(mul_ps)(r, _mm256_blendv_ps(V_ALL(1.0f), V_ALL(by), mask))
 #else
 /* exp(x) for x <= 89: x = r + n log(2), |r| <= log(2) / 2 */
 PL_INLINE vf v_exp_low(vf x) {
@@ -160,6 +184,22 @@ PL_INLINE vf v_exp_low(vf x) {
   p = V_FMA1(p, r, 5.0000001201e-1f);
   p = V_FMA(p, V(mul_ps)(r, r), r);
   return V_BELOW(x, PL_LEAST_EXP, V_ALL(0.0f), v_scaled(V(add_ps)(p, V_ALL(1.0f)), n));
+}
+#endif
+#if defined(V_ANY)
+PL_INLINE vf v_rsqrt(vf x) {
+  vf large;
+  const __auto_type tiny = v_tiny(x, &large);
+  if (__builtin_expect(!V_ANY(tiny), 1)) return v_rsqrt_normal(x);
+  const vf r = v_rsqrt_normal(large);
+  return V_SCALED(tiny, r, 0x1p75f);
+}
+PL_INLINE vf v_sqrt(vf x) {
+  vf large;
+  const __auto_type tiny = v_tiny(x, &large);
+  if (__builtin_expect(!V_ANY(tiny), 1)) return V(sqrt_ps)(x);
+  const vf r = V(sqrt_ps)(large);
+  return V_SCALED(tiny, r, 0x1p-75f);
 }
 #endif
 #if defined(__ARM_NEON)
@@ -279,6 +319,10 @@ UNARY_VECTOR(log_f32, v_log)
 #if defined(__AVX512F__) || defined(__ARM_NEON)
 #define HAS_ELU
 UNARY_VECTOR(elu_f32, v_elu)
+#endif
 #define HAS_RSQRT
 UNARY_VECTOR(rsqrt_f32, v_rsqrt)
+#if defined(V_ANY)
+#define HAS_SQRT
+UNARY_VECTOR(sqrt_f32, v_sqrt)
 #endif

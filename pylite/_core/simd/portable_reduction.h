@@ -42,13 +42,16 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
     for (size_t k = 1; k < n; k++) \
       for (size_t i = 0; i < m; i++) acc[i] = (A)JOIN(acc[i], acc[k * m + i]); \
   }
-/* c accumulators, each joined with n consecutive elements, `step` apart */
-#define REDUCE_RUN_F32(name, JOIN, START) \
-  JOIN_RUN(name##_join, JOIN, START, LOAD_F32) \
+/* c accumulators, each joined with `total` of the n consecutive elements of a row, `step` apart */
+#define REDUCE_RUN_F32(name, JOIN, total) \
   static void name##_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) { \
+    const float *row = x; \
     float *acc = acc0; \
-    for (size_t k = 0; k < c; k++) \
-      acc[k] = JOIN(acc[k], name##_join((size_t)n, g->sign, (const float *)x + (ptrdiff_t)k * step)); \
+    (void)g; \
+    for (size_t k = 0; k < c; k++, row += step) { \
+      const float joined = total; \
+      acc[k] = JOIN(acc[k], joined); \
+    } \
   }
 /* integers in any order, REDUCE_STEPS of them in an accumulator of type N */
 #define REDUCE_RUN_INT(name, T, N, A, LOAD, JOIN) \
@@ -90,13 +93,15 @@ enum { REDUCE_LINE = 256, REDUCE_MOST = 1024, REDUCE_STEPS = 256 };
   }
 
 PL_LOOSE_BEGIN
-REDUCE_ROWS(sum_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_ADD, FOUR_F32)
+#define LOAD_AS_IS(v) (v)
+REDUCE_ROWS(sum_f32, float, float, (void)g, LOAD_AS_IS, JOIN_ADD, FOUR_F32)
 REDUCE_ROWS(sum_8, uint8_t, int32_t, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD, FOUR_S8)
 REDUCE_ROWS(sum_16, int16_t, int32_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD, FOUR_INT)
 REDUCE_ROWS(max_f32, float, float, const float sign = g->sign, LOAD_F32, JOIN_MAX, FOUR_F32)
 REDUCE_ROWS(max_8, uint8_t, uint8_t, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX, FOUR_INT)
 REDUCE_ROWS(max_16, int16_t, int16_t, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX, FOUR_INT)
-REDUCE_RUN_F32(sum_f32, JOIN_ADD, 0)
+JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
+REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 /* Sums of 8 bits as sums of absolute differences from zeros, for which there are instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
   static const uint8_t zeros[REDUCE_STEPS];
@@ -113,7 +118,9 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
   }
 }
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
-REDUCE_RUN_F32(max_f32, JOIN_MAX, -INFINITY)
+JOIN_RUN(largest_f32, JOIN_MAX, -INFINITY, LOAD_AS_IS)
+JOIN_RUN(smallest_f32, JOIN_MIN, INFINITY, LOAD_AS_IS)
+REDUCE_RUN_F32(max_f32, JOIN_MAX, g->sign < 0 ? -smallest_f32((size_t)n, 1, row) : largest_f32((size_t)n, 1, row))
 REDUCE_RUN_MAX(max_8, uint8_t, LOAD_U8)
 REDUCE_RUN_MAX(max_16, int16_t, LOAD_S16)
 
@@ -223,7 +230,6 @@ JOINS(i32, int32_t, uint32_t)
 JOINS(i64, int64_t, uint64_t)
 
 #define JOIN_MUL(a, b) ((a) * (b))
-#define LOAD_AS_IS(v) (v)
 JOIN_RUN(product_f32_run, JOIN_MUL, 1, LOAD_AS_IS)
 static void join_product_f32(size_t n, ptrdiff_t stride, const void *x, void *acc) {
   const float *v = x;
