@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pylite import Interpreter
+from pylite._core import simd
 from pylite.schema.builder import ModelBuilder
 from tests.oneop import differential, run_peer, run_pylite
 from tests.ops.draw import mild_quantization, shape_of, values
@@ -263,6 +264,27 @@ def test_special_values():
         one_op(m, name, "float32", [x])
         model = m.build()
         np.testing.assert_allclose(run_pylite(model, [x])[0], run_peer(model, [x])[0], rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(("name", "exact"), [
+    ("SQRT", np.sqrt), ("RSQRT", lambda x: 1 / np.sqrt(x)), ("LOG", np.log), ("SIN", np.sin), ("COS", np.cos)])
+def test_subnormal_and_large_numbers(name, exact):
+    """Also where they are beside others; the negative ones of SQRT, RSQRT and LOG are NaN."""
+    rng = np.random.default_rng(5)
+    x = (np.exp(rng.uniform(-103, 88.5, 4001)) * rng.choice([-1, 1], 4001)).astype(np.float32)
+    x[::3] = rng.uniform(0, 1e-38, x[::3].shape)
+    x[1::7] = rng.uniform(-9000, 9000, x[1::7].shape)
+    m = ModelBuilder()
+    one_op(m, name, "float32", [x])
+    with np.errstate(invalid="ignore"):
+        want = exact(x.astype(np.float64))
+    chosen = simd.current
+    try:
+        for isa_level in simd.available():
+            simd.use(isa_level)
+            np.testing.assert_allclose(run_pylite(m.build(), [x])[0], want, rtol=1e-6, atol=1e-45, err_msg=isa_level)
+    finally:
+        simd.use(chosen)
 
 
 BFLOAT = {"MAXIMUM": np.maximum, "MINIMUM": np.minimum, "LESS": np.less, "NEG": np.negative, "TANH": np.tanh,

@@ -32,7 +32,7 @@ cdef enum:
     LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = LONGEST
-# Functions of float32 that take subnormal numbers for 0, alone or in a chain with others of them and of the SIMPLE ones.
+# Functions of float32 that take subnormal numbers for 0, alone or in a chain of them and of the SIMPLE ones.
 ARITHMETIC = frozenset(name + "_f32" for name in (
     "add", "div", "elu", "exp", "gelu", "gelu_tanh", "hard_swish", "leaky_relu", "logistic", "mul", "prelu", "square",
     "squared_difference", "sub", "tanh"))
