@@ -11,6 +11,7 @@ than the peer.  Operands are (64, 1024) unless the table gives a shape.
 take more than LIMIT times those of the ordinary ones.
 """
 import argparse
+import functools
 import statistics
 import time
 
@@ -131,24 +132,29 @@ def fed(interpreter, arrays):
 
 
 def on_levels(model, arrays, isa_levels):
-    """An interpreter of pylite for each ISA level."""
+    """A function for each ISA level that runs pylite with it.  Some kernels look up the level when they run."""
     from pylite._core import simd
     from pylite.interpreter import Interpreter
     found = []
     for isa_level in isa_levels:
         simd.use(isa_level)
-        found.append(fed(Interpreter(model_content=model), arrays))
+        invoke = fed(Interpreter(model_content=model), arrays).invoke
+        found.append((invoke, functools.partial(simd.use, isa_level)))
     return found
 
 
-def measure(interpreters, rounds=15, seconds=2e-3):
-    """Microseconds of each interpreter, in turn: the median over rounds of the least time in a round."""
-    times = [[] for _ in interpreters]
+def measure(functions, rounds=15, seconds=2e-3):
+    """Microseconds of the first function of each pair, in turn: the median over rounds of the least time in a round.
+
+    The second one is called before each round.
+    """
+    times = [[] for _ in functions]
     for _ in range(rounds):
-        for interpreter, into in zip(interpreters, times, strict=True):
+        for (invoke, prepare), into in zip(functions, times, strict=True):
+            prepare()
             end, best = time.perf_counter() + seconds, 1.0
             while (start := time.perf_counter()) < end:
-                interpreter.invoke()
+                invoke()
                 best = min(best, time.perf_counter() - start)
             into.append(best)
     return [statistics.median(t) * 1e6 for t in times]
@@ -161,10 +167,10 @@ def compare(args, isa_levels):
         if not chosen(args.names, case.name):
             continue
         model, arrays = _spots.build(case)
-        interpreters = on_levels(model, arrays, isa_levels)
+        functions = on_levels(model, arrays, isa_levels)
         if litert:
-            interpreters.append(fed(litert.Interpreter(model_content=model, num_threads=1), arrays))
-        times = measure(interpreters)
+            functions.append((fed(litert.Interpreter(model_content=model, num_threads=1), arrays).invoke, lambda: None))
+        times = measure(functions)
         if args.slower and litert and max(times[:-1]) <= times[-1]:
             continue
         ratios = [f"{t / times[-1]:.2f}" for t in times[:-1]] if litert else []
