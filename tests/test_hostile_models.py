@@ -1,4 +1,6 @@
 """Inconsistent models raise errors that name the tensor or the node; max_memory limits all memory of a model."""
+import sys
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,28 @@ def test_failed_allocations_raise_a_memory_limit_error():
     m.outputs([y])
     with pytest.raises(MemoryLimitError):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+def test_subgraphs_that_call_each_other_deeply_say_what_helps():
+    m = ModelBuilder()
+    for k in range(400):
+        m.subgraph(f"s{k}")
+        x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
+        if k < 399:
+            m.operator("STABLEHLO_COMPOSITE", [x], [y], name="t", decomposition_subgraph_index=k + 1)
+        else:
+            m.operator("NEG", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    before = sys.getrecursionlimit()
+    with pytest.raises(OpError, match=rf"call each other more deeply than Python's recursion limit of {before} allows"):
+        interpreter.allocate_tensors()
+    sys.setrecursionlimit(20 * before)
+    try:
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.ones(2, np.float32))
+        interpreter.invoke()
+    finally:
+        sys.setrecursionlimit(before)
+    assert interpreter.get_tensor(1).tolist() == [-1, -1]

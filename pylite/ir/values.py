@@ -1,5 +1,6 @@
 """Values, nodes, and the calls that nodes are lowered to: the graph as ops see it."""
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -287,6 +288,9 @@ class Node:
         if isinstance(problem, MemoryError):
             return errors.MemoryLimitError(f"{self}: there is no memory for its results or its weights: {problem}. "
                                            "Make the inputs smaller")
+        if isinstance(problem, RecursionError):
+            return self.error("subgraphs call each other more deeply than Python's recursion limit of "
+                              f"{sys.getrecursionlimit()} allows; sys.setrecursionlimit() raises it")
         kind = "" if isinstance(problem, (ValueError, ArithmeticError)) else f"{type(problem).__name__}: "
         return self.error(f"{kind}{problem}")
 
