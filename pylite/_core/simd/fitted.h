@@ -4,17 +4,28 @@
 #include "elementwise.h"
 #include "rounding.h"
 
+#if defined(__aarch64__)
+/* The sum with p->fraction bits of fraction, which is cut off.  Ratios have two digits of 8 bits: the upper ones times
+ * bytes 8 bits higher, and the lower ones, are products of 16 and of 8 bits (elementwise_neon.c). */
+PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const pl_fitted_sum *p) {
+  const int32_t upper = (int32_t)((uint32_t)(a * p->a[0] + b * p->b[0]) << 8), lower = a * p->a[1] + b * p->b[1];
+  (void)correction;
+  return pl_clamp32((int32_t)((uint32_t)upper + (uint32_t)lower + (uint32_t)p->start) >> p->fraction, p->rule.low,
+                    p->rule.high);
+}
+#else
 /* The sum with p->fraction bits of fraction, plus `above` or, where it is negative, `below`; the fraction is then cut
  * off.  Ratios have 22 bits more, in three digits of 15 bits.  correction: of an operand that the rule rounds, with
  * PL_CORRECTION bits more than the fraction. */
 #define PL_CORRECTION 3
 PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const pl_fitted_sum *p) {
   const int32_t low = (a * p->a[2] + b * p->b[2]) >> 7;
-  const int32_t middle = 
+  const int32_t middle =
       ((a * p->a[1] + b * p->b[1]) * 256 + low + correction * (1 << (15 - PL_CORRECTION)) + p->start_low) >> 15;
   const int32_t t = p->start + middle + (int32_t)((uint32_t)(a * p->a[0] + b * p->b[0]) << 8);
   return pl_clamp32(((t + (t < 0 ? p->below : p->above)) >> p->fraction) + p->rule.y_zero, p->rule.low, p->rule.high);
 }
+#endif
 PL_INLINE int32_t pl_product_fitted(int32_t a, int32_t b, const pl_fitted_product *p) {
   const float v = (float)((a - p->a_zero) * (b - p->b_zero)) * p->scale;
   return pl_clamp32((int32_t)(v + copysignf(p->half, v)) + p->y_zero, p->low, p->high);

@@ -7,9 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* NEON's micro-kernels take the rule, in as many instructions. */
-#if !defined(__aarch64__)
-enum { BUCKETS = 512, STARTS = 8 };
+enum { BUCKETS = 512 };
 
 typedef struct {
   int32_t rule[2][256];  /* the operands as the rule adds them */
@@ -18,6 +16,32 @@ typedef struct {
   int32_t window;
 } neighbours;
 
+/* An accumulator of a sum's bounds: where a number added to sums of one sign has to lie. */
+typedef struct { int32_t least, most; } bounds;
+PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
+  if (least > b->least) b->least = (int32_t)least;
+  if (most < b->most) b->most = (int32_t)most;
+  return b->least <= b->most;
+}
+
+/* Fills k for these ratios, as far as they differ by `window` from a step; `one` is a step. */
+static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b, double one) {
+  memset(k->head, -1, sizeof k->head);
+  for (int i = 0; i < 256; i++) {
+    const int32_t da = i - 128 - r->a_zero, db = i - 128 - r->b_zero;
+    const double v = da * a - 0.5, w = -db * b;
+    k->rule[0][i] = pl_mbqm_small(pl_shl32(da, r->left), r->a_m, r->a_e);
+    k->rule[1][i] = (pl_mbqm_small(pl_shl32(db, r->left), r->b_m, r->b_e) ^ r->sign) - r->sign;
+    k->place[0][i] = (int32_t)((v - floor(v)) * one) & ((int32_t)one - 1);
+    k->place[1][i] = (int32_t)((w - floor(w)) * one) & ((int32_t)one - 1);
+    int16_t *head = &k->head[k->place[1][i] / ((int32_t)one / BUCKETS)];
+    k->next[i] = *head, *head = (int16_t)i;
+  }
+}
+
+#if !defined(__aarch64__)
+enum { STARTS = 8 };
+
 /* The three digits of a ratio. */
 static void digits_of(int64_t ratio, int16_t digits[3]) {
   for (int i = 2; i > 0; i--) {
@@ -25,14 +49,6 @@ static void digits_of(int64_t ratio, int16_t digits[3]) {
     ratio = (ratio - digits[i]) >> 15;
   }
   digits[0] = (int16_t)ratio;
-}
-
-/* An accumulator of a sum's bounds: where a number added to sums of one sign has to lie. */
-typedef struct { int32_t least, most; } bounds;
-PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
-  if (least > b->least) b->least = (int32_t)least;
-  if (most < b->most) b->most = (int32_t)most;
-  return b->least <= b->most;
 }
 
 /* What is added above and below 0: each sum close to a step gives bounds for it.  0 where none lies between them. */
@@ -81,17 +97,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
   if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
   k.window = (int32_t)error + 16;
   p->fraction = 30 - bits;
-  memset(k.head, -1, sizeof k.head);
-  for (int i = 0; i < 256; i++) {
-    const int32_t da = i - 128 - r->a_zero, db = i - 128 - r->b_zero;
-    const double v = da * a - 0.5, w = -db * b;
-    k.rule[0][i] = pl_mbqm_small(pl_shl32(da, r->left), r->a_m, r->a_e);
-    k.rule[1][i] = (pl_mbqm_small(pl_shl32(db, r->left), r->b_m, r->b_e) ^ r->sign) - r->sign;
-    k.place[0][i] = (int32_t)((v - floor(v)) * one) & ((1 << p->fraction) - 1);
-    k.place[1][i] = (int32_t)((w - floor(w)) * one) & ((1 << p->fraction) - 1);
-    int16_t *head = &k.head[k.place[1][i] >> (p->fraction - 9)];
-    k.next[i] = *head, *head = (int16_t)i;
-  }
+  find_neighbours(&k, r, a, b, one);
   const int64_t ra = llrint(a * one * (1 << 22)), rb = llrint(b * one * (1 << 22)), start = -(r->a_zero * ra + r->b_zero * rb);
   digits_of(ra, p->a);
   digits_of(rb, p->b);
@@ -104,6 +110,67 @@ void pl_fit_sum(pl_fitted_sum *p) {
   p->fraction = 0;
 }
 
+#else
+/* How far ratios and the start may be off. */
+enum { OFF_RATIO = 2, OFF_START = 256 };
+
+/* The start with which these ratios give the rule's sums for all operands close to a step; 0 where there is none. */
+static int fit_start(pl_fitted_sum *p, const neighbours *k, double ideal) {
+  const sum_q_p *r = &p->rule;
+  const int32_t one = 1 << p->fraction, mask = one - 1, size = one / BUCKETS;
+  const int64_t ra = p->a[0] * 256 + p->a[1], rb = p->b[0] * 256 + p->b[1];
+  bounds start = {(int32_t)ideal - OFF_START, (int32_t)ideal + OFF_START};
+  for (int i = 0; i < 256; i++)
+    for (int32_t at = k->place[0][i] / size - 1, last = at + 2; at <= last; at++)
+      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
+        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
+        const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
+        const int64_t from = (int64_t)v * one - (i - 128) * ra - (j - 128) * rb;
+        const int counts = v >= r->low && v <= r->high; /* others are clamped */
+        if (counts && !joined(&start, v > r->low ? from : INT32_MIN, v < r->high ? from + mask : INT32_MAX)) return 0;
+      }
+  p->start = start.least + (start.most - start.least) / 2;
+  return 1;
+}
+
+/* The digits of a ratio; 0 where they do not fit. */
+static int digits_of(double ratio, int16_t digits[2]) {
+  const int32_t whole = (int32_t)ratio, low = (whole & 0xFF) - (whole & 0x80) * 2, high = (whole - low) / 256;
+  digits[0] = (int16_t)high, digits[1] = (int16_t)low;
+  return high == digits[0];
+}
+
+void pl_fit_sum(pl_fitted_sum *p) {
+  neighbours k;
+  const sum_q_p *r = &p->rule;
+  const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
+  const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  if (!r->y_m) return;
+  const double a_most = a * (r->a_zero > 0 ? 128 + r->a_zero : 127 - r->a_zero);
+  const double b_most = fabs(b) * (r->b_zero > 0 ? 128 + r->b_zero : 127 - r->b_zero);
+  const double most = a_most + b_most + abs(r->y_zero) + 2;
+  const int fraction = most < 1 << (31 - PL_FRACTION) ? PL_FRACTION : PL_FRACTION - 1;
+  const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
+  k.window = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
+  if (most * one >= 0x1p31 || error > one || k.window >= one / BUCKETS || a * one + OFF_RATIO >= 0x1p23 ||
+      fabs(b) * one + OFF_RATIO >= 0x1p23)
+    return;
+  const double ideal = (r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one;
+  if (fabs(ideal) + OFF_START >= 0x1p31) return;
+  p->fraction = fraction;
+  find_neighbours(&k, r, a, b, one);
+  for (int i = 0; i < 25; i++) { /* ratios from the nearest ones on */
+    static const int8_t off[5] = {0, 1, -1, 2, -2};
+    if (digits_of(rint(a * one) + off[i % 5], p->a) && digits_of(rint(b * one) + off[i / 5], p->b) &&
+        abs(p->a[1]) + abs(p->b[1]) < 256 && fit_start(p, &k, ideal))
+      return;
+  }
+  p->fraction = 0;
+}
+#endif
+
+/* NEON's micro-kernel takes the rule, in as many instructions. */
+#if !defined(__aarch64__)
 static int product_agrees(const pl_fitted_product *p, double s, int32_t reach) {
   const int32_t up = p->high - p->y_zero, down = p->y_zero - p->low, steps = up > down ? up : down;
   pl_fitted_product own = *p;
@@ -141,6 +208,5 @@ void pl_fit_product(pl_fitted_product *p) {
   p->scale = 0;
 }
 #else
-void pl_fit_sum(pl_fitted_sum *p) { (void)p; }
 void pl_fit_product(pl_fitted_product *p) { (void)p; }
 #endif
