@@ -34,6 +34,7 @@ cdef enum:
     DEPTH = 1024            # elements of a row that are gathered at a time
     ROUND = 4               # matrices that are packed before they are used
     FEW = 2                 # rows for which packing columns at run time does not pay
+    MANY = 64               # rows of floats that one thread multiplies at a time
     LINES = 32              # of such columns that a thread takes
     LOCAL_SUMS = 2048       # column sums, and elements of the bias, on the caller's stack,
     LOCAL = 16384           # and bytes of panels; LOCAL, LOCAL_SUMS, ROUND as in ops/batch_matmul.py
@@ -63,6 +64,7 @@ cdef struct Batch:
     int32_t *given_bias
     bint packs              # at run time
     ptrdiff_t products, matrices, m, n, k, deep, wide, panel_bytes
+    ptrdiff_t rows          # of a task
     ptrdiff_t first, base, a_panels, splits, panels_each      # of the current round
     pl_columns columns
     int x_zero, w_zero, chunk
@@ -200,7 +202,10 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
         if s.scratch_sums == NULL:
             s.scratch_sums = sums
         s.panels, s.sums = s.scratch, s.scratch_sums
-    s.a_panels, s.panels_each = (s.m + s.tile.mr - 1) // s.tile.mr, (s.n + s.tile.nr - 1) // s.tile.nr
+    s.rows = s.tile.mr
+    if s.kind == FLOAT and s.x.k == 1 and pool_threads(pool) <= 1:
+        s.rows = MANY // s.rows * s.rows
+    s.a_panels, s.panels_each = (s.m + s.rows - 1) // s.rows, (s.n + s.tile.nr - 1) // s.tile.nr
     if s.kind == HYBRID:
         parallel_for(pool, self.row_scales.shape[0], 1 + 4096 // max(s.k, <ptrdiff_t>1), quantize_rows, s)
     if s.kind == FLOAT and s.scratch != NULL and s.m <= FEW and s.w.k == 1 and s.x.k == 1:

@@ -102,8 +102,8 @@ cdef void multiply(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexce
     for i in range(begin, end):
         split = i % s.splits
         product = s.first + i // s.splits // s.a_panels
-        row = i // s.splits % s.a_panels * s.tile.mr
-        rows = <int>min(<ptrdiff_t>s.tile.mr, s.m - row)
+        row = i // s.splits % s.a_panels * s.rows
+        rows = <int>min(s.rows, s.m - row)
         j0 = split * s.panels_each // s.splits * s.tile.nr
         j1 = min(s.n, (split + 1) * s.panels_each // s.splits * s.tile.nr)
         if s.kind == FLOAT:

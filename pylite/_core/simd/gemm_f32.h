@@ -186,8 +186,12 @@ static __attribute__((noinline)) void one_row_f32(int n, const pl_a_layout *layo
 #undef ONE_ROW
 
 /* The rows of the next tile for so many remaining rows.  Fewer than four sums would wait for one another, so that 25
- * rows are 12, 8 and 5. */
-static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8};
+ * rows are 12, 8 and 5.  Tiles of 8 rows or less are taken as they come, unless PARTED says otherwise. */
+#ifndef NEXT_ROWS
+#define NEXT_ROWS {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8, 5, 5, 12, 12, 8, 5, 12, 12, 12, 8}
+#define PARTED (MR > 8)
+#endif
+static const uint8_t next_rows[] = NEXT_ROWS;
 
 /* A function for each width: gcc then keeps the accumulators of the smaller ones in registers. */
 #define TILE_F32(R, V, whole) \
@@ -197,9 +201,10 @@ static const uint8_t next_rows[24] = {0, 1, 2, 2, 4, 5, 4, 5, 8, 5, 5, 5, 12, 8,
                                              const float *panel, int first, int last, const float *bias, float low, \
                                              float high, float *y, ptrdiff_t ldy) { \
     for (int r = 0; r < rows;) { \
-      const int next = MR <= 8 || rows - r > 23 ? MR : next_rows[rows - r]; \
+      const int next = !PARTED || rows - r >= (int)sizeof next_rows ? MR : next_rows[rows - r]; \
       if (next == MR && rows - r >= MR) TILE_F32(MR, V, whole); \
-      else if (MR > 8 && next == 5) TILE_F32(5, V, whole); \
+      else if (PARTED && MR == 8 && next == 6) TILE_F32(6, V, whole); \
+      else if (PARTED && next == 5) TILE_F32(5, V, whole); \
       else if (MR > 8 && next == 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
       else if (rows - r >= 2) TILE_F32(2, V, whole); \

@@ -1,0 +1,68 @@
+/* Full tiles of float products whose rows are single runs, one below the other: a loop with little around the products,
+ * where there are few of them.  Included by gemm_neon.c alone, behind gemm_f32.h. */
+
+/* The products of a step of k; FIRST_LANE: the sums start with them. */
+#define LANES_OF(i, FIRST_LANE) \
+  { \
+    const VECTOR w0 = LOAD(w + (i) * 2 * LANES), w1 = LOAD(w + ((i) * 2 + 1) * LANES); \
+    EACH_ROW { \
+      acc[r][0] = FIRST_LANE ? MULTIPLY_LANE(w0, x[r], i) : ADD_BY_LANE(acc[r][0], w0, x[r], i); \
+      acc[r][1] = FIRST_LANE ? MULTIPLY_LANE(w1, x[r], i) : ADD_BY_LANE(acc[r][1], w1, x[r], i); \
+    } \
+  }
+#define EACH_ROW _Pragma("GCC unroll 8") for (int r = 0; r < MR; r++)
+#define EACH EACH_ROW _Pragma("GCC unroll 2") for (int v = 0; v < 2; v++)
+
+/* Rows that fill tiles; returns their number.  The depth is a multiple of LANES; bias: NULL where there is none. */
+static int tiles_f32(int rows, const pl_a_layout *layout, const float *a, const float *panel, const float *bias,
+                     float low, float high, float *y, ptrdiff_t ldy) {
+  const ptrdiff_t depth = layout->depth, step = layout->step;
+  const int below = low != -INFINITY, above = high != INFINITY;
+  const float *row[MR];
+  int done = 0;
+  EACH_ROW row[r] = a + r * step;
+  for (; done + MR <= rows; done += MR) {
+    const float *w = panel;
+    VECTOR acc[MR][2], x[MR];
+    EACH_ROW x[r] = LOAD(row[r]);
+    LANES_OF(0, 1) LANES_OF(1, 0) LANES_OF(2, 0) LANES_OF(3, 0)
+    for (ptrdiff_t k = LANES; k < depth; k += LANES) {
+      w += 2 * LANES * LANES;
+      EACH_ROW x[r] = LOAD(row[r] + k);
+      LANES_OF(0, 0) LANES_OF(1, 0) LANES_OF(2, 0) LANES_OF(3, 0)
+    }
+    if (bias) {
+      const VECTOR shift[2] = {LOAD(bias), LOAD(bias + LANES)};
+      EACH acc[r][v] = ADD(acc[r][v], shift[v]);
+    }
+    if (below) EACH acc[r][v] = MAX(SPLAT(low), acc[r][v]);
+    if (above) EACH acc[r][v] = MIN(SPLAT(high), acc[r][v]);
+    EACH_ROW {
+      row[r] += MR * step;
+      STORE(y, acc[r][0]);
+      STORE(y + LANES, acc[r][1]);
+      NEXT_LINE(y);
+    }
+  }
+  return done;
+}
+#undef LANES_OF
+#undef EACH_ROW
+#undef EACH
+
+static __attribute__((noinline)) void tiles_and_rest_f32(int rows, int n, const pl_a_layout *layout, const float *a,
+                                                         const float *panel, int last, const float *bias, float low,
+                                                         float high, float *y, ptrdiff_t ldy) {
+  const int rest = rows % MR, apart = PARTED && (rest == 1 || rest == 2 || rest == 3 || rest == 7); /* as NEXT_ROWS */
+  const int done = tiles_f32(apart ? rows - MR : rows, layout, a, panel, last ? bias : NULL, last ? low : -INFINITY,
+                             last ? high : INFINITY, y, ldy);
+  if (done < rows)
+    gemm_f32(rows - done, n, layout, a + done * layout->step, panel, 1, last, bias, low, high, y + done * ldy, ldy);
+}
+static void some_tiles_f32(int rows, int n, const pl_a_layout *layout, const float *a, const float *panel, int first,
+                           int last, const float *bias, float low, float high, float *y, ptrdiff_t ldy) {
+  if (rows >= MR && n == NV * LANES && first == 1 && layout->lines == 1 && layout->depth && layout->depth % LANES == 0)
+    tiles_and_rest_f32(rows, n, layout, a, panel, last, bias, low, high, y, ldy);
+  else
+    gemm_f32(rows, n, layout, a, panel, first, last, bias, low, high, y, ldy);
+}
