@@ -203,20 +203,21 @@ PL_INLINE vf v_sqrt(vf x) {
 }
 #endif
 #if defined(__ARM_NEON)
-/* exp(x) for x <= 0 as a factor of larger numbers: within 1.3e-7, and 0 instead of denormal numbers. */
-PL_INLINE vf v_exp_factor(vf x) {
-  const vf magic = V_ALL(12583039.0f); /* 1.5 2^23 + 127 */
-  const uint32x4_t none = vcltq_f32(x, V_ALL(-87.33654f));
-  vf n = V_FMA1(V_ALL(1.44269504f), x, 12583039.0f);
+/* exp(-b^2 / 2) for LEAST_GELU <= b <= 0 as a factor of larger numbers: within 1.3e-7 of it for that square, and 0
+ * instead of denormal numbers, from LEAST_GELU on: the exponent's bits are then 0.  Its polynomial is that of softmax_neon.c
+ * for b^2, which saves a product. */
+#define LEAST_GELU (-13.27f)
+PL_INLINE vf v_bell(vf b) {
+  const vf magic = V_ALL(12583039.0f), z = vmulq_f32(b, b); /* 1.5 2^23 + 127 */
+  vf n = V_FMA1(V_ALL(-0.72134752f), z, 12583039.0f);
   const vf power = vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(n), 23));
   n = vsubq_f32(n, magic);
-  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), x));
-  vf p = V_FMA1(V_ALL(8.290272e-3f), r, 4.189816e-2f);
-  p = V_FMA1(p, r, 0.16667639f);
-  p = V_FMA1(p, r, 0.49999148f);
-  p = V_FMA1(p, r, 0.9999997f);
-  p = V_FMA(p, vmulq_f32(r, power), power);
-  return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(p), none));
+  const vf r = V_FMA(n, V_ALL(1.386294361f), z); /* -2 times what exp() is still taken of */
+  vf p = V_FMA1(V_ALL(8.290272e-3f / -32), r, 4.189816e-2f / 16);
+  p = V_FMA1(p, r, 0.16667639f / -8);
+  p = V_FMA1(p, r, 0.49999148f / 4);
+  p = V_FMA1(p, r, 0.9999997f / -2);
+  return V_FMA(p, vmulq_f32(r, power), power);
 }
 /* as pl_expm1 below 0, else x */
 PL_INLINE vf v_elu(vf x) {
@@ -234,7 +235,8 @@ PL_INLINE vf v_elu(vf x) {
   return V_BELOW(x, 0.0f, V_FMA(power, p, vsubq_f32(power, V_ALL(1.0f))), x);
 }
 #else
-#define v_exp_factor v_exp_low
+#define LEAST_GELU (-14.6f)
+PL_INLINE vf v_bell(vf b) { return v_exp_low(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0.5f))); }
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #define MOST_EXP 88.7228f /* the largest number whose exp() is finite, almost */
@@ -263,8 +265,8 @@ PL_INLINE vf v_logistic(vf x) {
 }
 /* as pl_gelu */
 PL_INLINE vf v_gelu(vf x) {
-  vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), -14.6f);
-  vf e = V(mul_ps)(V(min_ps)(b, x), v_exp_factor(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0.5f))));
+  vf b = V_MAX(V(or_ps)(x, V_ALL(-0.0f)), LEAST_GELU);
+  vf e = V(mul_ps)(V(min_ps)(b, x), v_bell(b));
   vf p = V_FMA1(V_ALL(-0.0171928573f), b, 0.120143488f), q = V_FMA1(V_ALL(0.0431007743f), b, -0.300961733f);
   p = V_FMA1(p, b, -0.363035142f);
   q = V_FMA1(q, b, 0.956367552f);
