@@ -15,38 +15,53 @@ enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
   "ldr " #v "0, [x9, x13]\n ldr " #v "1, [x10, x13]\n ldr " #v "2, [x11, x13]\n ldr " #v "3, [x12, x13]\n"
 #define BIAS(s, from) "mov v" #s ".16b, v" #from ".16b\n"
 #define BIASES(s0, s1, s2, s3) BIAS(s0, 16) BIAS(s1, 17) BIAS(s2, 18) BIAS(s3, 19)
-PL_INLINE void four_by_sixteen(const pl_a_layout *layout, const int8_t *const *x, const int8_t *w, const int32_t *bias,
-                               int32x4_t acc[][4]) {
+/* Sums start at the bias, or at the columns' numbers there times the rows' factors. */
+#define START_BIAS \
+  "ldp q16, q17, [%[bias]]\n ldp q18, q19, [%[bias], #32]\n" \
+  BIASES(20, 21, 22, 23) BIASES(24, 25, 26, 27) BIASES(28, 29, 30, 31)
+#define TERM(s, v, r) "mul v" #s ".4s, v" #v ".4s, v4.s[" #r "]\n"
+#define TERMS(s0, s1, s2, s3, r) TERM(s0, 0, r) TERM(s1, 1, r) TERM(s2, 2, r) TERM(s3, 3, r)
+#define START_FACTORS \
+  "ldr q4, [%[factors]]\n ldp q0, q1, [%[bias]]\n ldp q2, q3, [%[bias], #32]\n" \
+  TERMS(16, 17, 18, 19, 0) TERMS(20, 21, 22, 23, 1) TERMS(24, 25, 26, 27, 2) TERMS(28, 29, 30, 31, 3)
 #define SUM(i, r, v) register int32x4_t s##i __asm__("v" #i);
 #define EACH_SUM(X) \
   X(16, 0, 0) X(17, 0, 1) X(18, 0, 2) X(19, 0, 3) X(20, 1, 0) X(21, 1, 1) X(22, 1, 2) X(23, 1, 3) \
   X(24, 2, 0) X(25, 2, 1) X(26, 2, 2) X(27, 2, 3) X(28, 3, 0) X(29, 3, 1) X(30, 3, 2) X(31, 3, 3)
-  EACH_SUM(SUM)
-  ptrdiff_t left, lines = layout->lines;
-  __asm__("ldp q16, q17, [%[bias]]\n ldp q18, q19, [%[bias], #32]\n"
-          BIASES(20, 21, 22, 23) BIASES(24, 25, 26, 27) BIASES(28, 29, 30, 31)
-          "ldp x9, x10, [%[x]]\n ldp x11, x12, [%[x], #16]\n"
-          "1: mov x13, #0\n subs %[left], %[depth], #16\n b.lt 3f\n"
-          "2:\n" LOAD_ROWS(q) FOUR_DEEP(0, 0) FOUR_DEEP(64, 1) FOUR_DEEP(128, 2) FOUR_DEEP(192, 3)
-          "add %[w], %[w], #256\n add x13, x13, #16\n subs %[left], %[left], #16\n b.ge 2b\n"
-          "3: adds %[left], %[left], #16\n b.eq 5f\n"
-          "4:\n" LOAD_ROWS(s) FOUR_DEEP(0, 0)
-          "add %[w], %[w], #64\n add x13, x13, #4\n subs %[left], %[left], #4\n b.gt 4b\n"
-          "5: add x9, x9, %[pitch]\n add x10, x10, %[pitch]\n add x11, x11, %[pitch]\n add x12, x12, %[pitch]\n"
-          "subs %[lines], %[lines], #1\n b.gt 1b\n"
-          : "=w"(s16), "=w"(s17), "=w"(s18), "=w"(s19), "=w"(s20), "=w"(s21), "=w"(s22), "=w"(s23), "=w"(s24),
-            "=w"(s25), "=w"(s26), "=w"(s27), "=w"(s28), "=w"(s29), "=w"(s30), "=w"(s31), [w] "+&r"(w),
-            [left] "=&r"(left), [lines] "+&r"(lines)
-          : [x] "r"(x), [bias] "r"(bias), [depth] "r"(layout->depth), [pitch] "r"(layout->pitch)
-          : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7");
 #define TAKE(i, r, v) acc[r][v] = s##i;
-  EACH_SUM(TAKE)
-}
+#define FOUR_BY_SIXTEEN(name, START) \
+  PL_INLINE void name(const pl_a_layout *layout, const int8_t *const *x, const int8_t *w, const int32_t *bias, \
+                      const int32_t *factors, int32x4_t acc[][4]) { \
+    EACH_SUM(SUM) \
+    ptrdiff_t left, lines = layout->lines; \
+    __asm__(START "ldp x9, x10, [%[x]]\n ldp x11, x12, [%[x], #16]\n" \
+            "1: mov x13, #0\n subs %[left], %[depth], #16\n b.lt 3f\n" \
+            "2:\n" LOAD_ROWS(q) FOUR_DEEP(0, 0) FOUR_DEEP(64, 1) FOUR_DEEP(128, 2) FOUR_DEEP(192, 3) \
+            "add %[w], %[w], #256\n add x13, x13, #16\n subs %[left], %[left], #16\n b.ge 2b\n" \
+            "3: adds %[left], %[left], #16\n b.eq 5f\n" \
+            "4:\n" LOAD_ROWS(s) FOUR_DEEP(0, 0) \
+            "add %[w], %[w], #64\n add x13, x13, #4\n subs %[left], %[left], #4\n b.gt 4b\n" \
+            "5: add x9, x9, %[pitch]\n add x10, x10, %[pitch]\n add x11, x11, %[pitch]\n add x12, x12, %[pitch]\n" \
+            "subs %[lines], %[lines], #1\n b.gt 1b\n" \
+            : "=w"(s16), "=w"(s17), "=w"(s18), "=w"(s19), "=w"(s20), "=w"(s21), "=w"(s22), "=w"(s23), "=w"(s24), \
+              "=w"(s25), "=w"(s26), "=w"(s27), "=w"(s28), "=w"(s29), "=w"(s30), "=w"(s31), [w] "+&r"(w), \
+              [left] "=&r"(left), [lines] "+&r"(lines) \
+            : [x] "r"(x), [bias] "r"(bias), [factors] "r"(factors), [depth] "r"(layout->depth), [pitch] "r"(layout->pitch) \
+            : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"); \
+    EACH_SUM(TAKE) \
+  }
+FOUR_BY_SIXTEEN(four_by_sixteen, START_BIAS)
+FOUR_BY_SIXTEEN(four_by_sixteen_terms, START_FACTORS)
 #undef ROW
 #undef FOUR_DEEP
 #undef LOAD_ROWS
 #undef BIAS
 #undef BIASES
+#undef START_BIAS
+#undef TERM
+#undef TERMS
+#undef START_FACTORS
+#undef FOUR_BY_SIXTEEN
 #undef SUM
 #undef EACH_SUM
 #undef TAKE
@@ -59,7 +74,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #pragma GCC unroll 8
   for (int r = 0; r < R; r++) x[r] = a + (r < rows ? r : rows - 1) * layout->step;
   if (R == 4 && V == 4 && bias) {
-    four_by_sixteen(layout, x, w, bias, acc);
+    four_by_sixteen(layout, x, w, bias, NULL, acc);
     if (row)
 #pragma GCC unroll 4
       for (int r = 0; r < R; r++)
@@ -107,6 +122,16 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
     for (int r = 0; r < R; r++) x[r] += pitch;
   }
 }
+
+/* Four rows by sixteen columns of products, whose sums start at those of the columns times the rows' factors. */
+PL_INLINE void products_of_terms(int rows, const pl_a_layout *layout, const int8_t *a, const int8_t *w,
+                                 const int32_t *sums, const int32_t *factors, int32x4_t acc[ROWS][4]) {
+  const int8_t *x[4];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; r++) x[r] = a + (r < rows ? r : rows - 1) * layout->step;
+  four_by_sixteen_terms(layout, x, w, sums, factors, acc);
+}
+#define PRODUCTS_OF_TERMS(R, V) ((R) == 4 && (V) == 4)
 
 #include "gemm_neon.h"
 

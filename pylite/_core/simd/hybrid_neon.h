@@ -22,12 +22,17 @@ static hybrid_finishing hybrid_finishing_of(const pl_hybrid *h, int n, ptrdiff_t
   return f;
 }
 
+/* Of results that do not fill a tile; in it, gcc would compute the addresses of all elements first. */
+static __attribute__((noinline)) void copy_results(int rows, int n, const float *results, int step, float *y,
+                                                   ptrdiff_t ldy) {
+  for (int r = 0; r < rows; r++) memcpy(y + r * ldy, results + r * step, n * sizeof *y);
+}
+
 /* Rows first .. first + R of it; those from `rows` on are not used.  usual: there is a bias, and rows are not scaled
  * after columns. */
 PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, const pl_a_layout *layout, const int8_t *a,
                            const int8_t *w, const hybrid_finishing *f, int first, float *y, ptrdiff_t ldy) {
   int32x4_t acc[ROWS][4];
-  products(small, R, V, rows, layout, a, w, NULL, NULL, acc);
   int32_t some_terms[8] = {0};
   float some_scales[8] = {0};
   const int32_t *terms = f->terms + first;
@@ -36,14 +41,30 @@ PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, 
     for (int r = 0; r < R && r < rows; r++) some_terms[r] = terms[r], some_scales[r] = row_scales[r];
     terms = some_terms, row_scales = some_scales;
   }
-  const float32x4_t low = vdupq_n_f32(f->low), high = vdupq_n_f32(f->high);
 #define EACH _Pragma("GCC unroll 8") for (int r = 0; r < R; r++)
+#if defined(PRODUCTS_OF_TERMS) /* then the terms cost no more than zeros to start from */
+  const int started = PRODUCTS_OF_TERMS(R, V);
+  if (started) {
+    int32_t factors[4];
+    for (int r = 0; r < 4; r++) factors[r] = (int32_t)(0u - (uint32_t)terms[r]);
+    products_of_terms(rows, layout, a, w, f->sums, factors, acc);
+  }
+#else
+  const int started = 0;
+#endif
+  if (!started) products(small, R, V, rows, layout, a, w, NULL, NULL, acc);
+  const float32x4_t low = vdupq_n_f32(f->low), high = vdupq_n_f32(f->high);
+  const int whole = rows >= R && n >= 4 * V;
+  float results[8 * 16], *to = whole ? y : results;
+  const ptrdiff_t step = whole ? ldy : 4 * V;
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) {
-    const int32x4_t sums = vld1q_s32(f->sums + 4 * v);
     const float32x4_t scale = vld1q_f32(f->scale + 4 * v);
     float32x4_t result[8], factor[8];
-    EACH acc[r][v] = vmlsq_n_s32(acc[r][v], sums, terms[r]);
+    if (!started) {
+      const int32x4_t sums = vld1q_s32(f->sums + 4 * v);
+      EACH acc[r][v] = vmlsq_n_s32(acc[r][v], sums, terms[r]);
+    }
     if (!usual && f->column_first) EACH factor[r] = scale;
     else EACH factor[r] = vmulq_n_f32(scale, row_scales[r]);
     EACH result[r] = vcvtq_f32_s32(acc[r][v]);
@@ -53,16 +74,9 @@ PL_INLINE void tile_hybrid(int R, int V, int small, int usual, int rows, int n, 
       const float32x4_t bias = vld1q_f32(f->bias + 4 * v);
       EACH result[r] = vaddq_f32(result[r], bias);
     }
-    if (usual || f->clamped) EACH result[r] = vminq_f32(vmaxq_f32(result[r], low), high);
-    if (rows >= R && n >= 4 * v + 4) {
-      EACH vst1q_f32(y + r * ldy + 4 * v, result[r]);
-    } else {
-      EACH if (r < rows) {
-        float line[4];
-        vst1q_f32(line, result[r]);
-        for (int i = 0; i < 4 && 4 * v + i < n; i++) y[r * ldy + 4 * v + i] = line[i];
-      }
-    }
+    if (f->clamped) EACH result[r] = vminq_f32(vmaxq_f32(result[r], low), high);
+    EACH vst1q_f32(to + r * step + 4 * v, result[r]);
   }
+  if (!whole) copy_results(rows < R ? rows : R, n < 4 * V ? n : 4 * V, results, 4 * V, y, ldy);
 #undef EACH
 }
