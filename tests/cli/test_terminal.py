@@ -179,7 +179,7 @@ def test_a_narrow_terminal_gets_all_columns(terminal, capsys, monkeypatch, colum
 
 
 def process(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "pylite", *arguments], capture_output=True, check=False, **options)
+    return subprocess.run([sys.executable, "-P", "-m", "pylite", *arguments], capture_output=True, check=False, **options)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
@@ -196,21 +196,21 @@ def test_names_that_the_encoding_lacks(tmp_path, encoding):
 @pytest.mark.parametrize("arguments", [["--version"], ["ops"]])
 def test_a_full_or_closed_output_gives_one_line(arguments):
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([sys.executable, "-m", "pylite", *arguments], stdout=full, stderr=subprocess.PIPE,
+        done = subprocess.run([sys.executable, "-P", "-m", "pylite", *arguments], stdout=full, stderr=subprocess.PIPE,
                               check=False)
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
     assert b"No space left" in done.stderr
     read, write = os.pipe()
     os.close(read)
     with open(write, "wb") as closed:
-        done = subprocess.run([sys.executable, "-m", "pylite", *arguments], stdout=closed, stderr=subprocess.PIPE,
+        done = subprocess.run([sys.executable, "-P", "-m", "pylite", *arguments], stdout=closed, stderr=subprocess.PIPE,
                               check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_everything_runs_with_a_closed_error_stream():
     files = str(models.sample("seven")), "nowhere.npy"
-    command = f"exec {shlex.join([sys.executable, '-m', 'pylite', 'run', 'digits', *files, '--csv'])} 2>&-"
+    command = f"exec {shlex.join([sys.executable, '-P', '-m', 'pylite', 'run', 'digits', *files, '--csv'])} 2>&-"
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, check=False)
     assert done.returncode == 1
     assert done.stdout.count(b"\n") == 7
