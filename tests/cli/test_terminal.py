@@ -179,7 +179,8 @@ def test_a_narrow_terminal_gets_all_columns(terminal, capsys, monkeypatch, colum
 
 
 def process(*arguments, **options):
-    return subprocess.run([sys.executable, "-P", "-m", "pylite", *arguments], capture_output=True, check=False, **options)
+    return subprocess.run([sys.executable, "-P", "-m", "pylite", *arguments], capture_output=True, check=False,
+                          **options)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
