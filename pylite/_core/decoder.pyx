@@ -3,6 +3,7 @@
 Every position is checked before it is read.  Tables may be shared, so that a small file could unfold into a huge graph:
 decoding has a budget.
 """
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Copy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -73,6 +74,7 @@ cdef class Layout:
     cdef list fields
     cdef uint16_t at[MAX_FIELDS]
     cdef uint16_t kind[MAX_FIELDS]      # of unions: the position of the number of the table's type
+    cdef dict known             # {bytes: record} of tables of unions that hold only numbers, or None
 
 
 cdef class Table:
@@ -84,6 +86,7 @@ cdef class Table:
     cdef dict layouts
     cdef Py_ssize_t vtable      # of the table that was decoded last
     cdef Layout layout
+    cdef bint shared            # does a union hold it?
 
 
 cdef uint64_t unsigned_at(const uint8_t *at, int width) noexcept:
@@ -129,7 +132,8 @@ cdef class Decoder:
     """Decodes the tables in `source`, a uint8 array, into records.
 
     schema: has `NUMBERS`, `Record` and the functions `table`, `enum` and `union` (pylite.schema.tables).
-    tables, numbers, layouts: the budget in tables, bytes of text and numbers, and vtables.
+    tables, numbers, layouts: the budget in tables, bytes of text and numbers, and vtables; share: may tables of unions
+    that are equal be one record?
     """
     cdef const uint8_t[::1] view
     cdef const uint8_t *data
@@ -139,8 +143,10 @@ cdef class Decoder:
     cdef int misalignment
     cdef int64_t tables_left, numbers_left, layouts_left
     cdef dict tables
+    cdef bint share
 
-    def __init__(self, source, schema, tables, numbers, layouts):
+    def __init__(self, source, schema, tables, numbers, layouts, share=False):
+        self.share = share
         self.view = self.bytes = source
         self.size = self.view.shape[0]
         self.data = &self.view[0] if self.size else NULL
@@ -235,6 +241,8 @@ cdef class Decoder:
                              f"outside the table's {layout.size} bytes", position)
             end = offset + width
         table.layouts[vtable] = layout
+        if self.share and table.shared and all([(<Field>field).how in (NUMBER, ENUM) for field in layout.fields]):
+            layout.known = {}
         return layout
 
     cdef object decode_table(self, Table table, Py_ssize_t at, Py_ssize_t offset):
@@ -244,6 +252,8 @@ cdef class Decoder:
         cdef Field field = None
         cdef int i = 0, kind
         cdef dict values
+        cdef Table member
+        cdef bytes content = None
         self.tables_left -= 1
         if self.tables_left < 0:
             raise Damage("more tables than a file of this size holds", position)
@@ -259,6 +269,11 @@ cdef class Decoder:
         layout = table.layout
         if position + layout.size > self.size:
             raise Damage(f"the table reaches beyond the end of the file ({self.size} bytes)", position)
+        if layout.known is not None:
+            content = PyBytes_FromStringAndSize(<const char *>self.data + position + 4, layout.size - 4)
+            record = layout.known.get(content)
+            if record is not None:
+                return record
         values = PyDict_Copy(table.defaults)
         try:
             for field in layout.fields:
@@ -266,8 +281,9 @@ cdef class Decoder:
                 if field.how == UNION:
                     kind = self.data[position + layout.kind[i]]
                     if 0 < kind < len(field.names):
-                        values[field.name] = self.decode_table(self.table(field.names[kind]), at,
-                                                               offset_at(self.data + at))
+                        member = self.table(field.names[kind])
+                        member.shared = True
+                        values[field.name] = self.decode_table(member, at, offset_at(self.data + at))
                 else:
                     values[field.name] = self.decode(field, at)
                 i += 1
@@ -277,6 +293,8 @@ cdef class Decoder:
         record = PyType_GenericNew(<PyTypeObject *>self.record, NULL, NULL)
         PyObject_GenericSetDict(record, values, NULL)
         record.TABLE = table.declared
+        if layout.known is not None:
+            layout.known[content] = record
         return record
 
     cdef object decode(self, Field field, Py_ssize_t at):

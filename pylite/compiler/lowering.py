@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core.calls import values_of
 from pylite._core.kernel import of_types
 from pylite._core.memory import MemoryPool, memory_limit
+from pylite._core.repeats import Repeats
 from pylite.compiler import pipeline
+from pylite.ir import values as ir_values
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import Lowered
-from pylite.ir.registry import default
+from pylite.ir.registry import Op, default
 from pylite.ir.values import Call, Constant, FoldablePad, Node, Packed, Value
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ def lower(model, subgraph, shapes, preserve=False, find=default.find, dynamic=Fa
         subgraph, fused = pipeline.rewrite_graph(subgraph, find)
     if host is not None and host.max_memory is not None:
         _check_sparse(subgraph, host.max_memory)
-    values = [Value(tensor, model.constant(tensor)) for tensor in subgraph.tensors]
+    values = values_of(Value, subgraph.tensors, model.constant)
     if host is not None:
         for position, data in host.given.items():
             values[subgraph.inputs[position]].data = data
@@ -62,10 +65,13 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
     """The rest of lower(): the Lowered of `subgraph`, whose `values` have the contents that are known beforehand."""
     lowering = _Lowering(model, subgraph, values, preserve, host)
     lowered = lowering.lowered
-    for position, operator in enumerate(subgraph.operators):
+    ops = [find(operator) for operator in subgraph.operators]
+    position = lowering.repeat(ops, 0)
+    while position < len(ops):
+        operator = subgraph.operators[position]
         node = Node(operator.index, operator, values, host)
         try:
-            lowering.add(node, find(operator))
+            lowering.add(node, ops[position])
         except errors.DataDependentError as problem:
             if not dynamic:
                 raise
@@ -75,6 +81,7 @@ def lower_values(model, subgraph, values, preserve, find, dynamic, host):
             raise
         except Exception as problem:        # above all, scales that no multiplier can express
             raise node.wrapped(problem) from problem
+        position = lowering.repeat(ops, position + 1)
     return lowered if preserve else pipeline.rewrite_calls(lowered)
 
 
@@ -140,8 +147,33 @@ class _Lowering:
         self.preserve = preserve
         self.budget = _Budget(None if host is None else host.max_memory, values)
         self.outputs = set(subgraph.outputs)
+        self.host = host
+        self.repeats = Repeats(values, Op, ir_values)
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
+
+    def repeat(self, ops, position):
+        """Lower the operators from `position` on that repeat earlier ones; returns the position of the first other one.
+
+        ops: what runs each operator.
+        """
+        lowered = self.lowered
+        if self.may_have_objects:
+            return position
+        return self.repeats.lower(lowered.subgraph.operators, ops, position, self.host, lowered.nodes, lowered.calls,
+                                  self._finish)
+
+    def _finish(self, node, item):
+        """Enter an Alias or Packed of a node that repeats another."""
+        try:
+            if type(item) is not Packed:
+                self._alias(node, item.y, item.x)
+            elif item.value.fixed:
+                self.lowered.model.pack(item)
+        except errors.PyliteError:
+            raise
+        except Exception as problem:
+            raise node.wrapped(problem) from problem
 
     def add(self, node, op):
         """Lower `node`, which `op` runs."""
@@ -163,6 +195,7 @@ class _Lowering:
             constant_folding.fold(lowered.model, lowered.subgraph, node, emitted, self.budget.packing_pool())
             lowered.notes[node.index] = "computed once, from constants"
         else:
+            self.repeats.keep(node, emitted)
             self._emit(node, emitted)
 
     def _emit(self, node, emitted):

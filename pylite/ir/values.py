@@ -6,27 +6,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core.calls import Call as Call
+from pylite._core.calls import NodeBase, ValueBase
+from pylite._core.calls import Packed as Packed
+from pylite._core.calls import Scratch as Scratch
+from pylite._core.calls import View as View
 from pylite._core.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from pylite.ir.graph import Operator, Quantization, Tensor
-    from pylite.ir.host import Host
+    from pylite.ir.graph import Quantization, Tensor
 
     Shape = tuple[int, ...]
-    Kernel = str | Callable[..., Any]
 
 _NO_SCALE = np.float32(0)
 _EMPTY_F32 = np.empty(0, np.float32)
 _EMPTY_I64 = np.empty(0, np.int64)
 
 
-class Value:
+class Value(ValueBase):
     """A tensor while its graph is lowered: as the file declares it, and as far as it is known.
 
     shape: tuple of int, current after infer; data: typed read-only array where the contents are known, else None;
@@ -36,34 +39,11 @@ class Value:
     quantization: the file's, or None; quantized: has it scales?  scale, zero_point: the (first) scale as np.float32, 0
     where there is none, and the (first) zero point as int.
     """
-    __slots__ = ("tensor", "index", "name", "dtype", "shape", "data", "fixed", "root", "byte_offset", "pad", "kind",
-                 "quantization", "quantized", "scale", "zero_point")
-    tensor: "Tensor"        # None for a Temporary
-    index: int
-    name: str
-    dtype: str
-    shape: "Shape"
-    data: "NDArray[Any] | None"
-    quantization: "Quantization | None"
-    pad: "FoldablePad | None"
-
-    def __init__(self, tensor: "Tensor", data: "NDArray[Any] | None" = None) -> None:
-        self.tensor = tensor
-        self.index, self.name, self.dtype, self.shape = tensor[:4]      # a fifth of the time of four look-ups
-        self.data = data
-        self.fixed = data is not None
-        self.root: Value = self
-        self.byte_offset = 0
-        self.pad = None
-        self.kind = "variable" if tensor.is_variable else "temporary"
-        self.quantization = q = tensor.quantization
-        if q is None:
-            self.scale, self.zero_point, self.quantized = _NO_SCALE, 0, False
-        else:
-            scale, zero_point = q[:2]
-            self.quantized = len(scale) > 0
-            self.scale = scale[0] if len(scale) else _NO_SCALE
-            self.zero_point = zero_point.item(0) if len(zero_point) else 0
+    __slots__ = ()
+    if TYPE_CHECKING:
+        tensor: "Tensor"        # None for a Temporary
+        quantization: "Quantization | None"
+        pad: "FoldablePad | None"
 
     @property
     def planned(self) -> bool:
@@ -126,18 +106,6 @@ class Value:
         return View(self, (self.nbytes,), None, 0, "uint8")
 
 
-class View:
-    """Elements of a Value, strided; strides and offset count elements."""
-    __slots__ = ("value", "shape", "strides", "offset", "dtype")
-
-    def __init__(self, value: Value, shape: "Shape", strides: "Shape | None", offset: int, dtype: str) -> None:
-        self.value = value
-        self.shape = shape
-        self.strides = strides
-        self.offset = offset
-        self.dtype = dtype
-
-
 BAND = 64           # bytes of a guard band
 
 
@@ -147,48 +115,6 @@ class Banded:
 
     def __init__(self, value: Value) -> None:
         self.value = value
-
-
-class Scratch:
-    """Arena memory for the duration of one call."""
-    __slots__ = ("shape", "dtype")
-
-    def __init__(self, shape: "Shape", dtype: str) -> None:
-        self.shape = shape
-        self.dtype = dtype
-
-
-class Packed:
-    """`pylite._core.kernels.<function>(array of value, *args)`, computed once per model and shared.
-
-    made: the result, after the first Model.pack().
-    """
-    __slots__ = ("function", "value", "args", "made")
-
-    def __init__(self, function: str, value: Value, *args: "Any") -> None:
-        self.function = function
-        self.value = value
-        self.args = args
-        self.made: Any = None
-
-
-class Call:
-    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
-
-    inplace: (y, x) where the kernel may write y over x, if this is the last use of x; note: why this kernel, in a few
-    words; strided: positions of the args that may be a View of any strides whose last axis is contiguous (or not, for
-    movement.Copy).
-    """
-    __slots__ = ("kernel", "args", "inplace", "node", "note", "strided")
-
-    def __init__(self, kernel: "Kernel", *args: "Any", inplace: "tuple[Value, Value] | None" = None,
-                 note: "str | None" = None, strided: "Sequence[int]" = ()) -> None:
-        self.kernel = kernel
-        self.args = args
-        self.inplace = inplace
-        self.note = note
-        self.strided = strided
-        self.node: Node = None  # type: ignore[assignment]      # set when it is lowered
 
 
 def roots(call: Call) -> "list[Value]":
@@ -245,26 +171,17 @@ class Temporary(Value):
         self.shape, self.dtype, self.root, self.byte_offset, self.pad = tuple(shape), dtype, self, 0, None
 
 
-class Node:
+class Node(NodeBase):
     """One operator while it is lowered.
 
     host: the host.Host, through which ops reach other subgraphs and state that outlives a run, or None; memo: what
-    `evaluate` keeps for the next run on the same arrays, None before the first.
+    `evaluate` keeps for the next run on the same arrays, None before the first.  inputs, outputs: lists of Value, None
+    for an operand that is absent.
     """
-    __slots__ = ("operator", "index", "name", "version", "options", "inputs", "outputs", "values", "host", "memo")
-
-    def __init__(self, index: int, operator: "Operator", values: "Sequence[Any]", host: "Host | None" = None) -> None:
-        self.operator = operator
-        self.index = index
-        self.name = operator.name
-        self.version = operator.version
-        self.options = operator.options
-        self.values = values
-        self.host = host
-        self.memo: Any = None
-        # Typed without None, which most ops never meet; input() says that an operand may be absent.
-        self.inputs: list[Value] = _operands(values, operator.inputs)
-        self.outputs: list[Value] = _operands(values, operator.outputs)
+    __slots__ = ()
+    if TYPE_CHECKING:       # Typed without None, which most ops never meet; input() says that an operand may be absent.
+        inputs: list[Value]
+        outputs: list[Value]
 
     def __repr__(self) -> str:
         return f"node {self.index} {self.name}"
@@ -316,12 +233,6 @@ class Node:
         if value.data is None:
             raise errors.DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
         return value.data
-
-
-def _operands(values: "Sequence[Any]", indices: "Sequence[int]") -> "list[Any]":
-    if -1 in indices:
-        return [values[i] if i >= 0 else None for i in indices]
-    return list(map(values.__getitem__, indices))       # a third of the time
 
 
 def raw(array: "NDArray[Any] | None") -> "NDArray[np.uint8]":

@@ -138,13 +138,15 @@ _MIXED = [f"float32 {_Q} -> float32|{_Q}", f"{_Q} float32 -> float32|{_Q}", f"{_
           f"float32 float32 -> {_Q}"]
 
 register("ADD", versions=(1, 6), types=[*same("float32 float16 int8 uint8 int16 int32 int64", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, fuses_activation=True)
+         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, fuses_activation=True, opaque=(0, 1))
 register("SUB", versions=(1, 5), types=[*same("float32 int8 uint8 int16 int32 int64", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract, fuses_activation=True)
+         infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract, fuses_activation=True,
+         opaque=(0, 1))
 register("MUL", versions=(1, 8),
          types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64 complex64", 2),
                 "int16 int16 -> int8|uint8", *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply, fuses_activation=True)
+         infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply, fuses_activation=True,
+         opaque=(0, 1))
 register("DIV", versions=(1, 2), types=[*same("float32 int8 uint8 int16 int32", 2), *_MIXED],
          infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide, fuses_activation=True)
 for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):

@@ -1,7 +1,6 @@
 """Helpers of element-wise ops: shapes, parameters, and calls to the kernels that run them all."""
 from struct import error, pack
 
-import numpy as np
 from numpy import ndarray
 
 from pylite.ir import shapes
@@ -113,7 +112,7 @@ def _longer(shape, *operands):
         k = max((k for k in range(1, min(LONG // n, rows) + 1) if rows % k == 0), default=1)
         if k == 1:
             break
-        repeated = np.tile(np.ascontiguousarray(x.data).reshape(-1), k).view(np.uint8)
+        repeated = Packed("elementwise.repeat", x, k)
         strides, others = (*strides[:-2], 0, 1), (*others[:-2], k * n, 1)
         shape = (*shape[:-2], rows // k, k * n)
         return (shape, strides, others, repeated, view) if x is operands[0][0] else (

@@ -44,7 +44,7 @@ class Blueprint:
             if self.owners > 0:
                 return
         for value in self.lowered.values:
-            value.root = value.pad = None  # type: ignore[assignment]
+            value.root = value.pad = None
 
 
 def key_of(executor: "Executor") -> "Any":

@@ -35,7 +35,7 @@ def load(source: "Source") -> graph.Model:
     Raises ModelError (a ValueError) that says what is wrong with the file.  Trailing bytes are accepted.
     """
     contents = contents_of(source)
-    return _Loader(read(contents), contents).model()
+    return _Loader(read(contents, share=True), contents).model()
 
 
 def contents_of(source: "Source") -> "Any":
@@ -293,16 +293,7 @@ def _misordered(where, op, tensor, does, why):
 
 def _check_calls(subgraphs):
     """Subgraphs that operators call must exist, and must not call themselves, directly or through others."""
-    calls: list[set[int]] = [set() for _ in subgraphs]
-    for subgraph in subgraphs:
-        for op in subgraph.operators:
-            for name in _subgraph_fields(op.options.TABLE):
-                called = getattr(op.options, name)
-                for index in called if isinstance(called, tuple) else (called,):
-                    if not 0 <= (index or 0) < len(subgraphs):
-                        raise _invalid(f"subgraph {subgraph.index}, operator {op.index} {op.name}",
-                                       f"{name} is {index}; the model has {len(subgraphs)} subgraphs")
-                    calls[subgraph.index].add(index or 0)
+    calls = [_calls(subgraph, len(subgraphs)) for subgraph in subgraphs]
     finished: set[int] = set()
     while len(finished) < len(subgraphs):
         ready = {i for i, called in enumerate(calls) if i not in finished and called <= finished}
@@ -310,6 +301,22 @@ def _check_calls(subgraphs):
             left = sorted(set(range(len(subgraphs))) - finished)
             raise _invalid(f"subgraphs {left[:20]}", "they call each other in a circle")
         finished |= ready
+
+
+def _calls(subgraph, count):
+    """The set of the subgraphs, of `count`, that the operators of this one call."""
+    called = set()
+    if not any(map(_subgraph_fields, {op.options.TABLE for op in subgraph.operators})):
+        return called
+    for op in subgraph.operators:
+        for name in _subgraph_fields(op.options.TABLE):
+            value = getattr(op.options, name)
+            for index in value if isinstance(value, tuple) else (value,):
+                if not 0 <= (index or 0) < count:
+                    raise _invalid(f"subgraph {subgraph.index}, operator {op.index} {op.name}",
+                                   f"{name} is {index}; the model has {count} subgraphs")
+                called.add(index or 0)
+    return called
 
 
 @cache

@@ -18,11 +18,12 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
                 (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
 
 
-def read(source):
+def read(source, share=False):
     """The Record of the Model table in `source`, a bytes-like object; its arrays are views of `source`.
 
-    `Buffer.data` and `Operator.custom_options` are the data even where the file has it outside the flatbuffer, by
-    offset and size.  Raises ModelError (a ValueError) that says what is wrong and where.
+    share: may options of operators that are equal be one Record?  `Buffer.data` and `Operator.custom_options` are the
+    data even where the file has it outside the flatbuffer, by offset and size.  Raises ModelError (a ValueError) that
+    says what is wrong and where.
     """
     contents = memoryview(source).cast("B").toreadonly()
     size = len(contents)
@@ -31,7 +32,7 @@ def read(source):
     _identify(contents)
     contents = np.frombuffer(contents, np.uint8)
     try:
-        model = _root(contents, "Model")
+        model = _root(contents, "Model", share)
         _fetch_outside(model, contents)
     except Damage as damage:
         raise errors.ModelError(f"{INVALID}: {_place(damage, 'the model')}") from None
@@ -49,10 +50,10 @@ def read_metadata(source):
         raise errors.ModelError(f"The model's metadata are damaged: {_place(damage, 'they')}") from None
 
 
-def _root(contents, name):
+def _root(contents, name, share=False):
     size = len(contents)
     return Decoder(contents, tables, min(size // 8 + 1024, _MAX_TABLES), min(2 * size + 65536, _MAX_BYTES),
-                   _MAX_VTABLES).root(name)
+                   _MAX_VTABLES, share).root(name)
 
 
 def _place(damage, whole):

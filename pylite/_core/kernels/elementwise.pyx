@@ -320,5 +320,10 @@ def tabulate(c, str name, p, bint first):
     return table
 
 
+def repeat(row, k):
+    """The bytes of an array's elements, k times."""
+    return bytearray(row.tobytes() * k)
+
+
 include "chain.pxi"
 include "conditions.pxi"

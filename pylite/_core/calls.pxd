@@ -1,0 +1,28 @@
+cdef class ValueBase:
+    cdef public object tensor, index, name, dtype, shape, data, fixed, root, byte_offset, pad, kind
+    cdef public object quantization, quantized, scale, zero_point
+    cdef int start(self, record, data) except -1
+
+
+cdef class NodeBase:
+    cdef public object operator, index, name, version, options, values, host, memo
+    cdef list read, written
+    cdef int start(self, operator, values, host) except -1
+
+
+cdef class View:
+    cdef public object value, shape, strides, offset, dtype
+
+
+cdef class Scratch:
+    cdef public object shape, dtype
+
+
+cdef class Packed:
+    cdef public object function, value, made
+    cdef public tuple args
+
+
+cdef class Call:
+    cdef public object kernel, inplace, node, note, strided
+    cdef public tuple args
