@@ -249,7 +249,7 @@ cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t st
 
 cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
     """Let this thread take subnormal floats as the next kernel wants it; mode: what the caller of invoke() had."""
-    if subnormals == MOVED or (subnormals == FLUSHED) == flushing[0]:
+    if PL_FLUSH_BITS == 0 or subnormals == MOVED or (subnormals == FLUSHED) == flushing[0]:
         return
     if flushing[0]:
         pl_set_float_mode(mode[0])

@@ -1,4 +1,6 @@
 """Rounding, powers, bits and other element-wise ops against the reference kernels."""
+import sys
+
 import numpy as np
 import pytest
 
@@ -274,6 +276,8 @@ def test_subnormal_and_large_numbers(name, exact):
     x = (np.exp(rng.uniform(-103, 88.5, 4001)) * rng.choice([-1, 1], 4001)).astype(np.float32)
     x[::3] = rng.uniform(0, 1e-38, x[::3].shape)
     x[1::7] = rng.uniform(-9000, 9000, x[1::7].shape)
+    if sys.maxsize < 2**32 and "neon" in simd.available():      # vectors of 32-bit Arm take subnormal numbers for 0
+        x = x[np.abs(x) >= np.finfo(np.float32).tiny]
     m = ModelBuilder()
     one_op(m, name, "float32", [x])
     with np.errstate(invalid="ignore"):
