@@ -4,7 +4,9 @@ import pytest
 
 from pylite._core.repeats import Repeats
 from pylite.compiler import lowering
+from pylite.ir.graph import replace
 from pylite.ir.values import Alias, Packed, Scratch, Value, View
+from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import lowered, run
 
@@ -170,3 +172,20 @@ def test_an_alias_is_copied_as_one():
     assert [note for _, note in sorted(graph.notes.items())] == [
         f"alias of tensor {graph.nodes[2 * i].inputs[0].index}" for i in range(6)]
     assert Alias not in map(type, graph.calls)
+
+
+def test_operators_that_no_file_has_may_lack_options():
+    """As those that measure mixed precision, which convert between real numbers and integers."""
+    m = ModelBuilder()
+    x = m.tensor("x", (2, 3))
+    m.inputs([x])
+    for i in range(4):
+        y = m.tensor(f"y{i}", (2, 3))
+        m.operator("TANH", [x], [y])
+        x = y
+    m.outputs([x])
+    model = Model(m.build())
+    graph = model.graph.subgraphs[0]
+    bare = replace(graph, operators=tuple(replace(operator, options=None) for operator in graph.operators))
+    shapes = [graph.tensors[i].shape for i in graph.inputs]
+    assert described_calls(lowering.lower(model, bare, shapes)) == described_calls(lowering.lower(model, graph, shapes))

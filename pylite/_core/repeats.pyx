@@ -163,7 +163,9 @@ cdef class Repeats:
         return number
 
     cdef int32_t options_number(self, options) except -1:
-        """The number of an operator's options."""
+        """The number of an operator's options, 0 where it has none."""
+        if options is None:
+            return 0
         address = id(options)
         number = self.numbers.get(address)
         if number is None:
