@@ -204,8 +204,8 @@ PL_INLINE vf v_sqrt(vf x) {
 #endif
 #if defined(__ARM_NEON)
 /* exp(-b^2 / 2) for LEAST_GELU <= b <= 0 as a factor of larger numbers: within 1.3e-7 of it for that square, and 0
- * instead of denormal numbers, from LEAST_GELU on: the exponent's bits are then 0.  Its polynomial is that of softmax_neon.c
- * for b^2, which saves a product. */
+ * instead of denormal numbers, from LEAST_GELU on: the exponent's bits are then 0.  Its polynomial is that of
+ * softmax_neon.c for b^2, which saves a product. */
 #define LEAST_GELU (-13.27f)
 PL_INLINE vf v_bell(vf b) {
   const vf magic = V_ALL(12583039.0f), z = vmulq_f32(b, b); /* 1.5 2^23 + 127 */
