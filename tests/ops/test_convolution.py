@@ -6,6 +6,7 @@ from pylite.ir import shapes
 from pylite.schema.builder import ModelBuilder
 from tests.graphs import lowered
 from tests.oneop import check, differential, run_pylite
+from tests.operands import sums
 from tests.ops.convolving import KINDS, channels, finish, operands, window
 
 
@@ -154,6 +155,21 @@ def test_conv_points_far(m, rng, kind):
     b = m.constant("b", rng.integers(-2 ** 21, 2 ** 21, k).astype(np.int32), scale=0.0002)
     y = m.tensor("y", (1, *size, k), kind, scale=100.0, zero_point=int(rng.choice([limits.min, 0])))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
+
+
+@pytest.mark.parametrize("c", [48, 64, 112, 128])
+@pytest.mark.parametrize("weight", [0, 255])
+def test_sums_of_one_sided_weights_may_be_too_large_for_points(weight, c):
+    """uint8 weights that lie 255 from their zero point, which is at one end of the type."""
+    size, z = (8, 8), 255 - weight
+    m, data, filters = ModelBuilder(), np.full((1, *size, c), 255, np.uint8), np.full((32, 3, 3, c), weight, np.uint8)
+    x = m.tensor("x", data.shape, "uint8", scale=1.0)
+    w = m.constant("w", filters, scale=1.0, zero_point=z)
+    b = m.constant("b", np.zeros(32, np.int32), scale=1.0)
+    y = m.tensor("y", (1, *size, 32), "uint8", scale=2.0 ** 19, zero_point=z)
+    inputs = finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME")
+    acc = sums(data, filters, (3, 3, 1, 1, 1, 1, 1, 1), size, w_zero=z)
+    check(m.build(), inputs, [(np.floor(acc / 2.0 ** 19 + 0.5) + z).astype(np.uint8)], f"weights of {weight}")
 
 
 @differential(*[k for k in KINDS if k not in ("int16 int32", "hybrid per tensor", "hybrid int4")], count=40)

@@ -124,10 +124,12 @@ def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
 
 def by_points(w, zero):
     """Does Winograd's F(4x4, 3x3) suit 8-bit filters w (columns, 3, 3, c)?  Its sums must be below 2^25."""
-    cdef Py_ssize_t c = w.shape[3], sure = 112 if zero == 0 else 56
+    cdef Py_ssize_t c = w.shape[3], low = 0 if w.dtype == UINT8 else -128, largest = max(zero - low, low + 255 - zero)
     if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
         return False
-    return c <= sure or np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
+    if 9 * c * largest * 255 < 1 << 25:
+        return True
+    return np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
 
 
 def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
