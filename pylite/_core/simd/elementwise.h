@@ -70,10 +70,11 @@ typedef struct pl_fitted_sum {
   sum_q_p rule;
   int32_t fraction, start, start_low, above, below; /* fraction 0: by the rule */
   int16_t a[3], b[3];                               /* the ratios' digits */
+  int32_t short_form;                               /* ratios have two digits, see fitted.h */
   int32_t corrected;                                /* 1 or 2: the operand whose values are corrected, or 0 */
   int8_t correction[256];                           /* by its byte */
 } pl_fitted_sum;
-#define PL_FRACTION 22 /* on 64-bit Arm the fraction has so many bits, or one less where sums are large */
+#define PL_FRACTION 22 /* bits of fraction where ratios have two digits; on Arm one less where sums are large */
 typedef struct pl_fitted_product {
   int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
   float scale, half; /* scale 0: by the rule */

@@ -14,6 +14,14 @@ PL_INLINE int32_t pl_sum_fitted(int32_t a, int32_t b, int32_t correction, const 
                     p->rule.high);
 }
 #else
+/* The short form: ratios in two digits, of which the lower one has PL_LOW_DIGIT bits, as fractions of PL_FRACTION bits.
+ * All of it is exact but that the fraction is cut off at last. */
+#define PL_LOW_DIGIT 12
+PL_INLINE int32_t pl_short_sum(int32_t a, int32_t b, const pl_fitted_sum *p) {
+  const int32_t low = (a * p->a[1] + b * p->b[1]) * 256 + p->start_low;
+  const int32_t t = (low >> PL_LOW_DIGIT) + (a * p->a[0] + b * p->b[0]) * 256;
+  return pl_clamp32((t >> (PL_FRACTION + 8 - PL_LOW_DIGIT)) + p->start, p->rule.low, p->rule.high);
+}
 /* The sum with p->fraction bits of fraction, plus `above` or, where it is negative, `below`; the fraction is then cut
  * off.  Ratios have 22 bits more, in three digits of 15 bits.  correction: of an operand that the rule rounds, with
  * PL_CORRECTION bits more than the fraction. */

@@ -5,6 +5,7 @@
 #include "fitted.h"
 #include "common.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BUCKETS = 512 };
@@ -16,11 +17,11 @@ typedef struct {
   int32_t window;
 } neighbours;
 
-/* An accumulator of a sum's bounds: where a number added to sums of one sign has to lie. */
-typedef struct { int32_t least, most; } bounds;
+/* Where a number that is added to sums has to lie. */
+typedef struct { int64_t least, most; } bounds;
 PL_INLINE int joined(bounds *b, int64_t least, int64_t most) {
-  if (least > b->least) b->least = (int32_t)least;
-  if (most < b->most) b->most = (int32_t)most;
+  if (least > b->least) b->least = least;
+  if (most < b->most) b->most = most;
   return b->least <= b->most;
 }
 
@@ -39,11 +40,67 @@ static void find_neighbours(neighbours *k, const sum_q_p *r, double a, double b,
   }
 }
 
+/* How far ratios and the start may be off. */
+enum { OFF_RATIO = 2, OFF_START = 256 };
+#if defined(__aarch64__)
+enum { LOW_DIGIT = 8 };
+#else
+enum { LOW_DIGIT = PL_LOW_DIGIT };
+#endif
+
+/* The start with which these ratios give the rule's sums for all operands close to a step; 0 where there is none. */
+static int fit_start(int64_t *start, const int64_t ratios[2], const sum_q_p *r, const neighbours *k, int fraction,
+                     int64_t ideal) {
+  const int32_t one = 1 << fraction, mask = one - 1, size = one / BUCKETS;
+  bounds found = {ideal - OFF_START, ideal + OFF_START};
+  for (int i = 0; i < 256; i++)
+    for (int32_t at = k->place[0][i] / size - 1, last = at + 2; at <= last; at++)
+      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
+        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
+        const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
+        const int64_t from = (int64_t)v * one - (i - 128) * ratios[0] - (j - 128) * ratios[1];
+        const int counts = v >= r->low && v <= r->high; /* others are clamped */
+        if (counts && !joined(&found, v > r->low ? from : INT64_MIN, v < r->high ? from + mask : INT64_MAX)) return 0;
+      }
+  *start = found.least + (found.most - found.least) / 2;
+  return 1;
+}
+
+/* The digits of a ratio; 0 where they do not fit. */
+static int two_digits(int64_t ratio, int16_t digits[2]) {
+  const int32_t half = 1 << (LOW_DIGIT - 1), low = (int32_t)((ratio + half) & (2 * half - 1)) - half;
+  const int64_t high = (ratio - low) / (2 * half);
+  digits[0] = (int16_t)high, digits[1] = (int16_t)low;
+  return high == digits[0];
+}
+
+/* Looks for ratios of two digits with `fraction` bits of fraction, to which a single start belongs; a, b: the exact ones.
+ * 0: there are none. */
+static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
+  const sum_q_p *r = &p->rule;
+  const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
+  neighbours k;
+  k.window = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
+  if (error > one || k.window >= one / BUCKETS) return 0;
+  const int64_t ideal = (int64_t)((r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one);
+  find_neighbours(&k, r, a, b, one);
+  for (int i = 0; i < 25; i++) { /* ratios from the nearest ones on */
+    static const int8_t off[5] = {0, 1, -1, 2, -2};
+    const int64_t ratios[2] = {llrint(a * one) + off[i % 5], llrint(b * one) + off[i / 5]};
+    if (two_digits(ratios[0], p->a) && two_digits(ratios[1], p->b) &&
+        (LOW_DIGIT > 8 || abs(p->a[1]) + abs(p->b[1]) < 256) && fit_start(start, ratios, r, &k, fraction, ideal)) {
+      p->fraction = fraction;
+      return 1;
+    }
+  }
+  return 0;
+}
+
 #if !defined(__aarch64__)
 enum { STARTS = 8 };
 
 /* The three digits of a ratio. */
-static void digits_of(int64_t ratio, int16_t digits[3]) {
+static void three_digits(int64_t ratio, int16_t digits[3]) {
   for (int i = 2; i > 0; i--) {
     digits[i] = (int16_t)((ratio & 0x7FFF) - (ratio & 0x4000) * 2);
     ratio = (ratio - digits[i]) >> 15;
@@ -69,8 +126,8 @@ static int fit_ends(pl_fitted_sum *p, const neighbours *k) {
         if (!joined(&ends[t < 0], v + r->y_zero > r->low ? from : 0, v + r->y_zero < r->high ? from + mask : one))
           return 0;
       }
-  p->above = (ends[0].least + ends[0].most) / 2;
-  p->below = (ends[1].least + ends[1].most) / 2;
+  p->above = (int32_t)((ends[0].least + ends[0].most) / 2);
+  p->below = (int32_t)((ends[1].least + ends[1].most) / 2);
   return 1;
 }
 
@@ -90,17 +147,25 @@ void pl_fit_sum(pl_fitted_sum *p) {
   const sum_q_p *r = &p->rule;
   const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
   const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  int64_t from;
   int bits;
   frexp(255 * (a + fabs(b)) + 2, &bits);
   if (!r->y_m || bits > 13) return;
+  p->short_form = 1;
+  if (fit_two_digits(p, a, b, unit, PL_FRACTION, &from)) {
+    const int64_t whole = from >> PL_FRACTION;
+    p->start = (int32_t)whole, p->start_low = (int32_t)((from - whole * (1 << PL_FRACTION)) << 8);
+    return;
+  }
+  p->short_form = 0;
   const double one = ldexp(1, 30 - bits), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
   if (unit * one * (1 << PL_CORRECTION) > 120 || 16 * BUCKETS * error > one) return;
   k.window = (int32_t)error + 16;
   p->fraction = 30 - bits;
   find_neighbours(&k, r, a, b, one);
   const int64_t ra = llrint(a * one * (1 << 22)), rb = llrint(b * one * (1 << 22)), start = -(r->a_zero * ra + r->b_zero * rb);
-  digits_of(ra, p->a);
-  digits_of(rb, p->b);
+  three_digits(ra, p->a);
+  three_digits(rb, p->b);
   for (int i = 0; i < 2 * STARTS; i++) { /* which differ by a part of the last bit */
     const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS);
     p->start = (int32_t)(own >> 22), p->start_low = (int32_t)((own & 0x3FFFFF) >> 7);
@@ -111,61 +176,21 @@ void pl_fit_sum(pl_fitted_sum *p) {
 }
 
 #else
-/* How far ratios and the start may be off. */
-enum { OFF_RATIO = 2, OFF_START = 256 };
-
-/* The start with which these ratios give the rule's sums for all operands close to a step; 0 where there is none. */
-static int fit_start(pl_fitted_sum *p, const neighbours *k, double ideal) {
-  const sum_q_p *r = &p->rule;
-  const int32_t one = 1 << p->fraction, mask = one - 1, size = one / BUCKETS;
-  const int64_t ra = p->a[0] * 256 + p->a[1], rb = p->b[0] * 256 + p->b[1];
-  bounds start = {(int32_t)ideal - OFF_START, (int32_t)ideal + OFF_START};
-  for (int i = 0; i < 256; i++)
-    for (int32_t at = k->place[0][i] / size - 1, last = at + 2; at <= last; at++)
-      for (int j = k->head[at & (BUCKETS - 1)]; j >= 0; j = k->next[j]) {
-        if (((k->place[0][i] - k->place[1][j] + k->window) & mask) > 2 * k->window) continue;
-        const int32_t v = pl_mbqm_small(k->rule[0][i] + k->rule[1][j], r->y_m, r->y_e) + r->y_zero;
-        const int64_t from = (int64_t)v * one - (i - 128) * ra - (j - 128) * rb;
-        const int counts = v >= r->low && v <= r->high; /* others are clamped */
-        if (counts && !joined(&start, v > r->low ? from : INT32_MIN, v < r->high ? from + mask : INT32_MAX)) return 0;
-      }
-  p->start = start.least + (start.most - start.least) / 2;
-  return 1;
-}
-
-/* The digits of a ratio; 0 where they do not fit. */
-static int digits_of(double ratio, int16_t digits[2]) {
-  const int32_t whole = (int32_t)ratio, low = (whole & 0xFF) - (whole & 0x80) * 2, high = (whole - low) / 256;
-  digits[0] = (int16_t)high, digits[1] = (int16_t)low;
-  return high == digits[0];
-}
-
 void pl_fit_sum(pl_fitted_sum *p) {
-  neighbours k;
   const sum_q_p *r = &p->rule;
   const double unit = ldexp(r->y_m, r->y_e - 31), sign = r->sign ? -1 : 1; /* of the rule's sum, in the output */
   const double a = ldexp(r->a_m, r->a_e - 31 + r->left) * unit, b = ldexp(r->b_m, r->b_e - 31 + r->left) * unit * sign;
+  int64_t start;
   if (!r->y_m) return;
   const double a_most = a * (r->a_zero > 0 ? 128 + r->a_zero : 127 - r->a_zero);
   const double b_most = fabs(b) * (r->b_zero > 0 ? 128 + r->b_zero : 127 - r->b_zero);
   const double most = a_most + b_most + abs(r->y_zero) + 2;
   const int fraction = most < 1 << (31 - PL_FRACTION) ? PL_FRACTION : PL_FRACTION - 1;
-  const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
-  k.window = (int32_t)error + 2 * 128 * (OFF_RATIO + 1) + OFF_START;
-  if (most * one >= 0x1p31 || error > one || k.window >= one / BUCKETS || a * one + OFF_RATIO >= 0x1p23 ||
-      fabs(b) * one + OFF_RATIO >= 0x1p23)
+  const double one = ldexp(1, fraction), ideal = (r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one;
+  if (most * one >= 0x1p31 || a * one + OFF_RATIO >= 0x1p23 || fabs(b) * one + OFF_RATIO >= 0x1p23 ||
+      fabs(ideal) + OFF_START >= 0x1p31 || !fit_two_digits(p, a, b, unit, fraction, &start))
     return;
-  const double ideal = (r->y_zero + 0.5 - r->a_zero * a - r->b_zero * b) * one;
-  if (fabs(ideal) + OFF_START >= 0x1p31) return;
-  p->fraction = fraction;
-  find_neighbours(&k, r, a, b, one);
-  for (int i = 0; i < 25; i++) { /* ratios from the nearest ones on */
-    static const int8_t off[5] = {0, 1, -1, 2, -2};
-    if (digits_of(rint(a * one) + off[i % 5], p->a) && digits_of(rint(b * one) + off[i / 5], p->b) &&
-        abs(p->a[1]) + abs(p->b[1]) < 256 && fit_start(p, &k, ideal))
-      return;
-  }
-  p->fraction = 0;
+  p->start = (int32_t)start;
 }
 #endif
 

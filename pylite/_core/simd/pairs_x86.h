@@ -35,6 +35,7 @@ PL_INLINE vi both_digits(int16_t a, int16_t b) {
 }
 PL_INLINE sum_numbers sum_numbers_of(const pl_fitted_sum *p) {
   sum_numbers s = {.ends = byte_ends_of(p->rule.y_zero, p->rule.low, p->rule.high, p->rule.flip)};
+  if (p->short_form) s.ends.zero = V(set1_epi16)((short)p->start);
   PL_UNROLL for (int k = 0; k < 3; k++) s.digits[k] = both_digits(p->a[k], p->b[k]);
   s.start = V(set1_epi32)(p->start), s.start_low = V(set1_epi32)(p->start_low);
   s.above = V(set1_epi32)(p->above), s.below = V(set1_epi32)(p->below - p->above);
@@ -45,14 +46,25 @@ PL_INLINE sum_numbers sum_numbers_of(const pl_fitted_sum *p) {
 PL_INLINE void widened(vi x, vi w[2]) {
   w[0] = V(unpacklo_epi8)(VI(xor)(x, x), x), w[1] = V(unpackhi_epi8)(VI(xor)(x, x), x);
 }
-PL_INLINE void sum_step(int corrects, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
-  vi va[2], vb[2], vc[2], v[4], low[4];
+/* Both operands, times 256, in 32 bits. */
+PL_INLINE void paired(vi a, vi b, vi v[4]) {
+  vi va[2], vb[2];
   widened(a, va);
   widened(b, vb);
-  PL_UNROLL for (int k = 0; k < 2; k++) {
-    const vi x = V(unpacklo_epi16)(va[k], vb[k]), w = V(unpackhi_epi16)(va[k], vb[k]);
-    v[2 * k] = x, v[2 * k + 1] = w;
-  }
+  PL_UNROLL for (int k = 0; k < 2; k++)
+    v[2 * k] = V(unpacklo_epi16)(va[k], vb[k]), v[2 * k + 1] = V(unpackhi_epi16)(va[k], vb[k]);
+}
+PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
+  vi v[4], low[4];
+  paired(a, b, v);
+  FOUR(low[k] = ADD_PRODUCTS(s->start_low, v[k], s->digits[1]);)
+  FOUR(low[k] = ADD_PRODUCTS(V(srai_epi32)(low[k], PL_LOW_DIGIT), v[k], s->digits[0]);)
+  FOUR(v[k] = V(srai_epi32)(low[k], PL_FRACTION + 8 - PL_LOW_DIGIT);)
+  put_bytes(v, &s->ends, y);
+}
+PL_INLINE void sum_step(int corrects, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
+  vi vc[2], v[4], low[4];
+  paired(a, b, v);
   FOUR(low[k] = V(add_epi32)(V(srai_epi32)(V(madd_epi16)(v[k], s->digits[2]), 15), s->start_low);)
   FOUR(low[k] = ADD_PRODUCTS(low[k], v[k], s->digits[1]);)
   if (corrects) {
@@ -114,11 +126,15 @@ static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, 
   const sum_numbers s = sum_numbers_of(p);
 #define PLAIN(a, b, y) sum_step(0, &s, a, b, NULL, y);
 #define CORRECTED(a, b, y) sum_step(1, &s, a, b, correction, y), correction += VI_BYTES;
-  if (p->corrected) {
+#define SHORT(a, b, y) short_sum_step(&s, a, b, y);
+  if (p->short_form) {
+    EACH_PAIR(SHORT)
+  } else if (p->corrected) {
     EACH_PAIR(CORRECTED)
   } else {
     EACH_PAIR(PLAIN)
   }
+#undef SHORT
 #undef PLAIN
 #undef CORRECTED
 }
