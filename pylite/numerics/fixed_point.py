@@ -32,6 +32,11 @@ def rdbpot(x, k):
     return (x >> k) + ((x & mask) > (mask >> 1) + (x < 0))
 
 
+def rdbpot16(x, k):
+    """RDBPOT in 16 bits, 0 <= k <= 31: beyond 15 bits nothing is left of its mask, so that x < 0 gives -1, else 1."""
+    return np.where(x < 0, -1, 1) if k > 15 else rdbpot(x, k)
+
+
 def mbqm32(x, m, e):
     """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints."""
     return rdbpot(srdhm(wrap32(x << e) if e > 0 else x, m), -e if e < 0 else 0)
@@ -120,8 +125,8 @@ def hard_swish(x, x_scale, y_scale):
     if er > 0:
         r = np.clip(r << 1, -32768, 32767)
     elif er < 0:
-        r = rdbpot(r, min(-er, 31))
+        r = rdbpot16(r, min(-er, 31))
     r = (r + 32768) >> 1
     product = r * p
     v = np.where(product < 0, -(-product >> 15), product >> 15)     # truncates; -32768 squared saturates below
-    return rdbpot(np.minimum(v, 32767), min(-ey, 31))
+    return rdbpot16(np.minimum(v, 32767), min(-ey, 31))

@@ -142,7 +142,7 @@ def quantized_sum(bits):
 
 
 def shifts(draw):
-    return packed("4i", draw.integer(0, 15), draw.integer(0, 15), *ends(draw, 16))
+    return packed("4i", draw.integer(0, 31), draw.integer(0, 31), *ends(draw, 16))
 
 
 def prelu(draw):

@@ -78,7 +78,8 @@ def test_hard_swish(m, rng, dtype):
     q = y_q = None
     if dtype != "float32":
         q = mild_quantization(rng, dtype, float(np.exp(rng.uniform(-5, -1))))
-        y_q = mild_quantization(rng, dtype, q["scale"] * float(rng.uniform(0.6, 1.1)))
+        times = rng.uniform(0.6, 1.1) if rng.random() < 0.8 else 2.0**rng.integers(1, 22)     # also beyond 15 bits
+        y_q = mild_quantization(rng, dtype, q["scale"] * float(times))
     return one_op(m, rng, "HARD_SWISH", dtype, q=q, y_q=y_q)
 
 

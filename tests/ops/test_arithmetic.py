@@ -135,7 +135,7 @@ def test_sub(m, rng, dtype):
 def powers_of_two(rng):
     """Scales for which the int16 power-of-two rule applies."""
     y = int(rng.integers(-14, -6))
-    shifts = [0, -int(rng.integers(0, 5))]
+    shifts = [0, -int(rng.integers(0, 5) if rng.random() < 0.8 else rng.integers(5, 31))]
     if rng.random() < 0.5:
         shifts.reverse()
     return {"x_scale": [2.0 ** (y + s) for s in shifts], "y_scale": 2.0**y}

@@ -194,10 +194,10 @@ COSTLY(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
 
 typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;
 PL_INLINE int32_t difference_pot(int32_t a, int32_t b, sum_pot_p p) {
-  return pl_clamp32(pl_rdbpot(a, p.a_shift) - pl_rdbpot(b, p.b_shift), p.low, p.high);
+  return pl_clamp32(pl_rdbpot16(a, p.a_shift) - pl_rdbpot16(b, p.b_shift), p.low, p.high);
 }
 COSTLY(add_pot16, int16_t, sum_pot_p,
-       pl_clamp32(pl_sat16(pl_rdbpot(a, p.a_shift) + pl_rdbpot(b, p.b_shift)), p.low, p.high))
+       pl_clamp32(pl_sat16(pl_rdbpot16(a, p.a_shift) + pl_rdbpot16(b, p.b_shift)), p.low, p.high))
 COSTLY(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
 
 PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {

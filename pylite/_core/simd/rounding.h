@@ -35,6 +35,8 @@ PL_INLINE int32_t pl_rdbpot(int32_t x, int k) {
   int32_t mask = (int32_t)((1u << k) - 1);
   return (x >> k) + ((x & mask) > (mask >> 1) + (x < 0));
 }
+/* RDBPOT in 16 bits, 0 <= k <= 31: beyond 15 bits nothing is left of its mask. */
+PL_INLINE int32_t pl_rdbpot16(int32_t x, int k) { return k > 15 ? (x < 0 ? -1 : 1) : pl_rdbpot(x, k); }
 /* RDBPOT with any k, as DIV uses it: counts modulo 32 for the value and modulo 64 for the mask (section 5). */
 PL_INLINE int32_t pl_rdbpot_any(int32_t x, int k) {
   int32_t mask = k & 32 ? -1 : (int32_t)((1u << (k & 31)) - 1);
