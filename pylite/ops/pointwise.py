@@ -8,11 +8,11 @@ from pylite.ir.registry import register, same
 from pylite.ir.values import Call
 from pylite.numerics.fixed_point import common_scale
 from pylite.numerics.lookup_tables import bytes_of, log_above
-from pylite.numerics.quantization import f32, round_away, squared_difference_parameters
+from pylite.numerics.quantization import activation_bounds, f32, round_away, squared_difference_parameters
 from pylite.ops.activation import real_function
 from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
 from pylite.ops.moves import require_present
-from pylite.ops.wide import combining, wide_binary, wide_unary
+from pylite.ops.wide import wide_binary, wide_unary
 
 _SUFFIX = {"float32": "f32", "int32": "i32"}
 _DIVISIONS = ("floor_div_f32", "floor_div_i32", "floor_mod_i32")       # rows of their own
@@ -159,7 +159,8 @@ def lower_add_n(node):
     y, (x, *others) = node.outputs[0], node.inputs
     if not others:
         return Call("movement.Copy", x, y)
-    slot, p = combining("add", y.dtype)
+    slot, layout = ("add_f32", "2f") if y.dtype == "float32" else ("add_i32", "2i")
+    p = pack(layout, *activation_bounds("NONE", y.dtype))       # as ADD: a sum that overflows is the largest float
     calls = [Call("elementwise.Binary", slot, (y.size,), x.bytes, (1,), others[0].bytes, (1,), y.bytes, p)]
     for other in others[1:]:
         calls.append(Call("elementwise.Binary", slot, (y.size,), y.bytes, (1,), other.bytes, (1,), y.bytes, p))
