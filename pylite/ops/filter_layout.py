@@ -44,6 +44,14 @@ class Matrices(FilterLayout):
         return w.reshape(math.prod(w.shape[:-1]), w.shape[-1])
 
 
+class SignedBytes(FilterLayout):
+    """uint8 weights whose bytes are read as int8, whatever their zero point, as hybrid reference kernels do."""
+    __slots__ = ()
+
+    def arrange(self, w):
+        return w.view(np.int8)
+
+
 class Volumes(FilterLayout):
     """Filters (d, h, w, c, columns) of a convolution of volumes."""
     __slots__ = ()

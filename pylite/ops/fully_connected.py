@@ -9,7 +9,7 @@ from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.convolution_window import Window
-from pylite.ops.filter_layout import Matrices
+from pylite.ops.filter_layout import Matrices, SignedBytes
 from pylite.ops.moves import filled
 
 
@@ -83,7 +83,8 @@ def _lower_float(node, x, w, b, y, rows):
     if w.block_size:
         return _lower_blockwise(node, x, w, y, bias, rows)
     products.check_scales(node, w, columns, 0)
-    return products.hybrid(node, images, out, Packed("matmul.pack_weights", w), bias, window,
+    layout = SignedBytes() if w.dtype == "uint8" else None
+    return products.hybrid(node, images, out, Packed("matmul.pack_weights", w, 1, layout), bias, window,
                            node.options.asymmetric_quantize_inputs)
 
 

@@ -16,7 +16,8 @@ KINDS = {"float32": ("float32", "float32", "float32", "float32"),
          "int16 int4": ("int16", "int4", "int64", "int16"), "int16 int16": ("int16", "int16", "int32", "int16"),
          "hybrid": ("float32", "int8", "float32", "float32"),
          "hybrid channels": ("float32", "int8", "float32", "float32"),
-         "hybrid int4": ("float32", "int4", "float32", "float32")}
+         "hybrid int4": ("float32", "int4", "float32", "float32"),
+         "hybrid uint8": ("float32", "uint8", "float32", "float32")}
 NARROW = {"int4": (-8, 7), "int2": (-2, 1)}
 
 
@@ -27,6 +28,8 @@ def weights(rng, shape, dtype, hybrid):
     if dtype == "float32":
         return rng.standard_normal(shape).astype(np.float32)
     low, high = NARROW.get(dtype) or LIMITS[dtype]
+    if hybrid and dtype == "uint8":         # bytes of int8
+        return weights(rng, shape, "int8", hybrid).view(np.uint8)
     if hybrid:
         low = max(low, -127)                # the peer's vector code computes wrongly with -128
     numpy = "int8" if dtype in NARROW else dtype
