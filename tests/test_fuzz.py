@@ -13,6 +13,7 @@ from pylite.schema.builder import ModelBuilder
 from pylite.schema.reader import read
 from pylite.schema.writer import write
 from tests.fuzz import case, minimise, mutate
+from tests.fuzz.__main__ import keep
 from tests.fuzz.runner import Run, fault
 from tests.fuzz.seeds import seeds
 
@@ -50,6 +51,22 @@ def test_an_endless_case_is_interrupted(monkeypatch):
     run = Run(0)
     run.until(time.monotonic() + 600, most=1)
     assert run.ended == {"interrupted": 1} and run.found == []
+
+
+def test_a_case_is_interrupted_again_where_python_drops_the_first_signal(monkeypatch):
+    endless = ("class Owner:\n    def __del__(self):\n        while True: pass\n"
+               "owner = Owner()\ndel owner\nwhile True: pass")
+    monkeypatch.setattr(case, "use", lambda interpreter, rng: exec(endless))
+    monkeypatch.setattr(case, "PATIENCE", 0.4)
+    monkeypatch.setattr(mutate, "model", lambda rng: (0, THROUGH))
+    run = Run(0)
+    run.until(time.monotonic() + 600, most=1)
+    assert run.ended == {"interrupted": 1} and run.found == []
+
+
+def test_models_of_findings_are_kept_in_a_new_folder(tmp_path):
+    path = keep(5, 17, tmp_path / "a" / "b")
+    assert path.read_bytes() == case.content(5, 17)
 
 
 def test_a_case_is_interrupted_while_its_model_is_made(monkeypatch):

@@ -278,10 +278,12 @@ def _check_order(where, tensors, inputs, operators):
         for index in op.inputs:
             if index not in written and index not in unwritten:
                 raise _misordered(where, op, tensors[index], "reads", "which nothing has computed")
-        for index in op.outputs:
+        for position, index in enumerate(op.outputs):
             if index in written:
                 raise _misordered(where, op, tensors[index], "writes",
-                                  "which is an input, a constant or another operator's output")
+                                  "which is an input, a constant or another output of an operator")
+            if position and index >= 0 and index in op.outputs[:position]:     # a variable
+                raise _misordered(where, op, tensors[index], "writes", "which is two of its outputs")
             if index not in unowned:
                 written.add(index)
 

@@ -16,6 +16,7 @@ from tests.fuzz.runner import Run, prepare
 def keep(seed, number, folder):
     """Store the model of a case."""
     path = Path(folder) / f"{seed}-{number}.tflite"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(case.content(seed, number))
     return path
 

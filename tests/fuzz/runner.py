@@ -54,7 +54,7 @@ def work(seed, numbers, model, receiver, pipe):
     for number in numbers:
         pipe.send((number, "begun", None))
         limit_time()
-        signal.setitimer(signal.ITIMER_PROF, case.PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, case.PATIENCE, case.PATIENCE / 4)     # Python drops what __del__ raises
         try:
             ended = case.run(seed, number, None if model is None else model(number))
             signal.setitimer(signal.ITIMER_PROF, 0)

@@ -217,6 +217,16 @@ def change(path, value):
     return write(record)
 
 
+def test_a_variable_is_one_output_of_an_operator():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (3,), "int32"), m.tensor("y", (3,), "int32", variable=True)
+    m.operator("UNIQUE", [x], [y, y])
+    m.inputs([x])
+    m.outputs([y])
+    with pytest.raises(ModelError, match="operator 0 UNIQUE: it writes tensor 1 'y', which is two of its outputs"):
+        load(m.build())
+
+
 @pytest.mark.parametrize(("path", "value", "text"), [
     ("version", 2, "schema version 2"),
     ("subgraphs", [], "no subgraph"),
