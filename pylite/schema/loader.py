@@ -119,6 +119,7 @@ class _Loader:
         _fill_empty(tensors, inputs, operators)
         fetch_scales(tensors)
         _check_order(where, tensors, inputs, operators)
+        _check_variables(where, tensors, operators)
         return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
     def operator(self, where, i, op):
@@ -278,14 +279,21 @@ def _check_order(where, tensors, inputs, operators):
         for index in op.inputs:
             if index not in written and index not in unwritten:
                 raise _misordered(where, op, tensors[index], "reads", "which nothing has computed")
-        for position, index in enumerate(op.outputs):
+        for index in op.outputs:
             if index in written:
                 raise _misordered(where, op, tensors[index], "writes",
-                                  "which is an input, a constant or another output of an operator")
-            if position and index >= 0 and index in op.outputs[:position]:     # a variable
-                raise _misordered(where, op, tensors[index], "writes", "which is two of its outputs")
+                                  "which is an input, a constant or another operator's output")
             if index not in unowned:
                 written.add(index)
+
+
+def _check_variables(where, tensors, operators):
+    """A variable, which several operators may write, is one output of each."""
+    for op in operators:
+        if len(set(op.outputs)) < len(op.outputs):
+            for index in op.outputs:
+                if index >= 0 and op.outputs.count(index) > 1:
+                    raise _misordered(where, op, tensors[index], "writes", "which is two of its outputs")
 
 
 def _misordered(where, op, tensor, does, why):
