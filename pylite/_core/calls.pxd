@@ -1,3 +1,7 @@
+cdef dict element_types, element_sizes
+cdef object product(numbers)
+
+
 cdef class ValueBase:
     cdef public object tensor, index, name, dtype, shape, data, fixed, root, byte_offset, pad, kind
     cdef public object quantization, quantized, scale, zero_point

@@ -3,17 +3,78 @@
 Large graphs have tens of thousands of these objects.  In C they are made in a third of the time, and Python's garbage
 collector passes over those that cannot be part of a cycle.  ir/values.py completes Value and Node.
 """
+from math import prod
+
 cimport cython
+from libc.stdint cimport int64_t
 
 from numpy import float32
 
 cdef object NO_SCALE = float32(0)
+cdef enum:
+    FACTOR = 0x7FFFFFFF     # the product of two such numbers fits into 64 bits
+cdef dict element_types = {}        # {data type: numpy's type of an element, unpacked}
+cdef dict element_sizes = {}        # {data type: bytes of an element}
+
+
+def enter_types(types):
+    """Note the numpy types of elements: {data type: numpy's}.  ir/values.py calls it."""
+    for name, dtype in types.items():
+        element_types[name], element_sizes[name] = dtype, dtype.itemsize
+
+
+cdef object product(numbers):
+    """The product of integers of any size."""
+    cdef int64_t made = 1, factor
+    for number in numbers:
+        try:
+            factor = number
+        except OverflowError:
+            return prod(numbers)
+        if not (-FACTOR <= made <= FACTOR and -FACTOR <= factor <= FACTOR):
+            return prod(numbers)
+        made *= factor
+    return made
 
 
 cdef class ValueBase:
     """The attributes of a Value."""
     def __init__(self, tensor, data=None):
         self.start(tensor, data)
+
+    @property
+    def planned(self):
+        """Does the memory planner place it?  Not constants, variables, and the results of earlier segments."""
+        return self.data is None and self.kind not in ("variable", "carried")
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def itemsize(self):
+        """Bytes of one element, unpacked."""
+        return element_sizes[self.dtype]
+
+    @property
+    def nbytes(self):
+        """Bytes that the elements occupy unpacked."""
+        return product(self.shape) * element_sizes[self.dtype]
+
+    def view(self, shape=None, strides=None, offset=0, dtype=None):
+        """A View of this value: shape, strides and offset in elements of `dtype`; contiguous by default."""
+        return view_of(self, self.shape if shape is None else shape, strides, offset, dtype or self.dtype)
+
+    @property
+    def flat(self):
+        """A View of this value with one dimension, shape (size,)."""
+        return view_of(self, (product(self.shape),), None, 0, self.dtype)
+
+    @property
+    def bytes(self):
+        """A View of the bytes of this value, shape (nbytes,), for kernels of any type."""
+        return view_of(self, (self.nbytes,), None, 0, "uint8")
 
     cdef int start(self, record, data) except -1:
         cdef tuple tensor = <tuple>record       # a subclass
@@ -89,6 +150,12 @@ cdef class View:
     """Elements of a Value, strided; strides and offset count elements."""
     def __init__(self, value, shape, strides, offset, dtype):
         self.value, self.shape, self.strides, self.offset, self.dtype = value, shape, strides, offset, dtype
+
+
+cdef View view_of(value, shape, strides, offset, dtype):
+    cdef View made = View.__new__(View)
+    made.value, made.shape, made.strides, made.offset, made.dtype = value, shape, strides, offset, dtype
+    return made
 
 
 @cython.no_gc

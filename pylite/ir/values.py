@@ -1,5 +1,4 @@
 """Values, nodes, and the calls that nodes are lowered to: the graph as ops see it."""
-import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -7,7 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.calls import Call as Call
-from pylite._core.calls import NodeBase, ValueBase
+from pylite._core.calls import NodeBase, ValueBase, enter_types
 from pylite._core.calls import Packed as Packed
 from pylite._core.calls import Scratch as Scratch
 from pylite._core.calls import View as View
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
     from pylite.ir.graph import Quantization, Tensor
 
-    Shape = tuple[int, ...]
-
+enter_types(NUMPY_DTYPES)
 _NO_SCALE = np.float32(0)
 _EMPTY_F32 = np.empty(0, np.float32)
 _EMPTY_I64 = np.empty(0, np.int64)
@@ -45,28 +43,8 @@ class Value(ValueBase):
         quantization: "Quantization | None"
         pad: "FoldablePad | None"
 
-    @property
-    def planned(self) -> bool:
-        """Does the memory planner place it?  Not constants, variables, and the results of earlier segments."""
-        return self.data is None and self.kind not in ("variable", "carried")
-
     def __repr__(self) -> str:
         return f"{self.name!r} (tensor {self.index}, {self.dtype} {list(self.shape)})"
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the elements occupy unpacked."""
-        return math.prod(self.shape) * NUMPY_DTYPES[self.dtype].itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element, unpacked."""
-        return NUMPY_DTYPES[self.dtype].itemsize
 
     @property
     def scales(self) -> "NDArray[np.float32]":
@@ -89,21 +67,6 @@ class Value(ValueBase):
         """Elements that share one scale in blockwise quantization, else 0."""
         q = self.quantization
         return q.block_size if q is not None else 0
-
-    def view(self, shape: "Shape | None" = None, strides: "Shape | None" = None, offset: int = 0,
-             dtype: "str | None" = None) -> "View":
-        """A View of this value: shape, strides and offset in elements of `dtype`; contiguous by default."""
-        return View(self, self.shape if shape is None else shape, strides, offset, dtype or self.dtype)
-
-    @property
-    def flat(self) -> "View":
-        """A View of this value with one dimension, shape (size,)."""
-        return View(self, (math.prod(self.shape),), None, 0, self.dtype)
-
-    @property
-    def bytes(self) -> "View":
-        """A View of the bytes of this value, shape (nbytes,), for kernels of any type."""
-        return View(self, (self.nbytes,), None, 0, "uint8")
 
 
 BAND = 64           # bytes of a guard band
