@@ -8,6 +8,7 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.numerics import quantization
 from pylite.ops import products
+from pylite.ops.convolution_window import Window
 from pylite.ops.filter_layout import Matrices
 
 # As in _core/kernels/batch_matmul.pyx: bytes of panels and column sums that fit on the stack, and matrices that are
@@ -55,6 +56,8 @@ def lower_batch_matmul(node):
     else:
         which = _pairs(x, w, y)
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
+    if kind == "hybrid" and w.data is not None and matrices == 1 and not o.adj_x and x.size:
+        return _as_fully_connected(node, x, w, y, n, k)
     if w.data is not None:
         weights = [None, _packed(kind, w, matrices, Matrices(transposed=not o.adj_y)), None, None]
         sums = matrices
@@ -70,6 +73,15 @@ def lower_batch_matmul(node):
     elif kind == "int16":
         args += [*_integer(node, x, w, y), *[None] * 6, False, False, 1 if w.dtype == "int8" else 2]
     return Call("batch_matmul.BatchMatmul", *args)
+
+
+def _as_fully_connected(node, x, w, y, n, k):
+    """Rows of x times one constant matrix: a convolution of images of one pixel, in larger tiles than BatchMatmul's."""
+    _require_scales_of_columns(node, w, n)
+    packed = Packed("matmul.pack_weights", w, 1, Matrices(transposed=not node.options.adj_y))
+    images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))
+    return products.hybrid(node, images, out, packed, None, Window(1, 1), node.options.asymmetric_quantize_inputs,
+                           len(w.scales) > 1)
 
 
 def _padded(n):
@@ -102,10 +114,14 @@ def _integer(node, x, w, y):
     return [(x.zero_point, w.zero_point, y.zero_point), quantization.per_tensor_multiplier(x.scale, scale, y.scale)]
 
 
-def _hybrid(node, x, w, n, k):
+def _require_scales_of_columns(node, w, n):
     products.require_scales(node, w)
     if len(w.scales) not in (1, n):
         raise node.error(f"has {len(w.scales)} scales for {n} columns", w)
+
+
+def _hybrid(node, x, w, n, k):
+    _require_scales_of_columns(node, w, n)
     rows = x.size // k if k else 1
     return [(0, 0, 0), (0, 0), None, products.per_channel(w.scales, n), Scratch((x.size,), "int8"),
             Scratch((rows,), "float32"), Scratch((rows,), "int32"),

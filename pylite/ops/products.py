@@ -73,7 +73,9 @@ def contents(node, value, what):
 
 
 def float_range(node):
-    return quantization.activation_bounds(node.options.fused_activation_function)
+    """(low, high) of a float32 output, which is not even clamped to finite numbers where the op fuses no activation."""
+    activation = getattr(node.options, "fused_activation_function", None)
+    return quantization.activation_bounds(activation) if activation else (-np.inf, np.inf)
 
 
 def integer_range(node, y):
