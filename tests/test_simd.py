@@ -1,5 +1,6 @@
 """The micro-kernels of every ISA level against plain numpy: odd shapes, extremes, and guard bytes around results."""
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -365,3 +366,25 @@ def test_products_of_all_bytes(isa_level, seed):
     bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
     elementwise.Binary("mul_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
     np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="vectors of 32-bit Arm take subnormal numbers for 0")
+def test_square_roots_are_rounded_to_nearest(isa_level):
+    """Every fraction with even and odd exponents, and numbers of all magnitudes, subnormal ones among them."""
+    one, tiny, end = (int(np.float32(v).view(np.uint32)) for v in (1, 1e-45, np.inf))
+    spread = np.linspace(tiny, end, 100003).astype(np.uint32)
+    x = np.concatenate([np.arange(one, one + 2**24, dtype=np.uint32), spread, [0, 1 << 31]]).astype(np.uint32)
+    y = np.empty_like(x)
+    elementwise.Unary("sqrt_f32", x.size, x.view(np.uint8), y.view(np.uint8)).run()
+    np.testing.assert_array_equal(y, np.sqrt(x.view(np.float32)).view(np.uint32))
+
+
+def test_sines_beside_zeros_and_small_numbers(isa_level):
+    """Blocks of 64 with a number of another kind, and a shorter one."""
+    x = np.random.default_rng(3).uniform(-50, 50, 64 * 9 + 7).astype(np.float32)
+    x[70:80], x[130], x[200], x[300], x[-1] = 0, -0.0, 1e-40, 1e-25, 1e-39
+    for quarter, exact in ((0, np.sin), (1, np.cos)):
+        y = np.empty_like(x)
+        p = struct.pack("i", quarter)
+        elementwise.Unary("sin_f32", x.size, x.view(np.uint8), y.view(np.uint8), p).run()
+        np.testing.assert_allclose(y, exact(x.astype(np.float64)), rtol=1e-6, atol=1e-8 if quarter else 1e-45)

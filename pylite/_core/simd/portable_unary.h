@@ -85,24 +85,55 @@ static void sin_of_any(float *x, int quarter) {
     x[i] = fabsf(x[i]) < PL_TURNS_MAX ? pl_sin_shifted(x[i], quarter) : far;
   }
 }
+/* Numbers of which the sine is the number, and the squares of which could be subnormal: CPUs take long for these. */
+#define PL_SMALL_ANGLE 0x20000000u /* the bits of 2^-63 */
+PL_INLINE int small_angle(float x) { return pl_bits_of(x) * 2 - 1 < PL_SMALL_ANGLE * 2 - 1; } /* and not 0 */
+PL_INLINE void sin_near(size_t n, const float *x, float *y, int quarter) {
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) y[i] = pl_sin_shifted(x[i], quarter);
+}
+static __attribute__((noinline)) void sin_of_some(size_t n, const float *x, float *y, int quarter) {
+  sin_near(n, x, y, quarter);
+}
+static __attribute__((noinline)) void sin_of_64(const float *x, float *y, int quarter) {
+  float v[64];
+  int near = 1;
+  for (int i = 0; i < 64; i++) near &= fabsf(x[i]) < PL_TURNS_MAX;
+  for (int i = 0; i < 64; i++) v[i] = small_angle(x[i]) ? 0 : x[i];
+  if (near) sin_of_some(64, v, v, quarter);
+  else sin_of_any(v, quarter);
+  for (int i = 0; i < 64; i++) y[i] = small_angle(x[i]) && !quarter ? x[i] : v[i];
+}
+static __attribute__((noinline)) int near_or_zero(const float *x) {
+  uint32_t least = UINT32_MAX, most = 0;
+  for (int i = 0; i < 64; i++) {
+    const uint32_t bits = pl_bits_of(x[i]) & 0x7FFFFFFF, less = bits - 1; /* the largest number for 0 */
+    least = less < least ? less : least;
+    most = bits > most ? bits : most;
+  }
+  return least >= PL_SMALL_ANGLE - 1 && most < pl_bits_of(PL_TURNS_MAX);
+}
 static void sin_f32(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
   float *y = vy;
+  const uint32_t range = (pl_bits_of(PL_TURNS_MAX) - PL_SMALL_ANGLE) * 2;
   turn_p p;
   memcpy(&p, vp, sizeof p);
-  for (size_t i = 0; i < n; i += 64) {
-    const size_t m = n - i < 64 ? n - i : 64;
-    int near = 1;
-    for (size_t j = 0; j < m; j++) near &= fabsf(x[i + j]) < PL_TURNS_MAX;
-    if (near)
-      PL_INDEPENDENT
-      for (size_t j = 0; j < m; j++) y[i + j] = pl_sin_shifted(x[i + j], p.quarter);
-    else {
-      float v[64] = {0};
-      memcpy(v, x + i, m * sizeof *v);
-      sin_of_any(v, p.quarter);
-      memcpy(y + i, v, m * sizeof *v);
+  for (; n >= 64; n -= 64, x += 64, y += 64) {
+    uint32_t most = 0;
+    for (int i = 0; i < 64; i++) {
+      const uint32_t above = pl_bits_of(x[i]) * 2 - PL_SMALL_ANGLE * 2;
+      most = above > most ? above : most;
     }
+    if (most < range || near_or_zero(x)) sin_near(64, x, y, p.quarter);
+    else sin_of_64(x, y, p.quarter);
+  }
+  if (n) {
+    float last[64] = {0};
+    memcpy(last, x, n * sizeof *x);
+    if (near_or_zero(last)) sin_of_some(n, last, last, p.quarter);
+    else sin_of_64(last, last, p.quarter);
+    memcpy(y, last, n * sizeof *y);
   }
 }
 
