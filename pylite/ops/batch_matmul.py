@@ -47,6 +47,8 @@ def _pairs(x, w, y):
 
 def lower_batch_matmul(node):
     x, w = node.inputs[:2]
+    if _is_fully_connected(node, x, w):
+        return _as_fully_connected(node, x, w)
     y, o = node.outputs[0], node.options
     m, k = _sizes(x, o.adj_x)
     n = y.shape[-1]
@@ -56,8 +58,6 @@ def lower_batch_matmul(node):
     else:
         which = _pairs(x, w, y)
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
-    if kind == "hybrid" and w.data is not None and matrices == 1 and not o.adj_x and x.size:
-        return _as_fully_connected(node, x, w, y, n, k)
     if w.data is not None:
         weights = [None, _packed(kind, w, matrices, Matrices(transposed=not o.adj_y)), None, None]
         sums = matrices
@@ -75,8 +75,16 @@ def lower_batch_matmul(node):
     return Call("batch_matmul.BatchMatmul", *args)
 
 
-def _as_fully_connected(node, x, w, y, n, k):
-    """Rows of x times one constant matrix: a convolution of images of one pixel, in larger tiles than BatchMatmul's."""
+def _is_fully_connected(node, x, w):
+    """Are float32 rows multiplied by one constant matrix of int8?"""
+    return (x.dtype == "float32" and w.dtype == "int8" and w.data is not None and math.prod(w.shape[:-2]) == 1 and
+            not node.options.adj_x and x.size > 0)
+
+
+def _as_fully_connected(node, x, w):
+    """A convolution of images of one pixel, in larger tiles than BatchMatmul's."""
+    y, k = node.outputs[0], x.shape[-1]
+    n = y.shape[-1]
     _require_scales_of_columns(node, w, n)
     packed = Packed("matmul.pack_weights", w, 1, Matrices(transposed=not node.options.adj_y))
     images, out = x.view((x.size // k, 1, 1, k)), y.view((x.size // k, 1, 1, n))

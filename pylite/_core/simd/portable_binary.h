@@ -159,12 +159,14 @@ static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, 
                       uint8_t *y, const pl_fitted_sum *own) {
   const pl_fitted_sum f = *own;
   const sum_q_p p = f.rule;
+#if !defined(__aarch64__)
   if (f.short_form) {
     PL_INDEPENDENT
     for (size_t i = 0; i < n; i++)
       y[i] = (uint8_t)(pl_short_sum(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), &f) ^ p.flip);
     return;
   }
+#endif
   PL_INDEPENDENT
   for (size_t i = 0; i < n; i++) {
     const int32_t c = f.corrected ? (int8_t)correction[i] : 0;
