@@ -7,7 +7,7 @@ from pylite.cli import _common
 from pylite.cli._common import UsageError
 from pylite.errors import TensorError
 from pylite.media import audio, images, tensors
-from pylite.validation import sources
+from pylite.validation import arrays
 
 
 def read(path, rate=None):
@@ -18,7 +18,7 @@ def read(path, rate=None):
     path = _common.input_path(path)
     suffix = path[path.rfind("."):].lower()
     if suffix in (".npy", ".npz"):
-        return "array", sources.load(path)
+        return "array", arrays.whole(path)
     if suffix == ".wav":
         samples, own = audio.read(path)
         return "audio", audio.resample(samples, own, rate or own)

@@ -24,7 +24,8 @@ import numpy as np
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import audio, images
 from pylite.media.metadata import of_input
-from pylite.validation.sources import FILES, File, Source, load, opened
+from pylite.validation.arrays import whole
+from pylite.validation.sources import FILES, File, Source, opened
 from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Samples:
         suffix = os.path.splitext(path)[1].lower()
         try:
             if suffix == ".npy":
-                return np.asarray(load(path))
+                return np.asarray(whole(path))
             if suffix == ".wav":
                 return self._sound(path, tensor, position)
             pixels = images.read(path)

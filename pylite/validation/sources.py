@@ -5,8 +5,6 @@ import csv
 import json
 import math
 import os
-import struct
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from pylite.errors import ComparisonError
 from pylite.media import images
+from pylite.validation.arrays import Rows, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 FILES = (*images.SUFFIXES, ".npy", ".wav")
 PATHS = ("file", "path")        # columns that name the file of the only input
 LABEL = "label"
-MAPPED = 64 << 20               # bytes from which on an array is mapped; smaller ones are read, with their checksum
 BOX = 7                         # numbers of an object: left, top, width, height, category, is it a crowd, area
 
 
@@ -88,48 +86,6 @@ def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
     return Source(len(files), lambda i: [File(files[i])], files.__getitem__, label, files.__getitem__)
 
 
-def load(path: str) -> Any:
-    """The array of an .npy file, which is mapped, or those of an .npz file by name.
-
-    Raises OSError, or ComparisonError for another kind of file or a damaged one.
-    """
-    try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
-            return {name: _member(path, loaded, name) for name in loaded.files}
-    except Exception as error:      # of damaged files numpy raises many kinds
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        objects = "allow_pickle" in str(error) or "Python objects" in str(error)     # the latter where it is mapped
-        text = "holds Python objects, not numbers" if objects else error
-        raise ComparisonError(f"{path}: {text}") from None
-
-
-def _member(path: str, archive: Any, name: str) -> Any:
-    """An array of an .npz file; a large one that is not compressed is mapped, so that memory does not grow with it."""
-    info = next((i for i in archive.zip.infolist() if i.filename == f"{name}.npy"), None)
-    if info is None or info.compress_type != zipfile.ZIP_STORED or info.file_size < MAPPED:
-        found = archive[name]
-        if not isinstance(found, np.ndarray):       # the bytes of another kind of file
-            raise ValueError(f"holds {name}, which is no .npy file")
-        return found
-    with archive.zip.open(info) as member, open(path, "rb") as file:
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        reader = readers.get(np.lib.format.read_magic(member))
-        if reader is None:
-            return archive[name]
-        shape, fortran, dtype = reader(member)
-        file.seek(info.header_offset)
-        lengths = struct.unpack("<26x2H", file.read(30))        # of the name and what follows it, before the contents
-        offset = info.header_offset + 30 + sum(lengths) + member.tell()
-        whole = member.tell() + math.prod(shape) * dtype.itemsize == info.file_size
-    if dtype.hasobject or not whole:
-        return archive[name]
-    return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
-
-
 def _mask(file: str, known: set[str]) -> str | None:
     """The picture beside a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
     stem, suffix = os.path.splitext(file)
@@ -154,14 +110,14 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     source = Source(counts.pop(), lambda i: [np.array(array[i]) for array in chosen],     # aligned copies
                     lambda i: f"{path}, sample {i}")
     if labels is not None:
-        known = labels.tolist() if labels.dtype.kind in "US" else labels
+        known = [labels[i].tolist() for i in range(len(labels))] if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]
     return source
 
 
 def _array(path: str, tensors: Sequence[Tensor]) -> Source:
     array = load(path)
-    if not isinstance(array, np.ndarray) or not array.ndim:
+    if not isinstance(array, np.ndarray | Rows) or not array.ndim:
         raise ComparisonError(f"{path}: has no axis of samples")
     return Source(len(array), lambda i: [array[i]], lambda i: f"{path}, sample {i}")
 

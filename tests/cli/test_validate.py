@@ -13,7 +13,7 @@ from pylite.errors import ComparisonError
 from pylite.media import images, models
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
-from pylite.validation import sources
+from pylite.validation import arrays
 from pylite.validation.data import Samples
 from pylite.validation.matching import match
 from tests import resources
@@ -267,30 +267,30 @@ def test_arrays_that_do_not_fit(here, capsys):
 
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_large_arrays_of_an_archive_are_mapped_and_the_same(tmp_path, monkeypatch, write, order):
-    arrays = np.asarray(np.random.default_rng(0).random((5, 8, 8, 1), np.float32), order=order)
-    write(tmp_path / "d.npz", image=arrays, labels=np.arange(5))
-    read = sources.load(str(tmp_path / "d.npz"))
-    monkeypatch.setattr(sources, "MAPPED", 0)
-    mapped = sources.load(str(tmp_path / "d.npz"))
-    assert isinstance(mapped["image"], np.memmap) == (write is np.savez)
+def test_large_arrays_of_an_archive_are_read_by_rows_and_the_same(tmp_path, monkeypatch, write, order):
+    images = np.asarray(np.random.default_rng(0).random((5, 8, 8, 1), np.float32), order=order)
+    write(tmp_path / "d.npz", image=images, labels=np.arange(5))
+    read = arrays.load(str(tmp_path / "d.npz"))
+    monkeypatch.setattr(arrays, "LARGE", 0)
+    rows = arrays.load(str(tmp_path / "d.npz"))
+    assert isinstance(rows["image"], arrays.Rows) == (write is np.savez and order == "C")
     for name in ("image", "labels"):
-        np.testing.assert_array_equal(mapped[name], read[name])
+        np.testing.assert_array_equal([rows[name][i] for i in range(5)], read[name])
     found = Samples(tmp_path / "d.npz", Model(models.path("digits")).graph.subgraphs[0])
-    np.testing.assert_array_equal(np.concatenate([arrays for arrays, in found]), arrays)
+    np.testing.assert_array_equal(np.concatenate([image for image, in found]), images)
     assert all(one.flags.aligned for one, in found)
 
 
-@pytest.mark.parametrize("mapped", [0, 1 << 30])
-def test_archives_that_are_damaged_are_refused(tmp_path, monkeypatch, mapped):
+@pytest.mark.parametrize("large", [0, 1 << 30])
+def test_archives_that_are_damaged_are_refused(tmp_path, monkeypatch, large):
     """Cut off, or with an array whose header says another size."""
-    monkeypatch.setattr(sources, "MAPPED", mapped)
+    monkeypatch.setattr(arrays, "LARGE", large)
     np.savez(tmp_path / "d.npz", image=np.zeros((5, 8, 8, 1), np.float32))
     whole = (tmp_path / "d.npz").read_bytes()
     for contents in (whole[:len(whole) // 2], whole.replace(b"(5, 8, 8, 1)", b"(9, 8, 8, 1)")):
         (tmp_path / "e.npz").write_bytes(contents)
         with pytest.raises(ComparisonError, match=r"e\.npz"):
-            sources.load(str(tmp_path / "e.npz"))
+            arrays.load(str(tmp_path / "e.npz"))
 
 
 def test_samples_of_a_folder_are_in_the_order_of_their_paths(tmp_path):

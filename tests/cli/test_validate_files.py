@@ -90,6 +90,25 @@ def test_a_file_that_cannot_be_completed_stays_as_it_was(tmp_path):
     assert target.read_text() == "later" and os.listdir(tmp_path) == ["report"]
 
 
+def test_of_two_that_write_a_file_at_a_time_the_last_one_stays_whole(tmp_path):
+    target = tmp_path / "report"
+    with replacing(target) as first:
+        first.write(b"first")
+        with replacing(target) as second:
+            second.write(b"2")
+        assert target.read_text() == "2"
+        first.write(b" again")
+    assert target.read_text() == "first again" and os.listdir(tmp_path) == ["report"]
+
+
+def test_two_runs_on_one_file_of_sums_leave_those_of_one(data):
+    command = [sys.executable, "-m", "pylite", "validate", *PAIR, "--save", "sums.npz", "--json"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    said = [run.communicate() for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert said[0][0] == said[1][0] and Partial.load("sums.npz").done and not list(Path().glob("*.new"))
+
+
 def test_an_interrupted_run_keeps_what_was_measured_and_says_where(data, capsys, monkeypatch):
     def interrupt(_, done, total, note=""):
         if done > 4:

@@ -2,6 +2,7 @@
 import contextlib
 import io
 import json
+import os
 import shutil
 import sys
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pylite import validation
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import models
+from pylite.validation import arrays as array_files
 from tests.validation.labelled import accuracy, digits, scenes
 
 
@@ -120,3 +123,46 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
     (tmp_path / "data" / "one" / "b.png").write_bytes(b"\x89PNG")
     with pytest.raises(ComparisonError, match=r"b\.png: .*pip install 'pylite-runtime\[image\]'"):
         accuracy(tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_a_file_of_arrays_that_is_truncated_while_it_is_read_is_an_error(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("pylite.validation.arrays.LARGE", 0)
+    images, path = np.random.default_rng(1).random((1000, 8, 8, 1)), tmp_path / name
+    if name == "a.npy":
+        np.save(path, images)
+    else:
+        np.savez(path, image=images)
+    digits = models.path("digits")
+    kept = array_files.load(str(path))
+    np.testing.assert_array_equal(kept[999] if name == "a.npy" else kept["image"][999], images[999])
+
+    def truncate(done, total):
+        os.truncate(path, 100000)
+    with pytest.raises(ComparisonError, match=rf"{name}: ends before sample \d+; it was truncated while it was read"):
+        validation.compare(digits, digits, path, progress=truncate)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_rows_of_a_file_are_those_of_its_array(tmp_path, monkeypatch, name):
+    path = str(tmp_path / name)
+    save = np.save if name == "a.npy" else np.savez
+    for array in (np.arange(24).reshape(4, 3, 2), np.arange(5, dtype=">f4"), np.array(["a", "bcd"]), np.float64(3),
+                  np.zeros((0, 3)), np.zeros((3, 0)), np.asfortranarray(np.arange(12.0).reshape(3, 4))):
+        save(path, array)
+        found = []
+        for large in (0, 1 << 30):
+            monkeypatch.setattr("pylite.validation.arrays.LARGE", large)
+            found += [array_files.load(path), array_files.whole(path)]
+        for one in (f if name == "a.npy" else f["arr_0"] for f in found):
+            assert (one.shape, one.dtype, one.ndim) == (array.shape, array.dtype, array.ndim)
+            rows = [one[i] for i in range(len(one))] if one.ndim else one
+            np.testing.assert_array_equal(np.reshape(rows, array.shape), array)
+
+
+def test_rows_beyond_the_end_of_a_file_are_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("pylite.validation.arrays.LARGE", 0)
+    np.save(tmp_path / "a.npy", np.zeros((1000, 8, 8, 1)))
+    os.truncate(tmp_path / "a.npy", 5000)
+    with pytest.raises(ComparisonError, match=r"a\.npy: an array ends at byte 512128 of 5000"):
+        array_files.load(str(tmp_path / "a.npy"))
