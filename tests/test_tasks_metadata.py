@@ -14,7 +14,7 @@ from pylite.errors import ModelError
 from pylite.media import labels, metadata
 from pylite.schema import tables, writer
 from pylite.schema.builder import ModelBuilder
-from pylite.tasks import BoundingBox, ImageClassifier, ImageSegmenter, ObjectDetector, TextEmbedder
+from pylite.tasks import AudioClassifier, BoundingBox, ImageClassifier, ImageSegmenter, ObjectDetector, TextEmbedder
 from pylite.tasks.text import WordPieces
 
 PICTURE = np.zeros((60, 80, 3), np.uint8)
@@ -183,6 +183,24 @@ def test_pixels_that_cannot_be_normalized(mean, std):
     options = unit("NormalizationOptions", mean=mean, std=std)
     with pytest.raises(ModelError, match=r"normalize input 'x' by the mean .* no deviation of 0"):
         ImageClassifier(with_metadata(scores_model(), inputs=[{"name": "x", "process_units": [options]}]))
+
+
+@pytest.mark.parametrize("rate", [metadata.HIGHEST_RATE + 1, 2**32 - 1])
+def test_sound_of_a_rate_that_no_microphone_has(rate):
+    content = with_metadata(scores_model(), inputs=[{"name": "x", "content": tables.table("Content")(
+        content_properties=tables.table("AudioProperties")(sample_rate=rate, channels=1))}])
+    with pytest.raises(ModelError, match=f"input 'x' {rate} samples of sound per second; expected at most 1000000"):
+        AudioClassifier(content)
+
+
+def test_a_million_labels_and_more_than_there_are_classes():
+    names = "".join(f"{'word' if i % 2 else 'x'} {i}\n" for i in range(1_000_000))
+    found = labels.parse(names)
+    assert len(found) == 1_000_000 and found[999_999] == "word 999999"
+    content = with_metadata(scores_model(), outputs=[{"associated_files": [file("a.txt", metadata.AXIS_LABELS)]}],
+                            files={"a.txt": names})
+    assert [c.category_name for c in ImageClassifier(content).classify(RGBA).categories] == [
+        "word 3", "word 1", "x 2", "x 0"]
 
 
 def constant_output(value, shape, dtype):

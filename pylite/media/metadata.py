@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pylite.runtime.model import Model
 
 AXIS_LABELS, VALUE_LABELS, CALIBRATION, VOCABULARY = 2, 3, 4, 5      # AssociatedFileType
+HIGHEST_RATE = 1_000_000        # samples of sound per second, beyond those of ultrasound; memory grows with it
 LOG, INVERSE_LOGISTIC = 1, 2            # ScoreTransformationType
 UNKNOWN, BOUNDARIES, RATIO = 0, 1, 0    # BoundingBoxType, CoordinateType
 
@@ -112,6 +113,9 @@ def _describe(info: TensorInfo, record: Any) -> None:
     properties = record.content and record.content.content_properties
     kind = properties.TABLE.name if properties else ""
     if kind == "AudioProperties":
+        if properties.sample_rate > HIGHEST_RATE:
+            raise ModelError(f"the model's metadata give input {info.name!r} {properties.sample_rate} samples of sound "
+                             f"per second; expected at most {HIGHEST_RATE}")
         info.sample_rate, info.channels = properties.sample_rate or None, properties.channels or None
     elif kind == "BoundingBoxProperties":
         if properties.type not in (UNKNOWN, BOUNDARIES) or properties.coordinate_type != RATIO:
