@@ -71,11 +71,12 @@ def whole(path: str) -> Any:
     """As load(), but every array is one of numpy."""
     found = load(path)
     if isinstance(found, dict):
-        return {name: _array(value) for name, value in found.items()}
-    return _array(found)
+        return {name: in_memory(value) for name, value in found.items()}
+    return in_memory(found)
 
 
-def _array(found: NDArray[Any] | Rows) -> NDArray[Any]:
+def in_memory(found: NDArray[Any] | Rows) -> NDArray[Any]:
+    """All rows as an array of numpy."""
     if not isinstance(found, Rows):
         return found
     array = np.empty(found.shape, found.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pylite.errors import ComparisonError
 from pylite.media import images
-from pylite.validation.arrays import Rows, load
+from pylite.validation.arrays import Rows, in_memory, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,7 +110,7 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     source = Source(counts.pop(), lambda i: [np.array(array[i]) for array in chosen],     # aligned copies
                     lambda i: f"{path}, sample {i}")
     if labels is not None:
-        known = [labels[i].tolist() for i in range(len(labels))] if labels.dtype.kind in "US" else labels
+        known = in_memory(labels).tolist() if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]
     return source
 
