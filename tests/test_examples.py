@@ -154,8 +154,10 @@ def digits_of(line):
 def test_the_camera_loop_simulates_a_camera(tmp_path):
     lines = run("camera_loop.py", "--frames", 6, "--rate", 500, cwd=tmp_path)
     assert [int(line.split()[0]) for line in lines[:-1]] == [1, 2, 3, 4, 5, 6]
-    assert digits_of(lines[0]) == SCENE
     assert lines[-1].startswith("6 pictures in ") and lines[-1].endswith(" dropped")
+    # at such a rate a busy machine may drop the first picture, and later ones cut a digit at the edge
+    lines = run("camera_loop.py", "--frames", 1, "--rate", 0.02, cwd=tmp_path)
+    assert digits_of(lines[0]) == SCENE and lines[1].endswith(" 0 dropped")
 
 
 def test_the_camera_loop_reads_every_file_of_a_folder(tmp_path):
