@@ -74,8 +74,8 @@ static int two_digits(int64_t ratio, int16_t digits[2]) {
   return high == digits[0];
 }
 
-/* Looks for ratios of two digits with `fraction` bits of fraction, to which a single start belongs; a, b: the exact ones.
- * 0: there are none. */
+/* Looks for ratios of two digits with `fraction` bits of fraction, to which a single start belongs; a, b: the exact
+ * ones.  0: there are none. */
 static int fit_two_digits(pl_fitted_sum *p, double a, double b, double unit, int fraction, int64_t *start) {
   const sum_q_p *r = &p->rule;
   const double one = ldexp(1, fraction), error = (2 * unit + ldexp(1, r->y_e - 1)) * one;
@@ -163,13 +163,15 @@ void pl_fit_sum(pl_fitted_sum *p) {
   k.window = (int32_t)error + 16;
   p->fraction = 30 - bits;
   find_neighbours(&k, r, a, b, one);
-  const int64_t ra = llrint(a * one * (1 << 22)), rb = llrint(b * one * (1 << 22)), start = -(r->a_zero * ra + r->b_zero * rb);
-  three_digits(ra, p->a);
-  three_digits(rb, p->b);
-  for (int i = 0; i < 2 * STARTS; i++) { /* which differ by a part of the last bit */
-    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS);
+  for (int i = 0; i < 4 * STARTS; i++) { /* without corrections, then with them; two digits, then three */
+    const int64_t last = i / STARTS % 2 ? 1 : 1 << 15, per_one = (1 << 22) / last;
+    const int64_t ra = llrint(a * one * per_one) * last, rb = llrint(b * one * per_one) * last;
+    const int64_t start = -(r->a_zero * ra + r->b_zero * rb);
+    const int64_t own = start + (int64_t)(i % STARTS) * ((1 << 22) / STARTS); /* off by a part of the last bit */
+    three_digits(ra, p->a);
+    three_digits(rb, p->b);
     p->start = (int32_t)(own >> 22), p->start_low = (int32_t)((own & 0x3FFFFF) >> 7);
-    if (i == STARTS) correct(p, &k, a * one, b * one, unit * one);
+    if (i == 2 * STARTS) correct(p, &k, a * one, b * one, unit * one);
     if (fit_ends(p, &k)) return;
   }
   p->fraction = 0;

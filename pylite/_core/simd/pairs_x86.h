@@ -62,10 +62,12 @@ PL_INLINE void short_sum_step(const sum_numbers *s, vi a, vi b, void *y) {
   FOUR(v[k] = V(srai_epi32)(low[k], PL_FRACTION + 8 - PL_LOW_DIGIT);)
   put_bytes(v, &s->ends, y);
 }
-PL_INLINE void sum_step(int corrects, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
+/* three: there is a third digit, else it is 0. */
+PL_INLINE void sum_step(int corrects, int three, const sum_numbers *s, vi a, vi b, const void *correction, void *y) {
   vi vc[2], v[4], low[4];
   paired(a, b, v);
-  FOUR(low[k] = V(add_epi32)(V(srai_epi32)(V(madd_epi16)(v[k], s->digits[2]), 15), s->start_low);)
+  FOUR(low[k] = s->start_low;)
+  if (three) FOUR(low[k] = V(add_epi32)(V(srai_epi32)(V(madd_epi16)(v[k], s->digits[2]), 15), low[k]);)
   FOUR(low[k] = ADD_PRODUCTS(low[k], v[k], s->digits[1]);)
   if (corrects) {
     widened(VI(loadu)(correction), vc);
@@ -124,19 +126,28 @@ enum { PAIR_BLOCK = 1024 }; /* elements */
 static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
                       uint8_t *y, const pl_fitted_sum *p) {
   const sum_numbers s = sum_numbers_of(p);
-#define PLAIN(a, b, y) sum_step(0, &s, a, b, NULL, y);
-#define CORRECTED(a, b, y) sum_step(1, &s, a, b, correction, y), correction += VI_BYTES;
+#define PLAIN(a, b, y) sum_step(0, 0, &s, a, b, NULL, y);
+#define LONG(a, b, y) sum_step(0, 1, &s, a, b, NULL, y);
+#define CORRECTED(a, b, y) sum_step(1, 0, &s, a, b, correction, y), correction += VI_BYTES;
+#define LONG_CORRECTED(a, b, y) sum_step(1, 1, &s, a, b, correction, y), correction += VI_BYTES;
+  const int three = p->a[2] || p->b[2];
 #define SHORT(a, b, y) short_sum_step(&s, a, b, y);
   if (p->short_form) {
     EACH_PAIR(SHORT)
+  } else if (p->corrected && three) {
+    EACH_PAIR(LONG_CORRECTED)
   } else if (p->corrected) {
     EACH_PAIR(CORRECTED)
+  } else if (three) {
+    EACH_PAIR(LONG)
   } else {
     EACH_PAIR(PLAIN)
   }
 #undef SHORT
 #undef PLAIN
+#undef LONG
 #undef CORRECTED
+#undef LONG_CORRECTED
 }
 static void product_pairs(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) {
   const uint8_t *a = va, *b = vb;
