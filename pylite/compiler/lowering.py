@@ -123,7 +123,7 @@ class _Budget:
         if self.known + value.nbytes > limit:
             has = "this machine has" if self.max_memory is None else "max_memory is"
             raise errors.MemoryLimitError(
-                f"{node}: tensor {value!r}: its shape would be {list(value.shape)}, which takes {value.nbytes} bytes, "
+                f"{node}: {value!r}: its shape would be {list(value.shape)}, which takes {value.nbytes} bytes, "
                 f"beside {self.known} of constants that are computed; {has} {limit}. Make the inputs smaller")
 
     def packing_pool(self):

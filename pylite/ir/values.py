@@ -44,7 +44,7 @@ class Value(ValueBase):
         pad: "FoldablePad | None"
 
     def __repr__(self) -> str:
-        return f"{self.name!r} (tensor {self.index}, {self.dtype} {list(self.shape)})"
+        return f"tensor {self.index} {self.name!r} ({self.dtype} {list(self.shape)})"
 
     @property
     def scales(self) -> "NDArray[np.float32]":
@@ -161,7 +161,7 @@ class Node(NodeBase):
 
     def error(self, text: str, value: object = None) -> "errors.OpError":
         """The exception for a node that cannot be prepared: names the op and, where given, the tensor."""
-        return errors.OpError(f"{self}: {text}" if value is None else f"{self}: tensor {value!r}: {text}")
+        return errors.OpError(f"{self}: {text}" if value is None else f"{self}: {value!r}: {text}")
 
     def wrapped(self, problem: Exception) -> "errors.OpError | errors.MemoryLimitError":
         """The exception for what another library, or Python, raised while this node was prepared."""
@@ -194,7 +194,7 @@ class Node(NodeBase):
         """The contents of input i, which must be known while lowering."""
         value = self.inputs[i]
         if value.data is None:
-            raise errors.DataDependentError(f"{self}: tensor {value!r}: its {what} is computed at run time", value)
+            raise errors.DataDependentError(f"{self}: {value!r}: its {what} is computed at run time", value)
         return value.data
 
 

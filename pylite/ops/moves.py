@@ -110,7 +110,7 @@ def filled(y, value):
     if isinstance(value, (int, float)):
         value = np.array(value, NUMPY_DTYPES[y.dtype])
     elif value.size != 1:
-        raise ValueError(f"tensor {value!r}: is to fill, and should have one element")
+        raise ValueError(f"{value!r}: is to fill, and should have one element")
     return copy(repeated(value, (y.size,)), y.flat)
 
 

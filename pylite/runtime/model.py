@@ -203,6 +203,6 @@ def _typed(tensor: "Any") -> "NDArray[Any]":
             from pylite.schema.encodings import unpack
             array = unpack(tensor.data, tensor.dtype, tensor.shape)
     except (ValueError, MemoryError) as error:
-        raise errors.ModelError(f"tensor {tensor.name!r} (tensor {tensor.index}): {error}") from None
+        raise errors.ModelError(f"tensor {tensor.index} {tensor.name!r}: {error}") from None
     array.flags.writeable = False
     return array

@@ -37,7 +37,7 @@ def _empty_strings(value: "Value") -> "NDArray[Any]":
         return np.full(value.shape, b"", object)
     except MemoryError:
         raise errors.MemoryLimitError(
-            f"there is no memory for the strings of tensor {value!r}: {value.nbytes} bytes. Make the inputs "
+            f"there is no memory for the strings of {value!r}: {value.nbytes} bytes. Make the inputs "
             "smaller") from None
     except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
         raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
