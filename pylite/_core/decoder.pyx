@@ -14,7 +14,6 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from pylite._core.simd cimport memory_of
 
 cdef extern from "Python.h":
     object PyType_GenericNew(PyTypeObject *type, PyObject *args, PyObject *named)
@@ -35,26 +34,6 @@ class Damage(Exception):
         self.text = text
         self.position = position
         self.path = []
-
-
-def first_beyond(numbers, int64_t low, int64_t high):
-    """The first of the numbers, int64, that is outside low to high, or None."""
-    cdef Py_ssize_t count = len(numbers), i
-    cdef const int64_t *at = <const int64_t *>memory_of(numbers, 8 * count)
-    for i in range(count):
-        if not low <= at[i] <= high:
-            return at[i]
-    return None
-
-
-def all_finite(numbers):
-    """Is there neither an infinity nor a NaN among the numbers, float32?"""
-    cdef Py_ssize_t count = len(numbers), i
-    cdef const float *at = <const float *>memory_of(numbers, 4 * count)
-    cdef bint finite = True
-    for i in range(count):
-        finite &= at[i] - at[i] == 0
-    return finite
 
 
 cdef class Field:

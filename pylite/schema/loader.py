@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
+from pylite._core import records as graph_records
 from pylite._core.memory import Pages
+from pylite._core.records import text
 from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, replace
-from pylite.schema.quantization import fetch_scales, quantization_of
+from pylite.schema.quantization import detailed, fetch_scales
 from pylite.schema.reader import read
 from pylite.schema.tables import NO_OPTIONS, default_options, enum
 
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
     Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 VERSION = 3
-_MAX_BYTES = 1 << 47         # of one tensor: no machine has more addresses
 _CUSTOM = 32
-_UNKNOWN = object()
 _WIDTHS = {name: 1 if dtype.hasobject else dtype.itemsize for name, dtype in NUMPY_DTYPES.items()}
 _NO_DATA = np.empty(0, np.uint8)
 _NO_DATA.flags.writeable = False
@@ -58,6 +58,17 @@ def contents_of(source: "Source") -> "Any":
         raise errors.ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
 
 
+def aligned(data, dtype):
+    """The bytes, copied where the elements would not be aligned in memory."""
+    width = _WIDTHS[dtype]
+    if width > 1:
+        elements = data if len(data) % width == 0 else data[:len(data) // width * width]
+        if not elements.view(NUMPY_DTYPES[dtype]).flags.aligned:
+            data = data.copy()
+            data.flags.writeable = False
+    return data
+
+
 class _Loader:
     """Turns the Record of a Model table into a graph.Model; `where` is a place in the file, for errors."""
 
@@ -80,8 +91,8 @@ class _Loader:
         return graph.Model(
             subgraphs=subgraphs,
             signatures=tuple(self.signature(i, s, subgraphs) for i, s in enumerate(record.signature_defs or ())),
-            metadata={_text(entry.name): self.metadata(i, entry) for i, entry in enumerate(record.metadata or ())},
-            description=_text(record.description),
+            metadata={text(entry.name): self.metadata(i, entry) for i, entry in enumerate(record.metadata or ())},
+            description=text(record.description),
             version=record.version,
             contents=self.contents)
 
@@ -92,7 +103,7 @@ class _Loader:
         return memoryview(b"" if data is None else data)
 
     def signature(self, i, signature, subgraphs):
-        where = f"signature {i} {_text(signature.signature_key)!r}"
+        where = f"signature {i} {text(signature.signature_key)!r}"
         if signature.subgraph_index >= len(subgraphs):
             raise _invalid(where, f"subgraph {signature.subgraph_index} of {len(subgraphs)}")
         count = len(subgraphs[signature.subgraph_index].tensors)
@@ -100,9 +111,9 @@ class _Loader:
         for side in (signature.inputs, signature.outputs):
             for entry in side or ():
                 if entry.tensor_index >= count:
-                    raise _invalid(where, f"{_text(entry.name)!r} is tensor {entry.tensor_index} of {count}")
-            sides.append({_text(entry.name): entry.tensor_index for entry in side or ()})
-        return graph.Signature(_text(signature.signature_key), signature.subgraph_index, *sides)
+                    raise _invalid(where, f"{text(entry.name)!r} is tensor {entry.tensor_index} of {count}")
+            sides.append({text(entry.name): entry.tensor_index for entry in side or ()})
+        return graph.Signature(text(signature.signature_key), signature.subgraph_index, *sides)
 
     def subgraph(self, s, subgraph):
         where = f"subgraph {s}"
@@ -113,33 +124,30 @@ class _Loader:
         for side, indices in (("inputs", inputs), ("outputs", outputs)):
             if indices and (min(indices) < 0 or max(indices) >= count):
                 raise _invalid(where, f"its {side} {list(indices)} name tensors that it lacks (it has {count})")
-        operators = tuple([self.operator(where, i, op) for i, op in enumerate(subgraph.operators or ())])
+        operators = self.operators(where, subgraph.operators or ())
         _check_operands(where, operators, count)
         tensors = self.tensors(where, records)
         _fill_empty(tensors, inputs, operators)
         fetch_scales(tensors)
-        _check_order(where, tensors, inputs, operators)
+        found = graph_records.misordered(tensors, inputs, operators)
+        if found is not None:
+            op, index, does, why = found
+            raise _misordered(where, op, tensors[index], does, why)
         _check_variables(where, tensors, operators)
-        return graph.Subgraph(s, _text(subgraph.name), tuple(tensors), inputs, outputs, operators)
+        return graph.Subgraph(s, text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
-    def operator(self, where, i, op):
-        known = self.known_codes.get(op.opcode_index)
-        if known is None:
-            known = self.known_codes[op.opcode_index] = self.code(f"{where}, operator {i}", op.opcode_index)
-        name, code, custom, version, table, default = known
-        inputs, outputs, intermediates = op.inputs or (), op.outputs or (), op.intermediates or ()
-        if not custom:
-            for tensor in outputs:
-                if tensor in inputs and tensor >= 0:
-                    raise _invalid(f"{where}, operator {i} {name}", f"tensor {tensor} is both input and output")
-        options = op.builtin_options
-        if options is None or options.TABLE is not table:
-            options = op.builtin_options2
-            if options is None or options.TABLE is not table:
-                options = default
-        data = op.custom_options
-        return graph.Operator.of((i, name, code, custom, version, inputs, outputs, options, intermediates,
-                                  b"" if data is None else data.tobytes()))
+    def operators(self, where, records):
+        """The graph.Operators of the records."""
+        def code(i, index):
+            known = self.known_codes.get(index)
+            if known is None:
+                known = self.known_codes[index] = self.code(f"{where}, operator {i}", index)
+            return known
+
+        def invalid(i, name, what):
+            return _invalid(f"{where}, operator {i} {name}", what)
+
+        return tuple(graph_records.operators(records, code, graph.Operator.of, invalid))
 
     def code(self, where, index):
         """(name, number, custom?, version, the Table of its options, default options) of an operator code."""
@@ -154,7 +162,7 @@ class _Loader:
         if number == _CUSTOM:
             if not record.custom_code:
                 raise _invalid(where, f"operator code {index} is CUSTOM but has no custom code")
-            return _text(record.custom_code), number, True, record.version, None, NO_OPTIONS
+            return text(record.custom_code), number, True, record.version, None, NO_OPTIONS
         name = names[number] if number < len(names) else f"BUILTIN_{number}"
         options = default_options(name)
         return name, number, False, record.version, options.TABLE, options
@@ -162,88 +170,47 @@ class _Loader:
     def tensors(self, where, records):
         """The graph.Tensors of the records, which are freed one by one: the garbage collector meets fewer objects."""
         tensors, count = [], len(records)
+        make = graph_records.Tensors(self, graph, self.buffers, DTYPE_BITS, _WIDTHS).tensor
         try:
             for i in range(count):
                 record, records[i] = records[i], None
-                tensors.append(self.tensor(i, record, count))
+                tensors.append(make(i, record, count))
         except ValueError as error:
-            raise _invalid(f"{where}, tensor {i} {_text(record.name)!r}", error) from None
+            raise _invalid(f"{where}, tensor {i} {text(record.name)!r}", error) from None
         return tensors
 
-    def tensor(self, i, record, count):
-        """The graph.Tensor; this and what it calls raise ValueError that says what is wrong with it."""
-        dtype, shape = record.type, record.shape or ()
-        bits = DTYPE_BITS.get(dtype, _UNKNOWN)
-        if bits is _UNKNOWN:
-            raise ValueError(f"unknown data type {dtype}")
-        size = (math.prod(shape) * bits + 7) // 8 if bits else 0        # packed_size(), without the call
-        if shape and (min(shape) < 0 or size > _MAX_BYTES):
-            raise ValueError(f"impossible shape {list(shape)}")
-        signature = record.shape_signature
-        if not signature:
-            signature = shape
-        elif len(signature) != len(shape):
-            raise ValueError(f"shape {list(shape)}, shape signature {list(signature)}")
-        sparsity = record.sparsity and _sparsity(record.sparsity, len(shape))
-        quantization = record.quantization
-        if quantization is not None:
-            quantization = quantization_of(quantization, dtype, shape, count)
-        return graph.Tensor.of((
-            i, _text(record.name), dtype, shape, signature, self.data(record, size), quantization, record.is_variable,
-            sparsity, record.has_rank,
-            tuple((v.type, v.shape or ()) for v in record.variant_tensors) if record.variant_tensors else (),
-            record.buffer, self.external_buffer(record.external_buffer) if record.external_buffer else None))
+    # ---- of one tensor, for graph_records.Tensors: ValueError says what is wrong ------------------------------
+    aligned = staticmethod(aligned)
+    detailed = staticmethod(detailed)
 
-    def data(self, record, size):
-        """The constant's bytes, checked against its shape and aligned for its type, or None."""
-        number = record.buffer
-        if not number:
-            return None
-        if number >= len(self.buffers):
-            raise ValueError(f"buffer {number} of {len(self.buffers)}")
-        data = self.buffers[number].data
-        if data is None or not len(data):
-            return None if record.sparsity is None else _NO_DATA        # sparse, and all elements are 0
-        if len(data) != size:
-            _check_size(data, record, size)
-        if record.is_variable:
-            raise ValueError("it is a variable and has contents; an operator may rely on one or the other")
-        return aligned(data, record.type)
+    @staticmethod
+    def sparsity(record, rank):
+        """The Sparsity of a record."""
+        from pylite.schema.sparse import sparsity_of  # imported on demand: few models have sparse constants
+        return sparsity_of(record, rank)
+
+    @staticmethod
+    def without_data(record):
+        """The bytes of a tensor whose buffer is empty."""
+        return None if record.sparsity is None else _NO_DATA        # sparse, and all elements are 0
+
+    @staticmethod
+    def check_size(data, record, size):
+        """Data of other than `size` bytes, which the shape takes, is that of strings, sparse, or of no fixed size."""
+        dtype = record.type
+        if dtype == "string":
+            from pylite.schema.encodings import string_positions  # imported on demand: few models have strings
+            string_positions(data, math.prod(record.shape or ()))
+        elif record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
+            raise ValueError(f"its buffer {record.buffer} has {len(data)} bytes; shape {list(record.shape or ())} of "
+                             f"{dtype} takes {size}")
 
     def external_buffer(self, number):
         known = self.external.get(number)
         groups = self.record.external_buffer_groups or ()
         if known is None or known.group >= len(groups):
             raise ValueError(f"unknown external buffer {number}")
-        return graph.ExternalBuffer(_text(groups[known.group].name), known.offset, known.length, _text(known.packing))
-
-
-# ---- one operator or tensor: ValueError says what is wrong -----------------------------------------------------
-def _sparsity(record, rank):
-    from pylite.schema.sparse import sparsity_of  # imported on demand: few models have sparse constants
-    return sparsity_of(record, rank)
-
-
-def _check_size(data, record, size):
-    """Data of other than `size` bytes, which the shape takes, is that of strings, sparse, or of no fixed size."""
-    dtype = record.type
-    if dtype == "string":
-        from pylite.schema.encodings import string_positions  # imported on demand: few models have strings
-        string_positions(data, math.prod(record.shape or ()))
-    elif record.sparsity is None and DTYPE_BITS[dtype] and dtype != "resource":
-        raise ValueError(f"its buffer {record.buffer} has {len(data)} bytes; shape {list(record.shape or ())} of "
-                         f"{dtype} takes {size}")
-
-
-def aligned(data, dtype):
-    """The bytes, copied where the elements would not be aligned in memory."""
-    width = _WIDTHS[dtype]
-    if width > 1:
-        elements = data if len(data) % width == 0 else data[:len(data) // width * width]
-        if not elements.view(NUMPY_DTYPES[dtype]).flags.aligned:
-            data = data.copy()
-            data.flags.writeable = False
-    return data
+        return graph.ExternalBuffer(text(groups[known.group].name), known.offset, known.length, text(known.packing))
 
 
 # ---- a whole subgraph or model ---------------------------------------------------------------------------------
@@ -267,24 +234,6 @@ def _fill_empty(tensors, inputs, operators):
         for t in empty:
             if t.index not in computed and -1 not in t.shape_signature:
                 tensors[t.index] = replace(t, data=_NO_DATA)
-
-
-def _check_order(where, tensors, inputs, operators):
-    """Each tensor must have one source (the caller, the file or one operator), and have it before it is read."""
-    variables = {t.index for t in tensors if t.is_variable}
-    written = {t.index for t in tensors if t.data is not None or t.external is not None}.union(inputs) - variables
-    unowned = {-1, *variables}          # no operator alone computes these
-    unwritten = {*unowned, *[t.index for t in tensors if 0 in t.shape]}      # that may be read all the same
-    for op in operators:
-        for index in op.inputs:
-            if index not in written and index not in unwritten:
-                raise _misordered(where, op, tensors[index], "reads", "which nothing has computed")
-        for index in op.outputs:
-            if index in written:
-                raise _misordered(where, op, tensors[index], "writes",
-                                  "which is an input, a constant or another operator's output")
-            if index not in unowned:
-                written.add(index)
 
 
 def _check_variables(where, tensors, operators):
@@ -334,12 +283,5 @@ def _subgraph_fields(kind):
     return tuple(name for name in kind.defaults if name.endswith(("subgraph_index", "subgraph_indices", "subgraph")))
 
 
-def _text(name):
-    """A name for people: bytes that are not UTF-8 are shown as escapes."""
-    if not name or name.isascii():
-        return name or ""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _invalid(where, text):
-    return errors.ModelError(f"The model is not valid: {where}: {text}")
+def _invalid(where, what):
+    return errors.ModelError(f"The model is not valid: {where}: {what}")
