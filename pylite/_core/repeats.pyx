@@ -153,37 +153,35 @@ cdef class Repeats:
             number = self.numbers[key] = len(self.numbers) + 1
         return number
 
+    cdef int32_t seen(self, thing) except -1:
+        """The number of an object that has been seen before, else 0."""
+        return self.numbers.get(id(thing), 0)
+
+    cdef int32_t remember(self, thing, int32_t number) except -1:
+        """Give an object its number, and hold it, so that it stays the only one of its id."""
+        self.known[id(thing)] = thing
+        self.numbers[id(thing)] = number
+        return number
+
     cdef int32_t number_of(self, thing) except -1:
         """The number of an object that only itself is like."""
-        address = id(thing)
-        number = self.numbers.get(address)
-        if number is None:
-            self.known[address] = thing
-            number = self.numbers[address] = len(self.numbers) + 1
-        return number
+        return self.seen(thing) or self.remember(thing, <int32_t>len(self.numbers) + 1)
 
     cdef int32_t options_number(self, options) except -1:
         """The number of an operator's options, 0 where it has none."""
         if options is None:
             return 0
-        address = id(options)
-        number = self.numbers.get(address)
-        if number is None:
-            self.known[address] = options
-            try:
-                number = self.new_number((options.TABLE.name, *options.__dict__.values()))
-            except TypeError:       # it has an array
-                number = len(self.numbers) + 1
-            self.numbers[address] = number
-        return number
+        cdef int32_t number = self.seen(options)
+        if number:
+            return number
+        try:
+            number = self.new_number((options.TABLE.name, *options.__dict__.values()))
+        except TypeError:       # it has an array
+            return self.number_of(options)
+        return self.remember(options, number)
 
     cdef int32_t quantization_number(self, q) except -1:
-        address = id(q)
-        number = self.numbers.get(address)
-        if number is None:
-            self.known[address] = q
-            number = self.numbers[address] = self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8]))
-        return number
+        return self.seen(q) or self.remember(q, self.new_number((q[0].tobytes(), q[1].tobytes(), *q[2:8])))
 
     cdef int32_t input_number(self, Py_ssize_t index, bint contents) except -1:
         """The number of a tensor that is read, 0 where it is like no other; contents: do those of constants count?"""

@@ -141,11 +141,6 @@ class ProgramCache:
                 break
             self.drop([self._programs.pop(old)])
 
-    @property
-    def segment_count(self) -> int:
-        """Number of segments that follow on others."""
-        return len(self._predecessors)
-
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
         """Keep `segment`, which follows on `before` for the data `key`; drops segments that were not used lately."""
         predecessors = self._predecessors
