@@ -1,4 +1,5 @@
-// Looks at what a plug-in did to its node and its tensors in prepare() and invoke(), and undoes what would harm the host.
+// Looks at what a plug-in did to its node and its tensors in prepare() and invoke(), and undoes what would harm the
+// host.
 #include "host.h"
 
 #include <malloc.h>
@@ -133,7 +134,8 @@ bool pl_watched_changed(pl_host *host, const pl_watched *watched, int count) {
       t->data.raw = w->data;
     }
     if (what == NULL) continue;
-    context->ReportError(context, "its invoke() changed the %s of tensor %d, which only prepare() may do", what, w->tensor);
+    context->ReportError(context, "its invoke() changed the %s of tensor %d, which only prepare() may do", what,
+                         w->tensor);
     changed = true;
   }
   return changed;

@@ -214,7 +214,8 @@ typedef struct pl_binding {
 
 enum { PL_FAILED = 1, PL_OVERRUN, PL_UNDERRUN };
 
-// invoke() of the plug-in.  0, PL_FAILED, PL_OVERRUN or PL_UNDERRUN (the guard band behind or before a tensor was changed).
+// invoke() of the plug-in.  0, PL_FAILED, PL_OVERRUN or PL_UNDERRUN (the guard band behind or before a tensor was
+// changed).
 int pl_node_invoke(pl_host *, pl_node *, const pl_binding *bindings, int count, pl_watched *, int num_watched);
 
 // ---- tables.c ----

@@ -1,4 +1,5 @@
-// context->profiler: an object of the C++ class tflite::Profiler, whose table of virtual functions is written down here.
+// context->profiler: an object of the C++ class tflite::Profiler, whose table of virtual functions is written down
+// here.
 //
 // It adds up the events that plug-ins report while recording is on, by node and by name.
 #include "host.h"
@@ -110,8 +111,8 @@ static void add_event_with_data(pl_profiler *p, const char *tag, int type, const
   (void)p, (void)tag, (void)type, (void)data;       // settings, of which no program of pylite's makes use
 }
 
-// As C++ lays it out: the offset of the object, its type, the functions in the order of their declarations, and room for
-// those of later versions.
+// As C++ lays it out: the offset of the object, its type, the functions in the order of their declarations, and room
+// for those of later versions.
 static void *const methods[] = {NULL, NULL, (void *)destroy, (void *)destroy, (void *)begin_event,
                                 (void *)end_event_with_metadata, (void *)end_event, (void *)add_event,
                                 (void *)add_event_with_data, (void *)destroy, (void *)destroy, (void *)destroy};

@@ -55,7 +55,8 @@ static void *other(void *caller, const char *symbol) {
   Dl_info info;
   if (dladdr(caller, &info) != 0) {
     for (int i = 0; i < num_bound; i++) {
-      if (bound[i].library == (uintptr_t)info.dli_fbase && strcmp(bound[i].symbol, symbol) == 0) return bound[i].function;
+      if (bound[i].library == (uintptr_t)info.dli_fbase && strcmp(bound[i].symbol, symbol) == 0)
+        return bound[i].function;
     }
   }
   return dlsym(RTLD_NEXT, symbol);

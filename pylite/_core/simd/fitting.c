@@ -138,7 +138,8 @@ static void correct(pl_fitted_sum *p, const neighbours *k, double a_exact, doubl
   p->corrected = side + 1;
   for (int i = 0; i < 256; i++) {
     const double exact = side ? (i - 128 - r->b_zero) * b_exact : (i - 128 - r->a_zero) * a_exact;
-    p->correction[(uint8_t)(i - 128) ^ (uint8_t)r->flip] = (int8_t)lrint((k->rule[side][i] * unit - exact) * (1 << PL_CORRECTION));
+    p->correction[(uint8_t)(i - 128) ^ (uint8_t)r->flip] =
+        (int8_t)lrint((k->rule[side][i] * unit - exact) * (1 << PL_CORRECTION));
   }
 }
 

@@ -277,7 +277,8 @@ PL_INLINE vf v_bell(vf b) { return v_exp_low(V(mul_ps)(V(mul_ps)(b, b), V_ALL(-0
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #define MOST_EXP 88.7228f /* the largest number whose exp() is finite, almost */
 PL_INLINE vf v_exp(vf x) {
-  return _mm256_blendv_ps(v_exp_low(V_MIN(x, MOST_EXP)), V_ALL(INFINITY), _mm256_cmp_ps(x, V_ALL(MOST_EXP), _CMP_GT_OQ));
+  const __m256 beyond = _mm256_cmp_ps(x, V_ALL(MOST_EXP), _CMP_GT_OQ);
+  return _mm256_blendv_ps(v_exp_low(V_MIN(x, MOST_EXP)), V_ALL(INFINITY), beyond);
 }
 #else
 PL_INLINE vf v_exp(vf x) { return v_exp_low(V_MIN(x, 89.0f)); }
