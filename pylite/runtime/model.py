@@ -8,6 +8,8 @@ import numpy as np
 
 from pylite import errors
 from pylite._core import memory, simd
+from pylite._core.kernels import kernel_class
+from pylite.ir.dtypes import DTYPE_BITS, NUMPY_DTYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,15 +107,17 @@ class Model:
         """
         made = packed.made
         if made is None:
-            from pylite._core.kernels import kernel_class
             function = kernel_class(packed.function)
             value = packed.value
             if value.fixed:
                 key = packed.function, _identity(value.tensor), simd.current
                 with self._lock:
                     known = self._packed.setdefault(key, [])
-                    made = next((made for args, made in known if _same(args, packed.args)), None)
-                    if made is None:
+                    for args, result in known:      # most often none
+                        if _same(args, packed.args):
+                            made = result
+                            break
+                    else:
                         memory.use_pool(self._pool)
                         made = function(value.data, *packed.args)
                         known.append((packed.args, made))
@@ -192,7 +196,6 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
 
 def _typed(tensor: "Any") -> "NDArray[Any]":
     """A constant's elements, unpacked, read-only."""
-    from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
     try:
         if tensor.sparsity is not None:
             from pylite.schema.sparse import densify

@@ -1,4 +1,5 @@
 """Element-wise kernels: functions of one operand, and of two operands with broadcasting."""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
@@ -39,6 +40,19 @@ ARITHMETIC = frozenset(name + "_f32" for name in (
 SIMPLE = frozenset(("abs_f32", "clamp_f32", "maximum_f32", "minimum_f32", "neg_f32"))
 
 
+cdef uint8_t *bytes_of(array, Py_ssize_t *size, int flags=PyBUF_SIMPLE) except NULL:
+    """The first byte of a contiguous array, which the kernel keeps alive, and its size; not NULL for an empty array.
+
+    It takes a sixth of the time of a memoryview.
+    """
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, flags)
+    cdef uint8_t *at = <uint8_t *>view.buf
+    size[0] = view.len
+    PyBuffer_Release(&view)
+    return at if size[0] else &nothing
+
+
 cdef const void *pointer(const uint8_t[::1] array) noexcept:
     """The first byte; not NULL even for an empty array."""
     return <const void *>&array[0] if array.shape[0] else <const void *>&nothing
@@ -60,15 +74,16 @@ cdef class Unary(Kernel):
     bytes or array of uint8, see simd.kernel_parameters.
     """
     cdef UnaryLoop loop
-    cdef const uint8_t[::1] x, p
-    cdef uint8_t[::1] y
+    cdef object x, y
+    cdef const uint8_t[::1] p
 
-    def __init__(self, str name, ptrdiff_t n, const uint8_t[::1] x, uint8_t[::1] y, p=b""):
+    def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
+        cdef Py_ssize_t x_bytes, y_bytes
         self.x, self.y, self.p = x, y, kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
-        self.loop.n = n
-        self.loop.x, self.loop.y, self.loop.p = <const uint8_t *>pointer(x), <uint8_t *>pointer(y), pointer(self.p)
-        self.loop.x_size, self.loop.y_size = x.shape[0] // max(n, 1), y.shape[0] // max(n, 1)
+        self.loop.n, self.loop.p = n, pointer(self.p)
+        self.loop.x, self.loop.y = bytes_of(x, &x_bytes), bytes_of(y, &y_bytes, PyBUF_WRITABLE)
+        self.loop.x_size, self.loop.y_size = x_bytes // max(n, 1), y_bytes // max(n, 1)
         self.fn = <kernel_fn>run_unary
         if name in ARITHMETIC:
             self.subnormals = FLUSHED
@@ -148,17 +163,16 @@ cdef class Binary(Kernel):
     parameters, see simd.kernel_parameters.
     """
     cdef BinaryLoop loop
-    cdef const uint8_t[::1] a, b, p
-    cdef uint8_t[::1] y
+    cdef object a, b, y
+    cdef const uint8_t[::1] p
 
-    def __init__(self, str name, tuple shape, const uint8_t[::1] a, tuple a_strides, const uint8_t[::1] b,
-                 tuple b_strides, uint8_t[::1] y, p=b""):
+    def __init__(self, str name, tuple shape, a, tuple a_strides, b, tuple b_strides, y, p=b""):
         cdef BinaryLoop *loop = &self.loop
-        cdef ptrdiff_t i
+        cdef Py_ssize_t i, a_bytes, b_bytes, y_bytes
         self.a, self.b, self.y, self.p = a, b, y, kernel_parameters(name, p)
-        loop.kernel = binary_kernel(name)
-        loop.a, loop.b, loop.y = <const uint8_t *>pointer(a), <const uint8_t *>pointer(b), <uint8_t *>pointer(y)
-        loop.p = pointer(self.p)
+        loop.kernel, loop.p = binary_kernel(name), pointer(self.p)
+        loop.a, loop.b = bytes_of(a, &a_bytes), bytes_of(b, &b_bytes)
+        loop.y = bytes_of(y, &y_bytes, PyBUF_WRITABLE)
         loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
         loop.outer = max(len(shape) - 1, 0)
         if loop.outer > MAX_OUTER:
@@ -168,8 +182,8 @@ cdef class Binary(Kernel):
         for i in range(loop.outer):
             loop.shape[i] = shape[i]
             loop.rows *= shape[i]
-        loop.a_size, loop.b_size, loop.y_size = item_size(a, shape, a_strides), item_size(b, shape, b_strides), \
-            y.shape[0] // max(loop.rows * loop.n, 1)
+        loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
+        loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
         for i in range(loop.outer):
             loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
             loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
@@ -182,13 +196,13 @@ cdef class Binary(Kernel):
             "short rows side by side" if loop.n * loop.y_size < SHORT else "row by row")
 
 
-cdef ptrdiff_t item_size(const uint8_t[::1] array, tuple shape, tuple strides) except -1:
-    """Bytes of one element of an operand."""
+cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -1:
+    """Bytes of one element of an operand of `nbytes`."""
     cdef ptrdiff_t n, stride, elements = 1
     for n, stride in zip(shape, strides, strict=True):
         if stride:
             elements *= n
-    return array.shape[0] // max(elements, 1)
+    return nbytes // max(elements, 1)
 
 
 cdef int run_binary(Binary self, pl_pool *pool) noexcept nogil:
