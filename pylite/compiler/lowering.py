@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PACKED = frozenset((Packed,))
 _LARGEST = 2**31 - 1    # size of a dimension, which has 32 bits in the file and for callers
+_MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32     # of an array
 _MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
 
 
@@ -258,6 +259,8 @@ def _prepared(op, node, foldable, budget):
     for value, shape in zip(node.outputs, shapes, strict=True):
         if value is not None:
             value.shape = shape
+            if len(shape) > _MOST_DIMENSIONS:
+                raise node.error(f"has {len(shape)} dimensions; numpy's arrays have {_MOST_DIMENSIONS} at most", value)
             if 0 not in shape:
                 empty = False
                 if prod(shape) > budget.many:

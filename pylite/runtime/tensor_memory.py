@@ -40,7 +40,11 @@ def _empty_strings(value: "Value") -> "NDArray[Any]":
             f"there is no memory for the strings of {value!r}: {value.nbytes} bytes. Make the inputs "
             "smaller") from None
     except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
-        raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
+        raise _unrepresentable(value, problem) from None
+
+
+def _unrepresentable(value: "Value", problem: ValueError) -> errors.TensorError:
+    return errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}")
 
 
 class TensorMemory:
@@ -141,8 +145,11 @@ class TensorMemory:
         if NUMPY_DTYPES[value.dtype].hasobject:
             raise errors.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")
         if array is None or array.shape != value.shape:
-            array = allocated(value.nbytes).view(NUMPY_DTYPES[value.dtype]).reshape(value.shape)
-            self.variables[value.index] = array
+            array = allocated(value.nbytes).view(NUMPY_DTYPES[value.dtype])
+            try:
+                self.variables[value.index] = array = array.reshape(value.shape)
+            except ValueError as problem:
+                raise _unrepresentable(value, problem) from None
         return array
 
     def reset_variables(self, tensors: "Sequence[Tensor]") -> None:

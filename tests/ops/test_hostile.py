@@ -4,9 +4,10 @@ import random
 import numpy as np
 import pytest
 
-from pylite.errors import PyliteError
+from pylite.errors import OpError, PyliteError, TensorError
 from pylite.interpreter import Interpreter
 from pylite.schema import read, write
+from pylite.schema.builder import ModelBuilder
 from tests.oneop import STORED, stored_file
 
 MODULES = sorted(path.stem for path in STORED.glob("*.npz"))
@@ -61,3 +62,46 @@ def test_damaged_operators(module):
             continue
         except Exception as error:
             raise AssertionError(f"{module}, case {case}") from error
+
+
+def test_a_result_with_more_dimensions_than_numpy_has():
+    m = ModelBuilder()
+    x, value = m.tensor("x", (2,), "int32"), m.tensor("value", (), "int32")
+    y = m.tensor("y", (), "int32", variable=True)
+    m.operator("FILL", [x, value], [y])
+    m.inputs([x, value])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.resize_tensor_input(x, [510])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.ones(510, np.int32))
+    with pytest.raises(OpError, match=r"node 0 FILL: .*'y'.* has 510 dimensions; numpy's arrays have"):
+        interpreter.invoke()
+
+
+def test_a_variable_with_more_dimensions_than_numpy_has():
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1,) * 70, variable=True), m.tensor("y", ())
+    m.operator("RESHAPE", [x], [y], new_shape=[1])
+    m.inputs([])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    with pytest.raises(TensorError, match=r"'x' .*has a shape that numpy cannot represent"):
+        interpreter.allocate_tensors()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "string"])
+def test_one_value_for_no_indices(dtype):
+    """A walk over no indices divided by their number."""
+    m = ModelBuilder()
+    x, value = m.tensor("x", (2,), "int32"), m.tensor("value", (), dtype)
+    default, y = m.tensor("default", (), dtype), m.tensor("y", (3,), dtype)
+    m.operator("SPARSE_TO_DENSE", [x, m.constant("size", np.array([3], np.int32)), value, default], [y])
+    m.inputs([x, value, default])
+    m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.resize_tensor_input(x, [0])
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(default, np.array(b"7" if dtype == "string" else 7, object if dtype == "string" else dtype))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [b"7" if dtype == "string" else 7] * 3

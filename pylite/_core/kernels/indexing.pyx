@@ -55,10 +55,13 @@ cdef int fill(Walk *walk, axes, Py_ssize_t operands, Py_ssize_t a, Py_ssize_t b,
 
 
 cdef void place(const Walk *walk, Py_ssize_t at, Py_ssize_t *index, Py_ssize_t *offset) noexcept nogil:
-    """The index of step `at`, and the offsets of the operands."""
+    """The index of step `at`, and the offsets of the operands; zeros for a walk without steps."""
     cdef int i
     offset[0] = offset[1] = offset[2] = 0
     for i in range(walk.n - 1, -1, -1):
+        if walk.size[i] == 0:
+            index[i] = 0
+            continue
         index[i] = at % walk.size[i]
         at //= walk.size[i]
         offset[0] += index[i] * walk.a[i]
