@@ -43,7 +43,7 @@ def _empty_strings(value: "Value") -> "NDArray[Any]":
         raise _unrepresentable(value, problem) from None
 
 
-def _unrepresentable(value: "Value", problem: ValueError) -> errors.TensorError:
+def _unrepresentable(value: "Value", problem: ValueError) -> "errors.TensorError":
     return errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}")
 
 
