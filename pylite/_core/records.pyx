@@ -114,6 +114,8 @@ cdef object first_misordered(uint8_t *state, tensors, inputs, operators):
                 return operator, i, "writes", "which is an input, a constant or another operator's output"
             if not state[i] & UNOWNED:
                 state[i] |= WRITTEN
+            elif i >= 0 and (<tuple>record[OUTPUTS]).count(index) > 1:
+                return operator, i, "writes", "which is two of its outputs"
     return None
 
 

@@ -133,7 +133,6 @@ class _Loader:
         if found is not None:
             op, index, does, why = found
             raise _misordered(where, op, tensors[index], does, why)
-        _check_variables(where, tensors, operators)
         return graph.Subgraph(s, text(subgraph.name), tuple(tensors), inputs, outputs, operators)
 
     def operators(self, where, records):
@@ -234,15 +233,6 @@ def _fill_empty(tensors, inputs, operators):
         for t in empty:
             if t.index not in computed and -1 not in t.shape_signature:
                 tensors[t.index] = replace(t, data=_NO_DATA)
-
-
-def _check_variables(where, tensors, operators):
-    """A variable, which several operators may write, is one output of each."""
-    for op in operators:
-        if len(set(op.outputs)) < len(op.outputs):
-            for index in op.outputs:
-                if index >= 0 and op.outputs.count(index) > 1:
-                    raise _misordered(where, op, tensors[index], "writes", "which is two of its outputs")
 
 
 def _misordered(where, op, tensor, does, why):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+import threading
 import weakref
 import zipfile
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ class Rows:
     """The rows of an array along its first axis, each read from the file when it is asked for.
 
     They are read, not mapped: a file that is truncated meanwhile gives an error, and no signal that ends the process.
-    One in whose place another one is renamed is read to its end.
+    One in whose place another one is renamed is read to its end. Several threads may read at a time.
     """
 
     def __init__(self, path: str, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -32,6 +33,7 @@ class Rows:
         self._path, self._offset = path, offset
         self._step = math.prod(shape[1:]) * dtype.itemsize
         self._file = open(path, "rb")       # noqa: SIM115 # as long as there are readers
+        self._lock = threading.Lock()       # of the file's position
         weakref.finalize(self, self._file.close)
 
     def __len__(self) -> int:
@@ -40,8 +42,9 @@ class Rows:
     def __getitem__(self, i: int) -> Any:
         if not 0 <= i < len(self):
             raise IndexError(i)
-        self._file.seek(self._offset + i * self._step)
-        data = self._file.read(self._step)
+        with self._lock:
+            self._file.seek(self._offset + i * self._step)
+            data = self._file.read(self._step)
         if len(data) != self._step:
             raise ComparisonError(f"{self._path}: ends before sample {i}; it was truncated while it was read")
         return np.ndarray(self.shape[1:], self.dtype, data)[()]

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -141,6 +142,16 @@ def test_a_file_of_arrays_that_is_truncated_while_it_is_read_is_an_error(tmp_pat
         os.truncate(path, 100000)
     with pytest.raises(ComparisonError, match=rf"{name}: ends before sample \d+; it was truncated while it was read"):
         validation.compare(digits, digits, path, progress=truncate)
+
+
+def test_threads_may_read_rows_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("pylite.validation.arrays.LARGE", 0)
+    array, path = np.arange(64.0).repeat(4096).reshape(64, 4096), tmp_path / "a.npy"
+    np.save(path, array)
+    rows = array_files.load(str(path))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda i: (i % 64, rows[i % 64]), range(2000)))
+    assert all((row == i).all() for i, row in found)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz"])
