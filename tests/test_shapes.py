@@ -115,3 +115,4 @@ def test_windows(size, window, stride, dilation):
     assert before + after == max((same - 1) * stride + extent - size, 0)
     if valid > 0:
         assert shapes.window_padding(size, window, stride, dilation, valid) == (0, 0)
+    assert valid == int((size + stride - extent) / stride)      # as in C

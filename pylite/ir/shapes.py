@@ -121,7 +121,8 @@ def window_output(size: int, window: int, stride: int, dilation: int, padding: s
     extent = (window - 1) * dilation + 1
     if padding == "SAME":
         return -(-size // stride)
-    return (size + stride - extent) // stride
+    room = size + stride - extent
+    return room // stride if room >= 0 else -(-room // stride)      # towards 0, as the reference's in C
 
 
 def window_padding(size: int, window: int, stride: int, dilation: int, out: int) -> "tuple[int, int]":

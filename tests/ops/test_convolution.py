@@ -25,6 +25,16 @@ def test_conv(m, rng, kind):
     return finish(m, "CONV_2D", [x, w, b], y, x, data, **options)
 
 
+@differential("float32", "int8", "int16", "hybrid", count=4)
+def test_a_filter_larger_than_the_image_gives_nothing(m, rng, kind):
+    """The reference computes (size + stride - extent) / stride positions in C, which rounds towards 0."""
+    stride, c, k = int(rng.integers(2, 5)), channels(rng), channels(rng)
+    size = int(rng.integers(1, 5))
+    taps = size + int(rng.integers(stride, 2 * stride))
+    (x, w, b, y), data = operands(m, rng, kind, (1, size, 9, c), (k, taps, 3, c), 0, (1, 0, 7, k))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, padding="VALID", stride_h=stride, stride_w=1)
+
+
 @differential("float32", "int8", "uint8", "int16", count=4)
 def test_conv_deep(m, rng, kind):
     """A depth larger than a packed A panel."""
