@@ -2,6 +2,7 @@
 import pytest
 from hypothesis import settings
 
+from pylite._core import simd
 from pylite.plugins import resolver
 
 # No deadline: the duration of an example depends on the load of the machine.
@@ -16,3 +17,12 @@ def registered():
     yield
     resolver.registered._entries.clear()
     resolver.registered._entries.update(before)
+
+
+@pytest.fixture(params=simd.available())
+def isa_level(request):
+    """Runs the test on every ISA level of this CPU."""
+    chosen = simd.current
+    simd.use(request.param)
+    yield request.param
+    simd.use(chosen)

@@ -25,14 +25,6 @@ from tests.operands import (
 )
 
 
-@pytest.fixture(params=simd.available())
-def isa_level(request):
-    chosen = simd.current
-    simd.use(request.param)
-    yield request.param
-    simd.use(chosen)
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_conv_q8(isa_level, seed):
     rng = np.random.default_rng(seed)
@@ -309,63 +301,6 @@ def test_blockwise(isa_level, seed):
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())
-
-
-def scaled(v, m, e):
-    """MBQM_small of section 2 of docs/numerics.md for arrays of int64."""
-    high, k = v * m + (1 << 30) >> 31, -e
-    rest = high & (1 << k) - 1
-    return (high >> k) + (rest > ((1 << k) - 1 >> 1) + (high < 0))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_sums_of_all_bytes(isa_level, seed):
-    """Each pair of bytes, for scales of any kind, those with many sums halfway between two integers among them."""
-    rng = np.random.default_rng(seed)
-    scales = [rng.random(3) + 0.05, rng.integers(1, 50, 3) / 100, 2.0 ** rng.integers(-3, 3, 3) * rng.choice([1, 3], 3)]
-    a, b, y = scales[seed % 3].astype(np.float32)
-    left, *factors = quantization.add_parameters(a, b, y, "int8")
-    if factors[2][1] > 0:
-        pytest.skip("the rule needs a larger scale of the output")
-    zeros, sign, flip = rng.integers(-128, 128, 3).tolist(), int(rng.choice([0, -1])), int(rng.choice([0, 0x80]))
-    low, high = sorted(rng.integers(-128, 128, 2).tolist()) if seed % 4 == 0 else (-128, 127)
-    p = struct.pack("14i", *zeros, low, high, flip, left, sign, *(n for pair in factors for n in pair))
-    x = np.arange(-128, 128, dtype=np.int64)
-    left_sum = scaled(x[:, None] - zeros[0] << 20, *factors[0])
-    right_sum = scaled(x[None] - zeros[1] << 20, *factors[1]) * (-1 if sign else 1)
-    want = np.clip(scaled(left_sum + right_sum, *factors[2]) + zeros[2], low, high).astype(np.int8).view(np.uint8)
-    bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
-    elementwise.Binary("sum_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
-    np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)
-
-
-def test_sums_of_usual_scales_do_without_the_rule():
-    """The numbers that replace it are found for nearly all scales that trained models have."""
-    found = 0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        a, b = (rng.random(2) + 0.5).astype(np.float32)
-        left, *factors = quantization.add_parameters(a, b, np.float32(max(a, b) * (0.9 + rng.random())), "int8")
-        p = struct.pack("14i", *rng.integers(-128, 128, 3).tolist(), -128, 127, 0, left, 0,
-                        *(n for pair in factors for n in pair))
-        fraction, = struct.unpack_from("i", simd.kernel_parameters("sum_q8", p), len(p))
-        found += fraction > 0
-    assert found >= 18
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_products_of_all_bytes(isa_level, seed):
-    rng = np.random.default_rng(seed)
-    scale = float(rng.random()) ** 3 if seed % 2 else 2.0 ** -int(rng.integers(0, 12)) * int(rng.choice([1, 3]))
-    m, e = quantization.quantize_multiplier(scale)
-    a_zero, b_zero, y_zero = rng.integers(-128, 128, 3).tolist()
-    flip, x = int(rng.choice([0, 0x80])), np.arange(-128, 128, dtype=np.int64)
-    p = struct.pack("8i", a_zero, b_zero, y_zero, -128, 127, flip, m, e)
-    products = (x[:, None] - a_zero) * (x[None] - b_zero) << max(e, 0)
-    want = np.clip(scaled(products, m, min(e, 0)) + y_zero, -128, 127).astype(np.int8).view(np.uint8)
-    bytes_, got = x.astype(np.int8).view(np.uint8) ^ flip, np.zeros(65536, np.uint8)
-    elementwise.Binary("mul_q8", (65536,), np.repeat(bytes_, 256), (1,), np.tile(bytes_, 256), (1,), got, p).run()
-    np.testing.assert_array_equal(got.reshape(256, 256), want ^ flip)
 
 
 @pytest.mark.skipif(sys.maxsize < 2**32, reason="vectors of 32-bit Arm take subnormal numbers for 0")

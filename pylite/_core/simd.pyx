@@ -43,10 +43,15 @@ cdef pl_binary_fn binary_kernel(str name) except NULL:
 
 @functools.lru_cache(1024)
 def _fitted(str name, bytes p):
-    """Parameters of sum_q8 or mul_q8 with the numbers of simd/fitted.h, where there are such."""
+    """Parameters of sum_q8 or mul_q8 with the numbers of simd/fitted.h, where there are such; of lines8, or None."""
     cdef pl_fitted_sum s
     cdef pl_fitted_product m
+    cdef pl_lines8 lines
     cdef const char *at = p
+    if name == "lines8":
+        memset(&lines, 0, sizeof(lines))
+        memcpy(&lines, at, min(<Py_ssize_t>sizeof(lines.table), len(p)))
+        return (<char *>&lines)[:sizeof(lines)] if pl_fit_lines(&lines) else None
     if name == "sum_q8":
         memset(&s, 0, sizeof(s))
         memcpy(&s, at, min(<Py_ssize_t>sizeof(sum_q_p), len(p)))
@@ -62,10 +67,11 @@ cpdef kernel_parameters(str name, p):
     """Parameters as the element-wise micro-kernel `name` reads them: p itself, but for wide_unary and wide_binary.
 
     These take the words b"op x_type y_type", which are looked up here, once, when a kernel is made.  For sum_q8 and
-    mul_q8 a faster way to the same results is looked for, see simd/fitted.h.
+    mul_q8 a faster way to the same results is looked for, see simd/fitted.h; lines8 takes the table of lut8, and has
+    None where that is neither one line nor the maximum of two.
     """
     cdef int32_t numbers[3]
-    if name == "sum_q8" or name == "mul_q8":
+    if name == "sum_q8" or name == "mul_q8" or name == "lines8":
         return _fitted(name, bytes(p))
     if name == "wide_unary" or name == "wide_binary":
         if not pl_wide_parameters(1 if name == "wide_unary" else 2, p, numbers):

@@ -60,6 +60,17 @@ def sigmoid(draw):
     return np.concatenate([head, np.sort(draw.rng.integers(0, 65536, 256)).astype(I)])
 
 
+def lines(draw):
+    """A table whose entries are those of two lines, or, for random numbers that none fit, the operands themselves."""
+    x = np.arange(256).astype(draw.choice(B, np.int8)).astype(np.int64)
+    zero = draw.integer(int(x.min()), int(x.max()))
+    left, right, start = (draw.rng.random() - draw.choice(0, 0.5), draw.rng.random() * 1.5, draw.integer(-100, 100))
+    found = np.clip(np.round((x - zero) * np.where(x < zero, left, right)) + start, -128, 127).astype(np.int8)
+    flip = draw.choice(0, 0x80)
+    tables = [(found.view(B) ^ flip).tobytes(), bytes(range(256))]
+    return np.frombuffer(next(filter(None, (simd.kernel_parameters("lines8", t) for t in tables))), B)
+
+
 def quantize(bits):
     return lambda draw: packed("f3i", draw.rng.random() * 10 + 1e-3, draw.integer(-100, 100), *ends(draw, bits))
 
@@ -79,7 +90,8 @@ UNARY = {
     "clamp_f32": (F, F, float_range),
     "leaky_relu_f32": (F, F, lambda draw: packed("f", 0.1)),
     "sin_f32": (F, F, lambda draw: packed("i", draw.integer(0, 1))),
-    "lut8": (B, B, table(B, 256)), "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)),
+    "lut8": (B, B, table(B, 256)), "lines8": (B, B, lines),
+    "lut8_i16": (B, S, table(S, 256)), "lut16": (S, S, table(S, 513)),
     "logistic_i16": (S, S, sigmoid), "tanh_i16": (S, S, sigmoid),
     "rescale_i16_i8": (S, B, rescale(8)), "rescale_i16_i16": (S, S, rescale(16)),
     "rescale_i16_i32": (S, I, rescale(32)), "rescale_i32_i8": (I, B, rescale(8)),

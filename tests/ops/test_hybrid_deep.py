@@ -2,17 +2,10 @@
 import numpy as np
 import pytest
 
-from pylite._core import simd
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 
-
-@pytest.fixture(params=simd.available(), autouse=True)
-def isa_level(request):
-    chosen = simd.current
-    simd.use(request.param)
-    yield
-    simd.use(chosen)
+pytestmark = pytest.mark.usefixtures("isa_level")
 
 
 def run(content, x):

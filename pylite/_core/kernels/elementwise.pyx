@@ -30,6 +30,7 @@ cdef enum:
     BLOCK = 8192
     PARALLEL_THRESHOLD = 16384     # elements; fewer finish before another thread starts
     PIECE = 4096       # least elements of a thread
+    LONG = 4096        # bytes from which on it pays to look for the lines of a table
     LONGEST = 16       # functions of a chain; passes read it as CHAIN_LENGTH
 cdef uint8_t nothing = 0
 CHAIN_LENGTH = LONGEST
@@ -79,7 +80,11 @@ cdef class Unary(Kernel):
 
     def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
         cdef Py_ssize_t x_bytes, y_bytes
-        self.x, self.y, self.p = x, y, kernel_parameters(name, p)
+        if name == "lut8" and n >= LONG and slots.lines8 != slots.lut8:
+            lines = kernel_parameters("lines8", p)
+            if lines is not None:
+                name, p = "lines8", lines
+        self.x, self.y, self.p = x, y, p if name == "lines8" else kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
         self.loop.n, self.loop.p = n, pointer(self.p)
         self.loop.x, self.loop.y = bytes_of(x, &x_bytes), bytes_of(y, &y_bytes, PyBUF_WRITABLE)

@@ -20,7 +20,7 @@
   X(logistic_f16, PL_UNARY) X(tanh_f16, PL_UNARY) X(gelu_f16, PL_UNARY) X(gelu_tanh_f16, PL_UNARY) \
   X(neg_f16, PL_UNARY) X(abs_i16, PL_UNARY) X(abs_i32, PL_UNARY) X(neg_i16, PL_UNARY) X(neg_i32, PL_UNARY) \
   X(neg_i64, PL_UNARY) \
-  X(lut8, PL_UNARY) X(lut8_i16, PL_UNARY) X(lut16, PL_UNARY) X(logistic_i16, PL_UNARY) X(tanh_i16, PL_UNARY) \
+  X(lut8, PL_UNARY) X(lines8, PL_UNARY) X(lut8_i16, PL_UNARY) X(lut16, PL_UNARY) X(logistic_i16, PL_UNARY) X(tanh_i16, PL_UNARY) \
   X(rescale_i16_i8, PL_UNARY) X(rescale_i16_i16, PL_UNARY) X(rescale_i16_i32, PL_UNARY) \
   X(rescale_i32_i8, PL_UNARY) X(rescale_i32_i16, PL_UNARY) X(rescale_abs_i16, PL_UNARY) \
   X(leaky_relu_i16, PL_UNARY) X(sqrt_i16, PL_UNARY) X(quantize_f32_i8, PL_UNARY) X(quantize_f32_i16, PL_UNARY) \
@@ -79,6 +79,16 @@ typedef struct pl_fitted_product {
   int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
   float scale, half; /* scale 0: by the rule */
 } pl_fitted_product;
+/* Those of lines8, which gives what lut8 gives: a table of bytes whose values are the larger ones of two lines, or one
+ * line.  The operand, a byte xor x_flip, is signed; so is the result, which y_flip turns into a byte. */
+typedef struct pl_lines8 {
+  uint8_t table[256]; /* first, where lut8 expects it */
+  int16_t slope[2], start[2];
+  int32_t shift;
+  uint8_t x_flip, y_flip;
+  int8_t low, high;
+} pl_lines8;
+int pl_fit_lines(pl_lines8 *p); /* from p->table; 0: there are none */
 void pl_fit_sum(pl_fitted_sum *p);
 void pl_fit_product(pl_fitted_product *p);
 #endif

@@ -15,4 +15,4 @@ static void lut8(size_t n, const void *vx, void *vy, const void *table) {
   }
 }
 
-PL_FILL(lookup_avx512vbmi, s) { s->lut8 = lut8; }
+PL_FILL(lookup_avx512vbmi, s) { s->lut8 = s->lines8 = lut8; }

@@ -251,7 +251,8 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
   }
 #else
   (void)n, (void)bias, (void)mult, (void)left, (void)right, (void)real, (void)reach, (void)low, (void)high;
-  (void)panels, (void)bytes, (void)scale, (void)rest, (void)start;
+  (void)scale, (void)rest, (void)start;
   *unfit = 1;
 #endif
+  (void)panels, (void)bytes; /* which only some levels need */
 }

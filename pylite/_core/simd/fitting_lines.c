@@ -1,0 +1,121 @@
+/* Looks for the straight lines that give a table of bytes: those of rescaled numbers, of LEAKY_RELU, ABS and others.
+ *
+ * For each slope that may fit, the start is bounded by every entry of the table: a search without rounding errors. */
+#include "elementwise.h"
+#include <stdlib.h>
+
+enum { MOST_SLOPES = 512, LARGEST_STEP = 5, FREE = 1 << 20 };
+
+typedef struct {
+  int16_t value[256];                /* by the operand + 128 */
+  int32_t least[256], most[256];     /* of the shifted line at each operand; values at an end are clamped */
+  int32_t low, high, shift;
+} staircase;
+
+/* The start of a line of this slope that gives entries `from` to `to` - 1, every step-th of them; 0: there is none. */
+static int fit_start(const staircase *s, int from, int to, int step, int32_t slope, int32_t *start) {
+  int32_t least = INT16_MIN, most = INT16_MAX;
+  for (int i = from; i < to; i += step) {
+    const int32_t v = (slope * (i - 128)) >> 8;
+    least = s->least[i] - v > least ? s->least[i] - v : least;
+    most = s->most[i] - v < most ? s->most[i] - v : most;
+  }
+  *start = least + (most - least) / 2;
+  return least <= most;
+}
+
+/* The line through entries `from` to `to` - 1; 0: there is none. */
+static int fit_line(const staircase *s, int from, int to, int16_t *slope, int16_t *start) {
+  int first = from, last = to - 1;
+  while (first < last && (s->value[first] == s->low || s->value[first] == s->high)) first++;
+  while (last > first && (s->value[last] == s->low || s->value[last] == s->high)) last--;
+  const int across = last > first ? last - first : 1, up = s->value[last] - s->value[first];
+  const int32_t one = 1 << (8 + s->shift), middle = up * one / across;
+  const int32_t reach = one / across, step = 1 + 2 * reach / MOST_SLOPES;
+  for (int i = first; i <= last; i++) /* no line where an entry is far from the chord */
+    if (abs((s->value[i] - s->value[first]) * across - up * (i - first)) > 2 * across) return 0;
+  for (int32_t off = 0; off <= 2 * reach; off += step) { /* to both sides in turn */
+    const int32_t m = middle + ((off / step) % 2 ? -(off + 1) / 2 : off / 2);
+    int32_t found;
+    if (m != (int16_t)m || !fit_start(s, from, to, 16, m, &found) || !fit_start(s, from, to, 1, m, &found)) continue;
+    *slope = (int16_t)m, *start = (int16_t)found;
+    return 1;
+  }
+  return 0;
+}
+
+/* The entry where two lines meet that have the values as their maximum: the farthest below the chord. */
+static int corner(const staircase *s) {
+  int at = 0, first = 0;
+  while (first < 255 && s->value[first + 1] == s->value[0]) first++;
+  int32_t far = 0;
+  for (int i = first; i < 256; i++) {
+    const int32_t below = (s->value[255] - s->value[first]) * (i - first) -
+                          (s->value[i] - s->value[first]) * (255 - first);
+    if (below > far) far = below, at = i;
+  }
+  return at;
+}
+
+/* A line with its fraction, as lines8 computes it in 16 bits. */
+static int32_t line_at(int32_t x, int16_t slope, int16_t start) {
+  const int32_t v = (x * slope >> 8) + start;
+  return v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v;
+}
+static int32_t value_at(int32_t x, const pl_lines8 *p) {
+  const int32_t a = line_at(x, p->slope[0], p->start[0]), b = line_at(x, p->slope[1], p->start[1]);
+  const int32_t v = (a > b ? a : b) >> p->shift;
+  return v < p->low ? p->low : v > p->high ? p->high : v;
+}
+
+static int gives(const staircase *s, const pl_lines8 *p) {
+  for (int i = 0; i < 256; i++)
+    if (value_at(i - 128, p) != s->value[i]) return 0;
+  return 1;
+}
+
+/* As gives(), if possible without clamping to less than the type's range. */
+static int fits(const staircase *s, pl_lines8 *p) {
+  p->low = INT8_MIN, p->high = INT8_MAX;
+  if (gives(s, p)) return 1;
+  p->low = (int8_t)s->low, p->high = (int8_t)s->high;
+  return gives(s, p);
+}
+
+static int fit(const staircase *s, pl_lines8 *p) {
+  if (fit_line(s, 0, 256, p->slope, p->start)) {
+    p->slope[1] = p->slope[0], p->start[1] = p->start[0];
+    return fits(s, p);
+  }
+  for (int at = corner(s) - 1, end = at + 2; at <= end; at++)
+    if (at > 0 && at < 256 && fit_line(s, 0, at, p->slope, p->start) &&
+        fit_line(s, at, 256, p->slope + 1, p->start + 1) && fits(s, p))
+      return 1;
+  return 0;
+}
+
+int pl_fit_lines(pl_lines8 *p) {
+  staircase s;
+  for (int flips = 0; flips < 4; flips++) {
+    const uint8_t x_flip = flips & 1 ? 0x80 : 0, y_flip = flips == 1 || flips == 2 ? 0x80 : 0; /* of both first */
+    int low = 127, high = -128, smooth = 1;
+    for (int i = 0; i < 256; i++) {
+      const int v = (int8_t)(p->table[(uint8_t)(i - 128) ^ x_flip] ^ y_flip);
+      if (i) smooth &= abs(v - s.value[i - 1]) <= LARGEST_STEP;
+      s.value[i] = (int16_t)v;
+      low = v < low ? v : low, high = v > high ? v : high;
+    }
+    if (!smooth) continue;
+    p->x_flip = x_flip, p->y_flip = y_flip;
+    s.low = low, s.high = high;
+    for (s.shift = 8; s.shift >= 5; s.shift--) {
+      p->shift = s.shift;
+      for (int i = 0; i < 256; i++) {
+        s.least[i] = s.value[i] > low ? s.value[i] * (1 << s.shift) : -FREE;
+        s.most[i] = s.value[i] < high ? s.value[i] * (1 << s.shift) + (1 << s.shift) - 1 : FREE;
+      }
+      if (fit(&s, p)) return 1;
+    }
+  }
+  return 0;
+}
