@@ -278,7 +278,8 @@ PL_INLINE void lines8_of(size_t n, const uint8_t *x, uint8_t *y, int lines, int 
   lut8_plain(n - i, x + i, y + i, p->table);
 }
 static void lines8(size_t n, const void *x, void *y, const void *vp) {
-  const pl_lines8 p = *(const pl_lines8 *)vp; /* which y does not alias */
+  pl_lines8 p; /* which y does not alias */
+  memcpy(&p, vp, sizeof p);
   const int two = p.slope[0] != p.slope[1] || p.start[0] != p.start[1];
   const int plain = !p.x_flip && !p.y_flip && p.low == INT8_MIN && p.high == INT8_MAX;
   if (plain && !two) lines8_of(n, x, y, 1, 1, &p);
