@@ -80,11 +80,9 @@ cdef class Unary(Kernel):
 
     def __init__(self, str name, ptrdiff_t n, x, y, p=b""):
         cdef Py_ssize_t x_bytes, y_bytes
-        if name == "lut8" and n >= LONG and slots.lines8 != slots.lut8:
-            lines = kernel_parameters("lines8", p)
-            if lines is not None:
-                name, p = "lines8", lines
-        self.x, self.y, self.p = x, y, p if name == "lines8" else kernel_parameters(name, p)
+        if name == "lut8" and n >= LONG and slots.lines8 != slots.lut8 and kernel_parameters("lines8", p) is not None:
+            name = "lines8"
+        self.x, self.y, self.p = x, y, kernel_parameters(name, p)
         self.loop.kernel = unary_kernel(name)
         self.loop.n, self.loop.p = n, pointer(self.p)
         self.loop.x, self.loop.y = bytes_of(x, &x_bytes), bytes_of(y, &y_bytes, PyBUF_WRITABLE)
