@@ -106,7 +106,7 @@ def product(draw):
     """(rows, columns, depth, x, w, a_panel of this ISA level, shape): x as rows of int8."""
     tile = draw.isa_level.q8
     rows = 48 if draw.bench else draw.choice(1, draw.integer(1, 40))
-    columns = tile.nr if draw.bench else draw.integer(1, 5 * tile.nr if rows == 1 and tile.able else tile.nr)
+    columns = tile.nr if draw.bench else draw.integer(1, 5 * tile.nr if rows == 1 and tile.any_n else tile.nr)
     depth = 256 if draw.bench else draw.choice(draw.size(300, least=1), tile.ka, 2 * tile.ka)
     x, w = draw.array(np.int8, (rows, depth)), draw.array(np.int8, (columns, depth), draw.choice(-128, -127))
     a_panel = a_panel_of(tile, x)
@@ -185,7 +185,7 @@ def gemm_q8(draw):
     yield Call(rows, columns, shape, In(a_panel), In(panels), None if term is None else In(term),
                Struct(Columns, **members), 0, InOut(to), to.shape[1], expect=[want], work=rows * columns * depth,
                unit="MAC")
-    if draw.isa_level.q8.able and not draw.bench:
+    if draw.isa_level.q8.real and not draw.bench:
         yield from real_rule(draw)
 
 

@@ -248,7 +248,7 @@ cdef void conv_hybrid_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int threa
                               a_panel, &line_buffer)
             see_rows(s, &task, p.tile.offset, terms, scales)
         while True:
-            j, most = task.begin, p.columns if task.rows == 1 and p.tile.able else p.tile.nr
+            j, most = task.begin, p.columns if task.rows == 1 and p.tile.any_n else p.tile.nr
             while j < task.end:
                 p.slots.gemm_hybrid(p.slots, task.rows, <int>min(most, task.end - j), &s.lines.shape, rows,
                                     p.panels + j * p.deep, terms, scales, &s.finish, j, <float *>task.y + j,

@@ -140,12 +140,12 @@ cdef class FullyConnectedQ8(Kernel):
         scales[:n] = self.scales
         rows[0, :n] = self.start
         fit_columns(s.slots, &rows[0, 0], wide, &scales[0], s.product.depth, low, high,
-                    s.product.panels if s.product.tile.able else NULL, self.panels.shape[0])
+                    s.product.panels if s.product.tile.real else NULL, self.panels.shape[0])
         self.parameters, self.real = rows, scales
         q.fit = rows[9, 0] != UNFIT
-        if s.product.tile.able and np.abs(scales).max() < 1:
+        if s.product.tile.real and np.abs(scales).max() < 1:
             q.real = &scales[0]
-        s.finished = q.real != NULL if s.product.tile.able else q.fit
+        s.finished = q.real != NULL if s.product.tile.real else q.fit
         q.bias, q.scale, q.rest, q.start = (
             &rows[0, 0], <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0])
 

@@ -68,7 +68,7 @@ cdef inline void one_row(const Product8 *p, const pl_columns *q, int w_zero, con
     cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
     cdef pl_a_layout shape = pl_packed_layout(p.deep)
     cdef int32_t term = 0
-    cdef ptrdiff_t j = 0, most = p.columns if p.tile.able else p.tile.nr
+    cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
     if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
         p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.deep)
         x = a_panel

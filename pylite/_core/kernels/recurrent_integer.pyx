@@ -89,7 +89,7 @@ cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrd
         c = 0
         while c < n:
             width = min(<ptrdiff_t>t.nr, w.wide - j - c)
-            if rows == 1 and t.able and size == w.deep:      # panels follow each other
+            if rows == 1 and t.any_n and size == w.deep:      # panels follow each other
                 width = n
             table.gemm_s32(rows, <int>min(width, n - c), &shape, packed, w.panels + (j + c) * w.deep + k * width,
                            acc + c, MAX_NR)

@@ -17,7 +17,8 @@ PL_INLINE void interleave(__m512i a, __m512i b, __m512i c, __m512i d, __m512i ou
 /* The channel in each place of a block, as unpacking leaves them; the packs of narrow() undo it. */
 static uint8_t order[NR];
 
-static const pl_tile tile = {16, NR, NR, 4, 4, 1, 128, order, 16, 0, 0};
+static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 4, .ka = 4, .bytes = 1, .offset = 128, .order = order,
+                             .wrap = 16};
 
 PL_INLINE void finish(const __m512i acc[4], const scaling scales[4], const pl_columns *q, ptrdiff_t j, const ends *e,
                       int n, uint8_t *y) {

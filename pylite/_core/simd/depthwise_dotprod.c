@@ -217,5 +217,5 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
 
 PL_FILL(depthwise_dotprod, s) {
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){LINES, NR, NR, 4, 4, 1, 0, NULL, 0, 0, 0};
+  s->dw8 = (pl_tile){.mr = LINES, .nr = NR, .nv = NR, .kr = 4, .ka = 4, .bytes = 1};
 }

@@ -270,5 +270,5 @@ static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void
 
 PL_FILL(depthwise_neon, s) {
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){LINES, NR, NR, 1, 1, sizeof(int16_t), 0, NULL, 0, 0, 0};
+  s->dw8 = (pl_tile){.mr = LINES, .nr = NR, .nv = NR, .kr = 1, .ka = 1, .bytes = sizeof(int16_t)};
 }

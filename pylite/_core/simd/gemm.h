@@ -20,7 +20,8 @@ typedef struct pl_tile {
   const uint8_t *order; /* depthwise: the channel in each place of a block of nr; NULL: in order */
   int wrap;    /* depthwise: most blocks until they repeat, see pl_wraps; 0: blocks never go on into the next pixel */
   int nibbles; /* gemm_blocks takes 4-bit weights, two steps of kr in one: the first in each byte's lower half */
-  int able;    /* gemm_q8 knows the float64 rule, see pl_columns; it, gemm_s32 and gemm_hybrid take any n for one row */
+  int real;    /* gemm_q8 knows the float64 rule, see pl_columns */
+  int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
 } pl_tile;
 
 /* Where the rows of the left operand lie, in elements: row r is `lines` runs of `depth`, run i at r * step + i * pitch.
@@ -40,7 +41,7 @@ static inline pl_a_layout pl_packed_layout(ptrdiff_t depth) { return (pl_a_layou
  * truncated.  Both sums are fused; the sign is that of acc, and may be left out where low is the zero point.  The outer
  * sum is rounded towards 0 on AVX-512, to the nearest on AVX2, where rest is 0.
  * On NEON `start` is 0 in the panels that have no weight of -128, where `fit`.
- * real: NULL, or the scales of the float64 rule, all below 1, which is used instead of MBQM32 (`able` tiles). */
+ * real: NULL, or the scales of the float64 rule, all below 1, which is used instead of MBQM32 (`real` tiles). */
 typedef struct pl_columns {
   const int32_t *bias, *mult, *odd, *left, *right, *half, *sign;
   const float *scale, *rest, *start;

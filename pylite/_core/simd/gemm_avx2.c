@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { MR = 6, NR = 16, LANES = 8 };
+enum { CHAINS = 4 }; /* independent sums for each column of a single row */
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 /* The same four bytes, from any address, in each lane. */
@@ -150,13 +151,14 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
     for (int v = 0; v < V; v++) acc[r][v] = load(start + v * LANES);
-  if (R == 1) acc[1][0] = acc[1][1] = _mm256_setzero_si256();
+#pragma GCC unroll 3
+  for (int i = 1; R == 1 && i < CHAINS; i++) acc[i][0] = acc[i][1] = _mm256_setzero_si256();
   for (int line = layout->lines; line > 0; line--, a += pitch) {
     const element *upper = a + 3 * step;
     ptrdiff_t k = 0;
-    for (; R == 1 && k + 2 * KR <= depth; k += 2 * KR, w += 2 * LANES * KR * V) /* two independent chains */
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; i++) {
+    for (; R == 1 && k + CHAINS * KR <= depth; k += CHAINS * KR, w += CHAINS * LANES * KR * V)
+#pragma GCC unroll 4
+      for (int i = 0; i < CHAINS; i++) {
         const __m256i x = spread(a + k + i * KR);
 #pragma GCC unroll 2
         for (int v = 0; v < V; v++) DOT(acc[i][v], x, weights(w + (i * V + v) * LANES * KR));
@@ -171,7 +173,10 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
       }
     }
   }
-  for (int v = 0; R == 1 && v < V; v++) acc[0][v] = _mm256_add_epi32(acc[0][v], acc[1][v]);
+#pragma GCC unroll 3
+  for (int i = 1; R == 1 && i < CHAINS; i++)
+#pragma GCC unroll 2
+    for (int v = 0; v < V; v++) acc[0][v] = _mm256_add_epi32(acc[0][v], acc[i][v]);
 #pragma GCC unroll 6
   for (int r = 0; r < R; r++)
 #pragma GCC unroll 2
@@ -182,8 +187,6 @@ PL_INLINE void multiply(int R, int V, const pl_a_layout *layout, const element *
                                                        const int32_t *start, int32_t *lines) { \
     multiply(R, V, layout, a, w, start, lines); \
   }
-PART(1, 1)
-PART(1, 2)
 PART(3, 1)
 PART(3, 2)
 PART(6, 1)
@@ -192,10 +195,16 @@ PART(6, 2)
 static int sums(int rows, int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
                 int32_t *lines) {
   static void (*const part[])(const pl_a_layout *, const element *, const int8_t *, const int32_t *, int32_t *) = {
-    part_1_1, part_1_2, part_3_1, part_3_2, part_6_1, part_6_2};
-  const int most = rows == 1 ? 0 : rows <= 3 ? 1 : 2, full = most == 2 ? 6 : 2 * most + 1;
-  part[2 * most + (n > LANES)](layout, a, w, start, lines);
+    part_3_1, part_3_2, part_6_1, part_6_2};
+  const int full = rows <= 3 ? 3 : 6;
+  part[2 * (full > 3) + (n > LANES)](layout, a, w, start, lines);
   return rows < full ? rows : full;
+}
+/* The same for a single row. */
+PL_INLINE void row_sums(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *start,
+                        int32_t *line) {
+  if (n > LANES) multiply(1, 2, layout, a, w, start, line);
+  else multiply(1, 1, layout, a, w, start, line);
 }
 
 /* Lines of sums to bytes; terms: of each row, or NULL. */
@@ -204,7 +213,7 @@ PL_INLINE void finish(int fit, int N, int n, const int32_t *lines, const int32_t
   __m256i v[2][2];
 #pragma GCC unroll 2
   for (int i = 0; i < N; i++) {
-    v[i][0] = load(lines + i * NR), v[i][1] = load(lines + i * NR + LANES);
+    v[i][0] = load(lines + i * NR), v[i][1] = n > LANES ? load(lines + i * NR + LANES) : v[i][0];
     if (terms)
       for (int k = 0; k < 2; k++) v[i][k] = _mm256_add_epi32(v[i][k], _mm256_set1_epi32(terms[i]));
     v[i][0] = requantize(fit, v[i][0], q, j);
@@ -221,10 +230,25 @@ PL_INLINE void finish_all(int fit, int rows, int n, const int32_t *lines, const 
   if (r < rows) finish(fit, 1, n, lines + r * NR, terms ? terms + r : NULL, q, j, y + r * ldy, ldy);
 }
 
+static void row_q8(int n, const pl_a_layout *layout, const element *a, const int8_t *w, const int32_t *term,
+                   const pl_columns *q, ptrdiff_t j, uint8_t *y) {
+  const ptrdiff_t deep = layout->lines * layout->depth;
+  int32_t line[NR];
+  for (; n > 0; n -= NR, j += NR, y += NR, w += NR * deep) {
+    row_sums(n, layout, a, w, q->bias + j, line);
+    if (q->fit) finish(1, 1, n, line, term, q, j, y, 0);
+    else finish(0, 1, n, line, term, q, j, y, 0);
+  }
+}
+
 static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel,
                     const int32_t *row, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t ldy) {
-  int32_t lines[MR * NR] = {0};
+  int32_t lines[MR * NR];
   const pl_columns own = *q; /* a copy, which y cannot overlap */
+  if (rows == 1) {
+    row_q8(n, layout, a_panel, panel, row, &own, j, y);
+    return;
+  }
   for (int r = 0, m; r < rows; r += m) {
     m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, own.bias + j, lines);
     const int32_t *terms = row ? row + r : NULL;
@@ -237,6 +261,14 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
                      ptrdiff_t lda) {
   static const int32_t none[NR];
   int32_t lines[MR * NR];
+  if (rows == 1) {
+    const int8_t *w = panel;
+    for (; n > 0; n -= NR, acc += NR, w += NR * layout->lines * layout->depth) {
+      row_sums(n, layout, a_panel, w, none, lines);
+      for (int k = 0; k < n && k < NR; k++) acc[k] += lines[k];
+    }
+    return;
+  }
   for (int r = 0, m; r < rows; r += m) {
     m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, none, lines);
     for (int i = 0; i < m; i++)
@@ -250,7 +282,7 @@ PL_FILL(gemm_avx2, s) {
   s->sums_q8 = sums_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
-  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, 1, 128, NULL, 0, 0, 0};
+  s->q8 = (pl_tile){.mr = MR, .nr = NR, .nv = LANES, .kr = KR, .ka = KR, .bytes = 1, .offset = 128, .any_n = 1};
 }
 #else
 /* ---- depthwise: blocks of 16 channels, taps in pairs, weights of 16 bits (less their zero point) ---- */
@@ -376,7 +408,7 @@ PL_FILL(gemm_avx2, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->depthwise_q8 = depthwise_q8;
-  s->q8 = (pl_tile){MR, NR, LANES, KR, KR, sizeof(element), 0, NULL, 0, 0, 0};
-  s->dw8 = (pl_tile){1, NR, NR, 2, 2, 2, 0, order, 0, 0, 0};
+  s->q8 = (pl_tile){.mr = MR, .nr = NR, .nv = LANES, .kr = KR, .ka = KR, .bytes = sizeof(element), .any_n = 1};
+  s->dw8 = (pl_tile){.mr = 1, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order};
 }
 #endif

@@ -342,5 +342,5 @@ PL_FILL(gemm_avx512vnni, s) {
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
-  s->q8 = (pl_tile){MR, NR, LANES, 4, 4, 1, 128, NULL, 0, 0, 0};
+  s->q8 = (pl_tile){.mr = MR, .nr = NR, .nv = LANES, .kr = 4, .ka = 4, .bytes = 1, .offset = 128};
 }

@@ -36,5 +36,5 @@ PL_FILL(gemm_f32_x86, s) {
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0, 0};
+  s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};
 }

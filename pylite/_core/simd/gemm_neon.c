@@ -340,10 +340,10 @@ PL_FILL(gemm_neon, s) {
 #else
   enum { ABLE = 0 };
 #endif
-  s->q8 = (pl_tile){8, NR, NR, 8, 8, 1, 0, NULL, 0, 0, ABLE};
+  s->q8 = (pl_tile){.mr = 8, .nr = NR, .nv = NR, .kr = 8, .ka = 8, .bytes = 1, .real = ABLE, .any_n = ABLE};
   s->gemm_f32 = some_tiles_f32;
   s->depthwise_f32 = depthwise_f32;
   s->winograd_in = winograd_in;
   s->winograd_out = winograd_out;
-  s->f32 = (pl_tile){MR, NV * LANES, LANES, 1, 1, sizeof(float), 0, NULL, 0, 0, 0};
+  s->f32 = (pl_tile){.mr = MR, .nr = NV * LANES, .nv = LANES, .kr = 1, .ka = 1, .bytes = sizeof(float)};
 }

@@ -149,6 +149,10 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
   enum { MOST = 16, WIDE = 64 };
   int32_t acc[MOST * WIDE];
   const int together = MOST / own->q8.mr * own->q8.mr;
+  for (; n > WIDE; n -= WIDE, j += WIDE, y += WIDE) { /* of one row */
+    gemm_hybrid(own, 1, WIDE, layout, a_panel, panel, terms, row_scales, h, j, y, ldy);
+    panel = (const char *)panel + WIDE * layout->lines * layout->depth;
+  }
   for (int r = 0; r < rows; r += together) {
     const int m = rows - r < together ? rows - r : together;
     memset(acc, 0, m * WIDE * sizeof *acc);

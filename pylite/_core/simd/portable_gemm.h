@@ -223,9 +223,9 @@ static void depthwise_s64(const pl_dw_window *g, ptrdiff_t at, ptrdiff_t c, int 
   }
 }
 
-static const pl_tile tile_q8 = {GEMM_MR, GEMM_NR, GEMM_NR, 1, 1, 2, 0, NULL, 0, 0, 0};
-static const pl_tile tile_f32 = {F32_MR, F32_NR, F32_NR, 1, 1, 4, 0, NULL, 0, 0, 0};
-static const pl_tile tile_dw8 = {1, DW_NR, DW_NR, 1, 1, 2, 0, NULL, 0, 0, 0};
+static const pl_tile tile_q8 = {.mr = GEMM_MR, .nr = GEMM_NR, .nv = GEMM_NR, .kr = 1, .ka = 1, .bytes = 2};
+static const pl_tile tile_f32 = {.mr = F32_MR, .nr = F32_NR, .nv = F32_NR, .kr = 1, .ka = 1, .bytes = 4};
+static const pl_tile tile_dw8 = {.mr = 1, .nr = DW_NR, .nv = DW_NR, .kr = 1, .ka = 1, .bytes = 2};
 
 PL_LOOSE_BEGIN
 /* 64 partial sums, joined at the end: a single sum would be slower than memory. */
