@@ -1,0 +1,64 @@
+/* Shared by the 8-bit micro-kernels for AVX2 and AVX-VNNI: requantization to bytes. */
+#ifndef PYLITE_AVX2_H
+#define PYLITE_AVX2_H
+#include "rounding.h"
+#include "simd.h"
+#include <immintrin.h>
+#include <string.h>
+
+enum { NR = 16, LANES = 8 };
+
+PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+
+/* 8 accumulators to results: by MBQM32, whose second rounding is (v + half - (v < 0)) >> right, or in float32 (fit). */
+PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
+  if (fit) {
+    const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
+    return _mm256_cvttps_epi32(_mm256_fmadd_ps(x, _mm256_loadu_ps(q->scale + j),
+                                               _mm256_or_ps(sign, _mm256_loadu_ps(q->start + j))));
+  }
+  const __m256i nudge = _mm256_set1_epi64x(1 << 30);
+  if (q->left) acc = _mm256_sllv_epi32(acc, load(q->left + j));
+  __m256i even = _mm256_mul_epi32(acc, load(q->mult + j));
+  __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(acc, 32), load(q->odd + j));
+  even = _mm256_srli_epi64(_mm256_add_epi64(even, nudge), 31);
+  odd = _mm256_slli_epi64(_mm256_add_epi64(odd, nudge), 1);
+  __m256i v = _mm256_blend_epi32(even, odd, 0xAA);
+  __m256i negative = _mm256_srlv_epi32(v, load(q->sign + j));
+  v = _mm256_sub_epi32(_mm256_add_epi32(v, load(q->half + j)), negative);
+  return _mm256_srav_epi32(v, load(q->right + j));
+}
+
+/* Results of two lines, each packed to 16 bits, to bytes; the pack interleaves their 128-bit lanes. */
+PL_INLINE __m256i narrow(__m256i a, __m256i b, const pl_columns *q) {
+  const __m256i zero_point = _mm256_set1_epi16((short)q->zero_point);
+  __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero_point), _mm256_adds_epi16(b, zero_point));
+  y = _mm256_max_epi8(_mm256_min_epi8(y, _mm256_set1_epi8((char)q->high)), _mm256_set1_epi8((char)q->low));
+  return _mm256_xor_si256(y, _mm256_set1_epi8((char)q->flip));
+}
+
+/* Stores the first n bytes, less than 16, as two words that overlap. */
+static __attribute__((noinline)) void store_part(uint8_t *y, __m128i v, ptrdiff_t n) {
+  const uint64_t low = (uint64_t)_mm_cvtsi128_si64(v), high = (uint64_t)_mm_extract_epi64(v, 1);
+  if (n >= 8) {
+    const uint64_t last = n > 8 ? low >> 8 * (n - 8) | high << (128 - 8 * n) : low;
+    memcpy(y, &low, 8);
+    memcpy(y + n - 8, &last, 8);
+  } else if (n >= 4) {
+    const uint64_t last = low >> 8 * (n - 4);
+    memcpy(y, &low, 4);
+    memcpy(y + n - 4, &last, 4);
+  } else {
+    for (ptrdiff_t i = 0; i < n; i++) y[i] = (uint8_t)(low >> 8 * i);
+  }
+}
+PL_INLINE void store(uint8_t *y, __m128i v, ptrdiff_t n) {
+  if (n >= 16) _mm_storeu_si128((__m128i *)y, v);
+  else store_part(y, v, n);
+}
+/* Stores N lines of n bytes; N is 1 or 2. */
+PL_INLINE void store_lines(int N, uint8_t *y, ptrdiff_t next, __m256i v, ptrdiff_t n) {
+  store(y, _mm256_castsi256_si128(v), n);
+  if (N > 1) store(y + next, _mm256_extracti128_si256(v, 1), n);
+}
+#endif
