@@ -29,15 +29,13 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
   else STORE_FIRST(p, v, n);
 }
 
-/* The mask of the first n lanes.  With masks, full vectors need no code of their own. */
+/* The mask of the first n lanes.  WHOLE: full vectors have code of their own, without masks. */
 #ifndef MASK
 #define MASK ptrdiff_t
 #define FIRST(n) (n)
 #define LOAD_MASKED LOAD_FIRST
 #define STORE_MASKED STORE_FIRST
 #define WHOLE 1
-#else
-#define WHOLE 0
 #endif
 
 #ifdef FOUR_SUMS

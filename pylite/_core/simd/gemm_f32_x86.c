@@ -1,4 +1,5 @@
 /* The float matrix product and depthwise convolution for AVX2 with FMA, and for AVX-512. */
+#include "rounding.h"
 #include <immintrin.h>
 
 #if defined(__AVX512F__)
@@ -12,14 +13,23 @@ enum { LANES = 8, MR = 6, NV = 2 };
 #endif
 #define LOAD OF(loadu_ps)
 #if defined(__AVX512F__)
-#define FIRST_LANES(n) (__mmask16)((n) >= LANES ? 0xffff : (n) > 0 ? (1u << (n)) - 1 : 0)
-#define LOAD_FIRST(p, n) _mm512_maskz_loadu_ps(FIRST_LANES(n), p)
-#define STORE_FIRST(p, v, n) _mm512_mask_storeu_ps(p, FIRST_LANES(n), v)
 #define MASK __mmask16
-#define FIRST FIRST_LANES
+#define FIRST(n) (__mmask16)((n) >= LANES ? 0xffff : (n) > 0 ? (1u << (n)) - 1 : 0)
 #define LOAD_MASKED(p, m) _mm512_maskz_loadu_ps(m, p)
 #define STORE_MASKED(p, v, m) _mm512_mask_storeu_ps(p, m, v)
+#define WHOLE 0
+#else
+#define MASK __m256i
+PL_INLINE MASK FIRST(ptrdiff_t n) {
+  static const int32_t lanes[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i *)(lanes + LANES - (n < 0 ? 0 : n < LANES ? n : LANES)));
+}
+#define LOAD_MASKED(p, m) _mm256_maskload_ps(p, m)
+#define STORE_MASKED(p, v, m) _mm256_maskstore_ps(p, m, v)
+#define WHOLE 1 /* AMD's CPUs take long to store by a mask */
 #endif
+#define LOAD_FIRST(p, n) LOAD_MASKED(p, FIRST(n))
+#define STORE_FIRST(p, v, n) STORE_MASKED(p, v, FIRST(n))
 #define STORE OF(storeu_ps)
 #define SPLAT OF(set1_ps)
 #define MULTIPLY_ADD(acc, a, b) OF(fmadd_ps)(a, b, acc)
