@@ -201,9 +201,10 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
   }
 }
 
+static const int32_t none[NR];
+
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
                      ptrdiff_t lda) {
-  static const int32_t none[NR];
   int32_t lines[MR * NR];
   if (rows == 1) {
     const int8_t *w = panel;
@@ -220,10 +221,58 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
   }
 }
 
+/* The first n lanes, possibly all. */
+PL_INLINE __m256i first_lanes(int n) {
+  static const int32_t lanes[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return load(lanes + LANES - (n < LANES ? n : LANES));
+}
+
+/* Lines of sums to floats, as finish_hybrid. */
+PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_t *terms, const float *row_scales,
+                             const pl_hybrid *h, ptrdiff_t j, float *y, ptrdiff_t ldy) {
+  const __m256 low = _mm256_set1_ps(h->low), high = _mm256_set1_ps(h->high), one = _mm256_set1_ps(1);
+  for (int c = 0; c < n; c += LANES) {
+    const __m256i part = first_lanes(n - c), sums = _mm256_maskload_epi32(h->sums + j + c, part);
+    const __m256 scale = _mm256_maskload_ps(h->scale + j + c, part);
+    const __m256 bias = h->bias ? _mm256_maskload_ps(h->bias + j + c, part) : _mm256_setzero_ps();
+    for (int r = 0; r < rows; r++) {
+      const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(terms[r]), sums);
+      const __m256 row = _mm256_set1_ps(row_scales[r]);
+      const __m256 first = _mm256_mul_ps(h->column_first ? one : row, scale), then = h->column_first ? row : one;
+      __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + c), term));
+      x = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(x, first), then), bias);
+      x = _mm256_min_ps(high, _mm256_max_ps(low, x));
+      if (n - c >= LANES) _mm256_storeu_ps(y + r * ldy + c, x);
+      else _mm256_maskstore_ps(y + r * ldy + c, part, x);
+    }
+  }
+}
+
+static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout *layout, const void *a_panel,
+                        const void *panel, const int32_t *terms, const float *row_scales, const pl_hybrid *h,
+                        ptrdiff_t j, float *y, ptrdiff_t ldy) {
+  const pl_hybrid results = *h; /* a copy, which y cannot overlap */
+  const int8_t *w = panel;
+  int32_t lines[MR * NR];
+  (void)own;
+  if (rows == 1) {
+    for (; n > 0; n -= NR, j += NR, y += NR, w += NR * layout->lines * layout->depth) {
+      row_sums(n, layout, a_panel, w, none, lines);
+      finish_floats(1, n < NR ? n : NR, lines, terms, row_scales, &results, j, y, ldy);
+    }
+    return;
+  }
+  for (int r = 0, m; r < rows; r += m) {
+    m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, w, none, lines);
+    finish_floats(m, n, lines, terms + r, row_scales + r, &results, j, y + r * ldy, ldy);
+  }
+}
+
 PL_FILL(gemm_avx2, s) {
   s->pack_a_q8 = pack_a_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
+  s->gemm_hybrid = gemm_hybrid;
 #if defined(__AVXVNNI__)
   s->sums_q8 = sums_q8;
 #endif
