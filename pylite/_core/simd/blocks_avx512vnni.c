@@ -1,8 +1,10 @@
 /* Products with 4-bit weights that have a scale for each block, for AVX-512 with VNNI. */
 #include "avx512vnni.h"
 
+/* The portable gemm_blocks, for 8-bit weights. */
+void pl_fill_portable_avx512vnni(pl_slots *s);
 static void (*plain)(const struct pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
-                     const int32_t *terms, const float *row_scales, float *y); /* the portable one, for 8-bit weights */
+                     const int32_t *terms, const float *row_scales, float *y);
 
 /* R rows, of which `rows` are in use, times V vectors of columns of a panel that is `width` wide.  A byte holds two
  * weights, of consecutive steps of four.  Both are multiplied as 16 times their value, which keeps their signs. */
@@ -75,7 +77,9 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
 }
 
 PL_FILL(blocks_avx512vnni, s) {
-  plain = s->gemm_blocks;
+  pl_slots portable;
+  pl_fill_portable_avx512vnni(&portable);
+  plain = portable.gemm_blocks;
   s->gemm_blocks = gemm_blocks;
   s->q8.nibbles = 1;
 }

@@ -201,6 +201,13 @@ static void gemm_q8(int rows, int n, const pl_a_layout *layout, const void *a_pa
   }
 }
 
+PL_INLINE void add_line(int n, const int32_t *line, int32_t *acc) {
+  int k = 0;
+  for (; k + LANES <= n; k += LANES)
+    _mm256_storeu_si256((__m256i *)(acc + k), _mm256_add_epi32(load(acc + k), load(line + k)));
+  for (; k < n; k++) acc[k] += line[k];
+}
+
 static const int32_t none[NR];
 
 static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, int32_t *acc,
@@ -210,14 +217,13 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
     const int8_t *w = panel;
     for (; n > 0; n -= NR, acc += NR, w += NR * layout->lines * layout->depth) {
       row_sums(n, layout, a_panel, w, none, lines);
-      for (int k = 0; k < n && k < NR; k++) acc[k] += lines[k];
+      add_line(n < NR ? n : NR, lines, acc);
     }
     return;
   }
   for (int r = 0, m; r < rows; r += m) {
     m = sums(rows - r, n, layout, (const element *)a_panel + r * layout->step, panel, none, lines);
-    for (int i = 0; i < m; i++)
-      for (int k = 0; k < n; k++) acc[(r + i) * lda + k] += lines[i * NR + k];
+    for (int i = 0; i < m; i++) add_line(n, lines + i * NR, acc + (r + i) * lda);
   }
 }
 
@@ -225,6 +231,11 @@ static void gemm_s32(int rows, int n, const pl_a_layout *layout, const void *a_p
 PL_INLINE __m256i first_lanes(int n) {
   static const int32_t lanes[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return load(lanes + LANES - (n < LANES ? n : LANES));
+}
+
+PL_INLINE void store_floats(float *y, int n, __m256i part, __m256 v) {
+  if (n >= LANES) _mm256_storeu_ps(y, v);
+  else _mm256_maskstore_ps(y, part, v);
 }
 
 /* Lines of sums to floats, as finish_hybrid. */
@@ -242,8 +253,7 @@ PL_INLINE void finish_floats(int rows, int n, const int32_t *lines, const int32_
       __m256 x = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + c), term));
       x = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(x, first), then), bias);
       x = _mm256_min_ps(high, _mm256_max_ps(low, x));
-      if (n - c >= LANES) _mm256_storeu_ps(y + r * ldy + c, x);
-      else _mm256_maskstore_ps(y + r * ldy + c, part, x);
+      store_floats(y + r * ldy + c, n - c, part, x);
     }
   }
 }
@@ -268,11 +278,72 @@ static void gemm_hybrid(const pl_slots *own, int rows, int n, const pl_a_layout 
   }
 }
 
+/* The portable gemm_blocks, which takes blocks of any depth. */
+void pl_fill_portable_avx2(pl_slots *s);
+static void (*any_blocks)(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                          const int32_t *terms, const float *row_scales, float *y);
+
+/* Adds lines of sums of one block, times its scales, to `total`. */
+PL_INLINE void add_block(int rows, int V, const int32_t *lines, const int32_t *terms, const int32_t *sums,
+                         const float *scale, float *total) {
+#pragma GCC unroll 2
+  for (int v = 0; v < V; v++) {
+    const __m256i all = load(sums + v * LANES);
+    const __m256 scales = _mm256_loadu_ps(scale + v * LANES);
+    for (int r = 0; r < rows; r++) {
+      float *to = total + r * NR + v * LANES;
+      const __m256i term = _mm256_mullo_epi32(_mm256_set1_epi32(terms[r]), all);
+      const __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(load(lines + r * NR + v * LANES), term));
+      _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), _mm256_mul_ps(sum, scales)));
+    }
+  }
+}
+
+static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b, ptrdiff_t j, const uint8_t *x,
+                        const int32_t *terms, const float *row_scales, float *y) {
+  element packed[PL_BLOCK_ROWS * PL_DEPTH + PL_SLACK];
+  const uint8_t *src[PL_BLOCK_ROWS];
+  int32_t lines[MR * NR];
+  float total[PL_BLOCK_ROWS * NR];
+  const ptrdiff_t width = b->wide - j < NR ? b->wide - j : NR, size = b->depth / b->blocks;
+  const pl_a_layout layout = pl_packed_layout(b->deep);
+  if (b->deep > PL_DEPTH) {
+    any_blocks(own, rows, n, b, j, x, terms, row_scales, y);
+    return;
+  }
+  for (int k = 0; k < rows * NR; k++) total[k] = 0;
+  for (ptrdiff_t i = 0; i < b->blocks; i++) {
+    const ptrdiff_t at = pl_at(b, width, i, j);
+    const int8_t *w = (const int8_t *)b->panels + at * b->deep;
+    for (int r = 0; r < rows; r++) src[r] = x + r * b->depth + i * size;
+    pack_a_q8(rows, 1, size, src, OFFSET, packed, b->deep);
+    for (int r = 0, m; r < rows; r += m) {
+      m = rows == 1 ? 1 : sums(rows - r, n, &layout, packed + r * b->deep, w, none, lines);
+      if (rows == 1) row_sums(n, &layout, packed, w, none, lines);
+      if (n > LANES) add_block(m, 2, lines, terms + r, b->sums + at, b->scale + at, total + r * NR);
+      else add_block(m, 1, lines, terms + r, b->sums + at, b->scale + at, total + r * NR);
+    }
+  }
+  const __m256 low = _mm256_set1_ps(b->low), high = _mm256_set1_ps(b->high);
+  for (int c = 0; c < n; c += LANES) {
+    const __m256i part = first_lanes(n - c);
+    const __m256 bias = b->bias ? _mm256_maskload_ps(b->bias + j + c, part) : _mm256_setzero_ps();
+    for (int r = 0; r < rows; r++) {
+      const __m256 sum = _mm256_mul_ps(_mm256_loadu_ps(total + r * NR + c), _mm256_set1_ps(row_scales[r]));
+      store_floats(y + r * b->columns + c, n - c, part, _mm256_min_ps(high, _mm256_max_ps(low, _mm256_add_ps(sum, bias))));
+    }
+  }
+}
+
 PL_FILL(gemm_avx2, s) {
+  pl_slots portable;
+  pl_fill_portable_avx2(&portable);
+  any_blocks = portable.gemm_blocks;
   s->pack_a_q8 = pack_a_q8;
   s->gemm_q8 = gemm_q8;
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
+  s->gemm_blocks = gemm_blocks;
 #if defined(__AVXVNNI__)
   s->sums_q8 = sums_q8;
 #endif

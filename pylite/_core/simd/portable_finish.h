@@ -174,7 +174,7 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
   const ptrdiff_t width = b->wide - j < t->nr ? b->wide - j : t->nr, size = b->depth / b->blocks;
   for (ptrdiff_t i = 0; i < b->blocks; i++) {
     const ptrdiff_t at = pl_at(b, width, i, j);
-    memset(acc, 0, sizeof acc);
+    for (int r = 0; r < rows; r++) memset(acc + r * WIDE, 0, n * sizeof *acc);
     for (ptrdiff_t k = 0; k < size; k += PL_DEPTH) {
       const ptrdiff_t piece = size - k < PL_DEPTH ? size - k : PL_DEPTH;
       const pl_a_layout layout = pl_packed_layout((piece + t->ka - 1) / t->ka * t->ka);
