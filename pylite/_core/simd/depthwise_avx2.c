@@ -36,10 +36,10 @@ typedef struct {
   __m128i mask;
 } sight;
 
-/* N output pixels, `to` apart: n channels from j on.  The taps of the first are c bytes behind those of s, and `step`
- * further for each one. */
-PL_INLINE void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, ptrdiff_t step, const int32_t *w,
-                      const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+/* N output pixels, `to` apart: n channels from j on, `kept` of which are stored.  The taps of the first are c bytes
+ * behind those of s, and `step` further for each one. */
+PL_INLINE void pixels(int fit, int N, ptrdiff_t n, ptrdiff_t kept, const sight *s, ptrdiff_t c, ptrdiff_t step,
+                      const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
   const __m256i bias0 = load(q->bias + j), bias1 = load(q->bias + j + LANES);
   __m256i acc[2][2] = {{bias0, bias1}, {bias0, bias1}};
   const ptrdiff_t at[2] = {c, c + step};
@@ -58,67 +58,158 @@ PL_INLINE void pixels(int fit, int N, ptrdiff_t n, const sight *s, ptrdiff_t c, 
   for (int i = 0; i < N; i++)
     acc[i][0] = _mm256_packs_epi32(requantize(fit, acc[i][0], q, j), requantize(fit, acc[i][1], q, j + LANES));
   const __m256i bytes = narrow(acc[0][0], acc[N - 1][0], q);
-  store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), n);
+  store_lines(N, y, to, _mm256_permute4x64_epi64(bytes, 0xD8), kept);
 }
 
-/* Few channels: weights and parameters are repeated so that several neighbouring pixels fill a block. */
-enum { MOST_WIDE = 32 }; /* taps */
-typedef struct { int32_t w[MOST_WIDE / 2 * NR], rows[9][NR]; } widened;
-static void widen(ptrdiff_t c, int pairs, const int32_t *w, pl_columns *q, widened *s) {
-  const void *from[] = {q->bias, q->mult, q->odd, q->left, q->right, q->half, q->sign, q->scale, q->start};
-  for (int k = 0; k < NR; k++) {
-    const int place = order[order[k] % c];
-    for (int t = 0; t < pairs; t++) s->w[t * NR + k] = w[t * NR + place];
-    for (int i = 0; i < 9; i++)
-      if (from[i]) s->rows[i][k] = ((const int32_t *)from[i])[place];
+/* `count` output pixels, or blocks of several, and then `tail` channels of one more. */
+PL_INLINE void row_of_blocks(int fit, ptrdiff_t count, ptrdiff_t tail, const sight *s, ptrdiff_t c, ptrdiff_t step,
+                             const int32_t *w, const pl_columns *q, ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+  for (; count >= 2; count -= 2, c += 2 * step, y += 2 * to) pixels(fit, 2, NR, NR, s, c, step, w, q, j, y, to);
+  if (count) {
+    pixels(fit, 1, NR, NR, s, c, step, w, q, j, y, to);
+    c += step, y += to;
   }
-  for (int k = 0; k < NR; k++) s->rows[2][k] = s->rows[1][k | 1];
-  q->bias = s->rows[0], q->mult = s->rows[1], q->odd = s->rows[2], q->left = q->left ? s->rows[3] : NULL;
-  q->right = s->rows[4], q->half = s->rows[5], q->sign = s->rows[6];
-  q->scale = (const float *)s->rows[7], q->start = (const float *)s->rows[8];
+  if (tail) pixels(fit, 1, NR, tail, s, c, step, w, q, j, y, to);
+}
+static __attribute__((noinline)) void blocks_of_row(ptrdiff_t count, ptrdiff_t tail, const sight *s, ptrdiff_t c,
+                                                    ptrdiff_t step, const int32_t *w, const pl_columns *q,
+                                                    ptrdiff_t j, uint8_t *y, ptrdiff_t to) {
+  if (q->fit) row_of_blocks(1, count, tail, s, c, step, w, q, j, y, to);
+  else row_of_blocks(0, count, tail, s, c, step, w, q, j, y, to);
 }
 
-static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w0, const pl_columns *q,
-                         uint8_t *y) {
-  const uint8_t *p[PL_MAX_TAPS + 1];
-  const int32_t *w = w0;
-  const int taps = g->fh * g->fw, pairs = (taps + 1) / 2;
+/* Any filter; each block of channels lies within a pixel, and pixels beside the image are looked up one by one. */
+static void any_filter(const pl_dw_window *g, const sight *s, const int32_t *w, const pl_columns *q, uint8_t *y) {
   /* Output pixels begin .. end - 1 see no pixel beside the image. */
-  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
+  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, c = g->c;
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  const ptrdiff_t c = g->c, together = c < NR && NR % c == 0 && g->stride == 1 && taps <= MOST_WIDE ? NR / c : 1;
-  pl_columns own = *q;
-  widened wide;
   int inside = 1; /* are all lines in the image? */
-  const sight s = {pairs, p, _mm_set1_epi8((char)flip)};
-  (void)w_zero;
-  if (together > 1) {
-    widen(c, pairs, w, &own, &wide);
-    w = wide.w;
-  }
   for (int i = 0; i < g->fh; i++) inside &= g->row[i] != NULL;
   for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    ptrdiff_t size = c;
     n = inside && at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-    pl_taps(g, at, 1, p);
-    p[taps] = p[0]; /* the weights of the odd tap are zero */
-    if (n >= together) size *= together, n -= n % together;
-    for (ptrdiff_t b = 0; b * NR < c; b++) {
-      const ptrdiff_t from = pl_block_start(b, NR, c), step = size * g->stride, count = n * c / size;
-      uint8_t *const to = y + at * c + from;
-      ptrdiff_t i = 0;
-#define PIXELS(fit, N, n) \
-  pixels(fit, N, n, &s, from + i * step, step, w + b * pairs * NR, &own, b * NR, to + i * size, size)
-      for (; own.fit && size >= NR && i + 2 <= count; i += 2) PIXELS(1, 2, NR);
-      for (; i < count; i++)
-        if (size >= NR) PIXELS(0, 1, NR);
-        else PIXELS(0, 1, size);
-#undef PIXELS
+    pl_taps(g, at, 1, s->p);
+    s->p[g->fh * g->fw] = s->p[0]; /* the weights of the odd tap are zero */
+    if (c < NR)
+      for (ptrdiff_t i = 0; i < n; i++) pixels(0, 1, c, c, s, i * g->stride * c, 0, w, q, 0, y + (at + i) * c, 0);
+    else
+      for (ptrdiff_t b = 0; b * NR < c; b++) {
+        const ptrdiff_t from = pl_block_start(b, NR, c);
+        blocks_of_row(n, 0, s, from, c * g->stride, w + b * s->pairs * NR, q, b * NR, y + at * c + from, c);
+      }
+  }
+}
+
+/* ---- lines cut into blocks of 16 channels that may span pixels: see pl_wraps ----
+ *
+ * Input lines are copied, with the pixels beside them.  Where the channels are a multiple of 16 ("whole"), pixels that
+ * a stride skips lie among the others; else each phase of the stride has lines of its own. */
+enum { CACHED = 24576 }; /* bytes of copies that stay in the cache */
+
+PL_INLINE ptrdiff_t at_least(ptrdiff_t n, ptrdiff_t least) { return n < least ? least : n; }
+/* n / s, rounded up. */
+PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s - 1) / s; }
+
+PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
+  _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
+}
+/* Copies pixels of c bytes that lie `step` bytes apart.  The first may be read up to `room` bytes from its beginning on;
+ * copies are written with up to 15 bytes more. */
+static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t step, ptrdiff_t room, uint8_t *to) {
+  for (; n > 0; n--, room -= step, from += step, to += c)
+    if (c > NR) {
+      for (ptrdiff_t i = 0; i < c - NR; i += NR) copy_block(from + i, to + i);
+      copy_block(from + c - NR, to + c - NR);
+    } else if (room >= NR) {
+      copy_block(from, to);
+    } else {
+      memcpy(to, from, c);
+    }
+}
+
+/* Copies `rows` input lines.  Pixel i of phase p is the input's pixel first + i * s + p, so that consecutive outputs
+ * read consecutive pixels of a phase. */
+static void copy_lines(const pl_dw_window *g, ptrdiff_t s, const uint8_t *const *row, ptrdiff_t rows, ptrdiff_t first,
+                       ptrdiff_t pixels, uint8_t *to) {
+  const ptrdiff_t c = g->c, line = pixels * c;
+  for (ptrdiff_t phase = 0; phase < s; phase++) {
+    const ptrdiff_t x = first + phase;
+    /* pixels begin .. end - 1 are in the image */
+    ptrdiff_t begin = x < 0 ? steps(-x, s) : 0, end = x < g->width ? steps(g->width - x, s) : 0;
+    if (end > pixels) end = pixels;
+    if (begin > end) begin = end;
+    for (ptrdiff_t y = 0; y < rows; y++, to += line) {
+      if (!row[y] || begin == end) {
+        memset(to, g->zero[0], line);
+        continue;
+      }
+      const uint8_t *const from = row[y] + (x + begin * s) * c;
+      memset(to, g->zero[0], begin * c);
+      if (s == 1) memcpy(to + begin * c, from, (end - begin) * c);
+      else copy_pixels(from, end - begin, c, s * c, row[y] + g->width * c - from, to + begin * c);
+      memset(to + end * c, g->zero[0], line - end * c);
     }
   }
 }
 
+/* Bytes of copies for so many output pixels of so many lines. */
+PL_INLINE ptrdiff_t copied(const pl_dw_window *g, ptrdiff_t pixels, ptrdiff_t lines) {
+  const ptrdiff_t s = g->stride, across = (g->fw - 1) * g->dilation;
+  const ptrdiff_t width = g->c % NR ? (pixels + across / s + 1) * s : pixels * s + across + 1;
+  return width * g->c * ((lines - 1) * s + g->fh);
+}
+
+static void wrapped(const pl_dw_window *g, ptrdiff_t blocks, const sight *s, const int32_t *w, const pl_columns *q,
+                    uint8_t *y) {
+  uint8_t copies[PL_DW_BYTES + 2 * NR];
+  const ptrdiff_t c = g->c, whole = c % NR == 0, phases = whole ? 1 : g->stride, skip = whole ? g->stride : 1;
+  const ptrdiff_t reach = (g->fw - 1) * g->dilation / phases + 1; /* pixels of a phase beyond those of the outputs */
+  const ptrdiff_t apart = blocks * NR;                            /* until blocks repeat */
+  ptrdiff_t together = g->lines;
+  ptrdiff_t most = g->pixels;
+  while (together > 1 && copied(g, most < 16 ? most : 16, together) > CACHED) together = (together + 1) / 2;
+  while (most > 1 && copied(g, most, together) > (together > 1 ? CACHED : PL_DW_BYTES)) most = (most + 1) / 2;
+  for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
+    lines = g->lines - line < together ? g->lines - line : together;
+    const ptrdiff_t rows = (lines - 1) * g->stride + g->fh;
+    for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
+      n = g->pixels - at < most ? g->pixels - at : most;
+      const ptrdiff_t width = n * skip + reach, pitch = width * c, bytes = n * c;
+      copy_lines(g, phases, g->row + line * g->stride, rows, at * g->stride - g->pad, width, copies);
+      const uint8_t **p = s->p;
+      for (int i = 0; i < g->fh; i++)
+        for (int k = 0; k < g->fw; k++) {
+          const ptrdiff_t x = (ptrdiff_t)k * g->dilation;
+          *p++ = copies + (x % phases * rows + i) * pitch + x / phases * c;
+        }
+      *p = s->p[0]; /* the weights of the odd tap are zero */
+      for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++)
+        for (ptrdiff_t i = 0; i < lines; i++) {
+          const ptrdiff_t left = bytes - b * NR, count = (left + apart - NR) / apart, tail = left - count * apart;
+          blocks_of_row(count, at_least(tail, 0), s, i * g->stride * pitch + b * NR, apart * skip,
+                        w + b * s->pairs * NR, q, b * NR, y + (line + i) * g->y_line + at * c + b * NR, apart);
+        }
+    }
+  }
+}
+
+static const pl_tile tile = {.mr = 16, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order, .wrap = 16};
+
+static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q,
+                         uint8_t *y) {
+  const uint8_t *p[PL_MAX_TAPS + 1];
+  const sight s = {(g->fh * g->fw + 1) / 2, p, _mm_set1_epi8((char)flip)};
+  const pl_columns own = *q; /* a copy, which y cannot overlap */
+  const ptrdiff_t blocks = pl_wraps(&tile, g->c, g->fh, g->fw, g->stride, g->dilation);
+  (void)w_zero;
+  if (blocks && (g->c % NR || copied(g, 4, 1) <= PL_DW_BYTES)) { /* otherwise the weights are packed alike */
+    wrapped(g, blocks, &s, w, &own, y);
+    return;
+  }
+  pl_dw_window one = *g;
+  for (int i = 0; i < g->lines; i++, one.row += g->stride, y += g->y_line) any_filter(&one, &s, w, &own, y);
+}
+
 PL_FILL(depthwise_avx2, s) {
   s->depthwise_q8 = depthwise_q8;
-  s->dw8 = (pl_tile){.mr = 1, .nr = NR, .nv = NR, .kr = 2, .ka = 2, .bytes = 2, .order = order};
+  s->dw8 = tile;
 }
