@@ -84,6 +84,29 @@ static void pack_a_q8(int rows, int segments, ptrdiff_t length, const uint8_t *c
     for (; k < depth; k++) to[k] = 0;
   }
 }
+
+static void sums_q8(int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (int r = 0; r < rows; r++) {
+    const int16_t *a = (const int16_t *)a_panel + r * layout->step;
+    __m256i total = _mm256_setzero_si256();
+    int32_t sum = 0;
+    for (int line = 0; line < layout->lines; line++, a += layout->pitch) {
+      ptrdiff_t k = 0;
+      for (; k + 16 <= length; k += 16)
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)(a + k)), ones));
+      if (k + 8 <= length) {
+        const __m256i half = _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i *)(a + k)));
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(half, ones));
+        k += 8;
+      }
+      for (; k < length; k++) sum += a[k];
+    }
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(total), _mm256_extracti128_si256(total, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+    sums[r] = sum + _mm_cvtsi128_si32(four) + _mm_extract_epi32(four, 1);
+  }
+}
 #endif
 
 /* R rows of an A panel times V vectors of columns, plus `start`, to lines of NR sums. */
@@ -344,9 +367,7 @@ PL_FILL(gemm_avx2, s) {
   s->gemm_s32 = gemm_s32;
   s->gemm_hybrid = gemm_hybrid;
   s->gemm_blocks = gemm_blocks;
-#if defined(__AVXVNNI__)
   s->sums_q8 = sums_q8;
-#endif
   s->q8 = (pl_tile){.mr = MR, .nr = NR, .nv = LANES, .kr = KR, .ka = KR, .bytes = sizeof(element), .offset = OFFSET,
                     .any_n = 1};
 }

@@ -38,6 +38,11 @@ PL_INLINE void store_upto(float *p, VECTOR v, ptrdiff_t n) {
 #define WHOLE 1
 #endif
 
+/* Rows of a full tile of one vector. */
+#ifndef NARROW_MR
+#define NARROW_MR MR
+#endif
+
 #ifdef FOUR_SUMS
 /* gcc would compute the addresses of all lines first, for which Arm lacks registers. */
 #define NEXT_LINE(y) \
@@ -81,7 +86,7 @@ PL_INLINE void tile_f32(int R, int V, int whole, int n, const pl_a_layout *layou
                                                            const float *bias, float low, float high, float *y,
                                                            ptrdiff_t ldy) {
   const ptrdiff_t depth = layout->depth, step = layout->step, pitch = layout->pitch;
-  VECTOR acc[MR][NV], shift[NV];
+  VECTOR acc[NARROW_MR][NV], shift[NV];
   MASK part[NV];
 #pragma GCC unroll 4
   for (int v = 0; v < V; v++) part[v] = FIRST(n - v * LANES);
@@ -198,12 +203,13 @@ static const uint8_t next_rows[] = NEXT_ROWS;
   static __attribute__((noinline)) void name(int rows, int n, const pl_a_layout *layout, const float *a, \
                                              const float *panel, int first, int last, const float *bias, float low, \
                                              float high, float *y, ptrdiff_t ldy) { \
+    enum { mr = V == 1 ? NARROW_MR : MR, parted = PARTED || mr > 8 }; \
     for (int r = 0; r < rows;) { \
-      const int next = !PARTED || rows - r >= (int)sizeof next_rows ? MR : next_rows[rows - r]; \
-      if (next == MR && rows - r >= MR) TILE_F32(MR, V, whole); \
-      else if (PARTED && MR == 8 && next == 6) TILE_F32(6, V, whole); \
-      else if (PARTED && next == 5) TILE_F32(5, V, whole); \
-      else if (MR > 8 && next == 8) TILE_F32(8, V, whole); \
+      const int next = !parted || rows - r >= (int)sizeof next_rows ? mr : next_rows[rows - r]; \
+      if (next == mr && rows - r >= mr) TILE_F32(mr, V, whole); \
+      else if (parted && mr == 8 && next == 6) TILE_F32(6, V, whole); \
+      else if (parted && next == 5) TILE_F32(5, V, whole); \
+      else if (mr > 8 && next == 8) TILE_F32(8, V, whole); \
       else if (rows - r >= 4) TILE_F32(4, V, whole); \
       else if (rows - r >= 2) TILE_F32(2, V, whole); \
       else TILE_F32(1, V, whole); \

@@ -10,6 +10,7 @@ enum { LANES = 16, MR = 12, NV = 2 };
 #define VECTOR __m256
 #define OF(name) _mm256_##name
 enum { LANES = 8, MR = 6, NV = 2 };
+#define NARROW_MR 12
 #endif
 #define LOAD OF(loadu_ps)
 #if defined(__AVX512F__)
