@@ -112,8 +112,8 @@ PL_INLINE ptrdiff_t steps(ptrdiff_t n, ptrdiff_t s) { return s == 1 ? n : (n + s
 PL_INLINE void copy_block(const uint8_t *from, uint8_t *to) {
   _mm_storeu_si128((__m128i *)to, _mm_loadu_si128((const __m128i *)from));
 }
-/* Copies pixels of c bytes that lie `step` bytes apart.  The first may be read up to `room` bytes from its beginning on;
- * copies are written with up to 15 bytes more. */
+/* Copies pixels of c bytes that lie `step` bytes apart.  The first may be read up to `room` bytes from its beginning
+ * on; copies are written with up to 15 bytes more. */
 static void copy_pixels(const uint8_t *from, ptrdiff_t n, ptrdiff_t c, ptrdiff_t step, ptrdiff_t room, uint8_t *to) {
   for (; n > 0; n--, room -= step, from += step, to += c)
     if (c > NR) {

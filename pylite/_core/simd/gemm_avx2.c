@@ -1,5 +1,5 @@
-/* 8-bit matrix products for AVX2, which multiplies pairs of 16-bit numbers, and for AVX-VNNI, which multiplies four bytes
- * by four. */
+/* 8-bit matrix products for AVX2, which multiplies pairs of 16-bit numbers, and for AVX-VNNI, which multiplies four
+ * bytes by four. */
 #include "avx2.h"
 
 enum { MR = 6 };
@@ -353,7 +353,8 @@ static void gemm_blocks(const pl_slots *own, int rows, int n, const pl_blocks *b
     const __m256 bias = b->bias ? _mm256_maskload_ps(b->bias + j + c, part) : _mm256_setzero_ps();
     for (int r = 0; r < rows; r++) {
       const __m256 sum = _mm256_mul_ps(_mm256_loadu_ps(total + r * NR + c), _mm256_set1_ps(row_scales[r]));
-      store_floats(y + r * b->columns + c, n - c, part, _mm256_min_ps(high, _mm256_max_ps(low, _mm256_add_ps(sum, bias))));
+      store_floats(y + r * b->columns + c, n - c, part,
+                   _mm256_min_ps(high, _mm256_max_ps(low, _mm256_add_ps(sum, bias))));
     }
   }
 }
