@@ -143,8 +143,8 @@ PIXELS(pixels_any, 0, LANES)
 PIXELS(pixels_few, 0, c)
 
 #ifndef FOUR_SUMS
-/* Four neighbouring outputs, S pixels apart, of filters T taps wide: each input pixel is loaded once for all of them.  The
- * taps are whole lines of the filter. */
+/* Four neighbouring outputs, S pixels apart, of filters T taps wide: each input pixel is loaded once for all of them.
+ * The taps are whole lines of the filter. */
 PL_INLINE void four_outputs(int T, int S, const sight *s, ptrdiff_t j, ptrdiff_t from, const limits *m, float *y,
                             ptrdiff_t c) {
   VECTOR acc[4] = {m->start, m->start, m->start, m->start};
@@ -165,17 +165,32 @@ PL_INLINE void four_outputs(int T, int S, const sight *s, ptrdiff_t j, ptrdiff_t
   for (int k = 0; k < 4; k++) finish_f32(acc[k], m, LANES, y + k * c);
 }
 
-/* Channels chunk .. upto of a field, four pixels by four pixels and down the lines, whose input then stays in the
- * first-level cache; pixels that are left over are not computed. */
-#define FOURS(T, S)   static __attribute__((noinline)) void fours_##T##_##S(const sight *s, ptrdiff_t chunk, ptrdiff_t upto, const field *f,                                                         const float *bias, float low, float high, float *y,                                                         ptrdiff_t c) {     for (ptrdiff_t i = 0; i + 4 <= f->n; i += 4)       for (ptrdiff_t line = 0; line < f->lines; line++)         for (ptrdiff_t b = chunk; b < upto; b += LANES) {           const ptrdiff_t j = pl_block_start(b / LANES, LANES, c);           const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};           four_outputs(T, S, s, j, j + i * S * c + line * f->next, &m, y + j + i * c + line * f->down, c);         }   }
+/* Channels chunk .. upto of a field, four pixels by four and down the lines, whose input then stays in the first-level
+ * cache; pixels that are left over are not computed. */
+PL_INLINE void fours(int T, int S, const sight *s, ptrdiff_t chunk, ptrdiff_t upto, const field *f, const float *bias,
+                     float low, float high, float *y, ptrdiff_t c) {
+  for (ptrdiff_t i = 0; i + 4 <= f->n; i += 4)
+    for (ptrdiff_t line = 0; line < f->lines; line++)
+      for (ptrdiff_t b = chunk; b < upto; b += LANES) {
+        const ptrdiff_t j = pl_block_start(b / LANES, LANES, c);
+        const limits m = {bias ? LOAD(bias + j) : SPLAT(0.0f), SPLAT(low), SPLAT(high)};
+        four_outputs(T, S, s, j, j + i * S * c + line * f->next, &m, y + j + i * c + line * f->down, c);
+      }
+}
+#define FOURS(T, S) \
+  static __attribute__((noinline)) void fours_##T##_##S(const sight *s, ptrdiff_t chunk, ptrdiff_t upto, \
+                                                        const field *f, const float *bias, float low, float high, \
+                                                        float *y, ptrdiff_t c) { \
+    fours(T, S, s, chunk, upto, f, bias, low, high, y, c); \
+  }
 FOURS(3, 1)
 FOURS(3, 2)
 FOURS(5, 1)
 FOURS(5, 2)
 #undef FOURS
 
-/* Do pixels of c channels, of which one vector is read at a time, drive one another out of the first-level cache?  A power
- * of two apart, they share a few of its sets. */
+/* Do pixels of c channels, of which one vector is read at a time, drive one another out of the first-level cache?  A
+ * power of two apart, they share a few of its sets. */
 PL_INLINE int crowded(const pl_dw_window *g) {
   enum { PAGE = 4096, LINE = 64, WAYS = 8 };
   const ptrdiff_t apart = g->c * (ptrdiff_t)sizeof(float), same = apart & -apart;
@@ -187,7 +202,9 @@ static field by_fours(const pl_dw_window *g, const sight *s, ptrdiff_t chunk, pt
                       const float *bias, float low, float high, float *y) {
   const int wide = g->fw == 5, stride = g->stride == 2;
   if (!crowded(g) || f.n < 6 || g->c < LANES || g->dilation != 1 || g->stride > 2 || (!wide && g->fw != 3)) return f;
-  (wide ? stride ? fours_5_2 : fours_5_1 : stride ? fours_3_2 : fours_3_1)(s, chunk, upto, &f, bias, low, high, y, g->c);
+  (wide     ? stride ? fours_5_2 : fours_5_1
+   : stride ? fours_3_2
+            : fours_3_1)(s, chunk, upto, &f, bias, low, high, y, g->c);
   f.first = f.n - f.n % 4, f.n %= 4;
   return f;
 }
@@ -229,11 +246,13 @@ static __attribute__((noinline, cold)) ptrdiff_t some_pixels(const pl_dw_window 
                                                              float low, float high, float *y) {
   const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
 #ifndef FOUR_SUMS
-  const field rest = by_fours(g, s, chunk, upto, (field){0, n, g->stride * c, c, g->lines, next, down}, bias, low, high, y);
+  const field all = {0, n, g->stride * c, c, g->lines, next, down};
+  const field rest = by_fours(g, s, chunk, upto, all, bias, low, high, y);
   if (rest.first > 0) {
     for (ptrdiff_t j = chunk; j < upto && rest.n; j += LANES)
-      (s->taps == 9 ? pixels_9 : s->taps == 6 ? pixels_6 : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias,
-                                                                   low, high, y, c);
+      (s->taps == 9   ? pixels_9
+       : s->taps == 6 ? pixels_6
+                      : pixels_any)(s, pl_block_start(j / LANES, LANES, c), &rest, bias, low, high, y, c);
     return n;
   }
 #endif
