@@ -138,11 +138,11 @@ def l2_normalize_8(draw):
 def bilinear(draw):
     dtype = TYPES[draw.slot.rpartition("_")[2]]
     gather, n, width = draw.integer(0, 1), draw.size(70, 256, least=1), draw.integer(1, 50)
-    c = 16 if draw.bench else draw.integer(1, 12) if gather else draw.size(80, 64, least=1)
+    c = 16 if draw.bench else draw.choice(3, draw.integer(1, 12)) if gather else draw.size(80, 64, least=1)
     low = (np.arange(n) * width // n).astype(I)
     high = np.minimum(low + 1, width - 1).astype(I)
-    parts = n * c if gather else n
-    fraction = draw.rng.random(parts).astype(F) if dtype in (F, B) else draw.rng.integers(0, 1025, parts).astype(I)
+    fraction = draw.rng.random(n).astype(F) if dtype in (F, B) else draw.rng.integers(0, 1025, n).astype(I)
+    fraction = np.repeat(fraction, c if gather else 1)
     image = (lambda: draw.whole(width * c)) if dtype == F else (lambda: draw.array(dtype, width * c))
     step = c if gather or draw.bench else c + draw.integer(0, 3)
     yield Call(n, c, gather, In(image()), In(image()), In(low), In(high), In(fraction), In(fraction[:1]),

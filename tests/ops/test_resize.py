@@ -29,7 +29,17 @@ def test_resize_bilinear(m, rng, dtype):
 @oneop.differential("float32", "int8", "uint8", count=12)
 def test_resize_bilinear_of_many_channels(m, rng, dtype):
     """Wider images are interpolated line by line if a line of that many channels fits the buffer."""
-    shape = (1, *rng.integers(1, 7, 2), int(rng.choice([17, 21, 70, 1030])))
+    return to_any_width(m, rng, dtype, [17, 21, 70, 1030])
+
+
+@oneop.differential("float32", "int8", "uint8", count=12)
+def test_resize_bilinear_of_three_or_eight_channels(m, rng, dtype):
+    """Which have loops of their own."""
+    return to_any_width(m, rng, dtype, [3, 8])
+
+
+def to_any_width(m, rng, dtype, channels):
+    shape = (1, *rng.integers(1, 7, 2), int(rng.choice(channels)))
     size = np.array([rng.integers(1, 4), rng.integers(1, 12)], np.int32)
     q = draw.quantization(rng, dtype)
     x, y = m.tensor("x", shape, dtype, **q), m.tensor("y", (1, 1, 1, 1), dtype, **q)

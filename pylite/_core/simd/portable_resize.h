@@ -29,7 +29,7 @@ static void gather_pixels(size_t n, size_t bytes, const int32_t *at, const uint8
 /* Blends the four corners: a, b of the lower column, p, q of the higher one; b, q are of the lower row.  Pixels of few
  * channels are gathered first, so that one loop blends many of them; they have a fraction for each element. */
 enum { BLEND_LINE = 512 };
-#define BILINEAR(name, type, weight, one, blend, lines) \
+#define BILINEAR(name, type, weight, one, blend, lines, pixels) \
   PL_INLINE void name##_blend(size_t n, const type *restrict a, const type *restrict b, const type *restrict p, \
                               const type *restrict q, const weight *restrict fraction, size_t step, weight dy, \
                               type *restrict y) { \
@@ -49,10 +49,14 @@ enum { BLEND_LINE = 512 };
       const size_t done = lines; \
       for (size_t j = done; j < n; j++) { \
         const size_t at = (size_t)low[j] * c, next = (size_t)high[j] * c; \
-        name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
+        if (c == 8) /* a vector of floats, without loops */ \
+          name##_blend(8, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
+        else \
+          name##_blend(c, top + at, bottom + at, top + next, bottom + next, fraction + j, 0, dy, y + j * step); \
       } \
       return; \
     } \
+    if (pixels) return; \
     type a[BLEND_LINE], b[BLEND_LINE], p[BLEND_LINE], q[BLEND_LINE]; \
     for (size_t m; n; n -= m, low += m, high += m, fraction += m * c, y += m * c) { \
       m = n < BLEND_LINE / c ? n : BLEND_LINE / c; \
@@ -121,8 +125,37 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
 LINES_F32(lines_u8, uint8_t, blend_u8, TO(blend_u8, TO(blend_s16, TO(blend_s32, ACROSS_F32 + 0.5f))))
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, dy, y, step)
-BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32)) /* else slower */
-BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8))
+
+/* Wider images of three channels: a pixel is a vector of four, whose last element is overwritten by the next pixel.
+ * Returns 0 where that cannot be. */
+static int pixels_f32(size_t n, const float *top, const float *bottom, const int32_t *low, const int32_t *high,
+                      const float *fraction, float dy, float *y) {
+  typedef float four __attribute__((vector_size(16)));
+  const float ey = 1 - dy;
+  const int32_t first = low[0];
+  const size_t columns = (size_t)(high[n - 1] + 1 - first);
+  float s[2][BLEND_ROW + 1];
+  if (columns > n || columns * 3 > BLEND_ROW) return 0;
+  for (int k = 0; k < 2; k++) {
+    const float *a = top + 3 * (size_t)first, *b = bottom + 3 * (size_t)first;
+    for (size_t i = 0; i < columns * 3; i++) s[k][i] = k ? b[i] * dy : a[i] * ey;
+    s[k][columns * 3] = 0;
+  }
+  for (size_t j = 0; j < n; j++) {
+    const float dx = fraction[3 * j], ex = 1 - dx;
+    four at[2], next[2];
+    for (int k = 0; k < 2; k++) {
+      memcpy(&at[k], s[k] + 3 * (low[j] - first), sizeof at[k]);
+      memcpy(&next[k], s[k] + 3 * (high[j] - first), sizeof next[k]);
+    }
+    const four v = ACROSS_F32;
+    memcpy(y + 3 * j, &v, j + 1 < n ? sizeof v : 3 * sizeof *y);
+  }
+  return 1;
+}
+BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_F32, c % 8 == 0 ? 0 : WITH_LINES(lines_f32), /* else slower */
+         c == 3 && pixels_f32(n, top, bottom, low, high, fraction, dy, y))
+BILINEAR(bilinear_u8, uint8_t, float, 1.0f, (int32_t)(BLEND_F32 + 0.5f), WITH_LINES(lines_u8), 0)
 
 /* Integers need one product instead of two: v (1024 - d) + w d = 1024 v + (w - v) d, exactly.  So rows may be blended
  * before columns. */
@@ -141,5 +174,5 @@ PL_INLINE blend_s8 across_s8(blend_s32 at, blend_s32 next, int32_t dx) {
 }
 LINES(lines_s8, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blend_s8,
       across_s8(at[0], next[0], dx))
-BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8))
-BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0)
+BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
+BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0, 0)
