@@ -169,6 +169,20 @@ PL_INLINE vf v_exp_low(vf x) {
   p = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(t), 23)));
   return _mm256_andnot_ps(_mm256_cmp_ps(x, V_ALL(PL_LEAST_EXP), _CMP_LT_OQ), p);
 }
+/* as pl_expm1 below 0, else x */
+PL_INLINE vf v_elu(vf x) {
+  const vf magic = V_ALL(12583039.0f), below = V_MAX(V_MIN(x, 0.0f), -20.0f); /* 1.5 2^23 + 127 */
+  const vf t = V_FMA(below, V_ALL(1.44269504f), magic), n = V(sub_ps)(t, magic);
+  const vf power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23));
+  const vf r = V_FMA(n, V_ALL(2.12194440e-4f), V_FMA(n, V_ALL(-0.693359375f), below));
+  vf p = V_FMA1(V_ALL(1.9875691500e-4f), r, 1.3981999507e-3f);
+  p = V_FMA1(p, r, 8.3334519073e-3f);
+  p = V_FMA1(p, r, 4.1665795894e-2f);
+  p = V_FMA1(p, r, 1.6666665459e-1f);
+  p = V_FMA1(p, r, 5.0000001201e-1f);
+  p = V_FMA(p, V(mul_ps)(r, r), r);
+  return V_BELOW(x, 0.0f, V_FMA(power, p, V(sub_ps)(power, V_ALL(1.0f))), x);
+}
 /* One step of Newton's method from 12 bits, within 3e-7; as above. */
 PL_INLINE vf v_rsqrt_normal(vf x) {
   vf y = _mm256_rsqrt_ps(x), e = V(fnmadd_ps)(V(mul_ps)(x, y), y, V_ALL(1.0f));
@@ -359,10 +373,8 @@ UNARY_VECTOR(hard_swish_f32, v_hard_swish)
 #if defined(__AVX512F__)
 UNARY_VECTOR(log_f32, v_log)
 #endif
-#if defined(__AVX512F__) || defined(__ARM_NEON)
 #define HAS_ELU
 UNARY_VECTOR(elu_f32, v_elu)
-#endif
 #define HAS_RSQRT
 UNARY_VECTOR(rsqrt_f32, v_rsqrt)
 #if defined(V_ANY)

@@ -12,6 +12,38 @@
 /* y may be x: iterations are independent even so, which ivdep tells the compiler. */
 #define EACH(n) _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++)
 
+#if defined(V_ANY)
+/* y = exp((x - top) beta), none of which exceeds 1; returns their sum. */
+static __attribute__((noinline)) float exponents_f32(size_t n, float top, float beta, const float *x, float *y) {
+  const vf vtop = V_ALL(top), factor = V_ALL(beta);
+  vf sums[2] = {V_ALL(0.0f), V_ALL(0.0f)};
+  float lanes[V_WIDTH], sum = 0;
+  size_t i = 0;
+#define EXPONENT(from) v_exp_low(V(mul_ps)(V(sub_ps)(V(loadu_ps)(from), vtop), factor))
+  for (; i + 2 * V_WIDTH <= n; i += 2 * V_WIDTH) {
+    const vf a = EXPONENT(x + i), b = EXPONENT(x + i + V_WIDTH);
+    V(storeu_ps)(y + i, a);
+    V(storeu_ps)(y + i + V_WIDTH, b);
+    sums[0] = V(add_ps)(sums[0], a), sums[1] = V(add_ps)(sums[1], b);
+  }
+  for (; i + V_WIDTH <= n; i += V_WIDTH) {
+    const vf a = EXPONENT(x + i);
+    V(storeu_ps)(y + i, a);
+    sums[0] = V(add_ps)(sums[0], a);
+  }
+  V(storeu_ps)(lanes, V(add_ps)(sums[0], sums[1]));
+  for (int k = 0; k < V_WIDTH; k++) sum += lanes[k];
+  if (i < n) {
+    memset(lanes, 0, sizeof lanes);
+    memcpy(lanes, x + i, (n - i) * sizeof *lanes);
+    V(storeu_ps)(lanes, EXPONENT(lanes));
+    for (size_t k = 0; i < n; i++, k++) sum += y[i] = lanes[k];
+  }
+#undef EXPONENT
+  return sum;
+}
+#endif
+
 PL_LOOSE_BEGIN
 #define ROW_SAME(v) (v)
 #define ROW_SQUARE(v) ((v) * (v))
@@ -23,6 +55,13 @@ JOIN_RUN(row_squares_f32, JOIN_ADD, 0, ROW_SQUARE)
 /* Elements of short rows that go through the exponential at once. */
 enum { SOFTMAX_TOGETHER = 1024 };
 static void softmax_f32(size_t rows, size_t n, float beta, const float *x, float *y) {
+#if defined(V_ANY)
+  for (; rows && n >= 2 * V_WIDTH; rows--, x += n, y += n) {
+    const float top = beta < 0 ? row_min_f32(n, 1, x) : row_max_f32(n, 1, x);
+    const float share = 1.0f / exponents_f32(n, top, beta, x, y);
+    EACH(n) y[i] *= share;
+  }
+#endif
   const size_t most = n < SOFTMAX_TOGETHER ? SOFTMAX_TOGETHER / n : 1;
   for (size_t m; rows; rows -= m, x += m * n, y += m * n) {
     m = rows < most ? rows : most;
