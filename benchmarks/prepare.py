@@ -5,7 +5,7 @@
 Milliseconds of CPU time, medians of N runs of pylite and of the peer alternately in one process, whose code is warm.
 `first` loads a new copy of the file each time; `again` the same file while an interpreter of it exists; `after` the
 same file when no interpreter of it exists any more; `shape` resizes the first input to a batch it never had.
---write puts the table into docs/performance.md.
+--write keeps the table in docs/measurements.
 """
 import argparse
 import itertools
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import _common
 import _models
+import measurements
 
 PATTERNS = ("**/kws_ref_model.tflite", "**/vww_96_int8.tflite", "**/mobilenet_v2_1.0_224_quant.tflite",
             "keras/mobilenet_v1_050_160_int8.tflite", "keras/mobilenet_v1_050_160_float32.tflite",
@@ -29,8 +30,9 @@ MADE = {"MobileNetV2 0.35 int8, per channel": lambda: _models.inverted_residuals
         "transformer, 244 blocks": lambda: _models.encoder(244)}
 COLUMNS = ("first", "again", "after", "shape")
 SETTLED = 2.1       # seconds after which pylite knows a file again
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
-BEGIN, END = "<!-- prepare: begin -->\n", "<!-- prepare: end -->\n"
+NOTE = ("Milliseconds of CPU time, pylite / LiteRT (quotient), in a process whose code is warm. *first* loads a file "
+        "for the first time, *again* a file that another interpreter uses, *after* a file whose interpreters are freed; "
+        "*shape* resizes to a new batch size.")
 
 
 class Side:
@@ -118,20 +120,6 @@ def row(name, operators, ours, theirs):
     return [name, str(operators), *cells]
 
 
-def page(rows):
-    """The table in Markdown."""
-    headers = ("model", "operators", *COLUMNS)
-    rule = ["---", *["---:"] * (len(headers) - 1)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (headers, rule, *rows))
-
-
-def write(rows):
-    """Put the table into the page."""
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(before + BEGIN + page(rows) + END + rest.split(END)[1])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
@@ -143,9 +131,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         rows = [row(name, *((found := measure(path, args.runs))[0], *found[1]))
                 for name, path in models(args.models, folder)]
-    _common.say(page(rows))
+    headers = ("model", "operators", *COLUMNS)
+    _common.print_table(headers, rows)
     if args.write:
-        write(rows)
+        measurements.write("prepare", "CPU time to construct and allocate", "python benchmarks/prepare.py", headers,
+                           rows, NOTE)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
 """Inference times compared with the peer's default interpreter (XNNPACK), interleaved in one process.
 
     python benchmarks/speed.py [MODEL.tflite ...] [--all] [--threads 1 2] [--seconds 1] [--least] [--calls] [--peers]
+        [--write NAME]
 
 Medians of invoke(), or with --least minima, for a machine that is not idle; with --calls of set_tensor, invoke and
 get_tensor together.  The ratio is the peer's time over pylite's: above 1 if pylite is faster.  The last lines are its
 geometric means by class of model and number of threads, and the models that are slower than LiteRT.  --all: every model
 in ../shared/models; --peers: OpenVINO and ONNX Runtime, too (_peers.py), and the best peer's time over pylite's.
+--write keeps the table as the measurement NAME (measurements.py).
 """
 import argparse
 import math
 import statistics
 import time
+from pathlib import Path
 
 import _common
 import _peers
+import measurements
 import numpy as np
 
 CLASSES = {
@@ -95,6 +99,7 @@ def arguments():
     parser.add_argument("--calls", action="store_true", help="with set_tensor and get_tensor")
     parser.add_argument("--all", action="store_true", help="every model in ../shared/models")
     parser.add_argument("--peers", action="store_true", help="OpenVINO and ONNX Runtime, too")
+    parser.add_argument("--write", metavar="NAME", help="keep the table in docs/measurements")
     return parser.parse_args()
 
 
@@ -134,7 +139,7 @@ def chosen(args):
             continue
 
 
-def measurements(args):
+def measured(args):
     """(class, model, threads, seconds of measure() or the error) for every model and number of threads"""
     from pylite.errors import PyliteError
     models = list(chosen(args))
@@ -164,12 +169,23 @@ def say_means(title, ratios):
                     f"{statistics.geometric_mean(found):.2f}")
 
 
+def write(name, rows, threads):
+    """Keep the rows of the table, which has one for each model and number of threads, as one for each model."""
+    cells = {}
+    for model, kind, _, ours, theirs, ratio, *_ in rows:
+        cells.setdefault((model, kind), []).extend([ours, theirs, ratio])
+    headers = [text for n in threads for text in (f"{n} thread{'s' * (n > 1)}: pylite ms", "LiteRT ms", "ratio")]
+    measurements.write(name, "Models", f"python benchmarks/speed.py --threads {' '.join(map(str, threads))}",
+                       ["model", "class", *headers],
+                       [[Path(model).stem, kind, *found] for (model, kind), found in cells.items()])
+
+
 def main():
     args = arguments()
     with_peer = _common.peer() is not None
     others = other_runtimes() if args.peers else []
     rows, ratios, best, slower = [], {}, {}, []
-    for kind, path, threads, times in measurements(args):
+    for kind, path, threads, times in measured(args):
         name = _common.short(path)
         if isinstance(times, Exception):
             rows.append((name, kind, threads, "cannot run", "", str(times)[:60], *[""] * (len(others) + 1)))
@@ -189,6 +205,8 @@ def main():
         _common.say("")
         say_means("the ratio", ratios)
         say_means("the best peer's time over pylite's", best if others else {})
+        if args.write:
+            write(args.write, rows, args.threads)
         _common.say("\n".join(["slower than the peer:", *slower] if slower else ["no model is slower than the peer"]))
 
 

@@ -89,6 +89,13 @@ def test_the_picture_of_the_layers_is_current():
     assert script.PICTURE.read_text() == script.draw(), "run: python docs/draw_layers.py"
 
 
+def test_the_page_of_measurements_is_current():
+    spec = importlib.util.spec_from_file_location("measurements", ROOT / "benchmarks" / "measurements.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text() == script.page(), "run: python benchmarks/measurements.py"
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/drop-in.md", "docs/validation.md", "docs/tasks.md"])
 def test_code_runs(page, tmp_path, monkeypatch, capsys):
     """The reader's own model is replaced by a bundled one."""
