@@ -31,8 +31,8 @@ MADE = {"MobileNetV2 0.35 int8, per channel": lambda: _models.inverted_residuals
 COLUMNS = ("first", "again", "after", "shape")
 SETTLED = 2.1       # seconds after which pylite knows a file again
 NOTE = ("Milliseconds of CPU time, pylite / LiteRT (quotient), in a process whose code is warm. *first* loads a file "
-        "for the first time, *again* a file that another interpreter uses, *after* a file whose interpreters are freed; "
-        "*shape* resizes to a new batch size.")
+        "for the first time, *again* a file that another interpreter uses, *after* a file whose interpreters are "
+        "freed; *shape* resizes to a new batch size.")
 
 
 class Side:

@@ -169,6 +169,13 @@ def say_means(title, ratios):
                     f"{statistics.geometric_mean(found):.2f}")
 
 
+def say_summary(ratios, best, slower):
+    _common.say("")
+    say_means("the ratio", ratios)
+    say_means("the best peer's time over pylite's", best)
+    _common.say("\n".join(["slower than the peer:", *slower] if slower else ["no model is slower than the peer"]))
+
+
 def write(name, rows, threads):
     """Keep the rows of the table, which has one for each model and number of threads, as one for each model."""
     cells = {}
@@ -202,12 +209,9 @@ def main():
     keep = 3 + 1 if not with_peer else len(headers) if others else 6
     _common.print_table(headers[:keep], [row[:keep] for row in rows], right=headers[2:keep])
     if with_peer:
-        _common.say("")
-        say_means("the ratio", ratios)
-        say_means("the best peer's time over pylite's", best if others else {})
-        if args.write:
-            write(args.write, rows, args.threads)
-        _common.say("\n".join(["slower than the peer:", *slower] if slower else ["no model is slower than the peer"]))
+        say_summary(ratios, best if others else {}, slower)
+    if args.write:
+        write(args.write, rows, args.threads)
 
 
 if __name__ == "__main__":
