@@ -1,20 +1,12 @@
-"""The documents: links, paths and names exist, code runs, the picture of the layers is current."""
+"""The documents: links, paths and names exist, the picture of the layers is current; tests/docs runs their code."""
 import importlib
 import importlib.util
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import pylite
-from pylite.media import models
-
 ROOT = Path(__file__).resolve().parents[1]
-INSTALLED = Path(pylite.__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 INSIDE = [page for page in PAGES if page.parent.name == "decisions" or page.name in (
     "architecture.md", "where.md", "glossary.md", "adding-an-op.md", "numerics.md", "CONTRIBUTING.md")]    # on code
@@ -29,10 +21,6 @@ def names(pages):
 def prose(page):
     """The page on one line, without its blocks of code."""
     return " ".join(re.sub(r"^\s*```.*?^\s*```", "", (ROOT / page).read_text(), flags=re.S | re.M).split())
-
-
-def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
 
 
 def found(path):
@@ -94,52 +82,6 @@ def test_the_page_of_measurements_is_current():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.PAGE.read_text() == script.page(), "run: python benchmarks/measurements.py"
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/drop-in.md", "docs/validation.md", "docs/tasks.md"])
-def test_code_runs(page, tmp_path, monkeypatch, capsys):
-    """The reader's own model is replaced by a bundled one."""
-    shutil.copy(models.path("digits"), tmp_path / "model.tflite")
-    monkeypatch.chdir(tmp_path)
-    assert blocks(page, "python")
-    for block in blocks(page, "python"):
-        exec(compile(block, page, "exec"), {"__name__": page})
-
-
-TUTORIALS = [page for page in names(PAGES) if page.startswith("docs/tutorials/")]
-
-
-@pytest.mark.parametrize("page", TUTORIALS)
-def test_tutorials_run_as_printed(page, tmp_path):
-    """In a fresh folder: a block of Python after a file's name is that file, a block of sh is run by a shell.
-
-    Programs `pip` and `python3 -m venv` stand in for those that would fetch packages.
-    """
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    (folder / ".venv" / "bin" / "activate").write_text("")
-    for name, text in {
-            "python3": f'[ "$1 $2" = "-m venv" ] && exit 0\nexec {sys.executable} "$@"', "pip": '[ "$1" = install ]',
-            "python": f'exec {sys.executable} "$@"', "pylite": f'exec {sys.executable} -m pylite "$@"'}.items():
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}",
-                   "PYTHONPATH": os.pathsep.join(filter(None, [str(INSTALLED), os.environ.get("PYTHONPATH")]))}
-    parts = re.findall(r"(?:^`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```", (ROOT / page).read_text(), re.S | re.M)
-    assert {language for _, language, _ in parts} == {"sh", "python"}
-    for name, language, text in parts:
-        if language == "python":
-            assert name.endswith(".py")
-            (folder / name).write_text(text)
-        else:
-            done = subprocess.run(["bash", "-euc", text], cwd=folder, env=environment, capture_output=True, text=True,
-                                  timeout=300, check=False)
-            assert done.returncode == 0, text + done.stderr
-            promised = re.search(r"^It prints `(.*?)`", (ROOT / page).read_text().partition(text)[2].lstrip("`\n"))
-            assert not promised or promised[1] in done.stdout
 
 
 def test_the_site_has_every_page_and_no_link_that_leads_nowhere():

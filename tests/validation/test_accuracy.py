@@ -10,7 +10,7 @@ from pylite.media import models
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.tally import KEEP
 from tests import resources, small_models
-from tests.test_docs import ROOT
+from tests.docs.pages import ROOT
 
 CLASSES = 7
 

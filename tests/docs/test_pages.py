@@ -1,0 +1,21 @@
+"""The code in the documents runs as printed, and prints what the documents show."""
+import pytest
+
+from pylite.media import models
+from tests.docs import pages
+
+MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
+PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in ("drop-in", "tasks", "validation")),
+         *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", [page.relative_to(pages.ROOT).as_posix() for page in PAGES])
+def test_a_page_runs_as_printed(page, tmp_path):
+    assert pages.run(page, tmp_path, MODEL)
+
+
+def test_output_that_differs_is_found():
+    pages.compare("a ... c\n...\nlast\n", "a  b c\n1\n2\nlast\n")
+    for shown in ("a\n", "a\nb\nc\n", "b\na\n", "a\nb...c\n"):
+        with pytest.raises(AssertionError):
+            pages.compare(shown, "a\nb\n")
