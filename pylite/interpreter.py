@@ -375,6 +375,9 @@ class Interpreter(FastPath):
 
     def _executor(self, subgraph_index: int) -> "Executor":
         found = self._executors.get(subgraph_index)
+        if found is None and self._shared.get("planned"):
+            getattr(self._main.current, "lowered")      # noqa: B009  it gives the callees of a plan their Executors
+            found = self._executors.get(subgraph_index)
         if found is None:
             if self._closed:
                 raise errors.ExecutionError("the interpreter is closed; make another one")

@@ -15,7 +15,6 @@ import pylite
 from pylite._core import simd
 from pylite.media import models
 from pylite.runtime.executor import Executor
-from tests import small_models
 from tests.plans import assert_same, command, filled, network, outcome, plan_file, planned, run
 
 DIGITS = os.fspath(models.path("digits"))
@@ -261,18 +260,6 @@ def test_options_that_plans_do_not_have(folder, options):
     interpreter = pylite.Interpreter(model_content=network(), cache_dir=folder, **options)
     assert not planned(interpreter)
     assert_same(run(interpreter), run(pylite.Interpreter(model_content=network(), cache_dir="")))
-
-
-@pytest.mark.parametrize("model", [small_models.variable(),
-                                   small_models.no_ops("float32", np.ones(2, np.float32), (2,))])
-def test_models_that_have_no_plan_run_as_ever(folder, model):
-    for _ in range(2):
-        interpreter = pylite.Interpreter(model_content=model, cache_dir=folder)
-        assert not planned(interpreter)
-        interpreter.allocate_tensors()
-        interpreter.invoke()
-    assert interpreter._main.plans.problem
-    assert not list(folder.iterdir())
 
 
 def test_ops_that_the_program_registers_keep_plans_away(folder):

@@ -43,5 +43,5 @@ def _row(store, used, size, name):
         return name, "damaged or not trusted", "", _format.nbytes(size), when
     (_, isa, digest, preserve, shapes), _, program, label = found[0]
     inputs = "as in the file" if shapes is None else ", ".join(str(list(shape)) for shape in shapes)
-    return (label or digest.hex(), inputs + " (preserve)" * preserve + " (no plan)" * (program is None), isa,
+    return (label or digest.hex(), inputs + " (preserve)" * preserve + " (no plan)" * (type(program) is not tuple), isa,
             _format.nbytes(size), when)

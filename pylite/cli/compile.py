@@ -40,7 +40,7 @@ def run(args):
                 main = interpreter._main
                 plan = plan_name(main.plans.key(main.plans.shapes(main)))
             found = store.read(plan)
-            if found is None:
+            if found is None or type(found[0][2]) is str:
                 sys.stderr.write(f"{path}: it has no plan, since {main.plans.problem}\n")
                 failed = 1
             else:

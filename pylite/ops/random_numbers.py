@@ -27,9 +27,14 @@ def generator(node):
         seeded = seeds.any()
         if not seeded:
             seeds = np.frombuffer(os.urandom(16), np.int64)
-        start = np.array([*seeds[:1].view(np.uint32), 0, 0, *seeds[1:].view(np.uint32)], np.uint32)
+        start = state_of(seeds)
         kept[key] = start.copy(), start if seeded else None
     return kept[key][0]
+
+
+def state_of(seeds):
+    """The initial state of a generator with two seeds, int64."""
+    return np.array([*seeds[:1].view(np.uint32), 0, 0, *seeds[1:].view(np.uint32)], np.uint32)
 
 
 # ---- RANDOM_UNIFORM and RANDOM_STANDARD_NORMAL ---------------------------------------------------------------

@@ -6,7 +6,7 @@ from pylite import errors
 from pylite._core.program import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -27,7 +27,8 @@ class BoundProgram(Segment):
     `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
     the arrays of this segment that the results before it are copied to.
     """
-    __slots__ = ("blueprint", "lowered", "plan", "storage", "arena", "iterations")
+    __slots__ = ("blueprint", "lowered", "plan", "storage", "arena", "iterations", "operands")
+    operands: "Sequence[Sequence[Any]]"     # what the kernels were made of, where plans are written
     lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
 
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:

@@ -79,6 +79,9 @@ class Executor(TensorAccess, ExecutorBase):
         self.cache = ProgramCache()
         self.max_memory = max_memory
         self.memory = TensorMemory(max_memory)
+        held = self.shared.get("planned", {}).pop(subgraph.index, None)
+        if held is not None:        # a plan has memory for this subgraph
+            self.memory.arenas, self.memory.variables = held.arenas, held.variables
         self.plans: PlanCache | None = None
         self.current = None  # type: ignore[assignment]     # until allocate()
         self.segments = []
@@ -130,6 +133,9 @@ class Executor(TensorAccess, ExecutorBase):
     def reset_variables(self) -> None:
         """Set every variable tensor to zero, as tf.lite does."""
         self.memory.reset_variables(self.subgraph.tensors)
+        if not self.subgraph.index:
+            for held in self.shared.get("planned", {}).values():    # of subgraphs that only a plan has called so far
+                held.reset()
 
     def invoke(self) -> None:
         """Run every node once.  ExecutionError names the node that failed."""
@@ -370,6 +376,8 @@ class Executor(TensorAccess, ExecutorBase):
         operands = binding.operands(lowered.calls, storage, self.model, pool)
         memory.counted += pool.taken
         bound = BoundProgram(made, storage, Program(binding.kernels(lowered.calls, operands), self.pool), arena)
+        if self.shared.get("executors", {}).get(0, self).plans is not None:
+            bound.operands = operands       # for the plan of a program that calls this one
         if self.plans is not None and not before:
             from pylite.runtime import plan_store
             plan_store.store(self.plans, self, bound, operands)

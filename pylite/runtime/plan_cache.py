@@ -1,10 +1,21 @@
 """Programs that earlier processes have bound: read from a cache folder, they need no graph and no compiler.
 
 This module reads, since that is what a fast start takes; plan_store writes.  The record of a file is (key, summary of
-the model, program, name of the model's file); its data are the arrays that kernels read, which processes share.  Arrays
-are numbers of entries of the program's table: (region, type, shape, byte offset, strides), a region being the arena,
-the file's data or the model's file.
+the model, plan, name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is
+None where only the summary is known, and a str where there can be none: the reason.  Else it is (bytes of the arena,
+table of arrays, names of kernels, programs, visible tensors, state, failures):
+
+table       of each array (region, type, shape, byte offset, strides); a region is the arena, the file's data, the
+            model's file, or memory of the state
+programs    of each its calls; the last one is that of the main subgraph, which calls those before.  A call: (number of
+            its kernel, its args, [position, number of an array, ...], [(position, what _decoded() takes), ...])
+visible     {index: (number of its array, type, is it overwritten?)} of the tensors that callers read and write
+state       None, or what plan_state.State takes
+failures    marshalled: of each program (for each call the number of a text, the texts): what the failure of a call
+            says, with WHY in the place of the reason
 """
+import importlib
+import marshal
 import os
 import stat
 import sys
@@ -14,10 +25,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import pylite
-from pylite import _core
+from pylite import _core, errors
 from pylite._core import simd
 from pylite._core.kernels import kernel_class
-from pylite._core.memory import Pages, checksum
+from pylite._core.memory import Pages, checksum, memory_limit
 from pylite._core.program import Program
 from pylite.runtime.cache_folder import Folder
 from pylite.runtime.model import Model
@@ -28,7 +39,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ARENA, DATA, CONTENTS = range(3)        # regions of arrays
+ARENA, DATA, CONTENTS = range(3)        # regions of arrays; others follow
+PLAIN, ARRAY, TUPLE, LIST, CALLEE, HELD, FUNCTION = range(7)    # kinds of parameters
+WHY = "\0"
+LARGE_ARENA = 1 << 28   # bytes from which an arena is compared with the machine's memory
 DTYPES = [np.dtype(name) for name in (
     "int8", "uint8", "bool", "int16", "uint16", "float16", "int32", "uint32", "float32", "int64", "uint64", "float64",
     "complex64", "complex128")]
@@ -38,7 +52,7 @@ class PlanCache:
     """The programs of one model in the cache folder `folder`, for an interpreter with the default ops.
 
     preserve: does it keep every tensor?  found: is there a plan, so that the model's graph is not read?  digest: of the
-    model's contents, None before it is known; identity: that of its file, or None; problem: why no plan was written.
+    model's contents, None before it is known; identity: that of its file, or None; problem: why there is no plan.
     """
 
     def __init__(self, folder: "str | os.PathLike[str]", preserve: bool) -> None:
@@ -46,6 +60,7 @@ class PlanCache:
         self.preserve = preserve
         self.found = False
         self.problem = ""
+        self.refused: set[Any] = set()      # input shapes of which there can be no plan
         self.digest: bytes | None = None
         self.identity: str | None = None
         self.source: Any = None
@@ -64,7 +79,7 @@ class PlanCache:
                 self._first = self._read(folder, self.key(None))
         except OSError:         # no folder yet, or one that is not trusted
             pass
-        self.found = self._first is not None
+        self.found = self._first is not None and not self._refused(None, self._first)
         return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.found else None
 
     def adopt(self, model: Model) -> None:
@@ -91,11 +106,21 @@ class PlanCache:
                     found = self._read(folder, key)
             except OSError:
                 return None
-        return None if found is None or found[0][2] is None else (found[0][2], *found[1:])
+        if found is None or found[0][2] is None or self._refused(key[-1], found):
+            return None
+        return found[0][2], *found[1:]
+
+    def _refused(self, shapes: "Any", found: "Any") -> bool:
+        """Does what was found say that there can be no plan for `shapes`?"""
+        if type(found[0][2]) is not str:
+            return False
+        self.problem = found[0][2]
+        self.refused.add(shapes)
+        return True
 
     def usable(self, executor: "Any") -> bool:
         """May programs of `executor` be in the cache?  Not with plug-ins, delegates and the like."""
-        return not (executor.plugins or executor.callees or executor.given or executor.subgraph.index
+        return not (executor.plugins or executor.given or executor.subgraph.index
                     or executor.delegation is not None or executor.access is not None or self._contents is None
                     or ops_registered())
 
@@ -141,31 +166,74 @@ class Tensors(dict):  # type: ignore[type-arg]
 
 
 class Bound:
-    """A program of a file, bound to an arena.
+    """A plan, bound to memory.
 
     visible: {index: (array, type, is it overwritten?)} of the tensors that callers read and write; shapes: of the
-    inputs; isa: the ISA level; total: bytes of the arena that the plan takes.
+    inputs; isa: the ISA level; total: bytes of the arena that the plan takes; stateful: has it State?
     """
-    __slots__ = ("program", "arena", "visible", "shapes", "isa", "total", "pages")
+    __slots__ = ("program", "arena", "visible", "shapes", "isa", "total", "pages", "stateful", "_failures")
 
     def __init__(self, executor: "Any", plan: "Any", allocated: "Callable[[int], NDArray[Any]]") -> None:
-        (self.total, table, names, calls, visible), data, self.pages = plan
+        (self.total, table, names, programs, visible, state, self._failures), data, self.pages = plan
+        if self.total > LARGE_ARENA and self.total > memory_limit():
+            raise MemoryError       # the compiler says so
+        self.stateful = state is not None
         self.arena = allocated(self.total)
-        regions, ndarray, dtypes = (self.arena, data, executor.model.contents), np.ndarray, DTYPES
+        regions: Any = (self.arena, data, executor.model.contents)
+        held: Any = ()
+        if state is not None:
+            from pylite.runtime.plan_state import State  # most models have none
+            found = State(executor, state, DTYPES, CONTENTS + 1)
+            regions, held = dict(enumerate(regions)) | found.regions, found.held
+        ndarray, dtypes = np.ndarray, DTYPES
         arrays = [ndarray(shape, dtypes[dtype], regions[region], offset, strides)
                   for region, dtype, shape, offset, strides in table]
-        kernels = []
-        for kernel, args, places, nested in calls:
-            args = args[:]      # the record may be used again
-            for i in range(0, len(places), 2):
-                args[places[i]] = arrays[places[i + 1]]
-            for place, items in nested:
-                args[place] = tuple([arrays[item] if is_array else item for is_array, item in items])
-            kernels.append(kernel_class(names[kernel])(*args))
-        self.program = Program(kernels, executor.pool)
+        made: list[Program] = []
+        for calls in programs:
+            kernels = []
+            for kernel, args, places, nested in calls:
+                args = args[:]      # the record may be used again
+                for i in range(0, len(places), 2):
+                    args[places[i]] = arrays[places[i + 1]]
+                for place, item in nested:
+                    args[place] = self._decoded(item, arrays, made, held)
+                kernels.append(kernel_class(names[kernel])(*args))
+            made.append(Program(kernels, executor.pool))
+        self.program = made[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}
         self.shapes, self.isa = list(executor.shapes), simd.current
+
+    def _decoded(self, item: "Any", arrays: "list[NDArray[Any]]", made: "list[Program]", held: "Any") -> "Any":
+        """A parameter of a kernel that is no number: `item` is (its kind, what it consists of ...)."""
+        kind, first, *rest = item
+        if kind == ARRAY:
+            return arrays[first]
+        if kind in (TUPLE, LIST):
+            return (tuple if kind == TUPLE else list)([self._decoded(i, arrays, made, held) for i in first])
+        if kind == CALLEE:
+            ins, outs = [[self._decoded(i, arrays, made, held) for i in items] for items in rest]
+            return made[first], self._failure_of(made[first], first), ins, outs
+        if kind == HELD:
+            return getattr(held[first], rest[0]) if rest[0] else held[first]
+        if kind == FUNCTION:
+            return getattr(importlib.import_module(first), rest[0])
+        return first
+
+    def _failure_of(self, program: Program, number: int) -> "Callable[[int, int], Exception]":
+        """The failure() of a program that kernels call."""
+        return lambda step, status: self._failure(program, number, step, status)
+
+    def failure(self, step: int, status: int) -> "errors.ExecutionError":
+        """The ExecutionError for the kernel of `step`, which returned `status`."""
+        return self._failure(self.program, -1, step, status)
+
+    def _failure(self, program: Program, number: int, step: int, status: int) -> "errors.ExecutionError":
+        kernel = program.kernels[step]
+        numbers, texts = marshal.loads(self._failures)[number]
+        error = errors.ExecutionError(texts[numbers[step]].replace(WHY, kernel.explain(status)))
+        error.__cause__ = kernel.cause()
+        return error
 
 
 def bound(executor: "Any", allocated: "Callable[[int], NDArray[Any]]") -> "Bound | None":

@@ -53,6 +53,10 @@ class PlannedExecutor(ExecutorBase):
                 self._become().allocate()
             else:
                 self.fast_program, self.ready = self._bound.program, True
+                if self._bound.stateful:
+                    from pylite.runtime.plan_state import reset_generators
+                    self.reset_variables()
+                    reset_generators(self.shared.get("generators", {}).values())
 
     def shape(self, index: int) -> "tuple[int, ...]":
         found = self._visible(index)
@@ -82,7 +86,8 @@ class PlannedExecutor(ExecutorBase):
         return found[0]
 
     def reset_variables(self) -> None:
-        """There are none: plans of models with variables are not kept."""
+        for held in self.shared.get("planned", {}).values():
+            held.reset()
 
     def close(self) -> None:
         self.ready, self.fast_program, self.readable, self.writable = False, None, {}, {}
@@ -123,7 +128,7 @@ class PlannedExecutor(ExecutorBase):
         if bound is not None:
             program = program_class(executor, bound)
             program.executor, program.readable, program.writable = cast("Executor", self), self.readable, self.writable
-            executor.memory.arenas.append(bound.arena)
+            executor.memory.arenas[:] = [bound.arena]
             executor.cache.add(tuple(bound.shapes), program)
             executor.current = program
             segments = [program]

@@ -58,6 +58,9 @@ class PlannedProgram(BoundProgram):
         found = self._bound.visible.get(index)
         return super().overwritten(index) if found is None else found[2]
 
+    def failure(self, step: int, status: int) -> "errors.ExecutionError":
+        return self._bound.failure(step, status)
+
     def _lower(self) -> None:
         """Lower and plan the graph as was done for the file: each tensor has the same place again."""
         from pylite.compiler import binding

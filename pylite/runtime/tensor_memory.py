@@ -153,7 +153,12 @@ class TensorMemory:
         return array
 
     def reset_variables(self, tensors: "Sequence[Tensor]") -> None:
-        """Set every variable tensor to real zero (int8) or to the bits 0 (all others), as tf.lite does."""
+        """Give every variable tensor its initial contents."""
         for index, array in self.variables.items():
-            q = tensors[index].quantization if tensors[index].dtype == "int8" else None
-            array[...] = int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0
+            array[...] = initial(tensors[index])
+
+
+def initial(tensor: "Tensor") -> int:
+    """What a variable tensor is filled with, as in tf.lite: real zero (int8) or the bits 0 (all others)."""
+    q = tensor.quantization if tensor.dtype == "int8" else None
+    return int(q.zero_point[0]) if q is not None and len(q.zero_point) else 0

@@ -1,0 +1,263 @@
+"""Makes the record of a plan of bound programs, for plan_store to write."""
+import marshal
+from types import FunctionType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite._core.program import Program
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.runtime.cache_folder import ALIGNMENT
+from pylite.runtime.plan_cache import (
+    ARENA,
+    ARRAY,
+    CALLEE,
+    CONTENTS,
+    DATA,
+    DTYPES,
+    FUNCTION,
+    HELD,
+    LIST,
+    PLAIN,
+    TUPLE,
+    WHY,
+)
+from pylite.runtime.tensor_memory import initial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.runtime.bound_program import BoundProgram
+
+    Executor = Any
+
+_KINDS = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}     # of what ops share
+_PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+
+
+class NotStorable(Exception):
+    """The program needs what a file cannot hold."""
+
+
+class Writer:
+    """Makes the record of the programs that run a subgraph, and of the state that they keep; see plan_cache.
+
+    pieces: the memory behind the record, in pieces of bytes.
+    """
+
+    def __init__(self, executor: "Executor", bound: "BoundProgram") -> None:
+        if set(executor.shared) - _KINDS:
+            raise NotStorable(f"ops keep {', '.join(sorted(set(executor.shared) - _KINDS))}")
+        self.pieces: list[Any] = []
+        self._executor, self._bound = executor, bound
+        self._executors = executor.shared["executors"]
+        self._arenas: dict[int, list[int]] = {}         # {subgraph: [region, bytes]}
+        self._variables: list[Any] = []
+        self._known_variables: set[Any] = set()
+        self._table: list[Any] = []
+        self._names: dict[str, int] = {}
+        self._programs: list[Any] = []
+        self._program_numbers: dict[BoundProgram, int] = {}
+        self._failures: list[Any] = []
+        self._size = 0
+        self._numbers: dict[Any, int] = {}
+        self._offsets: dict[tuple[int, int], int] = {}
+        self._places: list[tuple[int, int, int]] = []   # (region, address of its begin, address of its end)
+        self._regions = CONTENTS + 1
+        self._add_region(CONTENTS, np.frombuffer(memoryview(executor.model.contents), np.uint8))
+        shared = executor.shared
+        self._once = list(shared.get("once", ()))
+        self._generators = [(key, None if start is None else start.tobytes())
+                            for key, (_, start) in shared.get("generators", {}).items()]
+        for array in (*shared.get("once", {}).values(), *[state for state, _ in shared.get("generators", {}).values()]):
+            self._add_region(self._new_region(), array)
+        self._held = {}         # {id of what ops keep for the interpreter: (its number, the attribute of it)}
+        for number, held in enumerate(shared.get("resources", ())):
+            self._held[id(held)] = number, ""
+            if hasattr(held, "number"):
+                self._held[id(held.number)] = number, "number"
+
+    def record(self, operands: "Sequence[Sequence[Any]]") -> "Any":
+        """(bytes of the arena, table of arrays, names of kernels, programs, visible tensors, state, failures)."""
+        self._bound.operands = operands
+        self._program(self._bound)
+        main, values, visible = self._executor.subgraph, self._bound.lowered.values, {}
+        for index in (*main.inputs, *main.outputs):
+            array = self._bound.array(index)
+            if array is None:
+                raise NotStorable(f"{values[index]!r} has no memory")
+            visible[index] = self._number(array), values[index].dtype, self._bound.overwritten(index)
+        main_arena = self._arenas.pop(main.index)
+        return (main_arena[1], self._table, list(self._names), self._programs, visible, self._state(),
+                marshal.dumps(self._failures))
+
+    def _state(self) -> "Any":
+        """What outlives a run, None where nothing does: see plan_state.State."""
+        shared = self._executor.shared
+        numbers = {number: (kind, key) for kind in ("variables", "tables")
+                   for key, number in shared.get(kind, {}).items()}
+        resources = []
+        for number, held in enumerate(shared.get("resources", ())):
+            variable = type(held).__name__ == "Variable"
+            resources.append((*numbers[number], held.expected if variable else None,
+                              variable and held.varying, held.reserved))
+        arenas = [(subgraph, region, size) for subgraph, (region, size) in self._arenas.items()]
+        found = arenas, self._variables, self._once, self._generators, resources
+        return found if any(found) else None
+
+    # ---- programs ------------------------------------------------------------------------------------------------
+    def _program(self, bound: "BoundProgram") -> int:
+        """The number of a program, which is recorded after those that it calls."""
+        known = self._program_numbers.get(bound)
+        if known is not None:
+            return known
+        lowered, executor = bound.lowered, self._executors.get(bound.lowered.subgraph.index, self._executor)
+        if lowered.boundary is not None:
+            raise NotStorable("it has shapes that depend on data")
+        if any(NUMPY_DTYPES[value.dtype].hasobject for value in lowered.values):
+            raise NotStorable("it has tensors of strings")
+        self._enter_arena(lowered.subgraph.index, bound)
+        for value in lowered.values:
+            if value.kind == "variable":
+                self._enter_variable(lowered.subgraph.index, executor, value, bound)
+        calls = []
+        for call, args in zip(lowered.calls, bound.operands, strict=True):
+            if type(call.kernel) is not str:
+                raise NotStorable(f"{call.node} runs in Python")
+            calls.append((self._names.setdefault(call.kernel, len(self._names)), *self._call(args)))
+        texts: dict[Any, int] = {}
+        found = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
+        self._failures.append((found, [str(node.failure(WHY)) for node in texts]))
+        self._programs.append(calls)
+        self._program_numbers[bound] = len(self._programs) - 1
+        return len(self._programs) - 1
+
+    def _enter_arena(self, subgraph: int, bound: "BoundProgram") -> None:
+        entry = self._arenas.get(subgraph)
+        if entry is None:
+            main = subgraph == self._executor.subgraph.index
+            entry = self._arenas[subgraph] = [ARENA if main else self._new_region(), 0]
+        entry[1] = max(entry[1], bound.plan.total)
+        self._add_region(entry[0], bound.arena)
+
+    def _enter_variable(self, subgraph: int, executor: "Executor", value: "Any", bound: "BoundProgram") -> None:
+        array = executor.memory.variables.get(value.index)
+        if array is None or array.dtype not in DTYPES or bound.array(value.index) is not array:
+            raise NotStorable(f"{value!r} is a variable that has been resized")
+        if (subgraph, value.index) not in self._known_variables:
+            self._known_variables.add((subgraph, value.index))
+            region = self._new_region()
+            self._variables.append((subgraph, value.index, region, DTYPES.index(array.dtype), array.shape,
+                                    initial(value.tensor)))
+            self._add_region(region, array)
+
+    def _call(self, args: "Sequence[Any]") -> "Any":
+        """(args, positions and numbers of arrays, [(position, the rest encoded), ...]) of a call."""
+        plain, places, nested = list(args), [], []
+        for i, arg in enumerate(args):
+            if isinstance(arg, np.ndarray):
+                plain[i] = None
+                places += [i, self._number(arg)]
+            else:
+                kind, *found = self._encoded(arg)
+                if kind == PLAIN:
+                    plain[i], = found
+                else:
+                    plain[i] = None
+                    nested.append((i, (kind, *found)))
+        return plain, places, nested
+
+    def _encoded(self, arg: "Any") -> "tuple[Any, ...]":
+        """A parameter as Bound of plan_cache decodes it."""
+        kind = type(arg)
+        if kind in _PLAIN:
+            return PLAIN, arg
+        if isinstance(arg, np.ndarray):
+            return ARRAY, self._number(arg)
+        if kind is tuple or kind is list:
+            return self._sequence(kind, arg)
+        if isinstance(arg, np.generic):
+            return self._encoded(arg.item())
+        return (PLAIN, bytes(arg)) if kind is bytearray else self._reference(arg)
+
+    def _sequence(self, kind: "type", arg: "Sequence[Any]") -> "tuple[Any, ...]":
+        if kind is tuple and len(arg) == 4 and type(arg[0]) is Program:
+            return CALLEE, self._program(arg[1].__self__), self._items(arg[2]), self._items(arg[3])
+        items = self._items(arg)
+        if all(item[0] == PLAIN for item in items):
+            return PLAIN, kind([item[1] for item in items])
+        return (TUPLE if kind is tuple else LIST), items
+
+    def _reference(self, arg: "Any") -> "tuple[Any, ...]":
+        """What ops keep for the interpreter, a method of that, or a function of a module."""
+        held = self._held.get(id(arg))
+        if held is not None:
+            return HELD, *held
+        owner = self._held.get(id(getattr(arg, "__self__", None)))
+        if owner is not None and not owner[1]:
+            return HELD, owner[0], arg.__name__
+        if type(arg) is FunctionType and arg.__closure__ is None and "." not in arg.__qualname__ and (
+                arg.__name__ != "<lambda>"):
+            return FUNCTION, arg.__module__, arg.__name__
+        raise NotStorable(f"a kernel takes a {type(arg).__name__}")
+
+    def _items(self, args: "Sequence[Any]") -> "list[tuple[Any, ...]]":
+        return [self._encoded(arg) for arg in args]
+
+    # ---- arrays --------------------------------------------------------------------------------------------------
+    def _new_region(self) -> int:
+        self._regions += 1
+        return self._regions - 1
+
+    def _add_region(self, region: int, array: "NDArray[Any]") -> None:
+        if array.nbytes:
+            self._places.append((region, *ends(array)))
+
+    def _number(self, array: "NDArray[Any]") -> int:
+        """The position of `array` in the table."""
+        if array.dtype not in DTYPES:
+            raise NotStorable(f"a kernel takes an array of {array.dtype}")
+        key = array.ctypes.data, array.dtype.str, array.shape, array.strides
+        known = self._numbers.get(key)
+        if known is None:
+            region, offset = self._place(array)
+            self._table.append((region, DTYPES.index(array.dtype), array.shape, offset,
+                                None if array.flags.c_contiguous else array.strides))
+            known = self._numbers[key] = len(self._table) - 1
+        return known
+
+    def _place(self, array: "NDArray[Any]") -> "tuple[int, int]":
+        """(region, byte offset) of an array, whose memory is added unless a region has it."""
+        if not array.size:
+            return (ARENA if array.flags.writeable else DATA), 0
+        low, high = ends(array)
+        first = array.ctypes.data - low
+        for region, begin, end in self._places:
+            if begin <= low and high <= end:
+                return region, low - begin + first
+        known = self._offsets.get((low, high))
+        if known is None:
+            known = self._offsets[low, high] = self._size
+            self.pieces += [memory(array, low, high), bytes((low - high) % ALIGNMENT)]
+            self._size += high - low + len(self.pieces[-1])
+        return DATA, known + first
+
+
+def ends(array: "NDArray[Any]") -> "tuple[int, int]":
+    """(address of the first byte of an array, address behind its last one)."""
+    low = high = array.ctypes.data
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (n - 1) * stride
+        else:
+            high += (n - 1) * stride
+    return low, high + array.itemsize
+
+
+def memory(array: "NDArray[Any]", low: int, high: int) -> "Any":
+    """The bytes from `low` to `high`, the ends of an array of any strides."""
+    import ctypes  # where weights are packed, numpy has loaded it
+    return memoryview((ctypes.c_char * (high - low)).from_address(low)).cast("B")

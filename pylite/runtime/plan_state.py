@@ -1,0 +1,132 @@
+"""What outlives the runs of a plan: variables, resources, generators of random numbers, and the arenas of subgraphs."""
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite._core.kernels import kernel_class
+from pylite._core.memory import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+
+class Held:
+    """The memory that plans have for one subgraph, until its Executor takes it over.
+
+    arenas: [the arena]; variables: {tensor: array}; initial: {tensor: the number that the variable is filled with}.
+    """
+    __slots__ = ("arenas", "variables", "initial")
+
+    def __init__(self) -> None:
+        self.arenas: list[NDArray[Any]] = []
+        self.variables: dict[int, NDArray[Any]] = {}
+        self.initial: dict[int, int] = {}
+
+    def arena(self, nbytes: int) -> "NDArray[Any]":
+        """The arena, of at least `nbytes`."""
+        if not self.arenas or self.arenas[0].nbytes < nbytes:
+            self.arenas = [aligned(nbytes)]
+        return self.arenas[0]
+
+    def reset(self) -> None:
+        """Give the variables their initial contents."""
+        for index, array in self.variables.items():
+            array[...] = self.initial[index]
+
+
+class State:
+    """What outlives the runs of a plan, in the `shared` of an interpreter: made, or found there.
+
+    regions: {region: its memory}; held: what ops keep for the interpreter, by number.  record: ([(subgraph, region,
+    bytes) of other arenas], [(subgraph, tensor, region, type, shape, initial number) of variables], [subgraph that runs
+    once], [(key, initial state or None where it is random) of generators of random numbers], [(kind, key, expected
+    shape, varying, reserved bytes) of resources]); dtypes: those that types are numbers of; first: the region of the
+    first of the third, on which follow those of the others and of the fourth.  Raises ValueError where the interpreter
+    has another state.
+    """
+
+    def __init__(self, executor: "Any", record: "Any", dtypes: "list[np.dtype[Any]]", first: int) -> None:
+        arenas, variables, once, generators, resources = record
+        shared = executor.shared
+        self.regions: dict[int, Any] = {}
+        for subgraph, region, nbytes in arenas:
+            self.regions[region] = memory_of(executor, subgraph).arena(nbytes)
+        for subgraph, index, region, dtype, shape, start in variables:
+            holder = memory_of(executor, subgraph)
+            array = holder.variables.get(index)
+            if array is None or array.shape != shape:
+                array = holder.variables[index] = _filled(shape, dtypes[dtype], start)
+            if type(holder) is Held:
+                holder.initial[index] = start
+            self.regions[region] = array
+        region = first
+        for subgraph in once:
+            self.regions[region] = shared.setdefault("once", {}).setdefault(subgraph, np.zeros(1, np.uint8))
+            region += 1
+        for key, start in generators:
+            kept = shared.setdefault("generators", {})
+            if key not in kept:
+                kept[key] = _generator(start)
+            self.regions[region] = kept[key][0]
+            region += 1
+        self.held: Any = shared.setdefault("resources", []) if resources else ()
+        for number, (kind, key, *found) in enumerate(resources):
+            self._resource(shared.setdefault(kind, {}), number, kind, key, found)
+
+    def _resource(self, numbers: "dict[Any, int]", number: int, kind: str, key: "Any", found: "Any") -> None:
+        if key not in numbers and len(self.held) == number:
+            numbers[key] = number
+            self.held.append(_made(kind))
+        held: Any = self.held[number]
+        if numbers.get(key) != number:
+            raise ValueError(f"the resource {key} has another number")
+        expected, varying, reserved = found
+        if kind == "variables":
+            if held.expected not in (None, expected) or (held.varying and not varying):
+                raise ValueError(f"the variable {key} has had other shapes")
+            held.expected, held.varying = expected, varying
+        held.reserved = max(held.reserved, reserved)
+
+
+def memory_of(executor: "Any", subgraph: int) -> "Any":
+    """What has the memory of a subgraph: a Held or, once there is an Executor of it, a TensorMemory."""
+    other = executor.shared["executors"].get(subgraph)
+    memory = None if other is None else vars(other).get("memory")
+    return executor.shared.setdefault("planned", {}).setdefault(subgraph, Held()) if memory is None else memory
+
+
+def _filled(shape: "Any", dtype: "np.dtype[Any]", number: int) -> "NDArray[Any]":
+    count = 1
+    for n in shape:
+        count *= n
+    array = aligned(count * dtype.itemsize).view(dtype).reshape(shape)
+    if number:
+        array[...] = number
+    return array
+
+
+def _generator(start: "bytes | None") -> "Any":
+    """(state, initial state) of a generator of random numbers, as ops.random_numbers keeps it."""
+    if start is None:
+        from pylite.ops.random_numbers import state_of  # few models have any
+        return state_of(np.frombuffer(os.urandom(16), np.int64)), None
+    initial = np.frombuffer(start, np.uint32)
+    return initial.copy(), initial
+
+
+def _made(kind: str) -> "Any":
+    if kind == "variables":
+        return kernel_class("control.Variable")()
+    from pylite.ops.state import Table  # few models have any
+    return Table()
+
+
+def reset_generators(kept: "Iterable[Any]") -> None:
+    """Let generators of random numbers start anew.  kept: (state, initial state, None where it is random) of each."""
+    for state, start in kept:
+        if start is not None:
+            state[...] = start
