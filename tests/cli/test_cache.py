@@ -52,7 +52,7 @@ def test_compile_says_why_a_model_has_no_plan(folder, tmp_path, capsys):
     path.write_bytes(small_models.no_ops("float32", np.ones(2, np.float32), (2,)))
     for _ in range(2):
         assert cli.main(["compile", os.fspath(path), "--cache-dir", os.fspath(folder)]) == 1
-        assert "it has no plan, since tensor 0 ('y'), an input or output, is of a rare kind" in capsys.readouterr().err
+        assert "it has no plan, since tensor 1 ('y'), an input or output, is of a rare kind" in capsys.readouterr().err
     assert cli.main(["cache", "list", "--cache-dir", os.fspath(folder)]) == 0
     assert "as in the file (no plan)" in capsys.readouterr().out
 
