@@ -3,6 +3,14 @@ TYPE_CHECKING = False       # typing takes longer to import than this module
 if TYPE_CHECKING:
     from typing import Any
 
+LONGEST = 200       # characters of a path or a value in a message
+
+
+def shortened(value: "Any", most: int = LONGEST) -> str:
+    """A path or another value as text for a message: the middle of a long one is left out."""
+    text = str(value)
+    return text if len(text) <= most else f"{text[:most // 2 - 2]}...{text[1 - most // 2:]}"
+
 
 class PyliteError(Exception):
     """The base of all exceptions of pylite."""

@@ -126,7 +126,7 @@ class Interpreter(FastPath):
         self._wrapper: Any = None
         self._custom_op_registerers: Sequence[Any] = []
         self._use_fast_path(self._lock, self._main, self._views)
-        self._delegates = list(experimental_delegates or ())
+        self._delegates = arguments.delegates(experimental_delegates)
         if self._delegates:
             self._delegate(self._delegates)
         self._signature_defs = self.get_signature_list()

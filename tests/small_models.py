@@ -60,11 +60,21 @@ def unknown_ops():
     return m.build()
 
 
-def custom_op():
+def mixed_types():
+    """One ADD of float32 "a" and int64 "b"."""
+    m = ModelBuilder()
+    a, b, y = m.tensor("a", (2,)), m.tensor("b", (2,), "int64"), m.tensor("y", (2,))
+    m.operator("ADD", [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    return m.build()
+
+
+def custom_op(name="Mystery"):
     """One unresolved custom op."""
     m = ModelBuilder()
     x, y = m.tensor("x", (2,)), m.tensor("y", (2,))
-    m.operator("Mystery", [x], [y], custom_options=b"")
+    m.operator(name, [x], [y], custom_options=b"")
     m.inputs([x])
     m.outputs([y])
     return m.build()

@@ -86,7 +86,13 @@ CASES = {
     "set bool": (lambda b: b.set(np.zeros((2, 3), bool)), r"Got value of type BOOL but expected type UINT8"),
     "set list": (lambda b: b.set([[0, 0, 0], [0, 0, 0]]), r"Got value of type INT64 but expected type UINT8"),
     "set int": (lambda b: b.set(5), r"Got value of type INT64 but expected type UINT8"),
-    "set None": (lambda b: b.set(None), r"but expected type UINT8"),
+    "set None": (lambda b: b.set(None), r"Got None but expected an array of UINT8 \[2, 3\] for input 0"),
+    "set objects": (lambda b: b.set(np.array([{}, 1], object)), r"Got value of type OBJECT \(of dict, int\)"),
+    "set by details": (lambda b: b.set(GOOD, b.ready().get_input_details()[0]), r"details\['index'\]"),
+    "set by a list of details": (lambda b: b.set(GOOD, b.ready().get_input_details()), r"get_input_details\(\)\[0\]"),
+    "set by a name": (lambda b: b.set(GOOD, "input"), r"int, not str.*get_signature_runner"),
+    "get by nothing": (lambda b: b.ready().get_tensor(None), r"int, not NoneType"),
+    "get a negative index": (lambda b: b.ready().get_tensor(-1), r"Invalid tensor index -1 is negative.*0 to \d"),
     "set text": (lambda b: b.set("abc"), r"Got value of type STRING but expected type UINT8"),
     "set dates": (lambda b: b.set(np.zeros((2, 3), "M8[s]")), r"but expected type UINT8"),
     "set int8": (lambda b: b.set(np.zeros((2, 3), np.int8)), r"Got value of type INT8 but expected type UINT8"),
@@ -132,7 +138,13 @@ CASES = {
     "too few signature inputs": (lambda b: b.runner("rows")(), r"Invalid number of inputs.*expected 1 vs provided 0"),
     "wrong signature input": (lambda b: b.runner("rows")(z=GOOD), r"Invalid Input name \(z\) for SignatureDef"),
     "signature input of another type": (lambda b: b.runner("rows")(x=GOOD), r"Got value of type UINT8 but expected"),
-    "signature input a list": (lambda b: b.runner("rows")(x=[[1.0]]), r"list"),
+    "contents as a path": (lambda b: b.module.Interpreter(b.quantized), r"\d+ bytes.*model_content="),
+    "a long path": (lambda b: b.module.Interpreter("/no" * 500), r"^.{0,300}$"),
+    "the name of a delegate": (lambda b: b.open(experimental_delegates="libedgetpu.so.1"),
+                               r"\[load_delegate\('libedgetpu.so.1'\)\]"),
+    "an op for Coral": (lambda b: b.ready(small_models.custom_op("edgetpu-custom-op")), r"Edge TPU.*libedgetpu"),
+    "types that an op does not take": (lambda b: b.ready(small_models.mixed_types()),
+                                       r"input 1 must be .*float32.*tensor 1 'b'"),
     "missing delegate": (lambda b: b.module.load_delegate("/nope.so"), r"/nope\.so"),
 }
 # Deliberate differences: the peer's type comes from its internals.
@@ -176,6 +188,12 @@ def test_type(name, tmp_path, swept):
     error = failure(call, Bench(pylite.interpreter, tmp_path))
     wanted = INSTEAD.get(name) or type(failure(call, theirs))
     assert isinstance(error, wanted), f"{type(error).__mro__}: {error}; the peer raises {wanted}"
+
+
+def test_a_signature_runner_takes_lists():
+    runner = pylite.interpreter.Interpreter(model_content=small_models.two_signatures()).get_signature_runner("rows")
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(runner(x=list(array))["y"], runner(x=array)["y"])
 
 
 def test_a_missing_delegate_library_is_a_value_error_and_an_os_error():

@@ -13,6 +13,7 @@ import sys
 import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli._common import UsageError
+from pylite.cli._parser import Parser, meant
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
 
@@ -31,6 +32,8 @@ def _main(argv):
             sys.stderr.write("pylite: the standard output is closed\n")
         return 2
     _prepare_streams()
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help"]
     parser = parser_of(argv)
     args = parser.parse_args(_with_merge(argv))
     args.argv = argv
@@ -93,11 +96,15 @@ def _failed(args, error, code):
 
 def parser_of(argv):
     """The parser of all commands; of the one that `argv` names alone, as the others take time to import."""
-    parser = argparse.ArgumentParser(prog="pylite", description="Run and inspect TensorFlow Lite models.")
+    parser = Parser(prog="pylite", description="Run and inspect TensorFlow Lite models.",
+                    epilog="pylite help COMMAND explains a command")
     parser.add_argument("--version", action="store_true", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     chosen = next((a for a in argv if not a.startswith("-")), None)
+    if chosen is not None and chosen not in names:
+        hint = meant(chosen, names) or f"; the commands are {', '.join(names)}"
+        parser.error(f"there is no command {chosen!r}{hint}")
     for name in [chosen] if chosen in names else names:
         module = importlib.import_module(f"{__name__}.{name}")
         summary = module.__doc__.splitlines()[0]

@@ -2,6 +2,8 @@
 import os
 import platform
 
+from pylite.cli import _format
+
 _THROTTLED = {0: "the supply voltage is too low", 1: "the clock is capped", 2: "the CPU is throttled",
               3: "the CPU has reached its temperature limit"}      # bits of the Raspberry Pi's firmware
 
@@ -28,9 +30,9 @@ def doubts(before, after, threads):
     cores = _cores()
     found = []
     if threads > cores:
-        found.append(f"{threads} threads share {cores} core(s)")
+        found.append(f"{threads} threads share {_format.counted(cores, 'core')}")
     if before["load"] > 0.5 * cores:
-        found.append(f"other programs ran just before (load {before['load']:.1f} on {cores} core(s))")
+        found.append(f"other programs ran just before (load {before['load']:.1f} on {_format.counted(cores, 'core')})")
     governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor in ("powersave", "conservative"):
         found.append(f"the CPU frequency governor is {governor!r}; choose 'performance'")

@@ -38,6 +38,11 @@ def seconds(duration):
     return f"{duration * factor:.3g} {unit}"
 
 
+def counted(count, noun):
+    """1 -> "1 thread", 2 -> "2 threads"; a noun in -s has its plural."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def shape(dims):
     return "[" + ", ".join(map(str, dims)) + "]"
 

@@ -5,6 +5,8 @@ import os
 import shlex
 import sys
 
+from pylite.cli import _format
+
 GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}]       # from the least to the most
 
 FILES = "html", "explorer", "junit", "save", "record", "record_values", "mixed", "recipe", "denylist"  # options
@@ -81,7 +83,7 @@ def write_page(args, data, facts=None):
     from pylite.validation import page
     made = page.made("pylite " + shlex.join(args.argv))
     machine = _board.machine()
-    made["machine"] += f", {machine['cores']} core(s), {machine['cpu']}"
+    made["machine"] += f", {_format.counted(machine['cores'], 'core')}, {machine['cpu']}"
     write(args.html, page.page({**data, "made": made | (facts or {})}))
 
 

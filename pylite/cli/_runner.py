@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from pylite.cli import _answers, _common, _inputs, _plugins
+from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata
 from pylite.media.labels import attached, read
@@ -141,7 +141,7 @@ def _position(name, names, taken, count):
     if name is None:
         position = next((i for i in range(count) if i not in taken), None)
         if position is None:
-            raise _common.UsageError(f"the model has {count} input(s), and more files were given")
+            raise _common.UsageError(f"the model has {_format.counted(count, 'input')}, and more files were given")
         return position
     if name in names:
         return names[name]

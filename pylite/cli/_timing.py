@@ -15,6 +15,7 @@ from pylite.runtime.model import Model
 LEAST_RUNS = 3          # with timed steps, and as many without before each
 TIMED_RUNS = 2000       # at most, about: they take memory
 BRIEF, REPEATS = 1e-3, 8        # seconds; runs one after another, so that Python's work before them is forgotten
+UNSTEADY = 0.1          # a spread, or a slow-down, above which times are unreliable
 PARTS = 8               # of a measurement, whose differences are its noise
 
 
@@ -45,8 +46,10 @@ def measured(interpreter, seconds):
     """(latency, nodes, rest): of invoke(), of each node, and the seconds of invoke() that no node takes.
 
     latency: median, p95 and least seconds, the spread (interquartile range divided by the median), the noise (below),
-    the number of runs.  nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs, and
-    the "events" that its plug-in reported, if any: the name of each, its calls and its seconds in a run.
+    the number of runs; slowed: by how much the nodes of the timed runs took more than the median, 0 where they did not.
+    All nodes are scaled down by that, so that nodes and rest add up to the median, and the rest is not negative.
+    nodes: one dictionary for each node that runs, in order: its seconds, noise, kernels, MACs, and the "events"
+    that its plug-in reported, if any: the name of each, its calls and its seconds in a run.
     Runs whose steps are timed lie between the others; a node's time is its mean in the middle half of these runs.
     """
     clock, invoke, recorder = time.perf_counter, interpreter.invoke, _Recorder(interpreter._main)
@@ -64,17 +67,29 @@ def measured(interpreter, seconds):
         between = max(LEAST_RUNS, round(seconds / min(times) / TIMED_RUNS))
     low, median, high = statistics.quantiles(times, n=4, method="inclusive")
     nodes = _nodes(interpreter._main, recorded)
+    slowed = max(0.0, sum(node["seconds"] for node in nodes) / median - 1)
     for node in nodes:
+        node["seconds"] /= 1 + slowed
         node |= recorder.events(node["node"])
+    rest = max(0.0, median - sum(node["seconds"] for node in nodes))
     return ({"median": median, "p95": statistics.quantiles(times, n=20, method="inclusive")[-1], "least": min(times),
-             "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times)},
-            nodes, median - sum(node["seconds"] for node in nodes))
+             "spread": (high - low) / median, "noise": noise(np.array(times)), "runs": len(times), "slowed": slowed},
+            nodes, rest)
 
 
 def noise(times, middle=np.median):
     """How far the middles of consecutive parts of `times` are apart: half their range, divided by their middle."""
     parts = [middle(part) for part in np.array_split(times, min(PARTS, len(times)))]
     return float((max(parts) - min(parts)) / 2 / np.median(parts)) if np.median(parts) else 0.0
+
+
+def unsteady(times):
+    """Reasons to doubt a latency, by its own variation; times: the latency of measured()."""
+    if times["spread"] > UNSTEADY:
+        yield f"the times vary by {times['spread']:.0%}: other programs run, or the clock changes"
+    if times["slowed"] > UNSTEADY:
+        yield (f"the runs that timed nodes took {times['slowed']:.0%} longer than the others: other programs ran; the "
+               "times of nodes are scaled down, so that they add up to the median")
 
 
 def _nodes(executor, recorded):

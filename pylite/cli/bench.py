@@ -1,7 +1,7 @@
 """Measure a model: latency, time per node, memory, and warnings if the machine was not idle.
 
 The inputs are random numbers.  After a warm-up of a tenth of the time, invoke() is timed repeatedly, and in a part of
-the runs each kernel, for the table of nodes: these add up to the median with a row for the rest, which is calling.
+the runs each kernel, for the table of nodes.  The nodes and a row for the rest, which is calling, add up to the median.
 """
 import json
 import sys
@@ -21,7 +21,6 @@ examples:
   pylite bench model.tflite --json > old.json   and after a change: pylite bench model.tflite --against old.json
   pylite bench new.json --against old.json
 """
-NOISE = 0.1         # the spread above which times are unreliable
 
 
 def configure(parser):
@@ -41,7 +40,9 @@ def configure(parser):
     _plugins.add(parser)
 
 
+@_common.written_as("a number of seconds above 0 and up to 3600")
 def duration(text):
+    """`text` as seconds; for argparse."""
     value = float(text)
     if not 0 < value <= 3600:
         raise ValueError
@@ -78,9 +79,7 @@ def _measured(args):
     interpreter, start = _timing.started(path, args.threads, _common.shapes(args.shape), args.seed, _plugins.load(args))
     memory = _timing.memory(interpreter)        # before measured() fills memory with times
     times, nodes, rest = _timing.measured(interpreter, args.seconds)
-    doubts = _board.doubts(before, _board.state(), args.threads)
-    if times["spread"] > NOISE:
-        doubts.append(f"the times vary by {times['spread']:.0%}: other programs run, or the clock changes")
+    doubts = [*_board.doubts(before, _board.state(), args.threads), *_timing.unsteady(times)]
     report = {"model": path, "threads": args.threads, "machine": _board.machine(), "start": start, "latency": times,
               "memory": memory, "nodes": nodes, "rest": rest, "doubts": doubts}
     if args.trace:
@@ -95,18 +94,18 @@ def _measured(args):
 
 def _lines(report, top):
     from pylite.cli import _against
-    lines = [*_facts(report), "", *_node_lines(report, top)]
+    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report), "", *_node_lines(report, top)]
     if "litert" in report:
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
     if "against" in report:
         lines += ["", *_against.lines(report["against"])]
-    return _terminal.marked(lines + ["", *(f"warning: {doubt}" for doubt in report["doubts"])])
+    return _terminal.marked(lines)
 
 
 def _facts(report):
     seconds, nbytes = _format.seconds, _format.nbytes
     machine, times, start, memory = (report[key] for key in ("machine", "latency", "start", "memory"))
-    return [f"{report['model']}, {report['threads']} thread(s)",
+    return [f"{report['model']}, {_format.counted(report['threads'], 'thread')}",
             ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in machine.items() if value is not None),
             f"median {seconds(times['median'])}, p95 {seconds(times['p95'])}, minimum {seconds(times['least'])}, "
             f"spread {times['spread']:.1%} of {times['runs']} runs",

@@ -71,7 +71,7 @@ def _facts_of(args, name):
     model = Model(path)
     count = len(model.graph.subgraphs)
     if args.subgraph is not None and not 0 <= args.subgraph < count:
-        raise _common.UsageError(f"{path}: has {count} subgraph(s), and no subgraph {args.subgraph}")
+        raise _common.UsageError(f"{path}: has {_format.counted(count, 'subgraph')}, and no subgraph {args.subgraph}")
     wanted = range(count) if args.subgraph is None else [args.subgraph]
     facts = _facts.model_facts(path, model, wanted, _plugins.load(args))
     if args.json or args.diff:
@@ -99,7 +99,7 @@ def problems(subgraph):
 
 def _file(facts):
     lines = [f"{facts['file']}: {_format.nbytes(facts['bytes'])}, schema version {facts['version']}, "
-             f"{facts['subgraph_count']} subgraph(s)"]
+             f"{_format.counted(facts['subgraph_count'], 'subgraph')}"]
     if facts["description"]:
         lines.append(f"  description     {facts['description']}")
     weights, packed = _format.nbytes(facts["weight_bytes"]), _format.nbytes(facts["packed_bytes"])

@@ -25,11 +25,13 @@ def configure(parser):
 
 def run(args):
     from pylite.cli._common import UsageError
+    from pylite.cli._parser import meant
     table = rows()
-    unknown = [name for name in args.ops if name not in table]
+    folded = {name.lower(): name for name in table}
+    unknown = [name for name in args.ops if name.lower() not in folded]
     if unknown:
-        raise UsageError(f"there is no op {' or '.join(unknown)}")
-    chosen = {name: table[name] for name in args.ops or table}
+        raise UsageError(f"there is no op {' or '.join(unknown)}{meant(unknown[0], table)}")
+    chosen = {name: table[name] for name in [folded[name.lower()] for name in args.ops] or table}
     sys.stdout.write(_markdown(chosen) if args.markdown else _text(chosen))
 
 

@@ -1,7 +1,7 @@
 """Report on a model without data: graph, memory over time, time per node, sizes."""
 import json
 
-from pylite.cli import _common, _format, _nodes, _outputs, _plugins, bench
+from pylite.cli import _common, _format, _nodes, _outputs, _plugins, _terminal, bench
 
 EPILOG = """
 The times are of random inputs.  The arena is the memory of all tensors that live during a run: its map has a line for
@@ -42,15 +42,17 @@ def run(args):
 
 def _lines(found):
     nbytes = _format.nbytes
-    lines = [f"{found['file']}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
+    lines = [*(f"warning: {doubt}" for doubt in found["doubts"]),
+             f"{found['file']}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
              f"{_format.scaled(found['macs'])} MAC, kernels for {found['instruction_set']}", *found["problems"]]
     if found["latency"]:
-        lines.append(f"median {_format.seconds(found['latency']['median'])} of {found['latency']['runs']} runs, "
-                     f"{found['threads']} thread(s); {_format.seconds(found['rest'])} outside the nodes")
+        times, threads = found["latency"], _format.counted(found["threads"], "thread")
+        lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
+                     f"{_format.seconds(found['rest'])} outside the nodes")
     lines += ["", *_graph(found["nodes"]), "", *_by_op(found["by_op"])]
     for arena in found["arena"]:
         lines += ["", *_arena(arena)]
-    return lines + [f"warning: {doubt}" for doubt in found["doubts"]]
+    return _terminal.marked(lines)
 
 
 def _seconds(value):

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from pylite.cli import _common, _limits, _outputs, _sensitivity
+from pylite.cli import _common, _format, _limits, _outputs, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -181,8 +181,8 @@ def _measured(args, model, reference, progress):
 
 def _page(report, args, model, speed):
     from pylite.cli import _overview
-    facts = {"samples a second": f"{speed} with {args.workers} worker(s) of {args.threads} thread(s)"} if speed and str(
-        speed) else {}
+    workers, threads = _format.counted(args.workers, "worker"), _format.counted(args.threads, "thread")
+    facts = {"samples a second": f"{speed} with {workers} of {threads}"} if speed and str(speed) else {}
     _outputs.write_page(args, {"report": report.to_dict(), "graph": _overview.overview(model, args.threads),
                                "pictures": _pictures(report.accuracy, args, model) if report.accuracy else {}}, facts)
 

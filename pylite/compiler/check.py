@@ -1,8 +1,15 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite import errors
+from pylite.errors import shortened
 from pylite.ir.registry import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
+REMEDY = "Register it as a custom op, or convert the model without it"
+REMEDIES = {        # of custom ops that only one device's delegate runs
+    "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
+                         "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
+                         "in its name",
+}
 
 
 def check(model, subgraphs, unresolved_only=False, find=default.find):
@@ -12,7 +19,7 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
     unresolved_only: raise only where a builtin operator or its version is unknown, which tf.lite reports when a model
     is opened; it reports custom ops and types when tensors are allocated.
     """
-    missing = {}
+    missing, named = {}, {}     # {reason: nodes}, {reason: the tensors of the first node}
     for subgraph in subgraphs:
         operands = Operands(subgraph)
         for operator in subgraph.operators:
@@ -20,11 +27,13 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
             if reason:
                 where = f"{subgraph.index}:{operator.index}" if len(model.graph.subgraphs) > 1 else str(operator.index)
                 missing.setdefault(reason, []).append(where)
+                named.setdefault(reason, "" if find(operator) is None else _operands(subgraph, operator))
     if unresolved_only and not any(reason.startswith(UNRESOLVED) for reason in missing):
         return not missing
     if missing:
-        lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}" for reason, at in missing.items()]
-        raise errors.UnsupportedOpError("the model needs what this runtime does not have: " + " | ".join(lines))
+        lines = [f"{reason}; node{'s' if len(at) > 1 else ''} {_few(at)}{named[reason]}"
+                 for reason, at in missing.items()]
+        raise errors.UnsupportedOpError("the model needs operators that this runtime lacks: " + " | ".join(lines))
     return True
 
 
@@ -42,8 +51,7 @@ def unsupported(operands, operator, find=default.find):
     op = find(operator)
     if op is None:
         if operator.custom:
-            return (f"Encountered unresolved custom op: {operator.name}. Register it as a custom op, or convert the "
-                    "model without it")
+            return f"Encountered unresolved custom op: {operator.name}. {REMEDIES.get(operator.name, REMEDY)}"
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
     if operator.version > high or (op.attach and operator.version < low):
@@ -51,12 +59,21 @@ def unsupported(operands, operator, find=default.find):
     dtype = operands.dtypes.__getitem__
     inputs, outputs = tuple(map(dtype, operator.inputs)), tuple(map(dtype, operator.outputs))
     if not op.accepts(inputs, outputs):
-        takes = ", ".join(str(d) for d in inputs)
-        gives = ", ".join(str(d) for d in outputs)
-        return f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
+        return _unsupported_types(op, operator, inputs, outputs)
     if operands.blockwise and not (op.attach or op.blockwise or operands.blockwise.isdisjoint(operator.inputs)):
         return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
     return None
+
+
+def _unsupported_types(op, operator, inputs, outputs):
+    takes, gives = (", ".join(map(str, dtypes)) for dtypes in (inputs, outputs))
+    text = f"{operator.name} version {operator.version} does not take the types ({takes}) -> ({gives})"
+    mismatch = op.mismatch(inputs, outputs)
+    if mismatch is None:
+        return f"{text}. `pylite ops {operator.name}` lists the types that it takes"
+    position, allowed = mismatch
+    where = f"input {position}" if position < len(inputs) else f"output {position - len(inputs)}"
+    return f"{text}: {where} must be {' or '.join(sorted(allowed))}"
 
 
 def _unsupported_version(op, operator):
@@ -66,6 +83,13 @@ def _unsupported_version(op, operator):
                 f"versions {low} to {high}")
     return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
             f"(versions {low} to {high} are known; the nearest is {high})")
+
+
+def _operands(subgraph, operator):
+    """The operands of a node with their names, in brackets."""
+    def listed(indices):
+        return ", ".join(f"tensor {i} {shortened(subgraph.tensors[i].name, 40)!r}" for i in indices[:4] if i >= 0)
+    return f" ({listed(operator.inputs)} -> {listed(operator.outputs)})"
 
 
 def _few(indices):

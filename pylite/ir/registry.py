@@ -53,6 +53,22 @@ class Op:
             known = self._matches[key] = any(matches(signature, inputs, outputs) for signature in self.types)
         return known
 
+    def mismatch(self, inputs: "tuple[str | None, ...]",
+                 outputs: "tuple[str | None, ...]") -> "tuple[int, set[str]] | None":
+        """(operand, types that it may have beside the others), where one operand alone does not fit; else None.
+
+        Operands are counted over the inputs, then the outputs.
+        """
+        dtypes, found = (*inputs, *outputs), {}     # {operand: types}
+        for signature in self.types:
+            takes, gives = _parse(signature)
+            patterns = [*_patterns(takes, len(inputs)), *_patterns(gives, len(outputs))]
+            wrong = [i for i, (allowed, dtype) in enumerate(zip(patterns, dtypes, strict=True))
+                     if dtype is not None and allowed is not None and dtype not in allowed]
+            if len(wrong) == 1:
+                found.setdefault(wrong[0], set()).update(patterns[wrong[0]])
+        return min(found.items(), key=lambda item: item[0]) if found else None
+
 
 packages: "list[str]" = pylite.OP_PACKAGES      # names of those whose modules register ops
 _ops: "dict[str, Op]" = {}
@@ -172,6 +188,13 @@ def _operand(word):
     optional = word.endswith("?")
     names = word.rstrip("*?")
     return (None if names == "any" else frozenset(names.split("|"))), optional, repeats
+
+
+def _patterns(pattern, count):
+    """The types that each of `count` operands may have, None for any; nothing for operands beyond the pattern."""
+    allowed = [names for names, _, _ in pattern[:count]]
+    rest = allowed[-1] if pattern and pattern[-1][2] else frozenset()
+    return allowed + [rest] * (count - len(allowed))
 
 
 def _fits(pattern, dtypes):

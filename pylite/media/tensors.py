@@ -85,6 +85,6 @@ def _values(image: images.Pixels, detail: TensorDetails, mean: Sequence[float] |
     for numbers in (mean, std):
         if numbers and len(numbers) not in (1, image.shape[2]):
             raise TensorError(f"{len(numbers)} numbers for the mean or the standard deviation of {image.shape[2]} "
-                              f"channel(s) of input {detail['name']!r}; give one, or one for each channel")
+                              f"channels of input {detail['name']!r}; give one, or one for each channel")
     real = (image.astype(np.float32) - np.asarray(mean or MEAN, np.float32)) / np.asarray(std or STD, np.float32)
     return quantize(real, detail)

@@ -174,8 +174,8 @@ def _loaded(source: "Any") -> "Graph":
     try:
         return load(source)
     except errors.ModelError as error:
-        if isinstance(source, (str, os.PathLike)) and os.fspath(source) not in str(error):
-            raise errors.ModelError(f"{error} (in '{os.fspath(source)}')") from None
+        if isinstance(source, (str, os.PathLike)) and errors.shortened(os.fspath(source)) not in str(error):
+            raise errors.ModelError(f"{error} (in '{errors.shortened(os.fspath(source))}')") from None
         raise
 
 

@@ -46,7 +46,7 @@ def contents_of(source: "Source") -> "Any":
     path = os.fspath(source)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise errors.ModelError(f"Could not open '{path}'. It is not a regular file")
+            raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. It is not a regular file")
         with open(path, "rb") as file:
             try:
                 return Pages(os.fstat(file.fileno()).st_size, file.fileno())
@@ -55,7 +55,8 @@ def contents_of(source: "Source") -> "Any":
     except (OSError, ValueError) as error:
         if isinstance(error, errors.ModelError):
             raise
-        raise errors.ModelError(f"Could not open '{path}'. {getattr(error, 'strerror', None) or error}") from None
+        raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
+                                f"{getattr(error, 'strerror', None) or error}") from None
 
 
 def aligned(data, dtype):

@@ -68,7 +68,7 @@ class AudioClassifier(Task):
         details = self.interpreter.get_input_details()
         shape = [int(size) for size in details[0]["shape"]]
         if len(details) != 1 or sum(size != 1 for size in shape) != 1:
-            raise ModelError(f"the model takes {len(details)} input(s), the first of shape {shape}; expected a window "
+            raise ModelError(f"the model's inputs are {len(details)}, the first of shape {shape}; expected a window "
                              "of samples, such as (1, samples)")
         rate = sample_rate or self._inputs[0].sample_rate
         if rate is None:

@@ -73,8 +73,11 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
     if len(given) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     if content and isinstance(content, (str, os.PathLike)):
-        raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; a path goes into "
+        raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
+    if isinstance(path, bytes) and path[4:8] == b"TFL3":
+        raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
+                                "not a path. Pass them as model_content=")
     source = os.fsdecode(path) if path else content
     return (cache and cache.model(source)) or _loaded(source, options, cache)
 
@@ -100,12 +103,40 @@ def resolver(op_resolver: "OpResolver | None") -> "Any":
 
 def checked_index(executor: "Executor", tensor_index: "Any", error: str = "TensorError") -> int:
     """`tensor_index` as an int that is a tensor of the executor's subgraph."""
-    index = operator.index(tensor_index)
+    try:
+        index = operator.index(tensor_index)
+    except TypeError:
+        raise TypeError(f"a tensor index must be an int, not {type(tensor_index).__name__}. {_index_of(tensor_index)}"
+                        ) from None
     count = len(executor.subgraph.tensors)
     if not 0 <= index < count:
-        raise getattr(errors, error)(f"Invalid tensor index {index} exceeds max tensor index {count}: there are 0 to "
-                                     f"{count - 1}; get_input_details() and get_tensor_details() list them")
+        problem = "is negative" if index < 0 else f"exceeds max tensor index {count}"
+        raise getattr(errors, error)(f"Invalid tensor index {index} {problem}: the model has tensors 0 to {count - 1}; "
+                                     "get_input_details() and get_tensor_details() list them")
     return index
+
+
+def _index_of(value: "Any") -> str:
+    """How to get the index where `value` was passed instead."""
+    if isinstance(value, dict):
+        return "Pass the details' 'index', as in details['index']"
+    if isinstance(value, (list, tuple)):
+        return "Pass the 'index' of one element, as in get_input_details()[0]['index']"
+    if isinstance(value, str):
+        return "Pass the 'index' from get_tensor_details(), or run by names with get_signature_runner()"
+    return "Pass the 'index' from get_input_details(), get_output_details() or get_tensor_details()"
+
+
+def delegates(given: "Any") -> "list[Any]":
+    """`experimental_delegates` as a list."""
+    if given is None:
+        return []
+    if isinstance(given, (str, bytes, os.PathLike)):
+        raise errors.DelegateError("experimental_delegates must be a list of what load_delegate() returns, not the "
+                                   f"name of a library: pass [load_delegate({errors.shortened(os.fsdecode(given))!r})]")
+    if hasattr(given, "modify") and not isinstance(given, type):
+        raise errors.DelegateError("experimental_delegates must be a list: pass [delegate] instead of the delegate")
+    return list(given)
 
 
 def filled_by(registerers: "Iterable[Any]", op_resolver: "OpResolver | None") -> "MutableOpResolver":

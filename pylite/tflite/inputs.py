@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
     """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
+    if value is None or (isinstance(value, np.ndarray) and value.dtype.hasobject and value.shape == ()
+                         and value.item() is None):
+        raise TensorError(f"Cannot set tensor: Got None but expected an array of {tensor.dtype.upper()} "
+                          f"{list(array.shape)} for input {tensor.index}, name: {tensor.name}")
     value = np.asarray(value)
     if array.dtype.hasobject:
         if value.dtype.kind not in "OSU":
@@ -40,7 +44,10 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
 
 def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
     from pylite.tflite.details import reported_dtype
-    got = {"O": "STRING", "S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
+    got = {"S": "STRING", "U": "STRING"}.get(value.dtype.kind, value.dtype.name.upper())
+    if value.dtype.hasobject:       # numpy found no common type
+        kinds = sorted({type(item).__name__ for item in value.flat})
+        got = f"OBJECT (of {', '.join(kinds[:4])})" if {*kinds} - {"str", "bytes"} else "STRING"
     wanted = reported_dtype(tensor.dtype)
     return TensorError(f"Cannot set tensor: Got value of type {got} but expected type {tensor.dtype.upper()} for input "
                        f"{tensor.index}, name: {tensor.name} : convert it with "

@@ -1,6 +1,8 @@
 """SignatureRunner: runs a model with its inputs and outputs by name."""
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
@@ -34,7 +36,7 @@ class SignatureRunner:
         self._subgraph_index = self._interpreter_wrapper.GetSubgraphIndexFromSignature(signature_key)
 
     def __call__(self, **kwargs: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
-        """Run once.  Each input is a numpy array of its tensor's type; an input of another shape is resized.
+        """Run once.  Each input is an array, or a list, of its tensor's type; an input of another shape is resized.
 
         Returns {output name: array}, with copies.  ValueError when names, number, types or shapes do not fit.
         """
@@ -45,12 +47,13 @@ class SignatureRunner:
             if name not in self._inputs:
                 raise ValueError(f"Invalid Input name ({name}) for SignatureDef: it takes {', '.join(self._inputs)}")
         interpreter = self._interpreter
+        arrays = {name: value if hasattr(value, "shape") else np.asarray(value) for name, value in kwargs.items()}
         with interpreter._lock:
             executor = interpreter._executor(self._subgraph_index)
-            for name, value in kwargs.items():
+            for name, value in arrays.items():
                 interpreter._resize(executor, self._inputs[name], value.shape, False)
             interpreter._lock.run(executor.allocate)
-            for name, value in kwargs.items():
+            for name, value in arrays.items():
                 interpreter._set(executor, self._inputs[name], value)
             interpreter._lock.run(executor.invoke)
             return {name: interpreter._get(executor, index) for name, index in self._outputs}

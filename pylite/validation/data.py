@@ -94,7 +94,7 @@ class Samples:
         for numbers in (mean, std):
             if numbers is not None and len(numbers) not in (1, tensor.shape[-1]):
                 raise ComparisonError(f"{len(numbers)} numbers for the mean or the standard deviation of the pixels; "
-                                      f"input {tensor.name!r} has {tensor.shape[-1]} channel(s)")
+                                      f"input {tensor.name!r} has {tensor.shape[-1]} channels")
         return np.array(mean or MEAN, np.float32), np.array(std or STD, np.float32)
 
     def _read(self, path: str, tensor: Tensor, position: int) -> NDArray[Any]:

@@ -38,7 +38,7 @@ def test_report(capsys):
 
 def test_table(capsys):
     text = bench(capsys, "--top", "2", "--threads", "2")
-    assert "2 thread(s)" in text
+    assert "2 threads" in text
     assert "median" in text
     table = text[text.index("node  op"):].split("\n\n")[0].splitlines()
     assert [line.split()[0] for line in table[-2:]] == ["7", "rest"]

@@ -197,7 +197,7 @@ def test_the_graph_as_a_picture_has_every_node_and_edge(tmp_path, capsys, kind):
 
 def test_a_missing_subgraph_is_named(path, capsys):
     assert cli.main(["inspect", path, "--subgraph", "1"]) == 2
-    assert "has 1 subgraph(s), and no subgraph 1" in capsys.readouterr().err
+    assert "has 1 subgraph, and no subgraph 1" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_one_line_and_code_2(capsys):
