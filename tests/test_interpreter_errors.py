@@ -148,7 +148,7 @@ CASES = {
     "missing delegate": (lambda b: b.module.load_delegate("/nope.so"), r"/nope\.so"),
 }
 # Deliberate differences: the peer's type comes from its internals.
-INSTEAD = {"delegates that are none": ValueError}
+INSTEAD = {"delegates that are none": ValueError, "the name of a delegate": ValueError}
 
 
 def _resized(bench):

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDArray[Any]":
     """`value` as an array of the shape and type of `array`, the memory of `tensor`; ValueError if it does not fit."""
-    if value is None or (isinstance(value, np.ndarray) and value.dtype.hasobject and value.shape == ()
-                         and value.item() is None):
+    value = np.asarray(value)
+    if value.dtype.hasobject and value.shape == () and value.item() is None:
         raise TensorError(f"Cannot set tensor: Got None but expected an array of {tensor.dtype.upper()} "
                           f"{list(array.shape)} for input {tensor.index}, name: {tensor.name}")
-    value = np.asarray(value)
     if array.dtype.hasobject:
         if value.dtype.kind not in "OSU":
             raise _wrong_type(tensor, value)
@@ -31,15 +30,19 @@ def checked_value(tensor: "Tensor", array: "NDArray[Any]", value: "Any") -> "NDA
     elif value.dtype != array.dtype and value.dtype.newbyteorder("=") != array.dtype:
         raise _wrong_type(tensor, value)
     if value.shape != array.shape:
-        hint = f"tensor {tensor.name!r} has the shape {list(array.shape)}, the value {list(value.shape)}; " \
-               "resize_tensor_input() and allocate_tensors() change the shape of an input"
-        if value.ndim != array.ndim:
-            raise TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.ndim} but expected {array.ndim} for "
-                              f"input {tensor.index}. {hint}")
-        axis = next(i for i, (a, b) in enumerate(zip(value.shape, array.shape, strict=True)) if a != b)
-        raise TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.shape[axis]} but expected "
-                          f"{array.shape[axis]} for dimension {axis} of input {tensor.index}. {hint}")
+        raise _wrong_shape(tensor, array, value)
     return value
+
+
+def _wrong_shape(tensor: "Tensor", array: "NDArray[Any]", value: "NDArray[Any]") -> TensorError:
+    hint = f"tensor {tensor.name!r} has the shape {list(array.shape)}, the value {list(value.shape)}; " \
+           "resize_tensor_input() and allocate_tensors() change the shape of an input"
+    if value.ndim != array.ndim:
+        return TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.ndim} but expected {array.ndim} for "
+                          f"input {tensor.index}. {hint}")
+    axis = next(i for i, (a, b) in enumerate(zip(value.shape, array.shape, strict=True)) if a != b)
+    return TensorError(f"Cannot set tensor: Dimension mismatch. Got {value.shape[axis]} but expected "
+                      f"{array.shape[axis]} for dimension {axis} of input {tensor.index}. {hint}")
 
 
 def _wrong_type(tensor: "Tensor", value: "NDArray[Any]") -> TensorError:
