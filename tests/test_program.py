@@ -15,7 +15,7 @@ from tests.operands import requantized, stored, sums
 def test_profile_times_every_step():
     """Every step has a time; an array of another size is refused."""
     x, y = np.zeros((5, 7), np.uint8), np.zeros((5, 7), np.uint8)
-    steps = Program([softmax.Softmax8(x, y, 8, 0x80, 1 << 30, 22, -240)] * 3)
+    steps = Program([softmax.Softmax8(x, y, 8, 0x80, (1 << 30, 22, -240))] * 3)
     before = time.monotonic_ns()
     clock = np.zeros((2, 5), np.int64)
     assert steps.profile(clock) is None
@@ -28,7 +28,7 @@ def test_profile_times_every_step():
 def test_the_pool_records_who_runs_what():
     """The recorded ranges of a loop cover its items once; each thread runs one at a time."""
     x = np.zeros((5000, 9), np.uint8)
-    kernel, pool = softmax.Softmax8(x, np.zeros_like(x), 8, 0x80, 1 << 30, 22, -240), simd.Pool(3)
+    kernel, pool = softmax.Softmax8(x, np.zeros_like(x), 8, 0x80, (1 << 30, 22, -240)), simd.Pool(3)
     rows = np.zeros((100, 5), np.int64)
     pool.record(rows)
     assert kernel.run(pool) == 0
@@ -66,7 +66,9 @@ def product_kernel(seed=0):
     want = requantized(sums(x, w, filter, (40, 40)), m, e, 0, -128, 127)
     y = np.zeros(want.shape, np.uint8)
     packed = matmul.pack_q8(w.astype(np.int8), None, m, e, 0, 0)
-    return conv.ConvQ8(stored(x, 0), y, packed, filter, 1, np.zeros(16, np.uint8), 0, 0, -128, 127), y, stored(want, 0)
+    kernel = conv.ConvQ8(stored(x, 0), y, packed, filter=filter, groups=1, zero=np.zeros(16, np.uint8), w_zero=0,
+                         zero_point=0, low=-128, high=127)
+    return kernel, y, stored(want, 0)
 
 
 def test_pool_after_fork():

@@ -25,6 +25,12 @@ from tests.operands import (
 )
 
 
+def finish_of(ends, flip=0):
+    """The arguments of an 8-bit kernel for ends = (zero point, low, high), and the flips of both operands."""
+    zero_point, low, high = ends
+    return {"zero_point": zero_point, "low": low, "high": high, "x_flip": flip, "y_flip": flip}
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_conv_q8(isa_level, seed):
     rng = np.random.default_rng(seed)
@@ -51,8 +57,8 @@ def test_conv_q8(isa_level, seed):
     zero = np.full(filter[1] * c * groups, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool, gap in zip(threads(), (0, 3, 20), strict=True):
         y = Guarded(want.shape, np.uint8, gap)
-        kernel = conv.ConvQ8(strided(stored(x, flip), gap), y.array, packed, filter, groups, zero, w_zero, *ends, flip,
-                             flip)
+        kernel = conv.ConvQ8(strided(stored(x, flip), gap), y.array, packed, filter=filter, groups=groups, zero=zero,
+                             w_zero=w_zero, **finish_of(ends, flip))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -85,7 +91,8 @@ def test_conv_q8_packed_pixels(isa_level, seed):
     zero = np.full((fw + (most - 1) * strides[1]) * c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
-        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter, 1, zero, w_zero, *ends, flip, flip)
+        kernel = conv.ConvQ8(stored(x, flip), y.array, packed, filter=filter, groups=1, zero=zero, w_zero=w_zero,
+                             **finish_of(ends, flip))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -109,7 +116,9 @@ def test_requantization_near_rounding_steps(isa_level, seed):
     for b in bias:
         packed = matmul.pack_q8(w, b, m, e, 0, 0, 1, None, 1, (low - zero_point, high - zero_point))
         y = np.zeros((1, 1, 5, n), np.uint8)
-        assert conv.ConvQ8(x.view(np.uint8), y, packed, filter, 1, zero, 0, zero_point, low, high).run() == 0
+        kernel = conv.ConvQ8(x.view(np.uint8), y, packed, filter=filter, groups=1, zero=zero, w_zero=0,
+                             **finish_of((zero_point, low, high)))
+        assert kernel.run() == 0
         want = requantized(x.astype(np.int64) + b, m, e, zero_point, low, high)
         np.testing.assert_array_equal(y.view(np.int8), want)
 
@@ -122,7 +131,8 @@ def test_columns_that_are_always_clamped(isa_level):
         packed = matmul.pack_q8(np.ones((20, 1, 1, 1), np.int8), bias, m, e, 0, 0, 1, None, 1, (low - 7, 120))
         y = np.zeros((1, 1, 5, 20), np.uint8)
         x, zero, filter = np.ones((1, 1, 5, 1), np.uint8), np.zeros(1, np.uint8), (1, 1, 1, 1, 1, 1, 0, 0)
-        assert conv.ConvQ8(x, y, packed, filter, 1, zero, 0, 7, low, 127).run() == 0
+        kernel = conv.ConvQ8(x, y, packed, filter=filter, groups=1, zero=zero, w_zero=0, **finish_of((7, low, 127)))
+        assert kernel.run() == 0
         np.testing.assert_array_equal(y.view(np.int8), np.broadcast_to(want * 5, y.shape))
 
 
@@ -148,7 +158,8 @@ def test_depthwise_q8(isa_level, seed):
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
-        kernel = conv.DepthwiseQ8(stored(x, flip), y.array, packed, filter, zero, w_zero, *ends, flip, flip)
+        kernel = conv.DepthwiseQ8(stored(x, flip), y.array, packed, filter=filter, zero=zero, w_zero=w_zero,
+                                  **finish_of(ends, flip))
         assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, stored(want, flip))
@@ -168,8 +179,8 @@ def test_fully_connected_q8(isa_level, seed):
                     for row in acc], -120, 110)
     y = Guarded((m, n), np.uint8)
     packed = matmul.pack_weights(w.astype(np.int8))
-    kernel = matmul.FullyConnectedQ8(stored(x, 0), y.array, packed, bias, scales, x_zero, w_zero, 3, -120, 110, 0, 0, 0,
-                                     1)
+    kernel = matmul.FullyConnectedQ8(stored(x, 0), y.array, packed, bias, scales=scales, x_zero=x_zero, w_zero=w_zero,
+                                     zero_point=3, low=-120, high=110, x_flip=0, w_flip=0, y_flip=0, itemsize=1)
     assert kernel.run() == 0
     y.check()
     np.testing.assert_array_equal(y.array, stored(want, 0))
@@ -189,7 +200,9 @@ def test_conv_f32(isa_level, seed):
     panels = conv_float.pack_f32(w, groups)
     for pool, gap in zip(threads(), (0, 1, 12), strict=True):
         y = Guarded(want.shape, np.float32, gap)
-        assert conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter, groups, -50, 400).run(pool) == 0
+        kernel = conv_float.ConvF32(strided(x, gap), y.array, panels, bias, filter=filter, groups=groups, low=-50,
+                                    high=400)
+        assert kernel.run(pool) == 0
         y.check()
         np.testing.assert_array_equal(y.array, want)
 
@@ -204,7 +217,7 @@ def test_depthwise_f32(isa_level, seed):
     want = np.clip(sums(x, w, filter, output_size(size, filter), c), -50, 100)
     y = Guarded(want.shape, np.float32)
     weights = np.ascontiguousarray(w.transpose(3, 1, 2, 0))
-    assert conv_float.DepthwiseF32(x, y.array, weights, None, filter, -50, 100).run(simd.Pool(2)) == 0
+    assert conv_float.DepthwiseF32(x, y.array, weights, None, filter=filter, low=-50, high=100).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 
@@ -213,7 +226,7 @@ def test_depthwise_f32_tall():
     """Many more lines at a time than a filter may have taps."""
     x, y = np.ones((1, 100_000, 1, 1), np.float32), Guarded((1, 100_000, 1, 1), np.float32)
     filter = (3, 1, 1, 1, 1, 1, 1, 0)
-    assert conv_float.DepthwiseF32(x, y.array, x[:, :3], None, filter, -50, 100).run(simd.Pool(1)) == 0
+    assert conv_float.DepthwiseF32(x, y.array, x[:, :3], None, filter=filter, low=-50, high=100).run(simd.Pool(1)) == 0
     y.check()
     np.testing.assert_array_equal(y.array.ravel(), [2] + [3] * 99_998 + [2])
 
@@ -237,8 +250,8 @@ def test_conv16(isa_level, rule, seed):
                        -30000, 32767)
     gap = seed % 4
     y = Guarded(want.shape, np.int16, gap)
-    kernel = conv16.Conv16(strided(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), False, filter, 1, rule, bias,
-                           (m, e), -30000, 32767)
+    kernel = conv16.Conv16(strided(x.astype(np.int16), gap), y.array, conv16.pack_s16(w), filter=filter, rule=rule,
+                           bias=bias, factors=(m, e), low=-30000, high=32767)
     assert kernel.run(simd.Pool(3)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
@@ -269,7 +282,7 @@ def test_softmax_8_of_many_rows_equals_single_rows(isa_level, n, bits):
     """Many short rows give the results of each row alone, in place too."""
     rng = np.random.default_rng(n)
     x = rng.integers(0, 256, (37, n)).astype(np.uint8)
-    arguments = bits, 0x80, 1 << 30, 22, -240
+    arguments = bits, 0x80, (1 << 30, 22, -240)
     y, alone = Guarded((37, n * bits // 8), np.uint8), np.zeros((37, n * bits // 8), np.uint8)
     assert softmax.Softmax8(x, y.array, *arguments).run(simd.Pool(2)) == 0
     y.check()

@@ -29,4 +29,4 @@ cdef class Packed:
 
 cdef class Call:
     cdef public object kernel, inplace, node, note, strided
-    cdef public tuple args
+    cdef public tuple args, names

@@ -76,9 +76,10 @@ class Packed:
 class Call:
     kernel: str | Callable[..., Any]
     args: tuple[Any, ...]
+    names: tuple[str, ...] | None
     inplace: tuple[Any, Any] | None
     node: Any
     note: str | None
     strided: Sequence[int]
     def __init__(self, kernel: str | Callable[..., Any], *args: Any, inplace: tuple[Any, Any] | None = None,
-                 note: str | None = None, strided: Sequence[int] = ()) -> None: ...
+                 note: str | None = None, strided: Sequence[int] = (), **named: Any) -> None: ...

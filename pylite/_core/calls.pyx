@@ -176,11 +176,15 @@ cdef class Packed:
 
 
 cdef class Call:
-    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable; it gets `args`.
+    """One kernel to run: `kernel` is "family.Class" under pylite._core.kernels, or a callable.
 
+    args, named: the arguments of its constructor.  The attribute `args` holds all of them, the named ones last, and
+    `names` holds the names of those, or None.  Pass more than six arguments by name.
     inplace: (y, x) where the kernel may write y over x, if this is the last use of x; note: why this kernel, in a few
-    words; strided: positions of the args that may be a View of any strides whose last axis is contiguous (or not, for
+    words; strided: positions in `args` that may be a View of any strides whose last axis is contiguous (or not, for
     movement.Copy); node: set when it is lowered.
     """
-    def __init__(self, kernel, *args, inplace=None, note=None, strided=()):
+    def __init__(self, kernel, *args, inplace=None, note=None, strided=(), **named):
         self.kernel, self.args, self.inplace, self.note, self.strided = kernel, args, inplace, note, strided
+        if named:
+            self.args, self.names = args + tuple(named.values()), tuple(named)

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any, ClassVar
 
 from pylite._core.simd import Pool
@@ -13,3 +13,4 @@ class Kernel:
 
 def of_types(args: tuple[Any, ...], types: Set[type]) -> list[Any]: ...
 def substituted(args: tuple[Any, ...], makers: dict[type, Callable[[Any], Any]]) -> list[Any]: ...
+def construct(make: Callable[..., Any], args: Sequence[Any], names: tuple[str, ...] | None) -> Any: ...

@@ -49,3 +49,11 @@ def substituted(tuple args, dict makers):
         if maker is not None:
             made[i] = maker(made[i])
     return made
+
+
+def construct(make, args, names):
+    """The kernel that `make`, its class, constructs of `args`, the last of which have `names` (None: no names)."""
+    if names is None:
+        return make(*args)
+    cdef Py_ssize_t first = len(args) - len(names)
+    return make(*args[:first], **dict(zip(names, args[first:])))

@@ -7,6 +7,7 @@ from pylite._core.calls cimport Call, Packed, Scratch, ValueBase, View, element_
 from numpy import empty, ndarray, uint8
 
 from pylite import errors
+from pylite._core.kernel import construct
 
 
 cdef class Storage:
@@ -119,7 +120,7 @@ def kernels(calls, operands, kernel_class, named):
             make = classes.get(call.kernel)
             if make is None:
                 make = classes[call.kernel] = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
-            made.append(make(*args))
+            made.append(construct(make, args, call.names))
     except Exception as problem:        # above all, arrays that do not fit, which lowering did not check
         raise named(call, problem)
     return made

@@ -26,7 +26,7 @@ cdef class CallMaker(Maker):
     cdef object make(self, list objects, node):
         cdef Call like = self.like, made = Call.__new__(Call)
         made.kernel, made.note, made.strided, made.node = like.kernel, like.note, like.strided, node
-        made.args = replaced(like.args, self.places, objects)
+        made.names, made.args = like.names, replaced(like.args, self.places, objects)
         if self.y >= 0:
             made.inplace = objects[self.y], objects[self.x]
         return made
@@ -150,6 +150,7 @@ cdef class Template:
         maker.role = CALL
         maker.like = Call.__new__(Call)
         maker.like.kernel, maker.like.note, maker.like.strided = item.kernel, item.note, item.strided
+        maker.like.names = item.names
         maker.like.args, maker.places = self.arguments(item.args)
         maker.y = maker.x = -1
         if item.inplace is not None:
@@ -229,7 +230,7 @@ cdef int check_shared(thing) except -1:
     kind = type(thing)
     if kind in PLAIN or isinstance(thing, number_type):
         return 0
-    if kind is tuple or kind is list:
+    if isinstance(thing, (tuple, list)):
         for item in thing:
             check_shared(item)
     elif hasattr(kind, "__slots__") and not hasattr(thing, "__dict__") and kind.__module__.startswith("pylite.ops"):

@@ -147,9 +147,9 @@ def softmax_parameters(beta, scale):
 
 
 def log_softmax_parameters(scale):
-    """8-bit LOG_SOFTMAX: softmax_parameters, then the multiplier (m, e) of the reverse scaling.  Section 7."""
+    """8-bit LOG_SOFTMAX: (softmax_parameters(), the multiplier (m, e) of the reverse scaling).  Section 7."""
     m, left, diff_min = softmax_parameters(1.0, scale)
-    return m, left, diff_min, quantize_multiplier(2.0 ** (31 - left) / m)
+    return (m, left, diff_min), quantize_multiplier(2.0 ** (31 - left) / m)
 
 
 def softmax16_multiplier(beta, scale):

@@ -35,7 +35,7 @@ def lower_arg(node):
     flip = UNSIGNED.get(x.dtype, 0) ^ (TURN[x.dtype] if node.name == "ARG_MIN" else 0)
     kind = {"float32": "f", "int32": "i"}.get(x.dtype, "b")
     return Call("argmax.ArgMax", x.view((x.nbytes,), dtype="uint8"), y.view((y.nbytes,), dtype="uint8"), kind, flip,
-                prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:]))
+                outer=prod(x.shape[:axis]), size=x.shape[axis], inner=prod(x.shape[axis + 1:]))
 
 
 register("ARG_MAX", versions=(1, 3), types=TYPES, infer=infer_arg, lower=lower_arg,

@@ -59,20 +59,21 @@ def lower_batch_matmul(node):
         which = _pairs(x, w, y)
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
     if w.data is not None:
-        weights = [None, _packed(kind, w, matrices, Matrices(transposed=not o.adj_y)), None, None]
+        weights = {"packed": _packed(kind, w, matrices, Matrices(transposed=not o.adj_y))}
         sums = matrices
     else:
         sums = min(matrices, _ROUND)
-        weights = [w.bytes, None, *_packing_scratch(kind, sums, n, k)]
-    args = [kind, x.bytes, y.bytes, *weights, which, (m, n, k), (o.adj_x, o.adj_y)]
+        weights = {"w": w.bytes, **_packing_scratch(kind, sums, n, k)}
+    details = {}
     if kind == "hybrid":
-        args += _hybrid(node, x, w, n, k)
+        details = _hybrid(node, x, w, n, k)
     elif kind == "int8":
         size = sums * _padded(n)
-        args += [*_integer(node, x, w, y), Scratch((size,), "int32") if size > _LOCAL_SUMS else None]
+        details = {**_integer(node, x, w, y), "bias": Scratch((size,), "int32") if size > _LOCAL_SUMS else None}
     elif kind == "int16":
-        args += [*_integer(node, x, w, y), *[None] * 6, False, False, 1 if w.dtype == "int8" else 2]
-    return Call("batch_matmul.BatchMatmul", *args)
+        details = {**_integer(node, x, w, y), "w_item": 1 if w.dtype == "int8" else 2}
+    return Call("batch_matmul.BatchMatmul", kind, x.bytes, y.bytes, which=which, sizes=(m, n, k),
+                adjoints=(o.adj_x, o.adj_y), **weights, **details)
 
 
 def _is_fully_connected(node, x, w):
@@ -105,21 +106,22 @@ def _packed(kind, w, matrices, layout):
 
 
 def _packing_scratch(kind, matrices, n, k):
-    """(panels, column sums) of as many matrices (k, n); None for what fits on the stack."""
+    """Memory for the panels and column sums of as many matrices (k, n); None for what fits on the stack."""
     itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
     size, columns = matrices * itemsize * _padded(n) * (_padded(k) if itemsize == 1 else k), matrices * n
-    return (Scratch((size,), "uint8") if size > _LOCAL else None,
-            Scratch((columns,), "int32") if columns > _LOCAL_SUMS else None)
+    return {"scratch": Scratch((size,), "uint8") if size > _LOCAL else None,
+            "scratch_sums": Scratch((columns,), "int32") if columns > _LOCAL_SUMS else None}
 
 
 def _integer(node, x, w, y):
-    """[zero points, multiplier]"""
+    """The zero points and the multiplier."""
     products.require_scales(node, x, w, y)
     if x.dtype == "int16":
         products.require_symmetric(node, x, w, y)
     # The reference kernels take scales along an axis as 0, so that every output is the zero point.
     scale = w.scale if len(w.scales) == 1 else np.float32(0)
-    return [(x.zero_point, w.zero_point, y.zero_point), quantization.per_tensor_multiplier(x.scale, scale, y.scale)]
+    return {"zeros": (x.zero_point, w.zero_point, y.zero_point),
+            "multiplier": quantization.per_tensor_multiplier(x.scale, scale, y.scale)}
 
 
 def _require_scales_of_columns(node, w, n):
@@ -131,10 +133,10 @@ def _require_scales_of_columns(node, w, n):
 def _hybrid(node, x, w, n, k):
     _require_scales_of_columns(node, w, n)
     rows = x.size // k if k else 1
-    return [(0, 0, 0), (0, 0), None, products.per_channel(w.scales, n), Scratch((x.size,), "int8"),
-            Scratch((rows,), "float32"), Scratch((rows,), "int32"),
-            Scratch((x.size,), "float32") if node.options.adj_x else None,
-            node.options.asymmetric_quantize_inputs, len(w.scales) > 1]
+    return {"scales": products.per_channel(w.scales, n), "q": Scratch((x.size,), "int8"),
+            "row_scales": Scratch((rows,), "float32"), "row_zeros": Scratch((rows,), "int32"),
+            "gathered": Scratch((x.size,), "float32") if node.options.adj_x else None,
+            "asymmetric": node.options.asymmetric_quantize_inputs, "column_first": len(w.scales) > 1}
 
 
 def reference_batch_matmul(x, w, o):

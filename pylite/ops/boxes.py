@@ -11,19 +11,21 @@ from pylite.ir.values import Call
 from pylite.ops.moves import integers
 
 
-def gather(x, indices, y, *boxes):
-    """The Call that copies boxes of x to y; boxes: vectors, components, shape and policy of the kernel Boxes."""
-    return Call("indexing.GatherBoxes", x.bytes, indices.bytes, y.bytes, y.itemsize, indices.itemsize, *boxes)
+def gather(x, indices, y, vectors, components, shape, policy):
+    """The Call that copies boxes of x to y; vectors, components, shape and policy: of the kernel Boxes."""
+    return Call("indexing.GatherBoxes", x.bytes, indices.bytes, y.bytes, item=y.itemsize, width=indices.itemsize,
+                vectors=vectors, components=components, shape=shape, policy=policy)
 
 
-def scatter(y, indices, updates, *boxes, inplace=None):
+def scatter(y, indices, updates, vectors, components, shape, policy, combining=("", b"\0"), start=None, inplace=None):
     """The Call that writes `updates` to boxes of y.
 
-    boxes: as in gather(), then optionally the micro-kernel that combines an update with the element in y, its
-    parameters, and the bytes that y is a copy of before.
+    vectors, components, shape, policy: as in gather(); combining: the micro-kernel that combines an update with the
+    element in y, and its parameters; start: the bytes that y is a copy of before, or None.
     """
-    return Call("indexing.ScatterBoxes", y.bytes, indices.bytes, updates.bytes, y.itemsize, indices.itemsize, *boxes,
-                inplace=inplace)
+    return Call("indexing.ScatterBoxes", y.bytes, indices.bytes, updates.bytes, item=y.itemsize,
+                width=indices.itemsize, vectors=vectors, components=components, shape=shape, policy=policy,
+                name=combining[0], p=combining[1], start=start, inplace=inplace)
 
 
 def box_axes(shape, array_strides, box_strides):

@@ -101,8 +101,11 @@ def _call(node, operands, out, axes, layout):
     """operands: x, w, bias or None, y; out: shape, strides and offset of the slice of y; axes: see the kernel."""
     x, w, b, y = operands
     products.contents(node, w, "filter")
-    return Call("conv_float.Conv3D", x.flat, y.flat, x.shape, *out, Packed("conv_float.pack_f32", w, 1, layout),
-                products.contents(node, b, "bias"), axes, *products.float_range(node))
+    y_shape, y_strides, y_offset = out
+    low, high = products.float_range(node)
+    return Call("conv_float.Conv3D", x.flat, y.flat, Packed("conv_float.pack_f32", w, 1, layout),
+                products.contents(node, b, "bias"), x_shape=x.shape, y_shape=y_shape, y_strides=y_strides,
+                y_offset=y_offset, axes=axes, low=low, high=high)
 
 
 register("CONV_3D", types=["float32 float32 float32? -> float32"], infer=infer_conv, lower=lower_conv,

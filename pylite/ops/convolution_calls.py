@@ -37,8 +37,9 @@ def lower_window(node, operands, window):
 def _float(node, operands, window, images, out, bias):
     winograd = _winograd_pays(images, out, window)
     layout = (16, filter_layout.WinogradFloat()) if winograd else (window.groups, window.layout)
+    low, high = products.float_range(node)
     return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
-                window.filter, window.groups, *products.float_range(node), None, None, winograd, strided=(0, 1))
+                filter=window.filter, groups=window.groups, low=low, high=high, winograd=winograd, strided=(0, 1))
 
 
 def _is_plain_3x3(window):
@@ -66,9 +67,10 @@ def _hybrid(node, operands, window, images, out, bias):
 def _int16(node, operands, window, images, out, bias):
     w, y = operands.w, operands.y
     rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-    return Call("conv16.Conv16", images, out, Packed("conv16.pack_s16", w, window.layout), False, window.filter,
-                window.groups, rule, products.as_int64(bias), products.multipliers(operands.x, w, y, y.shape[3]),
-                *products.integer_range(node, y), strided=(0, 1))
+    low, high = products.integer_range(node, y)
+    return Call("conv16.Conv16", images, out, Packed("conv16.pack_s16", w, window.layout), filter=window.filter,
+                groups=window.groups, rule=rule, bias=products.as_int64(bias),
+                factors=products.multipliers(operands.x, w, y, y.shape[3]), low=low, high=high, strided=(0, 1))
 
 
 def _int8(node, operands, window, images, out, bias):
@@ -90,8 +92,9 @@ def _int8(node, operands, window, images, out, bias):
     return Call("conv.ConvQ8", images, out,
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
-                window.filter, window.groups, _zeros(x, seen * images.shape[3] // window.groups), w_zero,
-                y.zero_point - lift, low - lift, high - lift, flip, flip, strided=(0, 1) if most == 1 else (0,))
+                filter=window.filter, groups=window.groups,
+                zero=_zeros(x, seen * images.shape[3] // window.groups), w_zero=w_zero, zero_point=y.zero_point - lift,
+                low=low - lift, high=high - lift, x_flip=flip, y_flip=flip, strided=(0, 1) if most == 1 else (0,))
 
 
 def _packed_pixels(images, out, window):
@@ -122,19 +125,20 @@ def lower_channels(node, operands, window):
     if x.dtype == "float32":
         low, high = products.float_range(node)
         if w.dtype == "float32":
-            return Call("conv_float.DepthwiseF32", x, y, w, bias, window.filter, low, high)
-        return Call("hybrid.DepthwiseHybrid", x, y, Scratch(x.shape, "float32"), Scratch((x.shape[0],), "float32"),
-                    Packed("hybrid.pack_depthwise_hybrid", w), products.per_channel(w.scales, y.shape[3]), bias,
-                    window.filter, low, high)
+            return Call("conv_float.DepthwiseF32", x, y, w, bias, filter=window.filter, low=low, high=high)
+        return Call("hybrid.DepthwiseHybrid", x, y, Packed("hybrid.pack_depthwise_hybrid", w), bias,
+                    q=Scratch(x.shape, "float32"), row_scales=Scratch((x.shape[0],), "float32"),
+                    scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, low=low, high=high)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-        return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), window.filter, rule,
-                    products.as_int64(bias), products.multipliers(x, w, y, y.shape[3]), low, high)
+        return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), filter=window.filter, rule=rule,
+                    bias=products.as_int64(bias), factors=products.multipliers(x, w, y, y.shape[3]), low=low, high=high)
     multipliers, shifts = products.multipliers(x, w, y)
     flip, lift = products.signs(x)
     w_zero = w.zero_point - lift if flip else 0
     return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
                 Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
                        window.filter, (low - y.zero_point, high - y.zero_point)),
-                window.filter, _zeros(x, y.shape[3]), w_zero, y.zero_point - lift, low - lift, high - lift, flip, flip)
+                filter=window.filter, zero=_zeros(x, y.shape[3]), w_zero=w_zero, zero_point=y.zero_point - lift,
+                low=low - lift, high=high - lift, x_flip=flip, y_flip=flip)

@@ -43,22 +43,25 @@ def infer_detection(node):
 
 
 def lower_detection(node):
-    encodings, scores, anchors = node.inputs
+    encodings, scores, _ = node.inputs
     o = detection_options(node)
     n, classes = encodings.shape[1], o["num_classes"]
     most, regular = o["max_detections"], bool(o["use_regular_nms"])
-    operands = []
-    for value, table in ((encodings, box_table), (scores, score_table), (anchors, box_table)):
-        operands += [value.view(value.shape[-2:], dtype="uint8" if value.dtype == "int8" else value.dtype),
-                     None if value.dtype == "float32" else table(value)]
+    operands = [value.view(value.shape[-2:], dtype="uint8" if value.dtype == "int8" else value.dtype)
+                for value in node.inputs]
+    tables = [None if value.dtype == "float32" else table(value)
+              for value, table in zip(node.inputs, (box_table, score_table, box_table), strict=True)]
     boxes, labels, confidences, count = node.outputs
     found = boxes.shape[1]
     scales = np.array([o["y_scale"], o["x_scale"], o["h_scale"], o["w_scale"]], np.float32)
-    return Call("detection.DetectionPostProcess", *operands, boxes.view((found, 4)), labels.flat, confidences.flat,
-                count, scales, classes, most, o["detections_per_class"], o["max_classes_per_detection"], regular,
-                o["nms_score_threshold"], o["nms_iou_threshold"], 0x80 if scores.dtype == "uint8" else 0,
-                Scratch((n, 4), "float32"), Scratch((n,), "uint64"), Scratch((most,), "int32"),
-                Scratch((most,), "int32"), Scratch((most,), "float32"), Scratch((max(classes, most),), "int32"))
+    return Call("detection.DetectionPostProcess", *operands, encodings_table=tables[0], scores_table=tables[1],
+                anchors_table=tables[2], boxes=boxes.view((found, 4)), labels=labels.flat, confidences=confidences.flat,
+                count=count, scales=scales, classes=classes, most=most, per_class=o["detections_per_class"],
+                per_box=o["max_classes_per_detection"], regular=regular, score_threshold=o["nms_score_threshold"],
+                overlap_threshold=o["nms_iou_threshold"], flip=0x80 if scores.dtype == "uint8" else 0,
+                decoded=Scratch((n, 4), "float32"), heap=Scratch((n,), "uint64"), chosen=Scratch((most,), "int32"),
+                chosen_class=Scratch((most,), "int32"), chosen_score=Scratch((most,), "float32"),
+                order=Scratch((max(classes, most),), "int32"))
 
 
 def box_table(value):
@@ -90,10 +93,12 @@ def infer_non_max_suppression(node):
 
 def lower_non_max_suppression(node):
     boxes, scores = node.inputs[:2]
-    limits = [value.flat for value in node.inputs[3:]]
+    limits = {name: value.flat for name, value in zip(("iou_threshold", "score_threshold", "sigma"), node.inputs[3:],
+                                                      strict=False)}
     chosen, *chosen_scores, count = node.outputs
-    return Call("detection.NonMaxSuppression", boxes, scores, *limits, *[None] * (3 - len(limits)), chosen,
-                chosen_scores[0] if chosen_scores else None, count.flat, Scratch((scores.size, 3), "int32"))
+    return Call("detection.NonMaxSuppression", boxes, scores, **limits, chosen=chosen,
+                chosen_scores=chosen_scores[0] if chosen_scores else None, count=count.flat,
+                heap=Scratch((scores.size, 3), "int32"))
 
 
 register("NON_MAX_SUPPRESSION_V4", types=["float32 float32 int32 float32 float32 -> int32 int32"],

@@ -87,7 +87,8 @@ def binary(node, kernel, p=b"", operands=None):
         if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
             inplace = (y, x)
             break
-    return Call("elementwise.Binary", kernel, shape, left, a_strides, right, b_strides, y.bytes, p, inplace=inplace)
+    return Call("elementwise.Binary", kernel, shape, left, a_strides, right, b_strides, y=y.bytes, p=p,
+                inplace=inplace)
 
 
 def _tabulated(node, kernel, p, x, c, exchanged=False):

@@ -75,10 +75,10 @@ def _lower_float(node, x, w, b, y, rows):
     if w.dtype == "float32":
         low, high = products.float_range(node)
         if w.data is not None:
-            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias, window.filter, 1,
-                        low, high)
-        return Call("conv_float.ConvF32", images, out, None, bias, window.filter, 1, low, high, w,
-                    Scratch((_packed_size(columns, depth),), "float32"))
+            return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", w), bias,
+                        filter=window.filter, low=low, high=high)
+        return Call("conv_float.ConvF32", images, out, None, bias, filter=window.filter, low=low, high=high, weights=w,
+                    scratch=Scratch((_packed_size(columns, depth),), "float32"))
     products.contents(node, w, "weights")
     if w.block_size:
         return _lower_blockwise(node, x, w, y, bias, rows)
@@ -94,10 +94,11 @@ def _lower_blockwise(node, x, w, y, bias, rows):
     blocks = depth // w.block_size
     if depth % w.block_size or len(w.scales) != columns * blocks:
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
+    low, high = products.float_range(node)
     return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Scratch((rows, depth), "uint8"), Scratch((rows,), "float32"), Scratch((rows,), "int32"),
-                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")),
-                blocks, bias, *products.float_range(node))
+                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")), bias,
+                q=Scratch((rows, depth), "uint8"), row_scales=Scratch((rows,), "float32"),
+                terms=Scratch((rows,), "int32"), blocks=blocks, low=low, high=high)
 
 
 # ---- 8-bit inputs --------------------------------------------------------------------------------------------
@@ -114,14 +115,15 @@ def _lower_int8(node, x, w, b, y, rows):
         raise node.error("uint8 weights have one scale", w)
     scales = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     itemsize = 2 if y.dtype == "int16" else 1
-    packed, unpacked = Packed("matmul.pack_weights", w), ()
+    packed, unpacked = Packed("matmul.pack_weights", w), {}
     if w.data is None:                      # weights that are packed at each run
-        packed, unpacked = None, (w.view(dtype="uint8"), Scratch((_packed_size(columns, depth),), "uint8"),
-                                  Scratch((columns,), "int32"))
+        packed, unpacked = None, {"w": w.view(dtype="uint8"), "sums": Scratch((columns,), "int32"),
+                                  "panels": Scratch((_packed_size(columns, depth),), "uint8")}
     return Call("matmul.FullyConnectedQ8", x.view((rows, depth), dtype="uint8"),
-                y.view((rows, columns * itemsize), dtype="uint8"), packed, products.contents(node, b, "bias"), scales,
-                x.zero_point - x_lift, w_zero, y.zero_point - y_lift, low - y_lift, high - y_lift, x_flip, w_flip,
-                y_flip, itemsize, *unpacked)
+                y.view((rows, columns * itemsize), dtype="uint8"), packed, products.contents(node, b, "bias"),
+                scales=scales, x_zero=x.zero_point - x_lift, w_zero=w_zero, zero_point=y.zero_point - y_lift,
+                low=low - y_lift, high=high - y_lift, x_flip=x_flip, w_flip=w_flip, y_flip=y_flip, itemsize=itemsize,
+                **unpacked)
 
 
 def _lower_shuffled(node, x, w, b, y, rows):
@@ -144,15 +146,15 @@ def _lower_shuffled(node, x, w, b, y, rows):
     m, e = quantization.per_tensor_multiplier(x.scale, w.scale, y.scale)
     low, high = products.integer_range(node, y)
     calls = [Call("elementwise.Unary", "lut8", x.size, x.bytes, signed.bytes, flipped),
-             Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes, None,
-                  Packed("matmul.pack_weights", plain, 1, Matrices()), None, None, np.zeros((3, 1), np.int64),
-                  (rows, columns, depth), (False, False)),
+             Call("batch_matmul.BatchMatmul", "int32", signed.bytes, sums.bytes,
+                  packed=Packed("matmul.pack_weights", plain, 1, Matrices()), which=np.zeros((3, 1), np.int64),
+                  sizes=(rows, columns, depth)),
              Call("elementwise.Unary", "rescale_i32_i16", y.size, sums.bytes, y.bytes,
                   pack("6i", 0, m, e, 0, low, high))]
     if bias is not None:
         limits = pack("2i", *quantization.LIMITS["int32"])
         calls.insert(2, Call("elementwise.Binary", "add_i32", (rows, columns), sums.bytes, (columns, 1),
-                             bias.view(np.uint8), (0, 1), sums.bytes, limits))
+                             bias.view(np.uint8), (0, 1), y=sums.bytes, p=limits))
     return calls
 
 
@@ -171,8 +173,8 @@ def _lower_int16(node, x, w, b, y, rows):
         rule = "FLOAT64_OF_32" if products.bias_is_int32(node, b) else "FLOAT64"
         factors = products.per_channel(quantization.product_scales(x.scale, w.scales, y.scale), columns)
     return Call("conv16.Conv16", x.view((rows, 1, 1, depth)), y.view((rows, 1, 1, columns)),
-                Packed("conv16.pack_s16", w), w.dtype == "int16", Window(1, 1).filter, 1, rule,
-                products.as_int64(bias), factors, low, high)
+                Packed("conv16.pack_s16", w), wide=w.dtype == "int16", filter=Window(1, 1).filter, rule=rule,
+                bias=products.as_int64(bias), factors=factors, low=low, high=high)
 
 
 def reference_fully_connected(x, w, b, o):

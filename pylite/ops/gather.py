@@ -36,8 +36,9 @@ def lower_gather(node):
         return Call("python_op.PythonOp", take, 2, 1, x, indices, y)
     run = prod(x.shape[axis + 1:]) * NUMPY_DTYPES[x.dtype].itemsize
     batches = prod(x.shape[:batch])
-    return Call("gather.Gather", _bytes(x), _bytes(indices), _bytes(y), NUMPY_DTYPES[indices.dtype].itemsize, batches,
-                prod(x.shape[batch:axis]), x.shape[axis], indices.size // batches, run)
+    return Call("gather.Gather", _bytes(x), _bytes(indices), _bytes(y), width=NUMPY_DTYPES[indices.dtype].itemsize,
+                batches=batches, outer=prod(x.shape[batch:axis]), size=x.shape[axis], count=indices.size // batches,
+                run=run)
 
 
 def _positions(indices):

@@ -20,8 +20,8 @@ def lower_gather_nd(node):
     depth, count = vectors_of(node, indices, x.shape)
     run = prod(x.shape[depth:])
     if depth == 1:
-        return Call("gather.Gather", x.bytes, indices.bytes, y.bytes, indices.itemsize, 1, 1, x.shape[0], count,
-                    run * x.itemsize)
+        return Call("gather.Gather", x.bytes, indices.bytes, y.bytes, width=indices.itemsize, size=x.shape[0],
+                    count=count, run=run * x.itemsize)
     return gather(x, indices, y, [(count, depth, run, 0)], components(x.shape, depth), [(run, 1, 1)], "refuse")
 
 

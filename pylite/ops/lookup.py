@@ -28,8 +28,8 @@ def lower_embedding(node):
     if y.dtype == "string":
         return Call("python_op.PythonOp", _strings, 2, 1, ids, table, y)
     if table.dtype == y.dtype:
-        return Call("gather.Gather", table.bytes, ids.bytes, y.bytes, 4, 1, 1, rows, ids.size,
-                    run * NUMPY_DTYPES[y.dtype].itemsize)
+        return Call("gather.Gather", table.bytes, ids.bytes, y.bytes, width=4, size=rows, count=ids.size,
+                    run=run * NUMPY_DTYPES[y.dtype].itemsize)
     scales, blocks = table.scales, 1
     if table.block_size:
         if run % table.block_size or len(scales) != rows * run // table.block_size:
@@ -40,7 +40,8 @@ def lower_embedding(node):
     elif table.zero_points.any():
         raise node.error("its zero points must be 0", table)
     return Call("gather.Lookup", table.bytes, ids, y.bytes,
-                np.ascontiguousarray(scales, np.float32), rows, blocks, run // blocks, y.dtype == "float16")
+                np.ascontiguousarray(scales, np.float32), rows=rows, blocks=blocks, size=run // blocks,
+                half=y.dtype == "float16")
 
 
 def _strings(ids, table, y):

@@ -32,11 +32,11 @@ def lower_basic(node):
     y, c_out, joined, gates = node.outputs
     bias = products.contents(node, b, "bias")
     products.contents(node, w, "weights")
-    operands = [x, h, c, y, c_out, joined, gates]
+    outputs = {"y": y, "c_out": c_out, "both": joined, "gates": gates}
     if x.dtype == "float32":
-        return Call("recurrent.BasicLstm", *operands, Packed("recurrent.pack", w), bias)
+        return Call("recurrent.BasicLstm", x, h, c, w=Packed("recurrent.pack", w), bias=bias, **outputs)
     products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:
         raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
-    return Call("recurrent_integer.BasicLstm", *operands, Packed("matmul.pack_weights", w), bias,
-                quantize_multiplier(f32(4096) * b.scale), w.zero_point - 128)
+    return Call("recurrent_integer.BasicLstm", x, h, c, packed=Packed("matmul.pack_weights", w), bias=bias,
+                multiplier=quantize_multiplier(f32(4096) * b.scale), w_zero=w.zero_point - 128, **outputs)

@@ -5,10 +5,9 @@ Two forms, by the intermediate tensors: 5, with gates of 16 bits, or 12, with ga
 from pylite.ir.values import Call, Packed
 from pylite.numerics.quantization import f32, power_of_two, quantize_multiplier
 from pylite.ops import products
-from pylite.ops.recurrent_layer import scratch
+from pylite.ops.recurrent_layer import GATES, scratch
 
 _NO_MULTIPLIER = (0, 0)
-_NO_GATE = [None] * 7
 
 
 def lower_layer(node, layer, x, y):
@@ -27,15 +26,15 @@ def lower_layer(node, layer, x, y):
     if layer.gates[3].peephole is not None and layer.outputs > layer.cells:
         raise node.error(f"has peepholes and more outputs ({layer.outputs}) than cells ({layer.cells}), for which no "
                          "arithmetic is defined. Leave the peepholes out, or convert the layer with float activations")
-    operands = []
-    for gate, intermediate in zip(layer.gates, middle[:4], strict=True):
-        operands += _gate(node, layer, gate, intermediate, cell_log2)
+    operands = {}
+    for name, gate, intermediate in zip(GATES, layer.gates, middle[:4], strict=True):
+        operands |= _gate(node, layer, name, gate, intermediate, cell_log2)
     w = layer.projection[0]
-    operands += _projection(node, layer, None if w is None else w.scale * hidden.scale / h.scale)
+    operands |= _projection(node, layer, None if w is None else w.scale * hidden.scale / h.scale)
     clips = _clip(o.cell_clip, c.scale, 32767), _clip(o.proj_clip, y_value.scale, 127)
-    return _call(layer, x, y, 0 if w is None else 1, (x_value.zero_point, h.zero_point, hidden.zero_point),
-                 quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)), cell_log2, clips,
-                 getattr(o, "time_major", True), None, operands)
+    return _call(layer, x, y, 0 if w is None else 1, zeros=(x_value.zero_point, h.zero_point, hidden.zero_point),
+                 hidden_multiplier=quantize_multiplier(f32(2.0**-15 / float(hidden.scale) * 2.0**-15)),
+                 cell_log2=cell_log2, clips=clips, flat=getattr(o, "time_major", True), **operands)
 
 
 def _cell_exponent(node, c, layer):
@@ -49,15 +48,14 @@ def _cell_exponent(node, c, layer):
     return exponent
 
 
-def _gate(node, layer, gate, intermediate, cell_log2):
-    """The kernel's operands of one gate.
+def _gate(node, layer, name, gate, intermediate, cell_log2):
+    """The kernel's operands of the gate `name`, by their names.
 
-    They are the weights of x, the bias, the weights of h, the peephole, the coefficients and the bias of layer
-    normalization, and the multipliers.  The bias is added to the sums, or behind layer normalization where there is
-    one.  intermediate: the tensor with the scale of the sums before layer normalization.
+    The bias is added to the sums, or behind layer normalization where there is one.  intermediate: the tensor with the
+    scale of the sums before layer normalization.
     """
     if gate.x is None:
-        return _NO_GATE
+        return {}
     normalized = layer.gates[1].norm is not None
     unit = f32(2.0**-12)
     if normalized:
@@ -71,8 +69,10 @@ def _gate(node, layer, gate, intermediate, cell_log2):
         multipliers[3] = quantize_multiplier(gate.norm.scale)
         multipliers[4] = max(1, int(f32(10000) * gate.norm.scale))
     bias = products.contents(node, gate.bias, "bias")
-    return [_packed(node, gate.x), None if normalized else bias, _packed(node, gate.h), _vector(node, gate.peephole),
-            _vector(node, gate.norm), bias if normalized else None, multipliers]
+    return {f"{name}_x": _packed(node, gate.x), f"{name}_h": _packed(node, gate.h),
+            f"{name}_norm_bias" if normalized else f"{name}_bias": bias,
+            f"{name}_peephole": _vector(node, gate.peephole), f"{name}_norm": _vector(node, gate.norm),
+            f"{name}_multipliers": multipliers}
 
 
 # ---- 12 intermediate tensors ---------------------------------------------------------------------------------
@@ -89,8 +89,8 @@ def _lower_8bit_gates(node, layer, x, y):
     o, middle = node.options, node.intermediates
     x_value, y_value, h, c, w = node.inputs[0], node.outputs[0], layer.h, layer.c, layer.projection[0]
     _check_scales(node, x_value, h, c, y_value, w, *middle[3:])
-    operands, rescaling, exponents = [*_NO_GATE], [None], []
-    for k, gate in enumerate(layer.gates[1:], 1):
+    operands, rescaling, exponents = {}, [None], []
+    for k, (name, gate) in enumerate(zip(GATES[1:], layer.gates[1:], strict=True), 1):
         _check_scales(node, gate.x, gate.h, gate.norm)
         total, with_x, with_h = middle[3 * k:3 * k + 3]
         m_h, e_h = quantize_multiplier(with_h.scale / total.scale)
@@ -101,18 +101,20 @@ def _lower_8bit_gates(node, layer, x, y):
         m, e = quantize_multiplier(gate.norm.scale)
         rescaling.append(((_int8(with_x.zero_point), *quantize_multiplier(with_x.scale / total.scale)),
                           (_int8(zero_h), m_h, e_h), m * 2.0**(e - 31)))
-        operands += [_packed(node, gate.x), None, _packed(node, gate.h), None, _vector(node, gate.norm),
-                     products.contents(node, gate.bias, "bias"),
-                     [quantize_multiplier(gate.x.scale * x_value.scale / with_x.scale),
-                      quantize_multiplier(gate.h.scale * h.scale / with_h.scale), _NO_MULTIPLIER, _NO_MULTIPLIER, 1]]
-    operands += _projection(node, layer, f32(float(w.scale) * 2.0**-15 / float(h.scale)))
-    if operands[-1][1] > 14:
+        operands |= {f"{name}_x": _packed(node, gate.x), f"{name}_h": _packed(node, gate.h),
+                     f"{name}_norm": _vector(node, gate.norm),
+                     f"{name}_norm_bias": products.contents(node, gate.bias, "bias"),
+                     f"{name}_multipliers": [
+                         quantize_multiplier(gate.x.scale * x_value.scale / with_x.scale),
+                         quantize_multiplier(gate.h.scale * h.scale / with_h.scale), _NO_MULTIPLIER, _NO_MULTIPLIER, 1]}
+    operands |= _projection(node, layer, f32(float(w.scale) * 2.0**-15 / float(h.scale)))
+    if operands["projection_multiplier"][1] > 14:
         raise node.error("its scale is too large for that of the output", w)
     clips = 0, 0
     if c.scale == 2.0**-15:                 # with another scale, which nothing else depends on, nothing is clipped
         clips = _clip(o.cell_clip, c.scale, 32767) if o.cell_clip < 1 else 0, _clip(o.proj_clip, y_value.scale, 127)
-    return _call(layer, x, y, 2, (x_value.zero_point, h.zero_point, 0), _NO_MULTIPLIER, -15, clips, True, rescaling,
-                 operands)
+    return _call(layer, x, y, 2, zeros=(x_value.zero_point, h.zero_point, 0), hidden_multiplier=_NO_MULTIPLIER,
+                 cell_log2=-15, clips=clips, flat=True, narrow=rescaling, **operands)
 
 
 def _int8(zero_point):
@@ -128,16 +130,17 @@ def _clip(limit, scale, most):
 def _projection(node, layer, scale):
     w, bias = layer.projection
     if w is None:
-        return [None, None, _NO_MULTIPLIER]
-    return [_packed(node, w), products.contents(node, bias, "bias"), quantize_multiplier(scale)]
+        return {}
+    return {"projection": _packed(node, w), "projection_bias": products.contents(node, bias, "bias"),
+            "projection_multiplier": quantize_multiplier(scale)}
 
 
-def _call(layer, x, y, planes, *args):
-    """planes: bytes of scratch for each cell; args: as the kernel has them, the last one a list of its operands."""
-    *args, operands = args
+def _call(layer, x, y, planes, **operands):
+    """planes: bytes of scratch for each cell; operands: as the kernel has them."""
     cells = x.shape[1] * layer.cells
-    return Call("recurrent_integer.Lstm", x, y, layer.h.flat, layer.c.flat, scratch(4 * cells, "int16"),
-                scratch(planes * cells, "int8"), (layer.cells, layer.outputs), *args, *operands)
+    return Call("recurrent_integer.Lstm", x, y, layer.h.flat, layer.c.flat, scratch=scratch(4 * cells, "int16"),
+                hidden=scratch(planes * cells, "int8"), sizes=(layer.cells, layer.outputs),
+                **{name: operand for name, operand in operands.items() if operand is not None})
 
 
 def _check_scales(node, *values):

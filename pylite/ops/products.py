@@ -142,9 +142,11 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
         scales = np.concatenate((np.tile(scales, window.pixels), padding))
         bias = np.concatenate((bias, padding))
     low, high = float_range(node)
-    return Call("hybrid.TransposeHybrid" if window.transposed else "hybrid.ConvHybrid", images, out, *scratch,
-                window.first, packed, scales, bias, window.filter, window.groups, asymmetric, column_first, low, high,
-                seen, strided=(1,))
+    q, row_scales, row_zeros, padding = scratch
+    return Call("hybrid.TransposeHybrid" if window.transposed else "hybrid.ConvHybrid", images, out, packed, bias,
+                q=q, row_scales=row_scales, row_zeros=row_zeros, padding=padding, first=window.first, scales=scales,
+                filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first, low=low,
+                high=high, seen=seen, strided=(1,))
 
 
 def _scratch_of(images, taps):

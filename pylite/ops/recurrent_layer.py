@@ -16,7 +16,7 @@ _TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int
 # The operands of one gate, Values or None: the weights of the input, of the auxiliary input and of the output of the
 # step before, the peephole, the bias and the coefficients of layer normalization.
 Gate = namedtuple("Gate", "x aux h peephole bias norm", defaults=(None, None, None, None, None, None))
-_GATES = ("input", "forget", "cell", "output")      # of an LSTM, in the order of Layer.gates
+GATES = ("input", "forget", "cell", "output")       # of an LSTM, in the order of Layer.gates
 
 
 class Layer:
@@ -91,7 +91,7 @@ class Layer:
 
     def _check_presence(self, node):
         first = 1 if self.gates[0].x is None else 0     # the input gate may be left out
-        for name, gate in list(zip(_GATES[-len(self.gates):], self.gates, strict=True))[first:]:
+        for name, gate in list(zip(GATES[-len(self.gates):], self.gates, strict=True))[first:]:
             if gate.x is None or gate.h is None:
                 raise node.error(f"lacks weights of its {name} gate")
             if len(self.gates) > 1 and gate.bias is None:
@@ -169,16 +169,19 @@ def lower_layer(node, layer, x, aux, y, backward=False):
     depths = (x.shape[2], 0 if aux is None else aux.shape[2], layer.outputs,
               layer.cells if layer.projection[0] is not None else 0)
     hybrid = layer.hybrid
-    memory = [scratch(len(layer.gates) * rows * layer.cells, "float32"), scratch(hybrid * rows * sum(depths), "int8"),
-              scratch(hybrid * 4 * rows, "float32"), scratch(hybrid * 4 * rows, "int32")]
-    clips = getattr(options, "cell_clip", 0.0), getattr(options, "proj_clip", 0.0)
-    operands = []
-    for gate in layer.gates:
-        operands += [packed(node, gate.x), packed(node, gate.aux) if aux is not None else None, packed(node, gate.h),
-                     dequantized(node, gate.peephole), products.contents(node, gate.bias, "weights"),
-                     dequantized(node, gate.norm)]
+    operands, names = {}, ("cell",) if layer.c is None else GATES
+    for name, gate in zip(names, layer.gates, strict=True):
+        operands |= {f"{name}_x": packed(node, gate.x),
+                     f"{name}_aux": packed(node, gate.aux) if aux is not None else None,
+                     f"{name}_h": packed(node, gate.h), f"{name}_peephole": dequantized(node, gate.peephole),
+                     f"{name}_bias": products.contents(node, gate.bias, "weights"),
+                     f"{name}_norm": dequantized(node, gate.norm)}
     w, bias = layer.projection
-    operands += [packed(node, w), products.contents(node, bias, "weights")]
-    return Call("recurrent.Recurrent", x, aux, y, layer.h.flat, None if layer.c is None else layer.c.flat, *memory,
-                (layer.cells, layer.outputs),
-                (backward, options.asymmetric_quantize_inputs, activation(node), *clips), *operands)
+    return Call("recurrent.Recurrent", x, aux, y, layer.h.flat, None if layer.c is None else layer.c.flat,
+                scratch=scratch(len(layer.gates) * rows * layer.cells, "float32"),
+                q=scratch(hybrid * rows * sum(depths), "int8"), row_scales=scratch(hybrid * 4 * rows, "float32"),
+                row_zeros=scratch(hybrid * 4 * rows, "int32"), sizes=(layer.cells, layer.outputs), backward=backward,
+                asymmetric=options.asymmetric_quantize_inputs, activation=activation(node),
+                cell_clip=getattr(options, "cell_clip", 0.0), projection_clip=getattr(options, "proj_clip", 0.0),
+                projection=packed(node, w), projection_bias=products.contents(node, bias, "weights"),
+                **{name: operand for name, operand in operands.items() if operand is not None})

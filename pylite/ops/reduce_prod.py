@@ -25,8 +25,8 @@ def lower_product(node):
     loops = accumulation(x, axes)
     if x.quantized and x.dtype in QUANTIZED:
         return _lower_quantized(node, n, loops)
-    return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, *combining("mul", y.dtype), loops, x.itemsize,
-                               y.itemsize)]
+    return [filled(y, 1), Call("indexing.Accumulate", x.bytes, y.bytes, *combining("mul", y.dtype), axes=loops,
+                               x_item=x.itemsize, y_item=y.itemsize)]
 
 
 def accumulation(x, axes):
@@ -51,7 +51,7 @@ def _lower_quantized(node, n, loops):
     products = Temporary(node, y.shape, "int64")
     return [filled(products, _NO_PRODUCT),
             Call("indexing.Accumulate", x.bytes, products.bytes, f"product_{suffix}", pack("3i", x.zero_point, m16, e),
-                 loops, x.itemsize, 8),
+                 axes=loops, x_item=x.itemsize, y_item=8),
             Call("elementwise.Unary", f"finish_product_{suffix}", y.size, products.bytes, y.bytes,
                  pack("5i", m16, e, y.zero_point, *quantization.LIMITS[y.dtype]))]
 

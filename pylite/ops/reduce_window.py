@@ -28,8 +28,8 @@ def reduced_windows(node, x, shape, op, start, window, strides, dilations):
     loops = list(zip(window, (s * d for s, d in zip(x_steps, dilations, strict=True)), (0,) * len(window), strict=True))
     loops += zip(y.shape, (s * stride for s, stride in zip(x_steps, strides, strict=True)), y_steps, strict=True)
     loops = list(zip(*shapes.collapse(*zip(*loops, strict=True)), strict=True)) if loops else []
-    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, *combining(op, y.dtype), loops, y.itemsize,
-                                   y.itemsize)]
+    return [filled(y, start), Call("indexing.Accumulate", x.bytes, y.bytes, *combining(op, y.dtype), axes=loops,
+                                   x_item=y.itemsize, y_item=y.itemsize)]
 
 
 # ---- REDUCE_WINDOW -------------------------------------------------------------------------------------------

@@ -56,14 +56,14 @@ def loop_nest(shape, axes):
     return kept or [(1, 1)], reduced, run
 
 
-def reduce_call(node, operation, axes, *details):
+def reduce_call(node, operation, axes, **details):
     x, y = node.inputs[0], node.outputs[0]
     kept, reduced, run = loop_nest(x.shape, axes)
     if len(kept) > 4 or len(reduced) > 3:
         raise node.error("kept and reduced axes alternate too often; at most 4 groups can be kept and 3 reduced", x)
     kernel = "reduction.ReduceWide" if x.dtype in ("int32", "int64") or operation == "product" else "reduction.Reduce"
-    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, reduced, run,
-                *details)
+    return Call(kernel, x.bytes, y.bytes, operation, "uint8" if x.dtype == "bool" else x.dtype, kept, reduced,
+                run=run, **details)
 
 
 def check_zero_points(node):
@@ -82,7 +82,7 @@ def lower_sum(mean):
         if x.dtype == "bool":
             return reduce_call(node, "max", axes)
         if x.dtype not in QUANTIZED:
-            return reduce_call(node, "sum", axes, n if mean else 1)
+            return reduce_call(node, "sum", axes, divisor=n if mean else 1)
         for value in (x, y):
             if not value.quantized:
                 raise node.error(f"{value.dtype} needs a scale here, and it has none", value)
@@ -92,8 +92,8 @@ def lower_sum(mean):
             m, e = quantization.quantize_multiplier(float(x.scale) / float(y.scale))
         shift = 128 if x.dtype == "uint8" else 0        # the kernel takes uint8 as int8
         low, high = quantization.LIMITS[y.dtype]
-        return reduce_call(node, "sum", axes, 1, (fixed_point.wrap32((x.zero_point - shift) * n), m, e,
-                                                  y.zero_point - shift, low - shift, high - shift))
+        return reduce_call(node, "sum", axes, requantize=(
+            fixed_point.wrap32((x.zero_point - shift) * n), m, e, y.zero_point - shift, low - shift, high - shift))
     return lower
 
 
@@ -110,7 +110,7 @@ def lower_extreme(operation, start):
             limits = (0, 1) if y.dtype == "bool" else quantization.activation_bounds("NONE", y.dtype)
             return Constant(y, np.full(y.shape, limits[start], y.dtype))
         if x.dtype == "float32" and len(axes) == len(x.shape):
-            return reduce_call(node, operation, axes, 1, (0,) * 6, True)
+            return reduce_call(node, operation, axes, whole=True)
         return reduce_call(node, operation, axes)
     return lower
 

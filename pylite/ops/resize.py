@@ -106,8 +106,8 @@ def lower_bilinear(node):
     across = w, cols, o.align_corners, o.half_pixel_centers
     few = c < (8 if x.dtype == "float32" else 16 if x.dtype != "int16" and cols > w else 48)
     return Call("resize.Bilinear", x.bytes, pixels(y), x.dtype, x.shape,
-                axis(h, rows, o.align_corners, o.half_pixel_centers),
-                spread(axis, *across, c) if few else axis(*across), few, strided=() if few else (1,))
+                rows=axis(h, rows, o.align_corners, o.half_pixel_centers),
+                cols=spread(axis, *across, c) if few else axis(*across), gather=few, strided=() if few else (1,))
 
 
 def lower_nearest(node):

@@ -18,7 +18,7 @@ def lower_scatter_nd(node):
                          f"{list(y.shape)}", updates)
     run = prod(y.shape[depth:])
     return [filled(y, 0), scatter(y, indices, updates, [(count, depth, run, 0)], components(y.shape, depth),
-                                  [(run, 1, 1)], "refuse", *combining("add", y.dtype))]
+                                  [(run, 1, 1)], "refuse", combining("add", y.dtype))]
 
 
 register("SCATTER_ND", types=[f"{INDICES} {t} {INDICES} -> {t}" for t in (
@@ -58,7 +58,7 @@ def lower_dynamic_update(node):
     strides = contiguous_strides(x.shape)
     where = [(i, n - m, s, -1) for i, (n, m, s) in enumerate(zip(x.shape, update.shape, strides, strict=True))]
     return scatter(y, start, update, [], where, box_axes(update.shape, strides, contiguous_strides(update.shape)),
-                   "clamp", "", b"\0", x.bytes, inplace=(y, x))
+                   "clamp", start=x.bytes, inplace=(y, x))
 
 
 register("DYNAMIC_UPDATE_SLICE", versions=(1, 6), types=movable(f"T T {INDICES} -> T"), infer=infer_dynamic_update,

@@ -62,7 +62,7 @@ def lower_softmax(node):
     check_scale(node, beta)
     bits = 16 if y.dtype == "int16" else 8
     return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), bits, 0x80 if x.dtype == "int8" else 0,
-                *quantization.softmax_parameters(beta, x.scale), inplace=(y, x))
+                quantization.softmax_parameters(beta, x.scale), inplace=(y, x))
 
 
 def lower_log_softmax(node):

@@ -45,12 +45,12 @@ def lower_svdf(node):
         return _lower_integer(node, x, features, time, bias, state, y)
     rows = x.shape[0]
     steps, hybrid = time.data, features.dtype != "float32"
-    memory = [scratch(rows * filters, "float32"), scratch(hybrid * x.size, "int8"), scratch(rows, "float32"),
-              scratch(rows, "int32")]
     if time.dtype != "float32":
         steps = time.data.view(np.int8) * np.float32(time.scale)
-    return Call("recurrent.Svdf", x, y, state.flat, *memory, packed(node, features), steps, bias,
-                (node.options.asymmetric_quantize_inputs, activation(node)))
+    return Call("recurrent.Svdf", x, y, state.flat, packed(node, features), steps, bias,
+                scratch=scratch(rows * filters, "float32"), q=scratch(hybrid * x.size, "int8"),
+                row_scales=scratch(rows, "float32"), row_zeros=scratch(rows, "int32"),
+                options=(node.options.asymmetric_quantize_inputs, activation(node)))
 
 
 def _lower_integer(node, x, features, time, bias, state, y):
@@ -62,10 +62,10 @@ def _lower_integer(node, x, features, time, bias, state, y):
     multipliers = [quantize_multiplier(float(a.scale) * float(b.scale) / float(c.scale))
                    for a, b, c in ((x, features, state), (state, time, y))]
 
-    def layer(state, steps, *details):
-        return Call("recurrent_integer.Svdf", x, y, state.flat, scratch(filters, "int16"), scratch(filters, "int32"),
-                    Packed("matmul.pack_weights", features), steps, bias, (x.zero_point, y.zero_point), multipliers,
-                    *details)
+    def layer(state, steps, **details):
+        return Call("recurrent_integer.Svdf", x, y, state.flat, Packed("matmul.pack_weights", features), steps, bias,
+                    newest=scratch(filters, "int16"), sums=scratch(filters, "int32"),
+                    zeros=(x.zero_point, y.zero_point), multipliers=multipliers, **details)
     if state.dtype == "int16":
         return layer(state, time)
     # A state of int8 is widened to int16, less its zero point, while the layer runs.
@@ -73,7 +73,7 @@ def _lower_integer(node, x, features, time, bias, state, y):
     widened = np.arange(256).astype(np.uint8).view(np.int8).astype(np.int16) - np.int16(zero)
     identity = pack("6i", -zero, *quantize_multiplier(1.0), 0, -128, 127)
     return [Call("elementwise.Unary", "lut8_i16", state.size, state.bytes, wide.bytes, widened.view(np.uint8)),
-            layer(wide, time.data.astype(np.int16), True, zero),
+            layer(wide, time.data.astype(np.int16), bytes=True, bytes_zero=zero),
             Call("elementwise.Unary", "rescale_i16_i8", state.size, wide.bytes, state.bytes, identity)]
 
 

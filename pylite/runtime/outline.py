@@ -175,7 +175,7 @@ class Outline:
         if kind is np.ndarray:
             if type(self._kept(argument)) is Piece:
                 raise NotKept
-        elif kind in (tuple, list):
+        elif isinstance(argument, (tuple, list)):
             for item in argument:
                 self._check(item)
         elif kind not in _PLAIN and not isinstance(argument, np.generic):

@@ -3,10 +3,11 @@
 This module reads, since that is what a fast start takes; plan_store writes.  The record of a file is (key, summary of
 the model, plan, name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is
 None where only the summary is known, and a str where there can be none: the reason.  Else it is (bytes of the arena,
-table of arrays, names of kernels, programs, visible tensors, state, failures):
+table of arrays, kernels, programs, visible tensors, state, failures):
 
 table       of each array (region, type, shape, byte offset, strides); a region is the arena, the file's data, the
             model's file, or memory of the state
+kernels     [(name, names of the last args of a call or None), ...]
 programs    of each its calls; the last one is that of the main subgraph, which calls those before.  A call: (number of
             its kernel, its args, [position, number of an array, ...], [(position, what _decoded() takes), ...])
 visible     {index: (number of its array, type, is it overwritten?)} of the tensors that callers read and write
@@ -27,6 +28,7 @@ import numpy as np
 import pylite
 from pylite import _core, errors
 from pylite._core import simd
+from pylite._core.kernel import construct
 from pylite._core.kernels import kernel_class
 from pylite._core.memory import Pages, checksum, memory_limit
 from pylite._core.program import Program
@@ -197,7 +199,8 @@ class Bound:
                     args[places[i]] = arrays[places[i + 1]]
                 for place, item in nested:
                     args[place] = self._decoded(item, arrays, made, held)
-                kernels.append(kernel_class(names[kernel])(*args))
+                name, keywords = names[kernel]
+                kernels.append(construct(kernel_class(name), args, keywords))
             made.append(Program(kernels, executor.pool))
         self.program = made[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)

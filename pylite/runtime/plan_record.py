@@ -58,7 +58,7 @@ class Writer:
         self._variables: list[Any] = []
         self._known_variables: set[Any] = set()
         self._table: list[Any] = []
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, Any], int] = {}
         self._programs: list[Any] = []
         self._program_numbers: dict[BoundProgram, int] = {}
         self._failures: list[Any] = []
@@ -81,7 +81,7 @@ class Writer:
                 self._held[id(held.number)] = number, "number"
 
     def record(self, operands: "Sequence[Sequence[Any]]") -> "Any":
-        """(bytes of the arena, table of arrays, names of kernels, programs, visible tensors, state, failures)."""
+        """(bytes of the arena, table of arrays, kernels, programs, visible tensors, state, failures)."""
         self._bound.operands = operands
         self._program(self._bound)
         main, values, visible = self._executor.subgraph, self._bound.lowered.values, {}
@@ -127,7 +127,7 @@ class Writer:
         for call, args in zip(lowered.calls, bound.operands, strict=True):
             if type(call.kernel) is not str:
                 raise NotStorable(f"{call.node} runs in Python")
-            calls.append((self._names.setdefault(call.kernel, len(self._names)), *self._call(args)))
+            calls.append((self._names.setdefault((call.kernel, call.names), len(self._names)), *self._call(args)))
         texts: dict[Any, int] = {}
         found = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
         self._failures.append((found, [str(node.failure(WHY)) for node in texts]))
@@ -177,8 +177,8 @@ class Writer:
             return PLAIN, arg
         if isinstance(arg, np.ndarray):
             return ARRAY, self._number(arg)
-        if kind is tuple or kind is list:
-            return self._sequence(kind, arg)
+        if isinstance(arg, (tuple, list)):
+            return self._sequence(list if kind is list else tuple, arg)     # a NamedTuple becomes a tuple
         if isinstance(arg, np.generic):
             return self._encoded(arg.item())
         return (PLAIN, bytes(arg)) if kind is bytearray else self._reference(arg)

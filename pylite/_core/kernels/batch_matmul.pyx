@@ -103,8 +103,9 @@ cdef class BatchMatmul(Kernel):
     cdef float[::1] row_scales, gathered
     cdef Batch state
 
-    def __init__(self, kind, const uint8_t[::1] x, uint8_t[::1] y, const uint8_t[::1] w, packed, uint8_t[::1] scratch,
-                 int32_t[::1] scratch_sums, const int64_t[:, ::1] which, sizes, adjoints, zeros=(0, 0, 0),
+    def __init__(self, kind, const uint8_t[::1] x, uint8_t[::1] y, *, const uint8_t[::1] w=None, packed=None,
+                 uint8_t[::1] scratch=None, int32_t[::1] scratch_sums=None, const int64_t[:, ::1] which, sizes,
+                 adjoints=(False, False), zeros=(0, 0, 0),
                  multiplier=(0, 0), int32_t[::1] bias=None, scales=None, q=None, row_scales=None, row_zeros=None,
                  gathered=None, bint asymmetric=False, bint column_first=False, int w_item=1):
         cdef Batch *s = &self.state

@@ -67,8 +67,9 @@ cdef class BlockwiseHybrid(Kernel):
     cdef const float[::1] scales, bias
     cdef Blockwise state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, uint8_t[:, ::1] q, float[::1] row_scales,
-                 int32_t[::1] terms, tuple packed, Py_ssize_t blocks, const float[::1] bias, float low, float high):
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, tuple packed, const float[::1] bias, *,
+                 uint8_t[:, ::1] q, float[::1] row_scales, int32_t[::1] terms, Py_ssize_t blocks, float low,
+                 float high):
         cdef Blockwise *s = &self.state
         cdef pl_blocks *b = &s.blocks
         self.x, self.y, self.q, self.row_scales, self.terms, self.bias = x, y, q, row_scales, terms, bias

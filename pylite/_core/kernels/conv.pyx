@@ -108,7 +108,7 @@ cdef class ConvQ8(Kernel):
     cdef Conv state
     cdef const uint8_t *row
 
-    def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, tuple packed, filter, groups,
+    def __init__(self, const uint8_t[:, :, :, :] x, uint8_t[:, :, :, :] y, tuple packed, *, filter, groups,
                  zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Product8 *p = &self.state.product
         panels, parameters = packed[:2]

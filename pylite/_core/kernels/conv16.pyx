@@ -101,8 +101,8 @@ cdef class Conv16(Finished):
     cdef const uint8_t[::1] zero
     cdef Conv state
 
-    def __init__(self, const int16_t[:, :, :, :] x, int16_t[:, :, :, :] y, const int16_t[:, ::1] w, bint wide,
-                 filter, groups, rule, const int64_t[::1] bias, factors, int low, int high):
+    def __init__(self, const int16_t[:, :, :, :] x, int16_t[:, :, :, :] y, const int16_t[:, ::1] w, *,
+                 bint wide=False, filter, groups=1, rule, const int64_t[::1] bias, factors, int low, int high):
         cdef Conv *s = &self.state
         cdef Window *g = &s.window
         self.x, self.y, self.w = x, y, w
@@ -209,7 +209,7 @@ cdef class Depthwise16(Finished):
     cdef const uint8_t[::1] zero
     cdef Depthwise state
 
-    def __init__(self, const int16_t[:, :, :, ::1] x, int16_t[:, :, :, ::1] y, const int16_t[:, ::1] w, filter, rule,
+    def __init__(self, const int16_t[:, :, :, ::1] x, int16_t[:, :, :, ::1] y, const int16_t[:, ::1] w, *, filter, rule,
                  const int64_t[::1] bias, factors, int low, int high):
         cdef Depthwise *s = &self.state
         self.x, self.y, self.w = x, y, w

@@ -141,8 +141,8 @@ cdef class ConvF32(Kernel):
     cdef Conv state
 
     def __init__(self, const float[:, :, :, :] x, float[:, :, :, :] y, const float[::1] panels,
-                 const float[::1] bias, filter, groups, float low, float high, const float[:, ::1] weights=None,
-                 float[::1] scratch=None, bint winograd=False):
+                 const float[::1] bias, *, filter, groups=1, float low, float high,
+                 const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
         cdef Conv *s = &self.state
         cdef Window *g = &s.window
         self.x, self.y, self.panels, self.bias = x, y, panels, bias

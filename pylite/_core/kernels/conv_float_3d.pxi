@@ -39,8 +39,8 @@ cdef class Conv3D(Kernel):
     cdef float[::1] y
     cdef Volume state
 
-    def __init__(self, const float[::1] x, float[::1] y, x_shape, y_shape, y_strides, ptrdiff_t y_offset,
-                 const float[::1] panels, const float[::1] bias, axes, float low, float high):
+    def __init__(self, const float[::1] x, float[::1] y, const float[::1] panels, const float[::1] bias, *,
+                 x_shape, y_shape, y_strides, ptrdiff_t y_offset, axes, float low, float high):
         cdef Volume *s = &self.state
         cdef ptrdiff_t size
         cdef int i

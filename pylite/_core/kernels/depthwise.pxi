@@ -128,7 +128,7 @@ cdef class DepthwiseQ8(Kernel):
     cdef object held        # owners of the other memory that state points to
     cdef Depthwise state
 
-    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, filter,
+    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, *, filter,
                  zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
         cdef Depthwise *s = &self.state
         weights, parameters = packed

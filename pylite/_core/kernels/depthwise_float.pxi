@@ -27,7 +27,7 @@ cdef class DepthwiseF32(Kernel):
     cdef Depthwise state
 
     def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, const float[:, :, :, ::1] w,
-                 const float[::1] bias, filter, float low, float high):
+                 const float[::1] bias, *, filter, float low, float high):
         cdef Depthwise *s = &self.state
         self.x, self.y, self.w, self.bias = x, y, w, bias
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:

@@ -41,8 +41,9 @@ cdef class DetectionPostProcess(Kernel):
     cdef int32_t[::1] chosen, chosen_class, order
     cdef list kept              # the arrays that Numbers points to
 
-    def __init__(self, encodings, encodings_table, scores, scores_table, anchors, anchors_table, float[:, ::1] boxes,
-                 float[::1] labels, float[::1] confidences, float[::1] count, const float[::1] scales,
+    def __init__(self, encodings, scores, anchors, *, encodings_table, scores_table, anchors_table,
+                 float[:, ::1] boxes, float[::1] labels, float[::1] confidences, float[::1] count,
+                 const float[::1] scales,
                  Py_ssize_t classes, Py_ssize_t most, Py_ssize_t per_class, Py_ssize_t per_box, bint regular,
                  float score_threshold, float overlap_threshold, uint32_t flip, float[:, ::1] decoded,
                  uint64_t[::1] heap, int32_t[::1] chosen, int32_t[::1] chosen_class, float[::1] chosen_score,

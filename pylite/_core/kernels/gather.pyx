@@ -22,8 +22,8 @@ cdef class Gather(Kernel):
     cdef uint8_t[::1] y
     cdef Py_ssize_t width, batches, outer, size, count, run
 
-    def __init__(self, const uint8_t[::1] x, const uint8_t[::1] indices, uint8_t[::1] y, Py_ssize_t width,
-                 Py_ssize_t batches, Py_ssize_t outer, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run):
+    def __init__(self, const uint8_t[::1] x, const uint8_t[::1] indices, uint8_t[::1] y, *, Py_ssize_t width,
+                 Py_ssize_t size, Py_ssize_t count, Py_ssize_t run, Py_ssize_t batches=1, Py_ssize_t outer=1):
         self.x, self.indices, self.y = x, indices, y
         self.width, self.batches, self.outer, self.size, self.count, self.run = width, batches, outer, size, count, run
         if x.shape[0] != batches * outer * size * run or indices.shape[0] != batches * count * width \

@@ -115,10 +115,10 @@ cdef class ConvHybrid(Kernel):
     cdef bint first
     cdef Hybrid state
 
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, uint8_t[:, :, :, ::1] q,
-                 float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding, bint first, tuple packed,
-                 const float[::1] scales, const float[::1] bias, filter, groups, bint asymmetric, bint column_first,
-                 float low, float high, const uint8_t[:, :, :, :] seen=None):
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, :] y, tuple packed, const float[::1] bias, *,
+                 uint8_t[:, :, :, ::1] q, float[::1] row_scales, int32_t[::1] row_zeros, uint8_t[:, ::1] padding,
+                 bint first, const float[::1] scales, filter, groups, bint asymmetric, bint column_first, float low,
+                 float high, const uint8_t[:, :, :, :] seen=None):
         cdef Hybrid *s = &self.state
         cdef Product8 *p = &s.product
         cdef pl_hybrid *h = &s.finish
@@ -319,8 +319,8 @@ cdef class TransposeHybrid(ConvHybrid):
     """
     cdef const float[:, ::1] float_weights
 
-    def __init__(self, x, y, q, row_scales, row_zeros, padding, first, const float[:, ::1] float_weights, *rest):
-        ConvHybrid.__init__(self, x, y, q, row_scales, row_zeros, padding, first, (_NO_PANEL, _NO_SUM), *rest)
+    def __init__(self, x, y, const float[:, ::1] float_weights, bias, **named):
+        ConvHybrid.__init__(self, x, y, (_NO_PANEL, _NO_SUM), bias, **named)
         self.float_weights = float_weights
         if self.fn == <kernel_fn>conv_hybrid:
             self.state.float_weights = &float_weights[0, 0] if float_weights.shape[0] else &_no_weight

@@ -40,9 +40,9 @@ cdef class DepthwiseHybrid(Kernel):
     cdef const float[::1] zeros     # the pixel read outside of the image; a bias of 0
     cdef HybridDepthwise state
 
-    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, float[:, :, :, ::1] q,
-                 float[::1] row_scales, const float[:, ::1] w, const float[::1] scales, const float[::1] bias, filter,
-                 float low, float high):
+    def __init__(self, const float[:, :, :, ::1] x, float[:, :, :, ::1] y, const float[:, ::1] w,
+                 const float[::1] bias, *, float[:, :, :, ::1] q, float[::1] row_scales, const float[::1] scales,
+                 filter, float low, float high):
         cdef HybridDepthwise *s = &self.state
         self.x, self.y, self.q, self.row_scales, self.w, self.scales, self.bias = x, y, q, row_scales, w, scales, bias
         if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:

@@ -88,7 +88,7 @@ cdef class FullyConnectedQ8(Kernel):
     cdef FullyConnected state
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
-                 const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
+                 *, const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
                  int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
                  int32_t[::1] sums=None):
         cdef FullyConnected *s = &self.state

@@ -17,8 +17,8 @@ cdef class NonMaxSuppression(Kernel):
     cdef float[::1] chosen_scores
     cdef int32_t[:, ::1] heap
 
-    def __init__(self, const float[:, ::1] boxes, const float[::1] scores, const float[::1] iou_threshold,
-                 const float[::1] score_threshold, const float[::1] sigma, int32_t[::1] chosen,
+    def __init__(self, const float[:, ::1] boxes, const float[::1] scores, *, const float[::1] iou_threshold,
+                 const float[::1] score_threshold, const float[::1] sigma=None, int32_t[::1] chosen,
                  float[::1] chosen_scores, int32_t[::1] count, int32_t[:, ::1] heap):
         self.boxes, self.scores, self.heap = boxes, scores, heap
         self.iou_threshold, self.score_threshold, self.sigma = iou_threshold, score_threshold, sigma

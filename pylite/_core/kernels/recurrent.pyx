@@ -28,6 +28,9 @@ cdef enum:
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
+GATE_NAMES = "input", "forget", "cell", "output"
+GATE_OPERANDS = "x", "aux", "h", "peephole", "bias", "norm"
+
 
 def pack(w, scales=None):
     """Weights (columns, depth) packed for the kernels of this module; scales: float32 (columns,) of integer weights.
@@ -104,11 +107,11 @@ cdef class Recurrent(Kernel):
     h (rows * outputs), c (rows * cells; None: an RNN): the state, which is read and written.
     Scratch, each None up to LOCAL elements: scratch, (gates, rows, cells) float32; with integer weights q, int8 for the
     rows of x, aux, outputs and the input of the projection, and row_scales and row_zeros, (4 * rows,).
-    sizes: (cells, outputs); options: (backward, asymmetric, activation: "TANH", "SIGN_BIT" or (low, high), cell_clip,
-    projection_clip: 0 for none).
-    operands: for each gate, in the order input, forget, cell, output: the weights of x, of aux and of h from pack()
-    (that of h may be a diagonal), peephole, bias and layer normalization (float32 (cells,)), any of them None; then the
-    weights and bias of the projection.
+    sizes: (cells, outputs); activation: "TANH", "SIGN_BIT" or (low, high); cell_clip, projection_clip: 0 for none;
+    projection, projection_bias: weights from pack() and float32 (outputs,), or None.
+    gates: the operands of the input, forget, cell and output gate, of an RNN only those of the cell gate, by name:
+    input_x, input_aux and input_h, the weights of x, of aux and of h from pack() (that of h may be a diagonal),
+    input_peephole, input_bias and input_norm (layer normalization), float32 (cells,).  Gates lack what is left out.
     """
     cdef const float[:, :, :] x, aux
     cdef float[:, :, :] y
@@ -120,8 +123,9 @@ cdef class Recurrent(Kernel):
     cdef Layer state
 
     def __init__(self, const float[:, :, :] x, const float[:, :, :] aux, float[:, :, :] y, float[::1] h,
-                 float[::1] c, float[::1] scratch, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros, sizes,
-                 options, *operands):
+                 float[::1] c, *, float[::1] scratch, int8_t[::1] q, float[::1] row_scales, int32_t[::1] row_zeros,
+                 sizes, bint backward, int asymmetric, activation, float cell_clip, float projection_clip,
+                 projection, projection_bias, **gates):
         cdef Layer *s = &self.state
         cdef Engine *e = &s.engine
         cdef Gate *g
@@ -136,7 +140,7 @@ cdef class Recurrent(Kernel):
             self.fn = <kernel_fn>nothing
             return
         e.slots = slots
-        s.backward, e.asymmetric, activation, s.cell_clip, s.projection_clip = options
+        s.backward, e.asymmetric, s.cell_clip, s.projection_clip = backward, asymmetric, cell_clip, projection_clip
         if activation == "TANH" or activation == "SIGN_BIT":
             s.activation = TANH if activation == "TANH" else SIGN_BIT
         else:
@@ -148,18 +152,17 @@ cdef class Recurrent(Kernel):
         s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
         s.h, s.c = &h[0], &c[0] if c is not None else NULL
         s.count = GATES if c is not None else 1
-        for i in range(s.count):
+        for i, name in enumerate(GATE_NAMES if s.count > 1 else ("cell",)):
             g = &s.gates[i]
-            part = list(operands[6 * i:6 * i + 6])
-            w, a, r, peephole, bias, norm = part
+            w, a, r, peephole, bias, norm = [gates.get(f"{name}_{operand}") for operand in GATE_OPERANDS]
             if i == 0 and w is None and s.count > 1:
                 s.first = 1
             self.kept += set_matrix(&g.input, w, s.cells, x.shape[2])
             self.kept += set_matrix(&g.aux, a, s.cells, aux.shape[2] if aux is not None else 0)
             self.kept += set_matrix(&g.recurrent, r, s.cells, s.outputs)
             g.peephole, g.bias, g.norm = self.floats(peephole), self.floats(bias), self.floats(norm)
-        self.kept += set_matrix(&s.projection, operands[6 * s.count], s.outputs, s.cells)
-        s.projection_bias = self.floats(operands[6 * s.count + 1])
+        self.kept += set_matrix(&s.projection, projection, s.outputs, s.cells)
+        s.projection_bias = self.floats(projection_bias)
         s.hybrid = s.gates[s.count - 1].input.sums != NULL or s.gates[s.count - 1].recurrent.sums != NULL
         s.nr = e.slots.q8.nr if s.hybrid else e.slots.f32.nr
         s.panels = (s.cells + s.nr - 1) // s.nr

@@ -31,9 +31,9 @@ cdef class Svdf(Kernel):
     cdef list kept
     cdef Filters state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, float[::1] scratch, int8_t[::1] q,
-                 float[::1] row_scales, int32_t[::1] row_zeros, features, const float[:, ::1] time,
-                 const float[::1] bias, options):
+    def __init__(self, const float[:, ::1] x, float[:, ::1] y, float[::1] memory, features,
+                 const float[:, ::1] time, const float[::1] bias, *, float[::1] scratch, int8_t[::1] q,
+                 float[::1] row_scales, int32_t[::1] row_zeros, options):
         cdef Filters *s = &self.state
         self.x, self.y, self.memory, self.scratch, self.q = x, y, memory, scratch, q
         self.row_scales, self.row_zeros, self.time, self.bias = row_scales, row_zeros, time, bias
@@ -125,8 +125,8 @@ cdef class BasicLstm(Kernel):
     cdef list kept
     cdef Basic state
 
-    def __init__(self, const float[:, ::1] x, float[:, ::1] h, float[:, ::1] c, float[:, ::1] y, float[:, ::1] c_out,
-                 float[:, ::1] both, float[:, ::1] gates, w, const float[::1] bias):
+    def __init__(self, const float[:, ::1] x, float[:, ::1] h, float[:, ::1] c, *, float[:, ::1] y,
+                 float[:, ::1] c_out, float[:, ::1] both, float[:, ::1] gates, w, const float[::1] bias):
         cdef Basic *s = &self.state
         self.x, self.h, self.c, self.y, self.c_out, self.both, self.gates, self.bias = (
             x, h, c, y, c_out, both, gates, bias)

@@ -30,6 +30,8 @@ cdef enum:
     GATES = 4               # input, forget, cell, output
     LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
+GATE_OPERANDS = "x", "bias", "h", "peephole", "norm", "norm_bias", "multipliers"
+
 
 cdef struct Matrix:         # weights (columns, depth), and the bias of their sums
     const uint8_t *panels   # NULL: no weights
@@ -149,10 +151,11 @@ cdef class Lstm(Kernel):
     sizes: (cells, outputs); zeros: of (x, h, hidden); hidden_multiplier: (m, e); cell_log2: log2 of the scale of c;
     clips: (cell, projection), 0 for none; flat: see Layer; narrow: None, or for gates of int8 the argument of
     set_middle for each of them.
-    operands: for each gate, in the order input, forget, cell, output: the weights of x from matmul.pack_weights, their
-    bias (int32 or None), the weights of h, peephole and layer normalization (int16 or None), the bias of the latter
-    (int32 or None), and the multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard); then
-    weights, bias and (m, e) of the projection.
+    projection, projection_bias, projection_multiplier: weights from matmul.pack_weights, int32 and (m, e), or None.
+    gates: the operands of the input, forget, cell and output gate by name: input_x and input_h, the weights of x and of
+    h from matmul.pack_weights, input_bias (int32), input_peephole and input_norm (int16), input_norm_bias (int32), and
+    input_multipliers ((m, e) of x, of h, of the peephole, of the normalization, and guard).  Gates lack what is left
+    out.
     """
     cdef const int8_t[:, :, :] x
     cdef int8_t[:, :, :] y
@@ -161,9 +164,9 @@ cdef class Lstm(Kernel):
     cdef list kept
     cdef Layer state
 
-    def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c,
+    def __init__(self, const int8_t[:, :, :] x, int8_t[:, :, :] y, int8_t[::1] h, int16_t[::1] c, *,
                  int16_t[::1] scratch, int8_t[::1] hidden, sizes, zeros, hidden_multiplier, int cell_log2, clips,
-                 bint flat, narrow, *operands):
+                 bint flat, narrow=None, projection=None, projection_bias=None, projection_multiplier=(0, 0), **gates):
         cdef Layer *s = &self.state
         cdef Gate *g
         cdef int i, x_zero
@@ -185,10 +188,9 @@ cdef class Lstm(Kernel):
         s.x, s.x_time, s.x_row = <const char *>&x[0, 0, 0] if x.shape[2] else NULL, x.strides[0], x.strides[1]
         s.y, s.y_time, s.y_row = <char *>&y[0, 0, 0], y.strides[0], y.strides[1]
         s.h, s.c = &h[0], &c[0]
-        for i in range(GATES):
+        for i, name in enumerate(("input", "forget", "cell", "output")):
             g = &s.gates[i]
-            part = list(operands[7 * i:7 * i + 7])
-            w, bias, r, peephole, norm, norm_bias, multipliers = part
+            w, bias, r, peephole, norm, norm_bias, multipliers = [gates.get(f"{name}_{o}") for o in GATE_OPERANDS]
             if w is None:
                 s.first = 1
                 continue
@@ -207,17 +209,16 @@ cdef class Lstm(Kernel):
                 words, longs = norm, norm_bias
                 g.norm, g.norm_bias = &words[0], &longs[0]
                 self.kept += [words, longs]
-        part = list(operands[7 * GATES:])
-        w, bias, multiplier = part
         if narrow is not None:
             s.narrow = 1
-            if bias is not None:
-                longs = bias
+            if projection_bias is not None:
+                longs = projection_bias
                 s.projection_bias = &longs[0]
                 self.kept.append(longs)
-                bias = None
+                projection_bias = None
         # The zero point was subtracted from the input of the projection; the bias adds it again.
-        self.kept += set_matrix(&s.projection, w, bias, s.outputs, s.cells, -s.hidden_zero, multiplier)
+        self.kept += set_matrix(&s.projection, projection, projection_bias, s.outputs, s.cells, -s.hidden_zero,
+                                projection_multiplier)
         check_scratch(scratch, 4 * s.rows * s.cells)
         check_scratch(hidden, s.rows * s.cells << s.narrow if s.projection.panels != NULL else 0)
         self.fn = <kernel_fn>lstm

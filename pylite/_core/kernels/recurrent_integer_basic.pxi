@@ -27,7 +27,7 @@ cdef class BasicLstm(Kernel):
     cdef list kept
     cdef Basic state
 
-    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] h, int16_t[:, ::1] c, uint8_t[:, ::1] y,
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] h, int16_t[:, ::1] c, *, uint8_t[:, ::1] y,
                  int16_t[:, ::1] c_out, uint8_t[:, ::1] both, int16_t[:, ::1] gates, packed, bias, multiplier,
                  int w_zero):
         cdef Basic *s = &self.state
@@ -128,8 +128,9 @@ cdef class Svdf(Kernel):
     cdef bint bytes
     cdef int bytes_zero
 
-    def __init__(self, const int8_t[:, ::1] x, int8_t[:, ::1] y, int16_t[::1] memory, int16_t[::1] newest,
-                 int32_t[::1] sums, features, const int16_t[:, ::1] time, const int32_t[::1] bias, zeros, multipliers,
+    def __init__(self, const int8_t[:, ::1] x, int8_t[:, ::1] y, int16_t[::1] memory, features,
+                 const int16_t[:, ::1] time, const int32_t[::1] bias, *, int16_t[::1] newest, int32_t[::1] sums, zeros,
+                 multipliers,
                  bint bytes=False, int bytes_zero=0):
         self.bytes, self.bytes_zero = bytes, bytes_zero
         cdef Filters *s = &self.state

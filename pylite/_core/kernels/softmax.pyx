@@ -58,8 +58,11 @@ cdef class Softmax8(Kernel):
     cdef pl_softmax8 tables
     cdef int function
 
-    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int bits, uint8_t flip, int32_t multiplier,
-                 int shift, int32_t least, reverse=None):
+    def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, int bits, uint8_t flip, scaling,
+                 reverse=None):
+        cdef int32_t multiplier, least
+        cdef int shift
+        multiplier, shift, least = scaling
         self.x, self.y = x, y
         cdef pl_softmax8 *t = &self.tables
         cdef int32_t e
