@@ -19,9 +19,9 @@ EDITS = [
      "from pylite import errors; print(errors.EDIT)"),
     ("a module in Cython", "pylite/_core/kernels/argmax.pyx", '\nEDIT = "live"\n',
      "from pylite._core.kernels import argmax; print(argmax.EDIT)"),
-    ("a source in C", "pylite/_core/simd/threads.c",
+    ("a source in C", "pylite/_core/simd/threads/threads.c",
      '\n__attribute__((visibility("default"))) const char pl_edit[] = "live";\n',
-     "import ctypes; from pylite._core import arena; "
+     "import ctypes; from pylite._core.run import arena; "
      "print((ctypes.c_char * 5).in_dll(ctypes.CDLL(arena.__file__), 'pl_edit').value.decode())"),
     ("a new module of ops", "pylite/ops/brand_new.py",
      'from pylite.ir.registry import register\n\n'

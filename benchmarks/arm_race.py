@@ -1,7 +1,7 @@
 """pylite against LiteRT on emulated Arm cores, by executed instructions and modelled cycles.
 
     ARM_CACHE=FOLDER .ci/arm prepare aarch64
-    ARM_CACHE=FOLDER .ci/arm test aarch64 cortex-a72 -q tests/test_simd.py -k neon        # builds
+    ARM_CACHE=FOLDER .ci/arm test aarch64 cortex-a72 -q tests/kernels/test_simd.py -k neon        # builds
     ARM_CACHE=FOLDER python benchmarks/arm_race.py [--cores A,B] MODEL...
 
 QEMU records the instructions of one invoke() (armcount.c), and llvm-mca says how many cycles a core takes for samples

@@ -34,7 +34,7 @@ PRODUCTS = [(r"smmla\s", 32), (r"[su]dot\s", 16), (r"s?m(ul|la)l2?\s+v\d+\.8h", 
             (r"vm(ul|la)l\.s8\s", 8), (r"vm(ul|la)l\.s16\s", 4), (r"vm(ul|la)l\.s32\s", 2),
             (r"v(fma|mla)\.[fi]32\s+q", 4), (r"v(fma|mla)\.f32\s+s", 1), (r"(smla..|mla|smlal)\s+r", 1)]
 RESULTS = [(r"sqrdmulh\s+v\d+\.4s", 4), (r"vqrdmulh\.s32\s+q", 4)]
-REQUANTIZE = """#include "neon.h"
+REQUANTIZE = """#include "arm/neon.h"
 void requantize_lines(int lines, const int32_t *from, const pl_columns *q, uint8_t *y) {
   const scaling c[2] = {scaling_of(q, 0), scaling_of(q, 4)};
   const ends e = ends_of(q);
@@ -55,28 +55,30 @@ BYTES7 = "vmull.s8 q{}, d30, d31"
 LANES7 = "vfma.f32 q{}, q14, q15"
 # Loop, ISA level, target, source, flags, functions, the multiply instruction, cores
 LOOPS = [
-    ("8-bit product", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES, ["Cortex-A53", "Cortex-A72"]),
-    ("8-bit product", "dotprod", "aarch64", "gemm_dotprod.c", DOTPROD, "q8_wide", DOT,
-     ["Cortex-A76"]),
-    ("8-bit product", "i8mm", "aarch64", "gemm_i8mm.c", I8MM, "q8_wide", MATRIX,
-     ["Neoverse N2"]),
-    ("8-bit product", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES7, ["Cortex-A72"]),
-    ("8-bit depthwise", "neon", "aarch64", "depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES,
-     ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("8-bit depthwise", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD, "any_filter_int8",
-     DOT, ["Cortex-A76"]),
-    ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "depthwise_dotprod.c", DOTPROD,
-     "filter3x3_1", DOT, ["Cortex-A76"]),
-    ("8-bit depthwise 3x3 to bytes", "neon", "aarch64", "depthwise_neon.c", HAND_WRITTEN, "filter3x3_1", BYTES,
+    ("8-bit product", "neon", "aarch64", "arm/gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES,
      ["Cortex-A53", "Cortex-A72"]),
-    ("8-bit depthwise", "neon", "armv7", "depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES7, ["Cortex-A72"]),
-    ("float product", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES,
+    ("8-bit product", "dotprod", "aarch64", "arm/gemm_dotprod.c", DOTPROD, "q8_wide", DOT,
+     ["Cortex-A76"]),
+    ("8-bit product", "i8mm", "aarch64", "arm/gemm_i8mm.c", I8MM, "q8_wide", MATRIX,
+     ["Neoverse N2"]),
+    ("8-bit product", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "q8_small", BYTES7, ["Cortex-A72"]),
+    ("8-bit depthwise", "neon", "aarch64", "arm/depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float depthwise", "neon", "aarch64", "gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES,
+    ("8-bit depthwise", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD, "any_filter_int8",
+     DOT, ["Cortex-A76"]),
+    ("8-bit depthwise 3x3 to bytes", "dotprod", "aarch64", "arm/depthwise_dotprod.c", DOTPROD,
+     "filter3x3_1", DOT, ["Cortex-A76"]),
+    ("8-bit depthwise 3x3 to bytes", "neon", "aarch64", "arm/depthwise_neon.c", HAND_WRITTEN, "filter3x3_1", BYTES,
+     ["Cortex-A53", "Cortex-A72"]),
+    ("8-bit depthwise", "neon", "armv7", "arm/depthwise_neon.c", HAND_WRITTEN, "any_filter_int8", BYTES7,
+     ["Cortex-A72"]),
+    ("float product", "neon", "aarch64", "arm/gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
-    ("float product", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES7, ["Cortex-A72"]),
-    ("float depthwise", "neon", "armv7", "gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES7, ["Cortex-A72"]),
-    ("int16 product", "neon", "aarch64", "portable.c", PORTABLE, "gemm_s64", WORDS,
+    ("float depthwise", "neon", "aarch64", "arm/gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES,
+     ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
+    ("float product", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "rows_wide", LANES7, ["Cortex-A72"]),
+    ("float depthwise", "neon", "armv7", "arm/gemm_neon.c", HAND_WRITTEN, "pixels_9", LANES7, ["Cortex-A72"]),
+    ("int16 product", "neon", "aarch64", "portable/portable.c", PORTABLE, "gemm_s64", WORDS,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),
     ("requantization", "neon", "aarch64", REQUANTIZE, HAND_WRITTEN, "requantize_lines", None,
      ["Cortex-A53", "Cortex-A72", "Cortex-A76"]),

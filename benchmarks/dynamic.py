@@ -2,9 +2,9 @@
 
     python benchmarks/dynamic.py [NAME ...]
 
-The models of tests/converted, from the public converter.  Microseconds of invoke() on one thread, in turn with the
-peer's: "same" for the same inputs each time (the minimum), "varied" for forty random inputs in turn (the mean of their
-minima), "first" for the first run on each of them (the median), when pylite lowers another segment.
+The models of tests/models/converted, from the public converter.  Microseconds of invoke() on one thread, in turn with
+the peer's: "same" for the same inputs each time (the minimum), "varied" for forty random inputs in turn (the mean of
+their minima), "first" for the first run on each of them (the median), when pylite lowers another segment.
 """
 import statistics
 import sys
@@ -15,7 +15,7 @@ import _common
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from tests import test_converted
+from tests.models import test_converted
 
 COUNT, ROUNDS = 40, 5
 

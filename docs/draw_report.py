@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from pylite import cli
-from tests import browser
+from tests.tools import browser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, PICTURE = ROOT / "docs" / "validation.md", ROOT / "docs" / "validation.png"

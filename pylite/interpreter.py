@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.program import FastPath, Lock, install_fast_path
+from pylite._core.run.program import FastPath, Lock, install_fast_path
 from pylite._core.simd import Pool
 from pylite.tflite import arguments
 

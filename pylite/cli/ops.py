@@ -5,8 +5,9 @@ import sys
 EPILOG = """
 Each op has a line with its versions, and a line for each signature that was compared: T and U stand for the types that
 are listed.  "+" marks a type that only pylite takes, "-" one that only LiteRT takes.  LiteRT's types were determined by
-running small models (tests/probe_ops.py).  "*" marks signatures that were not compared: of ops that need more than one
-node, and of types that only occur together there.  "a?" may be absent, "a*" is any number of operands, "a|b" is a or b.
+running small models (tests/tools/probe_ops.py).  "*" marks signatures that were not compared: of ops that need more
+than one node, and of types that only occur together there.  "a?" may be absent, "a*" is any number of operands, "a|b"
+is a or b.
 
 examples:
   pylite ops
@@ -155,7 +156,7 @@ def _text(table):
 def _markdown(table):
     lines = ["# Ops", "",
              "The ops of pylite, with their versions and types, beside LiteRT's. `pylite ops --markdown` writes this",
-             "page; LiteRT's types were determined by running small models (`python -m tests.probe_ops`).",
+             "page; LiteRT's types were determined by running small models (`python -m tests.tools.probe_ops`).",
              "",
              "| mark | meaning |", "| --- | --- |",
              "| `+`, `-` | only pylite takes the type; only LiteRT does |",

@@ -2,11 +2,11 @@
 import numpy as np
 
 from pylite import errors
-from pylite._core import storage as memory
 from pylite._core.kernels import kernel_class
+from pylite._core.run import storage as memory
+from pylite._core.run.storage import Storage as Storage
+from pylite._core.run.storage import array_of as array_of
 from pylite._core.simd import begin_packing, finish_packing
-from pylite._core.storage import Storage as Storage
-from pylite._core.storage import array_of as array_of
 from pylite.ir.values import BAND, Banded
 
 

@@ -1,7 +1,7 @@
 """Live ranges that change on trial, and the log that undoes the changes."""
 from itertools import accumulate
 
-from pylite._core.arena import ALIGNMENT
+from pylite._core.run.arena import ALIGNMENT
 
 
 class UndoLog:

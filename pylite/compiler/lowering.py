@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.calls import values_of
-from pylite._core.kernel import of_types
-from pylite._core.memory import MemoryPool, memory_limit
-from pylite._core.repeats import Repeats
+from pylite._core.graph.calls import values_of
+from pylite._core.graph.repeats import Repeats
+from pylite._core.run.kernel import of_types
+from pylite._core.run.memory import MemoryPool, memory_limit
 from pylite.compiler import pipeline
 from pylite.ir import values as ir_values
 from pylite.ir.graph import NUMPY_DTYPES, replace

@@ -3,8 +3,8 @@ import math
 import operator
 
 from pylite import errors
-from pylite._core import arena
-from pylite._core.kernel import of_types
+from pylite._core.run import arena
+from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 

@@ -93,7 +93,7 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     aliasing: "concat" where every input is a slice of the output, "split" where every output is a slice of the input,
     and all calls copy each element once: slice and full tensor may then share memory, see copy_elision.
     opaque: the inputs whose contents, where they are constant, neither infer nor lower looks at: they only pass them
-    to the kernels.  Nodes that differ in nothing else are lowered once, see _core/repeats.pyx.
+    to the kernels.  Nodes that differ in nothing else are lowered once, see _core/graph/repeats.pyx.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
                     fuses_activation, opaque)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.calls import Call as Call
-from pylite._core.calls import NodeBase, ValueBase, enter_types
-from pylite._core.calls import Packed as Packed
-from pylite._core.calls import Scratch as Scratch
-from pylite._core.calls import View as View
-from pylite._core.kernel import of_types
+from pylite._core.graph.calls import Call as Call
+from pylite._core.graph.calls import NodeBase, ValueBase, enter_types
+from pylite._core.graph.calls import Packed as Packed
+from pylite._core.graph.calls import Scratch as Scratch
+from pylite._core.graph.calls import View as View
+from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:

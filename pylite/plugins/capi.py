@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def get_include() -> str:
     """The include folder for a C or C++ compiler's option -I: it has tensorflow/lite/c/common.h and other headers."""
-    from pylite._core import arena  # the build makes the headers beside the library of compiled modules
-    return os.path.join(os.path.dirname(os.path.dirname(arena.__file__)), "include")
+    from pylite._core import simd  # the build makes the headers beside the library of compiled modules
+    return os.path.join(os.path.dirname(os.path.dirname(simd.__file__)), "include")
 
 
 def load_custom_ops(path: str | os.PathLike[str], functions: str | Iterable[str] | Mapping[str, str] | None = None,

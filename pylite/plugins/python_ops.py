@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.kernel import Kernel
+    from pylite._core.run.kernel import Kernel
     from pylite.ir.graph import Operator
     from pylite.plugins.protocols import OutputShapes, Runnable, Shape
     from pylite.runtime.executor import Executor
@@ -223,11 +223,11 @@ class _KernelFactory:
         self.__name__ = getattr(make, "__name__", "Kernel")
 
     def __call__(self, *arrays: Any) -> Kernel:
-        from pylite._core.kernel import Kernel
+        from pylite._core.run.kernel import Kernel
         try:
             kernel = self._make(*arrays)
             if not isinstance(kernel, Kernel):
-                raise TypeError(f"{kernel!r} is not a pylite._core.kernel.Kernel")
+                raise TypeError(f"{kernel!r} is not a pylite._core.run.kernel.Kernel")
             return kernel
         except Exception as error:
             raise failure(self._where, "could not bind its kernel", error) from error

@@ -3,7 +3,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
-from pylite._core.program import Segment
+from pylite._core.run.program import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.program import Memory, Program
+    from pylite._core.run.program import Memory, Program
     from pylite.compiler.binding import Storage
     from pylite.runtime.blueprint import Blueprint
 

@@ -6,7 +6,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
-from pylite._core.memory import Pages, checksum
+from pylite._core.run.memory import Pages, checksum
 from pylite.runtime.cache_folder import MAGIC, RECORD, SUMMED, Folder, data_start
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pylite._core.memory import Pages, checksum
+from pylite._core.run.memory import Pages, checksum
 
 if TYPE_CHECKING:
     from typing import Any, Self

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.kernel import Kernel
+    from pylite._core.run.kernel import Kernel
     from pylite._core.simd import Pool
     from pylite.ir.values import Node
 

@@ -55,7 +55,7 @@ def resume(model: "Model", before: "Lowered", found: "Any", preserve: bool, find
     return lowered
 
 
-# ---- running: ExecutorBase.run() in _core/program.pyx calls these the first time --------------------------------
+# ---- running: ExecutorBase.run() in _core/run/program.pyx calls these the first time --------------------------------
 def watch(executor: "Executor", segment: "BoundProgram") -> None:
     """Set what `segment` reads after it has run: the array of the value at its boundary, or the inputs of the node."""
     boundary = segment.boundary

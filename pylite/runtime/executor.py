@@ -2,7 +2,7 @@
 from typing import TYPE_CHECKING
 
 from pylite import errors
-from pylite._core.program import ExecutorBase, Program
+from pylite._core.run.program import ExecutorBase, Program
 from pylite._core.simd import begin_packing, finish_packing
 from pylite.ir.registry import default
 from pylite.runtime import blueprint

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core import memory, simd
+from pylite._core import simd
 from pylite._core.kernels import kernel_class
+from pylite._core.run import memory
 from pylite.ir.dtypes import DTYPE_BITS, NUMPY_DTYPES
 
 if TYPE_CHECKING:

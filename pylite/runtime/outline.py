@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.kernel import substituted
-from pylite._core.memory import MemoryPool
+from pylite._core.run.kernel import substituted
+from pylite._core.run.memory import MemoryPool
 from pylite.compiler.constant_folding import fold
 from pylite.compiler.lowering import as_list
 from pylite.ir.graph import Quantization, Tensor, replace

@@ -28,10 +28,10 @@ import numpy as np
 import pylite
 from pylite import _core, errors
 from pylite._core import simd
-from pylite._core.kernel import construct
 from pylite._core.kernels import kernel_class
-from pylite._core.memory import Pages, checksum, memory_limit
-from pylite._core.program import Program
+from pylite._core.run.kernel import construct
+from pylite._core.run.memory import Pages, checksum, memory_limit
+from pylite._core.run.program import Program
 from pylite.runtime.cache_folder import Folder
 from pylite.runtime.model import Model
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core.program import Program
+from pylite._core.run.program import Program
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.runtime.cache_folder import ALIGNMENT
 from pylite.runtime.plan_cache import (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite._core.kernels import kernel_class
-from pylite._core.memory import aligned
+from pylite._core.run.memory import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

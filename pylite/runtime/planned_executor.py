@@ -3,8 +3,8 @@ from _thread import RLock  # threading.RLock, without importing threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from pylite._core.memory import aligned
-from pylite._core.program import ExecutorBase, Memory
+from pylite._core.run.memory import aligned
+from pylite._core.run.program import ExecutorBase, Memory
 from pylite.runtime.plan_cache import Bound, PlanCache, Tensors, bound
 
 if TYPE_CHECKING:

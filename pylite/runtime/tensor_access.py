@@ -3,7 +3,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
-from pylite._core.program import Memory
+from pylite._core.run.program import Memory
 from pylite.ir.dtypes import bfloat16
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.memory import MemoryPool, aligned, memory_limit
+from pylite._core.run.memory import MemoryPool, aligned, memory_limit
 from pylite.ir.graph import NUMPY_DTYPES
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core import records as graph_records
-from pylite._core.memory import Pages
-from pylite._core.records import text
+from pylite._core.graph import records as graph_records
+from pylite._core.graph.records import text
+from pylite._core.run.memory import Pages
 from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, replace
 from pylite.schema.quantization import detailed, fetch_scales

@@ -1,6 +1,6 @@
 """Quantization parameters of rare kinds: a tensor's record, checked, to graph.Quantization.
 
-_core/records.pyx does the others.
+_core/graph/records.pyx does the others.
 """
 import numpy as np
 

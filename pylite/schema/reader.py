@@ -5,7 +5,7 @@ Nothing in the file is trusted: the decoder checks every position, and what it d
 import numpy as np
 
 from pylite import errors
-from pylite._core.decoder import Damage, Decoder
+from pylite._core.graph.decoder import Damage, Decoder
 from pylite.schema import tables
 
 INVALID = "The model is not a valid Flatbuffer buffer"

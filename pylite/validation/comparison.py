@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.kernel import Kernel
+    from pylite._core.run.kernel import Kernel
     from pylite.ir.graph import Subgraph
     from pylite.runtime.model import Model
 

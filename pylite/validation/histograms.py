@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core import statistics
-from pylite._core.statistics import BINS
+from pylite._core.run import statistics
+from pylite._core.run.statistics import BINS
 
 if TYPE_CHECKING:
     from typing import Any

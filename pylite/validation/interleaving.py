@@ -9,7 +9,7 @@ import numpy as np
 
 from pylite._core.kernels.elementwise import Unary
 from pylite._core.kernels.movement import Copy
-from pylite._core.program import Program
+from pylite._core.run.program import Program
 from pylite.compiler.placement import Access
 from pylite.numerics.quantization import LIMITS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.kernel import Kernel
+    from pylite._core.run.kernel import Kernel
     from pylite._core.simd import Pool
     from pylite.ir.graph import Subgraph
     from pylite.runtime.executor import Executor

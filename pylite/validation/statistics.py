@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite._core import statistics
+from pylite._core.run import statistics
 
 if TYPE_CHECKING:
     from typing import Any

@@ -11,10 +11,10 @@ import pytest
 
 import pylite
 from pylite.plugins import resolver
-from tests import resources
 from tests.capi.chains import model
 from tests.capi.compiling import build, compile_check
 from tests.capi.test_headers import PREFIXES
+from tests.tools import resources
 
 HEADER, CUSTOM_OPS, OLDER_DELEGATES, DELEGATES, INFERENCE = range(5)     # numbers of the documents
 CONVOLUTIONS = Path(__file__).parents[2] / "examples/delegate_python/two_convolutions.tflite"

@@ -69,7 +69,7 @@ def test_a_sleep_is_in_the_time_of_its_node(capsys, tmp_path):
 
 def test_data_dependent_shapes(capsys):
     """The nodes of all segments are timed, each on the shapes that the previous one computed, and those in between."""
-    model = Path(__file__).parents[1] / "converted" / "masked.tflite"
+    model = Path(__file__).parents[1] / "models" / "converted" / "masked.tflite"
     assert cli.main(["bench", str(model), "--seconds", "0.02", "--json"]) == 0
     names = [node["name"] for node in json.loads(capsys.readouterr().out)["nodes"]]
     assert names == ["SUM", "GREATER", "WHERE", "GATHER", "MEAN"]

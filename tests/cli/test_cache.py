@@ -7,7 +7,7 @@ import pytest
 import pylite
 from pylite import cli
 from pylite.media import models
-from tests.plans import assert_same, network, planned, run
+from tests.tools.plans import assert_same, network, planned, run
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_compile_for_shapes_and_preserved_tensors(folder, model, monkeypatch):
 
 
 def test_compile_says_why_a_model_has_no_plan(folder, tmp_path, capsys):
-    from tests import small_models
+    from tests.tools import small_models
     path = tmp_path / "constant.tflite"
     path.write_bytes(small_models.no_ops("float32", np.ones(2, np.float32), (2,)))
     for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 from pylite import cli
 from pylite.errors import FileFormatError
 from pylite.media import audio, images, labels
-from tests.test_tasks_metadata import scores_model, with_metadata
+from tests.tasks.test_tasks_metadata import scores_model, with_metadata
 
 
 def wav(width=16, channels=1, rate=16000, data=bytes(200)):

@@ -9,7 +9,7 @@ from pylite import cli
 from pylite.cli import ops
 from pylite.interpreter import Interpreter
 from pylite.ir import registry
-from tests import op_models
+from tests.tools import op_models
 
 
 def test_no_op_is_supported_by_the_peer_alone():

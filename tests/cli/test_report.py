@@ -8,7 +8,7 @@ from pylite import cli
 from pylite.media import models
 from pylite.model import Model
 from pylite.schema import read, write
-from tests import custom_models, resources
+from tests.tools import custom_models, resources
 
 
 def report(capsys, *arguments):

@@ -19,7 +19,7 @@ from pylite.ir import graph
 from pylite.media import images, labels, models, tensors
 from pylite.schema.builder import ModelBuilder
 from tests.cli.running import report, run
-from tests.test_tasks_metadata import unit, with_metadata
+from tests.tasks.test_tasks_metadata import unit, with_metadata
 
 
 def save(path, **arrays):

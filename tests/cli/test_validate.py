@@ -15,8 +15,8 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import arrays
 from pylite.validation.data import Samples
 from pylite.validation.matching import match
-from tests import resources
 from tests.docs.pages import ROOT, blocks
+from tests.tools import resources
 
 PAGE = "docs/validation.md"
 SPOILED = 4     # the node that the page spoils

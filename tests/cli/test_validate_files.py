@@ -16,7 +16,7 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import workers
 from pylite.validation.files import replacing
 from pylite.validation.partial import Partial
-from tests import resources
+from tests.tools import resources
 
 FULL = "/dev/full"
 full_disk = pytest.mark.skipif(not os.path.exists(FULL), reason="no /dev/full")

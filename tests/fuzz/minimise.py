@@ -7,7 +7,7 @@ from pylite.schema.writer import write
 from tests.fuzz import mutate
 from tests.fuzz.runner import fault
 
-FOUND = Path(__file__).parent / "found"     # models that once failed; tests/test_fuzz.py runs them
+FOUND = Path(__file__).parent / "found"     # models that once failed; tests/fuzz/test_fuzz.py runs them
 
 
 def minimise(seed, number, fails):

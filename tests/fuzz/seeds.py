@@ -1,4 +1,4 @@
-"""The seed models of mutations: one for every line of tests/op_models.py, and other small models."""
+"""The seed models of mutations: one for every line of tests/tools/op_models.py, and other small models."""
 import functools
 from pathlib import Path
 
@@ -7,11 +7,11 @@ import numpy as np
 from pylite.ir import registry
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.reader import read
-from tests import op_models, small_models
 from tests.schema.sparse_models import sparse_constant
+from tests.tools import op_models, small_models
 
 TESTS = Path(__file__).parents[1]
-CONVERTED = sorted((TESTS / "converted").glob("*.tflite"))
+CONVERTED = sorted((TESTS / "models" / "converted").glob("*.tflite"))
 
 
 def variables():

@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite.interpreter import Interpreter
-from tests.oneop import assert_equal, draw, run_pylite
+from tests.tools.oneop import assert_equal, draw, run_pylite
 
 FLOAT = ("float32", "int8", "int8 asymmetric", "uint8")
 TANH = {"fused_activation_function": "TANH"}

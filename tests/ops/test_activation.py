@@ -6,8 +6,8 @@ import pytest
 
 from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.draw import mild_quantization, shape_of, values
+from tests.tools.oneop import differential
 
 QUANTIZED = ("int8", "uint8", "int16")
 

@@ -7,8 +7,8 @@ from pylite.ir import registry
 from pylite.model import Model
 from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import check, differential
 from tests.ops.draw import mild_quantization, shape_of, values
+from tests.tools.oneop import check, differential
 
 ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")
 QUANTIZED = ("int8", "uint8", "int16")

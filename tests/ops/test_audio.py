@@ -4,9 +4,9 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_pylite
 from tests.ops.draw import mild_quantization, values
 from tests.ops.test_detection import flexbuffer
+from tests.tools.oneop import differential, run_pylite
 
 
 def custom(m, name, inputs, options, constants=(), shape=()):

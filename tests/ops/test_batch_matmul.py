@@ -2,8 +2,8 @@
 import numpy as np
 
 from pylite.schema import load
-from tests.oneop import differential
 from tests.ops.draw import mild_quantization, values
+from tests.tools.oneop import differential
 
 KINDS = ("float32", "int8", "int8 int32", "int16", "int16 int8", "hybrid", "hybrid columns")
 

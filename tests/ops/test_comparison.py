@@ -4,9 +4,9 @@ import pytest
 
 from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.draw import mild_quantization, values
 from tests.ops.test_arithmetic import operands
+from tests.tools.oneop import differential
 
 
 def compare(m, rng, name, dtype, quantized=("int8", "uint8")):

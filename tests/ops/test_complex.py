@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from pylite.schema.builder import ModelBuilder
-from tests.graphs import run
-from tests.oneop import differential
 from tests.ops.draw import shape_of
+from tests.tools.graphs import run
+from tests.tools.oneop import differential
 
 
 @differential("float32", count=30)

@@ -7,7 +7,7 @@ import pytest
 import pylite
 from pylite.delegation import DelegateFlags, PythonDelegate
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
+from tests.tools.oneop import differential
 
 
 def counter(m):

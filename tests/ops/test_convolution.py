@@ -4,10 +4,10 @@ import pytest
 
 from pylite.ir import shapes
 from pylite.schema.builder import ModelBuilder
-from tests.graphs import lowered
-from tests.oneop import check, differential, run_pylite
-from tests.operands import sums
 from tests.ops.convolving import KINDS, channels, finish, operands, window
+from tests.tools.graphs import lowered
+from tests.tools.oneop import check, differential, run_pylite
+from tests.tools.operands import sums
 
 
 @differential(*KINDS, count=40)

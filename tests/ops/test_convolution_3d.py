@@ -2,8 +2,8 @@
 import numpy as np
 
 from pylite.ir.shapes import window_output
-from tests.oneop import differential
 from tests.ops.draw import activation
+from tests.tools.oneop import differential
 
 
 def draw_options(rng):

@@ -1,8 +1,8 @@
 """DENSIFY, and operators with sparse weights."""
 import numpy as np
 
-from tests.oneop import differential
 from tests.schema.sparse_models import sparse_constant
+from tests.tools.oneop import differential
 
 
 @differential("float32", "float16", "int8", count=10)

@@ -7,7 +7,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema import flex, load
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_peer
+from tests.tools.oneop import differential, run_peer
 
 NAME = "TFLite_Detection_PostProcess"
 

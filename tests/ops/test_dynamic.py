@@ -4,7 +4,7 @@ import pytest
 
 import pylite
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
+from tests.tools.oneop import differential
 
 TYPES = ("float32", "int8", "int16", "int32", "int64")
 

@@ -4,8 +4,8 @@ import pytest
 
 from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_pylite
 from tests.ops.moving import WIDTHS, one_op, random_array, random_shape
+from tests.tools.oneop import differential, run_pylite
 
 
 @differential(*WIDTHS, count=8)

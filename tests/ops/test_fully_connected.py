@@ -3,9 +3,9 @@ import numpy as np
 
 from pylite.numerics.quantization import LIMITS
 from pylite.schema.tables import table
-from tests.oneop import differential
 from tests.ops.draw import activation, values
-from tests.resources import peer
+from tests.tools.oneop import differential
+from tests.tools.resources import peer
 
 # kind of model: types of input, weights, bias and output
 KINDS = {"float32": ("float32", "float32", "float32", "float32"),

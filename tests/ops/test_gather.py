@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.moving import WIDTHS, random_array, random_shape
+from tests.tools.oneop import differential
 
 
 def gather_model(m, x, indices, dtype, **options):

@@ -8,7 +8,7 @@ from pylite.errors import OpError, PyliteError, TensorError
 from pylite.interpreter import Interpreter
 from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import STORED, stored_file
+from tests.tools.oneop import STORED, stored_file
 
 MODULES = sorted(path.stem for path in STORED.glob("*.npz"))
 CASES = 60          # per module

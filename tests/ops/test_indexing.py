@@ -4,9 +4,9 @@ import pytest
 
 from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_pylite
 from tests.ops.moving import WIDTHS, random_array, random_shape
 from tests.ops.test_reduction import combine
+from tests.tools.oneop import differential, run_pylite
 
 
 def model(m, name, inputs, dtype, constants=(), version=1, shape=(), **options):

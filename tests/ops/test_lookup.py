@@ -5,8 +5,8 @@ import pytest
 from pylite.errors import ExecutionError
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.tables import table
-from tests.oneop import differential, run_pylite
 from tests.ops.draw import values
+from tests.tools.oneop import differential, run_pylite
 
 HYBRID = ("int8", "int4", "int2", "uint8")
 

@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.layers import TANH, check_reset, choices, clips, repeating, sizes
+from tests.tools.oneop import differential
 
 
 @differential("uint8", count=30, runs=2)

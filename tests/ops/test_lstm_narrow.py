@@ -9,8 +9,8 @@ from pylite.interpreter import Interpreter
 from pylite.numerics.fixed_point import mbqm32, mbqm64, rdbpot
 from pylite.numerics.quantization import f32, quantize_multiplier
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_pylite
 from tests.ops.layers import TANH, check_reset, repeating
+from tests.tools.oneop import differential, run_pylite
 
 FORGET, CELL, OUTPUT = 1, 2, 3
 WORDS = np.arange(-32768, 32768)

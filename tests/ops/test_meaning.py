@@ -8,8 +8,8 @@ from pylite.ir import registry
 from pylite.numerics.quantization import LIMITS
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
-from tests import oneop
 from tests.ops import draw
+from tests.tools import oneop
 
 POOL = {"padding": "SAME", "stride_h": 2, "stride_w": 1, "filter_height": 3, "filter_width": 2}
 SOFTMAX = {"int8": (2.0**-8, -128), "uint8": (2.0**-8, 0), "int16": (2.0**-15, 0)}

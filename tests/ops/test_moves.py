@@ -6,7 +6,7 @@ import pytest
 
 from pylite.ir import registry
 from pylite.model import Model
-from tests.oneop import draw, run_pylite
+from tests.tools.oneop import draw, run_pylite
 
 MODULES = ("argminmax", "filling", "gather", "indexing", "joining", "padding", "reshape", "slicing", "space")
 CASES = 8

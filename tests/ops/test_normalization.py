@@ -1,6 +1,6 @@
 """L2 normalization."""
-from tests.oneop import differential
 from tests.ops import draw
+from tests.tools.oneop import differential
 
 
 @differential("float32", "int8", "uint8", count=50)

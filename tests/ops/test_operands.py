@@ -4,7 +4,7 @@ import pytest
 
 from pylite._core import simd
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import run_pylite
+from tests.tools.oneop import run_pylite
 
 OPS = ["ADD", "SUB", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "GREATER", "EQUAL"]
 Q = {"scale": 0.1, "zero_point": -3}

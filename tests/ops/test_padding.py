@@ -5,8 +5,8 @@ import pytest
 from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.moving import one_op, random_array, random_shape
+from tests.tools.oneop import differential
 
 
 def random_paddings(rng, shape, dtype, at_most=None):

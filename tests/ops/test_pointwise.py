@@ -7,11 +7,11 @@ import pytest
 from pylite import Interpreter
 from pylite._core import simd
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_peer, run_pylite
 from tests.ops.draw import mild_quantization, shape_of, values
 from tests.ops.moving import one_op, random_array, random_shape
 from tests.ops.test_arithmetic import one_op as two_operands
 from tests.ops.test_arithmetic import operands
+from tests.tools.oneop import differential, run_peer, run_pylite
 
 
 def unary(m, rng, name, dtype, x=None, **options):

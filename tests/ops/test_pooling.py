@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.draw import activation, image, values
+from tests.tools.oneop import differential
 
 
 def pool(m, rng, dtype, name, shape=None, **options):

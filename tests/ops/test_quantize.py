@@ -5,8 +5,8 @@ import pytest
 from pylite import Interpreter
 from pylite.numerics.quantization import LIMITS
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.draw import mild_quantization, shape_of, values
+from tests.tools.oneop import differential
 
 REQUANTIZE = [(a, b) for a in ("int8", "uint8") for b in ("int8", "uint8", "int16")] + [
     ("int16", "int8"), ("int16", "int16"), ("int16", "int32"), ("int32", "int8"), ("int32", "int16")]

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from tests.oneop import differential
 from tests.ops.layers import FLOAT, TANH, Operands, check_reset, choices, clips, sizes
+from tests.tools.oneop import differential
 
 
 def lstm_gates(add, depth, outputs, cells, choice):

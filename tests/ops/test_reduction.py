@@ -5,8 +5,8 @@ import pytest
 from pylite.interpreter import Interpreter
 from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
-from tests import oneop
 from tests.ops import draw
+from tests.tools import oneop
 
 ALL = ("float32", "int8", "uint8", "int16", "int32", "int64")
 

@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests import oneop
 from tests.ops import draw
+from tests.tools import oneop
 
 
 def resize(m, rng, dtype, name, align_corners, half_pixel_centers):

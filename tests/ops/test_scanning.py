@@ -4,10 +4,10 @@ import pytest
 
 from pylite import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential, run_peer, run_pylite
 from tests.ops.draw import values
 from tests.ops.moving import one_op, random_array, random_shape
-from tests.resources import peer
+from tests.tools.oneop import differential, run_peer, run_pylite
+from tests.tools.resources import peer
 
 
 @differential("float32", "int32", "int64", count=16)
@@ -62,7 +62,7 @@ def runs(module, data, count):
 @pytest.mark.parametrize("shape", [(3, 5), (16,), (1,)])
 def test_random(name, seeds, shape):
     import pylite
-    from tests.resources import peer
+    from tests.tools.resources import peer
     m = ModelBuilder()
     one_op(m, name, "float32", [], [np.array(shape, np.int32)], seed=seeds[0], seed2=seeds[1])
     data = m.build()
@@ -74,7 +74,7 @@ def test_random(name, seeds, shape):
 @pytest.mark.parametrize("samples", [1, 6, 50])
 def test_multinomial(out, samples):
     import pylite
-    from tests.resources import peer
+    from tests.tools.resources import peer
     rng, m = np.random.default_rng(0), ModelBuilder()
     logits = rng.standard_normal((3, 9)).astype(np.float32)
     one_op(m, "MULTINOMIAL", "float32", [], [logits, np.array(samples, np.int32)], out_dtype=out, seed=11, seed2=4)
@@ -85,7 +85,7 @@ def test_multinomial(out, samples):
 
 def test_the_generator_continues_over_dynamic_shapes():
     import pylite
-    from tests.resources import peer
+    from tests.tools.resources import peer
     m = ModelBuilder()
     shape, y = m.tensor("shape", (1,), "int32"), m.tensor("y", (None,), "float32")
     m.operator("RANDOM_UNIFORM", [shape], [y], seed=5)

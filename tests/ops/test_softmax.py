@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests import oneop
 from tests.ops import draw
+from tests.tools import oneop
 
 OUTPUT = {"int8": (2.0**-8, -128), "uint8": (2.0**-8, 0), "int16": (2.0**-15, 0)}
 

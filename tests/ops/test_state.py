@@ -4,7 +4,7 @@ import pytest
 
 import pylite
 from pylite.schema.builder import ModelBuilder
-from tests.resources import peer
+from tests.tools.resources import peer
 
 OPTIONS = [{}, {"num_threads": 2}, {"guard_bands": True},
            {"experimental_preserve_all_tensors": True,

@@ -5,8 +5,8 @@ import pytest
 from pylite.model import Model
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import quantize_multiplier
-from tests.oneop import differential
 from tests.ops.layers import FLOAT, Operands, check_reset, sizes
+from tests.tools.oneop import differential
 
 
 @differential(*FLOAT, count=20, runs=3)

@@ -1,8 +1,8 @@
 """LSH_PROJECTION and SKIP_GRAM."""
 import numpy as np
 
-from tests.oneop import differential
 from tests.ops.draw import values
+from tests.tools.oneop import differential
 
 TEXTS = [b"the quick brown fox jumps over the lazy dog", b"", b"one", b" leading  and   several spaces ", b"a\tb\nc d",
          b"x y"]

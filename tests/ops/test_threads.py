@@ -6,7 +6,7 @@ from pylite._core import simd
 from pylite.ir import registry
 from pylite.schema import load
 from pylite.schema.builder import ModelBuilder
-from tests import oneop
+from tests.tools import oneop
 
 CASES = {
     "average pool": ("AVERAGE_POOL_2D", (2, 61, 67, 40), None, {"filter_height": 3, "filter_width": 5}),

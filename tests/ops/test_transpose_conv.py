@@ -4,8 +4,8 @@ import pytest
 
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.convolving import channels, finish, operands, window
+from tests.tools.oneop import differential
 
 
 @differential("float32", "int8", "int8 per tensor", "uint8", "int16", "int16 int32", "hybrid", count=40)

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from pylite.schema.builder import ModelBuilder
-from tests.oneop import differential
 from tests.ops.draw import mild_quantization, shape_of, values
 from tests.ops.test_activation import one_op, run
+from tests.tools.oneop import differential
 
 
 @differential("float32", "int8", "int16")

@@ -15,8 +15,8 @@ from pylite.schema import load, read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.reader import INVALID
 from pylite.schema.tables import table
-from tests.resources import MODELS, models
 from tests.schema.test_builder import conv_model
+from tests.tools.resources import MODELS, models
 
 
 def rich_model():

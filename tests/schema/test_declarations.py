@@ -8,7 +8,7 @@ import pytest
 
 from pylite.ir.graph import DTYPES
 from pylite.schema import declarations, tables
-from tests.resources import lack
+from tests.tools.resources import lack
 
 TYPES = {"Bool": "bool", "Int8": "i8", "Uint8": "u8", "Int16": "i16", "Uint16": "u16", "Int32": "i32",
          "Uint32": "u32", "Int64": "i64", "Uint64": "u64", "Float32": "f32"}

@@ -7,7 +7,7 @@ import pytest
 
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.schema import load, read, write
-from tests.resources import MODELS, lack, peer
+from tests.tools.resources import MODELS, lack, peer
 
 PATHS = sorted(MODELS.rglob("*.tflite"))
 IDS = [str(path.relative_to(MODELS)) for path in PATHS]

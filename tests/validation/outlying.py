@@ -10,7 +10,7 @@ from pylite.interpreter import Interpreter
 from pylite.model import Model
 from pylite.validation.comparison import Comparison
 from pylite.validation.widening import widened
-from tests.resources import MODELS
+from tests.tools.resources import MODELS
 from tests.validation.planted import Editor, calibrated
 
 PAIR = [MODELS / f"keras/transformer_block_64_{kind}.tflite" for kind in ("int8", "float32")]

@@ -21,7 +21,7 @@ from pylite.validation.comparison import Comparison
 from pylite.validation.measures import Errors
 from pylite.validation.statistics import MAX_REFERENCE, MIN_REFERENCE
 from pylite.validation.widening import widened
-from tests.resources import MODELS
+from tests.tools.resources import MODELS
 
 KERAS, TINY = "keras/", "tiny/benchmark/training/"
 PAIRS = {

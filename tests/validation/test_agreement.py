@@ -11,7 +11,7 @@ from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.litert import LiteRT
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 

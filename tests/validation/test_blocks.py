@@ -4,7 +4,7 @@ import pytest
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.blocks import LARGEST, blocks
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 

@@ -16,7 +16,7 @@ from pylite.validation.comparison import Comparison
 from pylite.validation.measures import Errors
 from pylite.validation.statistics import Grid
 from pylite.validation.widening import widened
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 SCALES = 1 / 127, 0.05, 0.08        # of the activations of two_layers()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylite import validation
-from pylite._core import statistics
+from pylite._core.run import statistics
 from pylite.errors import ComparisonError
 from pylite.media import images, models
 from pylite.validation.histograms import KINDS, Histograms

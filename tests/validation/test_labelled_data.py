@@ -14,7 +14,7 @@ from pylite.media import images, metadata, models
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.data import Samples
-from tests import resources, small_models
+from tests.tools import resources, small_models
 from tests.validation.labelled import DIGITS, ORDER, accuracy, digits
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.matching import match
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 

@@ -15,7 +15,7 @@ from pylite.model import Model
 from pylite.schema import read, write
 from pylite.validation import page
 from pylite.validation.accuracy_report import Accuracy, Flip, Metric
-from tests import browser, resources
+from tests.tools import browser, resources
 from tests.validation import planted
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>&lt;{{data}}"

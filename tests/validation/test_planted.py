@@ -1,7 +1,7 @@
 """Faults that were planted are found, and named."""
 import pytest
 
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 CASES = 20      # for each pair

@@ -11,7 +11,7 @@ import pytest
 from pylite.errors import ComparisonError
 from pylite.interpreter import Interpreter
 from pylite.media import images, models
-from tests import resources
+from tests.tools import resources
 from tests.validation.labelled import ORDER, accuracy, scenes
 
 YAMNET = "flutter-tflite/example/audio_classification/assets/models/yamnet.tflite"

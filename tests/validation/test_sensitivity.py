@@ -16,7 +16,7 @@ from pylite.validation.mixture import Mixture
 from pylite.validation.scoring import Predictor
 from pylite.validation.sensitivity import sensitivity
 from pylite.validation.widening import widened
-from tests import resources
+from tests.tools import resources
 from tests.validation import outlying, planted
 
 REPAIRABLE = "weight scale", "channel scale", "bias"

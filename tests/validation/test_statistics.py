@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pylite._core import statistics
+from pylite._core.run import statistics
 from pylite.validation import statistics as rows
 from pylite.validation.interleaving import rounding
 from pylite.validation.measures import Errors

@@ -14,7 +14,7 @@ from pylite.validation.scoring import finish
 from pylite.validation.sources import Objects
 from pylite.validation.tally import KEEP, Tally, mcnemar, wilson
 from pylite.validation.tasks import Classification, Segmentation, Vectors
-from tests import resources
+from tests.tools import resources
 
 CLASSES = 7
 

@@ -17,7 +17,7 @@ from pylite.media import models
 from pylite.model import Model
 from pylite.validation.partial import Partial
 from pylite.validation.workers import Measurer, Task, measured
-from tests import resources
+from tests.tools import resources
 from tests.validation import planted
 
 COUNT = 60

@@ -19,7 +19,7 @@ from pylite._core.capi.host cimport (
     pl_watched,
 )
 from pylite._core.capi.hosting cimport Host
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
 BAND = PL_BAND

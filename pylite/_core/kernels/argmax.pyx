@@ -1,7 +1,7 @@
 """ARG_MAX and ARG_MIN."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:

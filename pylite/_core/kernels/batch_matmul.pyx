@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.columns cimport PARAMETERS, finish_columns, set_column
 from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
 from pylite._core.simd cimport (

@@ -9,8 +9,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
-from pylite._core.kernel cimport Kernel, kernel_fn
-from pylite._core.program cimport Program, nanoseconds, run_steps
+from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.run.program cimport Program, nanoseconds, run_steps
 from pylite._core.simd cimport pl_pool
 
 

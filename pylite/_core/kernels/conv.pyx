@@ -5,7 +5,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memmove
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.columns cimport PARAMETERS, UNFIT, finish_columns, fit_columns, set_column, set_constant
 from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, padded_lines, plan_lines
 from pylite._core.kernels.product8 cimport ROW, Product8, accumulate, one_row, pack_lines, single_row
@@ -58,7 +58,7 @@ from pylite._core.simd cimport (
     slots,
 )
 
-from pylite._core.memory import pooled
+from pylite._core.run.memory import pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.spread cimport SPREAD_BUFFER, Spread, plan_spread, spread
 from pylite._core.kernels.tasks cimport Output, Task, Tasks, get_task, plan_tasks, set_output
 from pylite._core.kernels.window cimport Window, copy_row, set_window

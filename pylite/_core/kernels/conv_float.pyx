@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memmove, memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
 from pylite._core.kernels.spread cimport (
     SPREAD_BUFFER,
@@ -48,7 +48,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
-from pylite._core.memory import pooled
+from pylite._core.run.memory import pooled
 
 cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache

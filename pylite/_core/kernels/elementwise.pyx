@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memmove, memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport (
     PL_REPEAT_SLACK,
     binary_kernel,

@@ -4,7 +4,7 @@ import numpy as np
 from libc.math cimport hypot
 from libc.string cimport memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:

@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.lines cimport MAX_CHUNK, LineBuffer, Lines, next_line, plan_lines
 from pylite._core.kernels.product8 cimport Product8, accumulate, pack_lines
 from pylite._core.kernels.rounding cimport pl_quantization
@@ -52,7 +52,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
-from pylite._core.memory import pooled
+from pylite._core.run.memory import pooled
 
 
 cdef struct DequantizeParameters:       # of the slot dequantize_i8

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport binary_kernel, kernel_parameters, parallel_for, pl_binary_fn, pl_pool, pl_range_fn, slots
 
 

@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyO
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.kernel cimport MOVED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport MOVED, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
 SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}

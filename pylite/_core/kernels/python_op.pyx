@@ -1,5 +1,5 @@
 """A kernel that runs a Python callable: it alone holds the GIL."""
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from libc.stdint cimport int8_t, int32_t, uint8_t
 from libc.string cimport memcpy, memmove, memset
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.tasks cimport padded
 from pylite._core.kernels.recurring cimport (
     CLAMP,

@@ -5,7 +5,7 @@ from libc.math cimport sqrtf
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_fx_shl,

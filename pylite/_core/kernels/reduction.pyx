@@ -1,7 +1,7 @@
 """Sums, means, extremes and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.simd cimport (
     parallel_for,
     pl_join_fn,

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport strcmp
 
-from pylite._core.kernel cimport Kernel, kernel_fn
+from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_slots, slots
 
 

@@ -1,7 +1,7 @@
 """Softmax, its logarithm and L2 normalization, along the last dimension."""
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 

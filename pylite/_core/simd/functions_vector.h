@@ -2,7 +2,7 @@
  * portable_unary.h alone.  gcc compiles each minimum to two comparisons and a select.  Scaling by a power of two, and
  * approximate division on Arm, have no C expression. */
 #if defined(__aarch64__)
-#include "addend_neon.h"
+#include "arm/addend_neon.h"
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #else

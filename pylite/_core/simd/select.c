@@ -1,6 +1,6 @@
 /* The ISA levels of this build, which of them the CPU has, and micro-kernels by name.  Compiled without ISA flags. */
 #include "isa_levels.h"
-#include "platform.h"
+#include "threads/platform.h"
 #include "simd.h"
 #include <string.h>
 

@@ -5,7 +5,7 @@ The inputs of a concat are computed where its output has them; the outputs of a 
 from itertools import groupby
 from operator import attrgetter
 
-from pylite._core.arena import ALIGNMENT
+from pylite._core.run.arena import ALIGNMENT
 from pylite.compiler import placement
 from pylite.compiler.live_ranges import LiveRanges, UndoLog
 from pylite.compiler.slice_copies import slice_copy

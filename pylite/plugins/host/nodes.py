@@ -2,7 +2,7 @@
 import numpy as np
 
 from pylite._core.capi.kernels import BAND, Plugin
-from pylite._core.memory import aligned
+from pylite._core.run.memory import aligned
 from pylite.errors import OpError
 from pylite.ir.graph import packed_size
 from pylite.ir.values import Banded, Call, Constant, Scratch, raw

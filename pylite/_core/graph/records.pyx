@@ -1,0 +1,244 @@
+"""From decoded tables to the tensors and operators of a graph: what a load does for each of thousands of them.
+
+ValueErrors say what is wrong; pylite/schema/loader.py, which does what few models need, adds where.
+"""
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from pylite._core.graph.calls cimport product
+from pylite._core.simd cimport memory_of
+
+cdef object UNKNOWN = object()
+cdef object ZERO = np.zeros(1, np.int64)
+ZERO.flags.writeable = False
+cdef dict ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**15, 2**15 - 1),
+                         "uint16": (0, 2**16 - 1), "int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1)}
+cdef tuple ANY_ZERO_POINT = (-2**31, 2**31 - 1)
+cdef object MAX_BYTES = 1 << 47     # of one tensor: no machine has more addresses
+
+cdef enum:                  # places in the records of ir/graph.py
+    SHAPE = 3
+    DATA = 5
+    VARIABLE = 7
+    EXTERNAL = 12
+    INPUTS = 5              # of an Operator
+    OUTPUTS = 6
+cdef enum:                  # what is known of a tensor, while operators are read in order
+    WRITTEN = 1             # it has its contents
+    UNOWNED = 2             # no operator alone computes them
+    EMPTY = 4               # it may be read without any
+
+
+cpdef str text(name):
+    """A name for people: bytes that are not UTF-8 are shown as escapes."""
+    if not name or name.isascii():
+        return name or ""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# ---- operators ---------------------------------------------------------------------------------------------
+def operators(records, code, of, invalid):
+    """The Operators of the records, a list.
+
+    code(i, number of an operator code): (name, number, custom?, version, Table of its options, default options);
+    of: makes an Operator of a tuple; invalid(i, name, text): the exception where operator i is wrong.
+    """
+    cdef list found = []
+    cdef dict codes = {}, fields
+    cdef Py_ssize_t i = 0
+    for record in records:
+        fields = record.__dict__
+        number = fields["opcode_index"]
+        known = codes.get(number)
+        if known is None:
+            known = codes[number] = code(i, number)
+        name, builtin_code, custom, version, table, options = known
+        inputs, outputs = fields["inputs"] or (), fields["outputs"] or ()
+        if not custom:
+            for tensor in <tuple>outputs:
+                if tensor in <tuple>inputs and tensor >= 0:
+                    raise invalid(i, name, f"tensor {tensor} is both input and output")
+        for key in ("builtin_options", "builtin_options2"):
+            own = fields[key]
+            if own is not None and own.TABLE is table:
+                options = own
+                break
+        data = fields["custom_options"]
+        found.append(of((i, name, builtin_code, custom, version, inputs, outputs, options,
+                         fields["intermediates"] or (), b"" if data is None else data.tobytes())))
+        i += 1
+    return found
+
+
+def misordered(tensors, inputs, operators):
+    """(operator, tensor index, what it does, why that is wrong) of the first operator that is misplaced, or None.
+
+    Each tensor must have one source (the caller, the file or one operator), and have it before it is read.
+    """
+    cdef Py_ssize_t count = len(tensors)
+    cdef uint8_t *state = <uint8_t *>calloc(count + 1, 1)
+    if state == NULL:
+        raise MemoryError(f"no memory to check {count} tensors")
+    try:
+        return first_misordered(state + 1, tensors, inputs, operators)
+    finally:
+        free(state)
+
+
+cdef object first_misordered(uint8_t *state, tensors, inputs, operators):
+    cdef Py_ssize_t i = 0
+    cdef tuple record
+    state[-1] = UNOWNED
+    for index in inputs:
+        state[<Py_ssize_t>index] = WRITTEN
+    for tensor in tensors:
+        record = <tuple>tensor      # a subclass
+        if record[VARIABLE]:
+            state[i] = UNOWNED
+        elif record[DATA] is not None or record[EXTERNAL] is not None:
+            state[i] |= WRITTEN
+        if 0 in <tuple>record[SHAPE]:
+            state[i] |= EMPTY
+        i += 1
+    for operator in operators:
+        record = <tuple>operator
+        for index in <tuple>record[INPUTS]:
+            i = index
+            if state[i] == 0:
+                return operator, i, "reads", "which nothing has computed"
+        for index in <tuple>record[OUTPUTS]:
+            i = index
+            if state[i] & WRITTEN:
+                return operator, i, "writes", "which is an input, a constant or another operator's output"
+            if not state[i] & UNOWNED:
+                state[i] |= WRITTEN
+            elif i >= 0 and (<tuple>record[OUTPUTS]).count(index) > 1:
+                return operator, i, "writes", "which is two of its outputs"
+    return None
+
+
+# ---- tensors -----------------------------------------------------------------------------------------------
+cdef class Tensors:
+    """Makes the Tensors of a graph.
+
+    loader: does what few tensors need; kinds: `Tensor` and `Quantization`; buffers: records of the file's; bits: {data
+    type: of an element}; widths: {data type: bytes of an element, aligned to which constants are}.
+    """
+    cdef object loader, tensor_of, quantization_of
+    cdef list buffers
+    cdef dict bits, widths
+
+    def __init__(self, loader, kinds, list buffers, dict bits, dict widths):
+        self.loader, self.buffers, self.bits, self.widths = loader, buffers, bits, widths
+        self.tensor_of, self.quantization_of = kinds.Tensor.of, kinds.Quantization.of
+
+    def tensor(self, i, record, count):
+        """The Tensor of a record, the i-th of `count`."""
+        cdef dict fields = record.__dict__
+        dtype, shape = fields["type"], fields["shape"] or ()
+        bits = self.bits.get(dtype, UNKNOWN)
+        if bits is UNKNOWN:
+            raise ValueError(f"unknown data type {dtype}")
+        size = (product(shape) * bits + 7) // 8 if bits else 0        # packed_size(), without the call
+        for n in <tuple>shape:
+            if n < 0 or size > MAX_BYTES:
+                raise ValueError(f"impossible shape {list(shape)}")
+        signature = fields["shape_signature"]
+        if not signature:
+            signature = shape
+        elif len(<tuple>signature) != len(<tuple>shape):
+            raise ValueError(f"shape {list(shape)}, shape signature {list(signature)}")
+        sparsity, variants, external = fields["sparsity"], (), None
+        if sparsity is not None:
+            sparsity = self.loader.sparsity(sparsity, len(<tuple>shape))
+        quantization = fields["quantization"]
+        if quantization is not None:
+            quantization = self.quantization(quantization, dtype, shape, count)
+        data = self.data(record, fields, dtype, size)
+        if fields["variant_tensors"]:
+            variants = tuple([(v.type, v.shape or ()) for v in fields["variant_tensors"]])
+        if fields["external_buffer"]:
+            external = self.loader.external_buffer(fields["external_buffer"])
+        return self.tensor_of((i, text(fields["name"]), dtype, shape, signature, data, quantization,
+                               fields["is_variable"], sparsity, fields["has_rank"], variants, fields["buffer"],
+                               external))
+
+    cdef object data(self, record, dict fields, dtype, size):
+        """The constant's bytes, checked against its shape and aligned for its type, or None."""
+        cdef Py_ssize_t number = fields["buffer"], width, length
+        if number == 0:
+            return None
+        if number >= len(self.buffers):
+            raise ValueError(f"buffer {number} of {len(self.buffers)}")
+        data = self.buffers[number].data
+        length = 0 if data is None else len(data)
+        if length == 0:
+            return self.loader.without_data(record)
+        if length != size:
+            self.loader.check_size(data, record, size)
+        if fields["is_variable"]:
+            raise ValueError("it is a variable and has contents; an operator may rely on one or the other")
+        width = self.widths[dtype]
+        if width == 1 or <size_t>memory_of(data, length) % width == 0:
+            return data
+        return self.loader.aligned(data, dtype)
+
+    cdef object quantization(self, record, dtype, shape, count):
+        """The Quantization in a QuantizationParameters record, of a tensor of this type and shape; None without scales.
+        """
+        cdef dict fields = record.__dict__
+        cdef Py_ssize_t scales
+        if fields["details"] is not None:
+            return self.loader.detailed(record, count)
+        scale, axis = fields["scale"], fields["quantized_dimension"]
+        scales = 0 if scale is None else len(scale)
+        if scales == 0:
+            return None
+        if scales > 1:
+            if not 0 <= axis < len(<tuple>shape) or shape[axis] != scales:
+                raise ValueError(f"{scales} scales along axis {axis} of shape {list(shape)}")
+            if not all_finite(scale):
+                raise ValueError("a scale is not finite")
+        else:
+            if not all_finite(scale):
+                raise ValueError(f"its scale is {scale[0]}")
+        return self.quantization_of((scale, zero_points(fields["zero_point"], scales, dtype), axis, 0, (), (), -1, -1,
+                                     fields["min"], fields["max"], b""))
+
+
+cdef object zero_points(zero_point, Py_ssize_t scales, dtype):
+    """One zero point per scale: zeros where the file gives none, its only one for every scale."""
+    cdef Py_ssize_t count = 0 if zero_point is None else len(zero_point)
+    if count == 0:
+        return ZERO if scales == 1 else np.zeros(scales, np.int64)
+    low, high = ZERO_POINTS.get(dtype, ANY_ZERO_POINT)
+    beyond = zero_point.item(0) if count == 1 else first_beyond(zero_point, low, high)
+    if beyond is not None and not low <= beyond <= high:
+        raise ValueError(f"its zero point {beyond} lies outside {low} to {high}")
+    if count == scales:
+        return zero_point
+    if count != 1:
+        raise ValueError(f"{scales} scales, {count} zero points")
+    return np.repeat(zero_point, scales)
+
+
+cdef object first_beyond(numbers, int64_t low, int64_t high):
+    """The first of the numbers, int64, that is outside low to high, or None."""
+    cdef Py_ssize_t count = len(numbers), i
+    cdef const int64_t *at = <const int64_t *>memory_of(numbers, 8 * count)
+    for i in range(count):
+        if not low <= at[i] <= high:
+            return at[i]
+    return None
+
+
+cdef bint all_finite(numbers) except -1:
+    """Is there neither an infinity nor a NaN among the numbers, float32?"""
+    cdef Py_ssize_t count = len(numbers), i
+    cdef const float *at = <const float *>memory_of(numbers, 4 * count)
+    cdef bint finite = True
+    for i in range(count):
+        finite &= at[i] - at[i] == 0
+    return finite

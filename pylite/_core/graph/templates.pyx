@@ -1,0 +1,241 @@
+"""Templates: what nodes of one kind are lowered to, made from the first of them; others get copies of it."""
+from pylite._core.graph.calls cimport Call, Packed, Scratch, View
+from pylite._core.simd cimport memory_of
+
+import numpy as np
+
+cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+cdef object array_type = np.ndarray, number_type = np.generic
+
+
+class Unrepeatable(Exception):
+    """The calls of a node depend on more than its kind."""
+
+
+cdef class Maker:
+    """Makes one object that a node is lowered to, from its operands and the objects made before."""
+    cdef object make(self, list objects, node):
+        raise NotImplementedError
+
+
+cdef class CallMaker(Maker):
+    cdef Call like
+    cdef list places
+    cdef Py_ssize_t y, x        # of Call.inplace, or -1
+
+    cdef object make(self, list objects, node):
+        cdef Call like = self.like, made = Call.__new__(Call)
+        made.kernel, made.note, made.strided, made.node = like.kernel, like.note, like.strided, node
+        made.names, made.args = like.names, replaced(like.args, self.places, objects)
+        if self.y >= 0:
+            made.inplace = objects[self.y], objects[self.x]
+        return made
+
+
+cdef class AliasMaker(Maker):
+    cdef object kind
+    cdef Py_ssize_t y, x
+
+    cdef object make(self, list objects, node):
+        return self.kind(objects[self.y], objects[self.x])
+
+
+cdef class ViewMaker(Maker):
+    cdef View like
+    cdef Py_ssize_t value
+
+    cdef object make(self, list objects, node):
+        cdef View like = self.like, made = View.__new__(View)
+        made.value, made.shape, made.strides = objects[self.value], like.shape, like.strides
+        made.offset, made.dtype = like.offset, like.dtype
+        return made
+
+
+cdef class ScratchMaker(Maker):
+    cdef Scratch like
+
+    cdef object make(self, list objects, node):
+        cdef Scratch made = Scratch.__new__(Scratch)
+        made.shape, made.dtype = self.like.shape, self.like.dtype
+        return made
+
+
+cdef class TemporaryMaker(Maker):
+    cdef object like
+
+    cdef object make(self, list objects, node):
+        return type(self.like)(node, self.like.shape, self.like.dtype, (-1 - self.like.index) % 8)
+
+
+cdef class ContentsMaker(Maker):
+    """Makes an array of a constant operand's contents."""
+    cdef Py_ssize_t value
+    cdef tuple shape            # None: that of the operand
+
+    cdef object make(self, list objects, node):
+        data = objects[self.value].data
+        return data if self.shape is None else data.reshape(self.shape)
+
+
+cdef class PackedMaker(Maker):
+    cdef Packed like
+    cdef Py_ssize_t value
+    cdef list places
+
+    cdef object make(self, list objects, node):
+        cdef Packed made = Packed.__new__(Packed)
+        made.function, made.value = self.like.function, objects[self.value]
+        made.args = replaced(self.like.args, self.places, objects) if self.places else self.like.args
+        return made
+
+
+cdef tuple replaced(tuple args, list places, list objects):
+    """The args, of which those in `places`, [position, number of an object, ...], are replaced."""
+    cdef list made = list(args)
+    cdef Py_ssize_t i, position, number
+    for i in range(0, len(places), 2):
+        position, number = places[i], places[i + 1]
+        made[position] = objects[number]
+    return tuple(made)
+
+
+cdef class Template:
+    """What the nodes of one kind are lowered to, by the first of them.
+
+    Objects have numbers here: the operands first, then what the makers make.
+    """
+    def __init__(self, classes):
+        self.classes = classes
+        self.makers, self.places, self.constants = [], {}, []
+
+    cdef bint take(self, opaque, node, list emitted) except -1:
+        """Have the Template of a node; False where what that was lowered to cannot be copied."""
+        cdef list operands = node.inputs + node.outputs
+        self.shapes = [None if value is None else value.shape for value in node.outputs]
+        self.count = len(operands)
+        for i, value in enumerate(operands):
+            if value is not None:
+                self.places.setdefault(id(value), i)
+                if value.data is not None:
+                    self.constants.append((i, value.data))
+                    self.opaque |= i in opaque
+        try:
+            for item in emitted:
+                self.emit(item)
+        except Unrepeatable:
+            return False
+        self.places = self.constants = None
+        return True
+
+    cdef Py_ssize_t enter(self, thing, Maker maker) except -1:
+        """The number of an object that `maker` makes the like of."""
+        cdef Py_ssize_t number = self.count
+        self.makers.append(maker)
+        self.places[id(thing)] = number
+        self.count += 1
+        return number
+
+    cdef Py_ssize_t emit(self, item) except -1:
+        """Enter a Call or Alias, and what it needs; returns its number."""
+        cdef AliasMaker alias
+        cdef CallMaker maker
+        if type(item) is self.classes.Alias:
+            alias = AliasMaker()
+            alias.role = OTHER
+            alias.kind, alias.y, alias.x = type(item), self.operand(item.y), self.operand(item.x)
+            return self.enter(item, alias)
+        if type(item) is not Call or type(item.kernel) is not str or item.kernel.startswith(("python_op.", "control.")):
+            raise Unrepeatable
+        maker = CallMaker()
+        maker.role = CALL
+        maker.like = Call.__new__(Call)
+        maker.like.kernel, maker.like.note, maker.like.strided = item.kernel, item.note, item.strided
+        maker.like.names = item.names
+        maker.like.args, maker.places = self.arguments(item.args)
+        maker.y = maker.x = -1
+        if item.inplace is not None:
+            maker.y, maker.x = self.operand(item.inplace[0]), self.operand(item.inplace[1])
+        return self.enter(item, maker)
+
+    cdef tuple arguments(self, tuple args):
+        """(the args that all nodes share, [position, number, ...] of the others)"""
+        cdef list shared = [], places = []
+        cdef Py_ssize_t number
+        for i, argument in enumerate(args):
+            number = self.number(argument)
+            if number >= 0:
+                places += [i, number]
+                argument = None
+            shared.append(argument)
+        return tuple(shared), places
+
+    cdef Py_ssize_t operand(self, value) except -1:
+        """The number of a Value."""
+        cdef Py_ssize_t number = self.number(value)
+        if number < 0:
+            raise Unrepeatable
+        return number
+
+    cdef Py_ssize_t number(self, thing) except -2:
+        """The number of an object that differs between nodes, -1 for one that they share."""
+        cdef Maker maker
+        kind = type(thing)
+        if kind in PLAIN:
+            return -1
+        found = self.places.get(id(thing))
+        if found is not None:
+            return found
+        if kind is array_type:
+            maker = self.contents_maker(thing)
+            if maker is None:
+                return -1
+        elif kind is View:
+            maker = ViewMaker()
+            (<ViewMaker>maker).value = self.operand(thing.value)
+            (<ViewMaker>maker).like = View(None, thing.shape, thing.strides, thing.offset, thing.dtype)
+        elif kind is Packed:
+            maker = PackedMaker()
+            maker.role = OTHER
+            (<PackedMaker>maker).value = self.operand(thing.value)
+            args, (<PackedMaker>maker).places = self.arguments(thing.args)
+            (<PackedMaker>maker).like = Packed(thing.function, None, *args)
+        elif kind is Scratch:
+            maker = ScratchMaker()
+            (<ScratchMaker>maker).like = thing
+        elif kind is self.classes.Temporary and thing.data is None:
+            maker = TemporaryMaker()
+            (<TemporaryMaker>maker).like = thing
+        else:
+            check_shared(thing)
+            return -1
+        return self.enter(thing, maker)
+
+    cdef object contents_maker(self, array):
+        """The maker of an array that views a constant operand, None for one that all nodes share."""
+        cdef ContentsMaker maker
+        for number, data in self.constants:
+            if array is data or (array.nbytes == data.nbytes > 0 and array.dtype == data.dtype
+                                 and array.flags.c_contiguous and data.flags.c_contiguous
+                                 and memory_of(array, array.nbytes) == memory_of(data, data.nbytes)):
+                maker = ContentsMaker()
+                maker.value, maker.shape = number, None if array is data else array.shape
+                return maker
+        if self.opaque:         # it may be computed from contents that were not compared
+            raise Unrepeatable
+        return None
+
+
+cdef int check_shared(thing) except -1:
+    """Raise Unrepeatable for an argument that may refer to one node."""
+    kind = type(thing)
+    if kind in PLAIN or isinstance(thing, number_type):
+        return 0
+    if isinstance(thing, (tuple, list)):
+        for item in thing:
+            check_shared(item)
+    elif hasattr(kind, "__slots__") and not hasattr(thing, "__dict__") and kind.__module__.startswith("pylite.ops"):
+        for name in kind.__slots__:         # a FilterLayout
+            check_shared(getattr(thing, name))
+    else:
+        raise Unrepeatable
+    return 0

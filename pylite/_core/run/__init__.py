@@ -1,0 +1,1 @@
+"""What runs a model: kernels on memory, the loop over them."""

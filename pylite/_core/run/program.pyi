@@ -1,0 +1,59 @@
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylite._core.run.kernel import Kernel
+from pylite._core.simd import Pool
+
+class Program:
+    def __new__(cls, kernels: list[Kernel], pool: Pool | None = None) -> Program: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def kernels(self) -> list[Kernel]: ...
+    @property
+    def pool(self) -> Pool | None: ...
+    def run(self, start: int = 0, stop: int = -1) -> tuple[int, int] | None: ...
+    def profile(self, clock: NDArray[np.int64]) -> tuple[int, int] | None: ...
+
+class Memory:
+    def __init__(self, array: NDArray[Any]) -> None: ...
+    @property
+    def array(self) -> NDArray[Any]: ...
+
+class Segment:
+    program: Any
+    boundary: Any
+    watched: Any
+    evaluate: Any
+    evaluated: Any
+    next: dict[Any, Any]
+    readable: dict[int, Memory]
+    writable: dict[int, Memory]
+    used: bool
+
+class ExecutorBase:
+    readable: dict[int, Memory]
+    writable: dict[int, Memory]
+    fast_program: Program | None
+    first_segment: Segment | None
+    segments: list[Any]
+    dynamic_shapes: Any
+    guard: bool
+    def run(self, segment: Segment) -> None: ...
+
+class Lock:
+    @property
+    def busy(self) -> bool: ...
+    def check_idle(self) -> None: ...
+    def run(self, action: Callable[[], None]) -> None: ...
+    def reset(self) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+class FastPath:
+    def _use_fast_path(self, lock: Lock, executor: ExecutorBase, views: set[Any]) -> None: ...
+
+def install_fast_path(cls: type[FastPath], documents: Mapping[str, str]) -> None: ...

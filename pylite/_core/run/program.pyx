@@ -1,0 +1,262 @@
+"""A bound graph: a flat list of kernels, the loop that runs them, and the fast path to it for repeated calls."""
+from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pythread cimport (
+    NOWAIT_LOCK,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_get_thread_ident,
+    PyThread_release_lock,
+    PyThread_type_lock,
+    WAIT_LOCK,
+)
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memmove
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from pylite._core.run.kernel cimport FLUSHED, KEPT, MOVED, Kernel
+from pylite._core.simd cimport Pool, pl_pool
+
+
+cdef extern from "x86/subnormals.h" nogil:
+    const unsigned int PL_FLUSH_BITS
+    unsigned int pl_float_mode()
+    void pl_set_float_mode(unsigned int mode)
+
+
+cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python 3.13, and posix.time takes <sys/time.h>
+    pass
+
+
+from numpy import empty, ndarray
+
+from pylite import errors
+from pylite._core.run.memory import lost_pages
+
+cdef const int *lost = <const int *><size_t>lost_pages()    # pages of mapped files
+
+
+cdef class Program:
+    """Kernels in execution order, run by one nogil loop.
+
+    kernels: list of Kernel; pool: the worker threads, or None to run on the caller alone.
+    """
+    def __cinit__(self, list kernels, Pool pool=None):
+        cdef Kernel kernel
+        cdef Py_ssize_t i
+        self.size = len(kernels)
+        self.kernels = kernels
+        self.pool = pool
+        self.steps = <Step *>malloc(max(1, self.size) * sizeof(Step))
+        if self.steps == NULL:
+            raise MemoryError(f"no memory for a program of {self.size} steps")
+        for i in range(self.size):
+            kernel = kernels[i]
+            self.steps[i].fn = kernel.fn
+            self.steps[i].self = <void *>kernel
+            self.steps[i].subnormals = kernel.subnormals
+
+    def __dealloc__(self):
+        free(self.steps)
+
+    def run(self, Py_ssize_t start=0, Py_ssize_t stop=-1):
+        """Run kernels start..stop-1 (-1: to the end) without the GIL.
+
+        Returns (index, status) of the kernel that failed, or None.
+        """
+        cdef Py_ssize_t i
+        cdef int status = 0
+        cdef pl_pool *pool = NULL
+        if stop < 0:
+            stop = self.size
+        if not 0 <= start <= stop <= self.size:
+            raise IndexError(f"steps {start}:{stop} of a program of {self.size}")
+        if self.pool is not None:
+            pool = self.pool.ptr
+        i = start
+        with nogil:
+            status = run_steps(self, pool, &i, stop)
+        if status != 0:
+            return i, status
+        return None
+
+    def profile(self, int64_t[:, ::1] clock):
+        """Run every kernel, as run() does, once for each row of `clock`.
+
+        clock: (runs, size + 2), set to the nanoseconds of CLOCK_MONOTONIC before the first kernel, twice, and after
+        each one; so the first difference is what reading the clock takes.
+        """
+        cdef Py_ssize_t row
+        cdef Py_ssize_t i = 0
+        cdef int status = 0
+        cdef bint flushing
+        cdef unsigned int mode = 0
+        cdef pl_pool *pool = NULL if self.pool is None else self.pool.ptr
+        if clock.shape[1] != self.size + 2:
+            raise ValueError(f"room for {clock.shape[1]} readings of the clock, and {self.size} steps need "
+                             f"{self.size + 2}")
+        with nogil:
+            for row in range(clock.shape[0]):
+                clock[row, 0] = nanoseconds()
+                clock[row, 1] = nanoseconds()
+                i, flushing = 0, False
+                while i < self.size and status == 0:
+                    flush(self.steps[i].subnormals, &flushing, &mode)
+                    status = self.steps[i].fn(self.steps[i].self, pool)
+                    clock[row, i + 2] = nanoseconds()
+                    i += 1
+                flush(KEPT, &flushing, &mode)
+                if status != 0:
+                    i -= 1
+                    break
+        if status != 0:
+            return i, status
+        return None
+
+
+cdef int64_t nanoseconds() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * <int64_t>1000000000 + now.tv_nsec
+
+
+cdef class Memory:
+    """A tensor's memory, for copies from and to arrays of its type and shape."""
+    cdef readonly object array
+    cdef object dtype, empty
+    cdef tuple shape_and_dtype
+    cdef Py_buffer view         # of the array where its bytes can be copied, else without memory (buf is NULL)
+
+    def __init__(self, array):
+        self.array, self.dtype, self.empty, self.shape_and_dtype = array, array.dtype, empty, (array.shape, array.dtype)
+        plain = array.dtype.isbuiltin == 1 and not array.dtype.hasobject    # bfloat16 is no type of numpy's own
+        if array.flags.c_contiguous and array.flags.writeable and plain:
+            PyObject_GetBuffer(array, &self.view, PyBUF_ND | PyBUF_WRITABLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    cdef copy(self):
+        """A copy of the array."""
+        cdef Py_buffer to
+        if self.view.buf == NULL:
+            return self.array.copy()
+        array = self.empty(*self.shape_and_dtype)
+        PyObject_GetBuffer(array, &to, PyBUF_SIMPLE)
+        memmove(to.buf, self.view.buf, self.view.len)
+        PyBuffer_Release(&to)
+        return array
+
+    cdef bint assign(self, value) except -1:
+        """Copy an array of the same type and shape here; returns False for any other value."""
+        cdef Py_buffer given
+        cdef bint same
+        if type(value) is not ndarray or value.dtype is not self.dtype or self.view.buf == NULL:
+            return False
+        try:
+            PyObject_GetBuffer(value, &given, PyBUF_ND)
+        except (BufferError, ValueError):       # not contiguous
+            return False
+        same = given.ndim == self.view.ndim and (
+            given.ndim == 0 or memcmp(given.shape, self.view.shape, given.ndim * sizeof(Py_ssize_t)) == 0)
+        if same:
+            if given.len < 1 << 16:
+                memmove(self.view.buf, given.buf, given.len)
+            else:
+                with nogil:
+                    memmove(self.view.buf, given.buf, given.len)
+        PyBuffer_Release(&given)
+        return same
+
+
+cdef class Segment:
+    """The base of BoundProgram: the attributes that running it needs."""
+
+
+cdef class ExecutorBase:
+    """The base of Executor: the attributes that the fast path needs.
+
+    readable, writable: {index: Memory} of the tensors accessed since the last allocate(); fast_program: the Program,
+    where invoke() runs nothing else, or None; first_segment: the first segment that it runs where shapes depend on
+    data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
+    """
+    def run(self, Segment segment not None):
+        """Run `segment`, and those that follow, each when the data for its shapes is computed."""
+        cdef Segment following
+        run_segment(self, segment)
+        if segment.boundary is None:
+            return
+        self.segments = segments = [segment]
+        self.readable, self.writable = {}, {}
+        while segment.boundary is not None:
+            if segment.watched is None:
+                self.dynamic_shapes.watch(self, segment)
+            if segment.evaluate is None:
+                key = segment.watched.tobytes()
+                following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
+            else:
+                results = self.dynamic_shapes.evaluated(segment)
+                key = results[0].shape if len(results) == 1 else tuple([r.shape for r in results])
+                following = segment.next.get(key) or self.dynamic_shapes.follow(self, segment, key)
+                for array, result in zip(following.evaluated, results):
+                    array[...] = result
+            following.used = True
+            segments.append(following)
+            segment = following
+            run_segment(self, segment)
+        self.readable, self.writable = segment.readable, segment.writable
+
+
+cdef int run_segment(ExecutorBase executor, segment) except -1:
+    cdef Program program
+    cdef Py_ssize_t i = 0
+    cdef int status
+    cdef pl_pool *pool
+    given = (<Segment>segment).program
+    if executor.guard or type(given) is not Program:
+        failed = segment.run_guarded() if executor.guard else given.run()
+        if failed is not None:
+            raise segment.failure(*failed)
+        return 0
+    program = given
+    pool = NULL if program.pool is None else program.pool.ptr
+    with nogil:
+        status = run_steps(program, pool, &i, program.size)
+    if status != 0:
+        raise segment.failure(i, status)
+    return 0
+
+
+cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t i = at[0]
+    cdef int status = 0
+    cdef bint flushing = False
+    cdef unsigned int mode = 0
+    while i < stop:
+        flush(program.steps[i].subnormals, &flushing, &mode)
+        status = program.steps[i].fn(program.steps[i].self, pool)
+        if status != 0:
+            break
+        i += 1
+    flush(KEPT, &flushing, &mode)
+    at[0] = i
+    return status
+
+
+cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
+    """Let this thread take subnormal floats as the next kernel wants it; mode: what the caller of invoke() had."""
+    if PL_FLUSH_BITS == 0 or subnormals == MOVED or (subnormals == FLUSHED) == flushing[0]:
+        return
+    if flushing[0]:
+        pl_set_float_mode(mode[0])
+    else:
+        mode[0] = pl_float_mode()
+        pl_set_float_mode(mode[0] | PL_FLUSH_BITS)
+    flushing[0] = not flushing[0]
+
+
+include "fast_path.pxi"

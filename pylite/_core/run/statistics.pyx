@@ -1,0 +1,109 @@
+"""Kernels that sum and count the differences of two tensors: what `pylite.validation` measures with."""
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool, pl_range, pl_slots, pl_unary_fn, slots, unary_kernel
+
+
+cdef extern from "statistics.h" nogil:
+    cdef enum:
+        PL_COUNTS, PL_SUMS, PL_EXTREMES, PL_LIMBS, PL_BINS
+    ctypedef struct pl_grid:
+        float scale
+        int32_t zero_point
+    ctypedef struct pl_observed:
+        const char *values
+        const float *reference
+        size_t elements, channels, size
+        pl_unary_fn dequantize
+        pl_grid grid
+        pl_range range
+        int64_t *counts
+        int64_t *limbs
+        float *extremes
+    void pl_observe(const pl_slots *, const pl_observed *)
+    ctypedef struct pl_histogram:
+        int64_t *counts
+        int32_t *exponent
+        double inverse, offset
+    void pl_count_all(const pl_observed *, const pl_histogram *)
+    void pl_add_exactly(const double *, int64_t *, size_t, int64_t *, size_t)
+
+COUNTS, SUMS, EXTREMES = PL_COUNTS, PL_SUMS, PL_EXTREMES    # rows, in the order of statistics.h
+LIMBS = PL_LIMBS            # of an exact sum
+BINS = PL_BINS              # of a histogram
+_DEQUANTIZE = {"int8": "dequantize_i8", "uint8": "dequantize_u8", "int16": "dequantize_i16"}
+_SIZES = {"int8": 1, "uint8": 1, "int16": 2, "float32": 4}
+
+
+cdef class Observe(Kernel):
+    """Adds the differences between a tensor and its reference, float32, of one run.
+
+    values: all elements of `dtype` as bytes, channels innermost; real = scale * (value - zero_point), unless they are
+    float32.  An element is saturated if its real value is at most `lowest` where the reference is below `low`, or at
+    least `highest` where it is above `high`.  counts: (COUNTS, channels); limbs: (LIMBS, SUMS * channels); extremes:
+    (EXTREMES, channels).
+    """
+    cdef pl_observed o
+    cdef const pl_slots *slots
+    cdef tuple kept
+
+    def __init__(self, str dtype, const uint8_t[::1] values, const float[::1] reference, float scale,
+                 int32_t zero_point, float low, float high, float lowest, float highest, int64_t[:, ::1] counts,
+                 int64_t[:, ::1] limbs, float[:, ::1] extremes):
+        cdef size_t channels = counts.shape[1], size = _SIZES[dtype], count = values.shape[0] // size
+        if reference.shape[0] != <Py_ssize_t>count or counts.shape[0] != PL_COUNTS or limbs.shape[0] != PL_LIMBS or (
+                extremes.shape[0] != PL_EXTREMES or extremes.shape[1] != counts.shape[1]
+                or limbs.shape[1] != PL_SUMS * counts.shape[1] or (channels and count % channels)):
+            raise ValueError("the sizes of values, reference and sums contradict each other")
+        self.kept = values, reference, counts, limbs, extremes
+        self.slots = slots
+        self.o.elements, self.o.channels, self.o.size = count if channels else 0, channels, size
+        self.o.grid = pl_grid(scale, zero_point)
+        self.o.range = pl_range(low, high, lowest, highest)
+        self.o.dequantize = NULL if dtype == "float32" else unary_kernel(_DEQUANTIZE[dtype])
+        if self.o.elements:
+            self.o.values, self.o.reference = <const char *>&values[0], &reference[0]
+            self.o.counts, self.o.limbs, self.o.extremes = &counts[0, 0], &limbs[0, 0], &extremes[0, 0]
+        self.fn = <kernel_fn>run_observe
+
+
+cdef int run_observe(Observe self, pl_pool *pool) noexcept nogil:
+    if self.o.elements:
+        pl_observe(self.slots, &self.o)
+    return 0
+
+
+cdef class Count(Kernel):
+    """Counts a tensor's elements, those of its reference, and the errors, of one run, in three histograms.
+
+    observed: has the tensor and the reference.  counts: (3, BINS); exponents: of the bins' widths, 3.  A value v that
+    is finite is in bin floor((v * inverse + offset) * 2**-exponent) + BINS / 2; where one is beyond the bins, pairs of
+    them are joined first.  Errors have no offset.
+    """
+    cdef pl_observed o
+    cdef pl_histogram histograms[3]
+    cdef tuple kept
+
+    def __init__(self, Observe observed, double inverse, double offset, int64_t[:, ::1] counts, int32_t[::1] exponents):
+        if exponents.shape[0] != 3 or counts.shape[0] != 3 or counts.shape[1] != PL_BINS:
+            raise ValueError(f"three histograms of {PL_BINS} bins, and three exponents, are needed")
+        self.kept = observed, counts, exponents
+        self.o = observed.o
+        for kind in range(3):
+            self.histograms[kind] = pl_histogram(&counts[kind, 0], &exponents[kind], inverse,
+                                                 offset if kind < 2 else 0)
+        self.fn = <kernel_fn>run_count
+
+
+cdef int run_count(Count self, pl_pool *pool) noexcept nogil:
+    pl_count_all(&self.o, self.histograms)
+    return 0
+
+
+def add_exactly(const double[::1] addends, int64_t[:, ::1] limbs, int64_t[::1] too_large):
+    """Add each addend to an exact sum, a column of `limbs`; where one is not finite or reaches 2^80, to too_large."""
+    if limbs.shape[0] != PL_LIMBS or not limbs.shape[1] == too_large.shape[0] == addends.shape[0]:
+        raise ValueError("limbs do not have a column for each addend")
+    if addends.shape[0]:
+        pl_add_exactly(&addends[0], &limbs[0, 0], addends.shape[0], &too_large[0], addends.shape[0])

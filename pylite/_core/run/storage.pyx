@@ -1,0 +1,126 @@
+"""The memory of values: every Value, View and Scratch of a call becomes a numpy array, and kernels are made on them.
+
+In C, as large graphs have thousands of them: an array takes a fifth of the time.
+"""
+from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
+
+from numpy import empty, ndarray, uint8
+
+from pylite import errors
+from pylite._core.run.kernel import construct
+
+
+cdef class Storage:
+    """The memory of values: the arrays made so far, and the arena for the others.
+
+    arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
+    {Scratch: byte offset}.  Without an arena, as for constant folding, each value gets an array of its own.
+    """
+    cdef readonly dict arrays, offsets, scratch
+    cdef readonly object arena
+
+    def __init__(self, dict arrays, arena=None, dict offsets=None, dict scratch=None):
+        self.arrays, self.arena, self.offsets, self.scratch = arrays, arena, offsets, scratch
+
+    cpdef array(self, ValueBase value):
+        """The array of `value`, of its shape and dtype."""
+        found = self.arrays.get(value.index)
+        if found is None:
+            found = self.arrays[value.index] = value.data if value.data is not None else self.made(value)
+        return found
+
+    cdef object made(self, ValueBase value):
+        cdef ValueBase root = value.root
+        dtype = element_types[value.dtype]
+        if root is not value and root.index in self.arrays:
+            base = self.arrays[root.index].reshape(-1)
+            nbytes = value.nbytes
+            if root.nbytes != nbytes:
+                base = base.view(uint8)[value.byte_offset:value.byte_offset + nbytes]
+            return base.view(dtype).reshape(value.shape)
+        if self.offsets is None:
+            return array_of(value)
+        return array_of(value, self.arena, self.offsets[root.index] + value.byte_offset)
+
+    cdef object viewed(self, View view):
+        """The array of a View."""
+        cdef ValueBase value = view.value, root = value.root
+        dtype, size = element_types[view.dtype], element_sizes[view.dtype]
+        if (view.strides is None and view.offset == 0 and self.offsets is not None and value.data is None
+                and value.index not in self.arrays and root.index not in self.arrays):
+            nbytes = product(view.shape) * size
+            if 0 < nbytes <= product(value.shape) * element_sizes[value.dtype]:     # without the value's own array
+                return ndarray(view.shape, dtype, self.arena, self.offsets[root.index] + value.byte_offset)
+        base = self.array(value)
+        strides = None if view.strides is None else tuple([s * size for s in view.strides])
+        if not base.size:
+            return empty(view.shape, dtype)
+        return ndarray(view.shape, dtype, base, view.offset * size, strides)
+
+    cdef object temporary(self, Scratch scratch):
+        """The array of a Scratch."""
+        if self.scratch is None:
+            return empty(scratch.shape, element_types[scratch.dtype])
+        return ndarray(scratch.shape, element_types[scratch.dtype], self.arena, self.scratch[scratch])
+
+    cdef list operands(self, Call call, pack, others):
+        """What the kernel of `call` takes."""
+        cdef list found = list(call.args)
+        cdef Py_ssize_t i
+        for i in range(len(found)):
+            item = found[i]
+            kind = type(item)
+            if kind is int or kind is str:
+                continue
+            if kind is View:
+                found[i] = self.viewed(<View>item)
+            elif kind is Packed:
+                if pack is not None:
+                    found[i] = pack(item) if (<Packed>item).made is None else (<Packed>item).made
+            elif kind is Scratch:
+                found[i] = self.temporary(<Scratch>item)
+            elif isinstance(item, ValueBase):
+                found[i] = self.array(<ValueBase>item)
+            elif kind in others:
+                found[i] = others[kind](item)
+        return found
+
+
+def array_of(value, memory=None, offset=0):
+    """An array for `value`, in `memory` or in memory of its own."""
+    try:
+        return ndarray(value.shape, element_types[value.dtype], memory, offset)
+    except ValueError as problem:       # numpy limits the other dimensions of arrays without elements, too
+        raise errors.TensorError(f"{value!r} has a shape that numpy cannot represent: {problem}") from None
+
+
+def operands(calls, Storage storage, pack, dict others, named):
+    """What the kernels of `calls` take: for each a list of arrays, packed weights and parameters.
+
+    pack(packed) -> its result, or None where a Packed stays one; others: {type: function} of further arguments;
+    named(call, problem): the exception to raise.
+    """
+    cdef list found = []
+    cdef Call call = None
+    try:
+        for call in calls:
+            found.append(storage.operands(call, pack, others))
+    except Exception as problem:
+        raise named(call, problem)
+    return found
+
+
+def kernels(calls, operands, kernel_class, named):
+    """The kernels of `calls` on their `operands`; kernel_class(name): their class."""
+    cdef list made = []
+    cdef dict classes = {}
+    cdef Call call = None
+    try:
+        for call, args in zip(calls, operands, strict=True):
+            make = classes.get(call.kernel)
+            if make is None:
+                make = classes[call.kernel] = call.kernel if callable(call.kernel) else kernel_class(call.kernel)
+            made.append(construct(make, args, call.names))
+    except Exception as problem:        # above all, arrays that do not fit, which lowering did not check
+        raise named(call, problem)
+    return made

@@ -1,0 +1,235 @@
+/* Micro-kernels of two operands, y[i] = f(a[i], b[i]), one of which may be a single element; included by portable.c
+ * alone. */
+#include "fitted.h"
+#if defined(__AVX2__)
+#include "x86/pairs_x86.h"
+#endif
+
+#define BINARY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const A_TYPE *pa = va; \
+    const B_TYPE *pb = vb; \
+    Y_TYPE *py = vy; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    if (a_step && b_step) { \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        A_TYPE a = pa[i]; \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } else if (a_step) { \
+      const B_TYPE b = *pb; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        A_TYPE a = pa[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } else { \
+      const A_TYPE a = *pa; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < n; i++) { \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } \
+  }
+#define ARITHMETIC(name, TYPE, P_TYPE, expression) BINARY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+
+/* ---- float32, clamped to the fused activation ---- */
+PL_LOOSE_BEGIN
+ARITHMETIC(add_f32, float, range_f_p, pl_clampf(a + b, p.low, p.high))
+ARITHMETIC(sub_f32, float, range_f_p, pl_clampf(a - b, p.low, p.high))
+ARITHMETIC(mul_f32, float, range_f_p, pl_clampf(a *b, p.low, p.high))
+ARITHMETIC(maximum_f32, float, none_p, a > b ? a : b)
+ARITHMETIC(minimum_f32, float, none_p, a < b ? a : b)
+ARITHMETIC(prelu_f32, float, none_p, a >= 0.0f ? a : a * b)
+ARITHMETIC(squared_difference_f32, float, none_p, (a - b) * (a - b))
+PL_LOOSE_END
+ARITHMETIC(div_f32, float, range_f_p, pl_clampf(a / b, p.low, p.high))
+/* float32 would round quotients just below a whole number up to it */
+ARITHMETIC(floor_div_f32, float, none_p, (float)floor((double)a / (double)b))
+
+/* ---- float16, computed in float32, a block at a time ---- */
+#define BINARY_HALF(name, of_float) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *p) { \
+    const uint16_t *a = va, *b = vb; \
+    uint16_t *y = vy; \
+    float fa[HALF_BLOCK], fb[HALF_BLOCK]; \
+    for (size_t m; n; n -= m, a += m * (size_t)a_step, b += m * (size_t)b_step, y += m) { \
+      m = n < HALF_BLOCK ? n : HALF_BLOCK; \
+      half_to_float(a_step ? m : 1, a, fa, p); \
+      half_to_float(b_step ? m : 1, b, fb, p); \
+      of_float(m, fa, a_step, fb, b_step, a_step ? fa : fb, p); \
+      float_to_half(m, a_step ? fa : fb, y, p); \
+    } \
+  }
+BINARY_HALF(add_f16, add_f32)
+BINARY_HALF(mul_f16, mul_f32)
+BINARY_HALF(maximum_f16, maximum_f32)
+BINARY_HALF(minimum_f16, minimum_f32)
+
+/* ---- plain integers; they wrap, and are clamped to the fused activation ---- */
+typedef struct { int32_t low, high; } range_i32_p;
+typedef struct { int64_t low, high; } range_i64_p;
+PL_INLINE int64_t clamp64(int64_t v, int64_t low, int64_t high) {
+  v = v < low ? low : v;
+  return v > high ? high : v;
+}
+#define INTEGER_KERNELS(suffix, TYPE, WRAPPING, P_TYPE, CLAMP) \
+  ARITHMETIC(add_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a + (WRAPPING)b), p.low, p.high)) \
+  ARITHMETIC(sub_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a - (WRAPPING)b), p.low, p.high)) \
+  ARITHMETIC(mul_##suffix, TYPE, P_TYPE, CLAMP((TYPE)((WRAPPING)a * (WRAPPING)b), p.low, p.high))
+INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
+INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
+ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
+/* b is not 0, which the kernel has checked; -2^31 / -1 wraps. */
+ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
+
+/* The quotient rounded downwards, and its remainder, by way of float64: its quotient is never rounded up to a whole
+ * number. */
+PL_INLINE int32_t whole_part(int32_t a, int32_t b) {
+  return b == -1 ? (int32_t)(0 - (uint32_t)a) : (int32_t)((double)a / (double)b);
+}
+PL_INLINE int32_t floor_div(int32_t a, int32_t b) {
+  int32_t q = whole_part(a, b), r = (int32_t)((uint32_t)a - (uint32_t)q * (uint32_t)b);
+  return q - ((r != 0) & ((r ^ b) < 0));
+}
+PL_INLINE int32_t floor_mod(int32_t a, int32_t b) {
+  int32_t r = (int32_t)((uint32_t)a - (uint32_t)whole_part(a, b) * (uint32_t)b);
+  return r + (-(int32_t)((r != 0) & ((r ^ b) < 0)) & b);
+}
+ARITHMETIC(floor_div_i32, int32_t, none_p, floor_div(a, b))
+ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
+
+#define EXTREMES(suffix, TYPE) \
+  ARITHMETIC(maximum_##suffix, TYPE, none_p, a > b ? a : b) \
+  ARITHMETIC(minimum_##suffix, TYPE, none_p, a < b ? a : b)
+EXTREMES(i8, int8_t)
+EXTREMES(u8, uint8_t)
+EXTREMES(i16, int16_t)
+EXTREMES(i32, int32_t)
+EXTREMES(i64, int64_t)
+
+/* ---- quantized (section 5); flip: 0x80 makes uint8 int8, with zero points less 128 ---- */
+#define BYTE(v) (int8_t)((v) ^ p.flip)
+
+/* Like BINARY_KERNEL, in a third of the code: a scalar operand is expanded first, which costs little next to the
+ * operation. */
+enum { EXPANDED = 256 };
+#define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
+  static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
+    const A_TYPE *all_a = va; \
+    const B_TYPE *all_b = vb; \
+    A_TYPE a_expanded[EXPANDED]; \
+    B_TYPE b_expanded[EXPANDED]; \
+    P_TYPE p; \
+    memcpy(&p, vp, sizeof p); \
+    size_t m = a_step && b_step ? n : n < EXPANDED ? n : EXPANDED; \
+    for (size_t i = 0; !a_step && i < m; i++) a_expanded[i] = *all_a; \
+    for (size_t i = 0; !b_step && i < m; i++) b_expanded[i] = *all_b; \
+    for (size_t done = 0; done < n; done += m) { \
+      const A_TYPE *pa = a_step ? all_a + done : a_expanded; \
+      const B_TYPE *pb = b_step ? all_b + done : b_expanded; \
+      Y_TYPE *py = (Y_TYPE *)vy + done; \
+      m = m < n - done ? m : n - done; \
+      PL_INDEPENDENT \
+      for (size_t i = 0; i < m; i++) { \
+        A_TYPE a = pa[i]; \
+        B_TYPE b = pb[i]; \
+        py[i] = (Y_TYPE)(expression); \
+      } \
+    } \
+  }
+#define COSTLY(name, TYPE, P_TYPE, expression) COSTLY_KERNEL(name, TYPE, TYPE, TYPE, P_TYPE, expression)
+
+PL_INLINE int32_t sum_one(int32_t a, int32_t b, sum_q_p p) {
+  a = pl_mbqm_small(pl_shl32(a - p.a_zero, p.left), p.a_m, p.a_e);
+  b = pl_mbqm_small(pl_shl32(b - p.b_zero, p.left), p.b_m, p.b_e);
+  int32_t sum = a + ((b ^ p.sign) - p.sign);
+  return pl_clamp32(pl_mbqm_small(sum, p.y_m, p.y_e) + p.y_zero, p.low, p.high);
+}
+
+COSTLY(sum_by_rule_q8, uint8_t, sum_q_p, sum_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#if !defined(__AVX2__)
+enum { PAIR_BLOCK = 256 };
+static void sum_pairs(size_t n, const uint8_t *a, int a_step, const uint8_t *b, int b_step, const uint8_t *correction,
+                      uint8_t *y, const pl_fitted_sum *own) {
+  const pl_fitted_sum f = *own;
+  const sum_q_p p = f.rule;
+#if !defined(__aarch64__)
+  if (f.short_form) {
+    PL_INDEPENDENT
+    for (size_t i = 0; i < n; i++)
+      y[i] = (uint8_t)(pl_short_sum(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), &f) ^ p.flip);
+    return;
+  }
+#endif
+  PL_INDEPENDENT
+  for (size_t i = 0; i < n; i++) {
+    const int32_t c = f.corrected ? (int8_t)correction[i] : 0;
+    y[i] = (uint8_t)(pl_sum_fitted(BYTE(a[a_step ? i : 0]), BYTE(b[b_step ? i : 0]), c, &f) ^ p.flip);
+  }
+}
+#endif
+static void sum_q8(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  const uint8_t *a = va, *b = vb;
+  uint8_t *y = vy, correction[PAIR_BLOCK] = {0};
+  const pl_fitted_sum *p = vp;
+  if (!p->fraction) {
+    sum_by_rule_q8(n, va, a_step, vb, b_step, vy, vp);
+    return;
+  }
+  for (size_t m; n; n -= m, y += m) {
+    const uint8_t *x = p->corrected == 2 ? b : a;
+    const int step = p->corrected == 2 ? b_step : a_step;
+    m = n < PAIR_BLOCK || !p->corrected ? n : PAIR_BLOCK;
+    if (p->corrected && step) lut8(m, x, correction, p->correction);
+    else if (p->corrected) memset(correction, p->correction[*x], PAIR_BLOCK);
+    sum_pairs(m, a, a_step, b, b_step, correction, y, p);
+    a += m * (size_t)a_step, b += m * (size_t)b_step;
+  }
+}
+COSTLY(sum_q16, int16_t, sum_q_p, sum_one(a, b, p))
+
+typedef struct { int32_t a_shift, b_shift, low, high; } sum_pot_p;
+PL_INLINE int32_t difference_pot(int32_t a, int32_t b, sum_pot_p p) {
+  return pl_clamp32(pl_rdbpot16(a, p.a_shift) - pl_rdbpot16(b, p.b_shift), p.low, p.high);
+}
+COSTLY(add_pot16, int16_t, sum_pot_p,
+       pl_clamp32(pl_sat16(pl_rdbpot16(a, p.a_shift) + pl_rdbpot16(b, p.b_shift)), p.low, p.high))
+COSTLY(sub_pot16, int16_t, sum_pot_p, difference_pot(a, b, p))
+
+PL_INLINE int32_t product_one(int32_t a, int32_t b, product_q_p p) {
+  return pl_clamp32(pl_mbqm32((a - p.a_zero) * (b - p.b_zero), p.m, p.e) + p.y_zero, p.low, p.high);
+}
+COSTLY(mul_by_rule_q8, uint8_t, product_q_p, product_one(BYTE(a), BYTE(b), p) ^ p.flip)
+#if !defined(__AVX2__)
+COSTLY(product_pairs_q8, uint8_t, pl_fitted_product, pl_product_fitted(BYTE(a), BYTE(b), &p) ^ p.flip)
+#define product_pairs product_pairs_q8
+#endif
+static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *p) {
+  (((const pl_fitted_product *)p)->scale > 0 ? product_pairs : mul_by_rule_q8)(n, a, a_step, b, b_step, y, p);
+}
+COSTLY(mul_q16, int16_t, product_q_p, product_one(a, b, p))
+/* int16 to 8 bits: fractions of 2^-15, whatever the scales */
+COSTLY_KERNEL(mul_q16_q8, int16_t, int16_t, uint8_t, product_q_p,
+              pl_clamp32(pl_rdbpot(pl_srdhm16(a, b), 8) + p.y_zero, p.low, p.high) ^ p.flip)
+
+/* b differs from its zero point, which the kernel has checked. */
+PL_INLINE int32_t quotient_one(int32_t a, int32_t b, product_q_p p) {
+  return pl_clamp32(pl_div_q(a - p.a_zero, b - p.b_zero, p.m, p.e) + p.y_zero, p.low, p.high);
+}
+COSTLY(div_q8, uint8_t, product_q_p, quotient_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY(div_q16, int16_t, product_q_p, quotient_one(a, b, p))
+
+typedef struct { int32_t a_zero, b_zero, y_zero, low, high, flip, m, e, negative_m, negative_e; } prelu_q_p;
+PL_INLINE int32_t prelu_one(int32_t a, int32_t b, prelu_q_p p) {
+  a -= p.a_zero;
+  int32_t r = a >= 0 ? pl_mbqm32(a, p.m, p.e) : pl_mbqm32(a * (b - p.b_zero), p.negative_m, p.negative_e);
+  return pl_clamp32(r + p.y_zero, p.low, p.high);
+}
+COSTLY(prelu_q8, uint8_t, prelu_q_p, prelu_one(BYTE(a), BYTE(b), p) ^ p.flip)
+COSTLY_KERNEL(prelu_q16, int16_t, int8_t, int16_t, prelu_q_p, prelu_one(a, b, p))

@@ -1,0 +1,199 @@
+"""Drop-in replacement: programs that import tflite_runtime, ai_edge_litert or tf.lite run unchanged."""
+import importlib
+import importlib.metadata
+import os
+import re
+import rlcompleter
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite import shim
+from pylite.schema.builder import ModelBuilder
+
+PROGRAM = """
+import sys
+import numpy as np
+{imports}
+interpreter = {cls}(model_path=sys.argv[1], num_threads=2)
+interpreter.allocate_tensors()
+i, o = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+interpreter.set_tensor(i["index"], np.arange(6, dtype=i["dtype"]).reshape(i["shape"]))
+interpreter.invoke()
+print(interpreter.get_tensor(o["index"]).tolist(), sys.argv[2:], type(interpreter).__module__)
+"""
+ANSWER = "[[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]] ['--flag', 'x'] pylite.interpreter"
+IMPORTS = {
+    "tflite_runtime": [("import tflite_runtime.interpreter as tflite", "tflite.Interpreter"),
+                       ("from tflite_runtime.interpreter import Interpreter, load_delegate", "Interpreter")],
+    "ai_edge_litert": [("from ai_edge_litert.interpreter import Interpreter, OpResolverType", "Interpreter"),
+                       ("from ai_edge_litert import interpreter as tfl", "tfl.Interpreter")],
+    "tensorflow": [("import tensorflow as tf", "tf.lite.Interpreter"),
+                   ("import tensorflow.lite as tflite", "tflite.Interpreter"),
+                   ("from tensorflow import lite as tflite", "tflite.Interpreter"),
+                   ("from tensorflow.lite.python.interpreter import Interpreter, load_delegate", "Interpreter")],
+}
+# Public modules and their public names.
+PUBLIC = {
+    "interpreter": "Delegate Interpreter InterpreterWithCustomOps OpResolverType SignatureRunner load_delegate",
+    "capi": "get_include load_custom_ops",
+    "custom": "CustomNode CustomOp custom_op unregister",
+    "delegates": "Delegate load_delegate",
+    "delegation": "DelegateFlags DelegateGraph DelegatePart PythonDelegate",
+    "model": "Model",
+    "pointers": "address from_pointers",
+    "resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
+    "signature": "SignatureRunner",
+    "typing": "NodeInfo OpDetails OpNode QuantizationParameters SignatureList SparsityParameters TensorDetails "
+              "TensorInfo",
+}
+CASES = [(name, *case) for name, cases in IMPORTS.items() for case in cases]
+
+
+@pytest.fixture
+def model(tmp_path):
+    m = ModelBuilder()
+    x = m.tensor("x", (2, 3))
+    shape = m.constant("shape", np.array([3, 2], np.int32))
+    y = m.tensor("y", (3, 2))
+    m.operator("RESHAPE", [x, shape], [y], new_shape=(3, 2))
+    m.inputs([x])
+    m.outputs([y])
+    path = tmp_path / "m.tflite"
+    path.write_bytes(m.build())
+    return path
+
+
+def run(*arguments, **environment):
+    """The output of a new Python process with this one's search path."""
+    home = Path(pylite.__file__).parents[1]     # also the working directory: in the checkout, "" would find the sources
+    path = os.pathsep.join([*environment.pop("before", []), str(home)])
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, cwd=home,
+                          env={**os.environ, "PYTHONPATH": path, **environment})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(("name", "imports", "cls"), CASES)
+def test_run_a_program(name, imports, cls, model, tmp_path):
+    program = tmp_path / "client.py"
+    program.write_text(PROGRAM.format(imports=imports, cls=cls))
+    assert run("-m", "pylite.shim", "--as", name, program, model, "--flag", "x") == ANSWER
+
+
+@pytest.mark.parametrize(("name", "imports", "cls"), CASES)
+def test_install_as(name, imports, cls, model):
+    program = f"import pylite; pylite.install_as({name!r})\n" + PROGRAM.format(imports=imports, cls=cls)
+    assert run("-c", program, model, "--flag", "x") == ANSWER
+
+
+def test_by_environment(model, tmp_path):
+    folders = run("-m", "pylite.shim", "--path").split(os.pathsep)
+    assert folders == shim.paths("tflite_runtime", "ai_edge_litert")
+    program = PROGRAM.format(imports="import tflite_runtime.interpreter as tflite", cls="tflite.Interpreter")
+    assert run("-c", program, model, "--flag", "x", before=folders) == ANSWER
+
+
+def test_run_a_module_and_its_children(model, tmp_path):
+    (tmp_path / "client.py").write_text(
+        "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, *sys.argv[1:]]))\n")
+    program = PROGRAM.format(imports="import tflite_runtime.interpreter as tflite", cls="tflite.Interpreter")
+    assert run("-m", "pylite.shim", "-m", "client", "-c", program, model, "--flag", "x",
+               before=[str(tmp_path)]) == ANSWER
+
+
+def test_the_module_is_the_same():
+    check = "import pylite, pylite.interpreter, sys; pylite.install_as(); import tflite_runtime.interpreter as t, " \
+            "ai_edge_litert.interpreter as l; print(t is l is pylite.interpreter)"
+    assert run("-c", check) == "True"
+
+
+def test_other_modules_of_the_package_stay_those_of_the_package(tmp_path):
+    """As ai_edge_litert.tools, which its users import beside the interpreter."""
+    package = tmp_path / "site" / "ai_edge_litert"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "interpreter.py").write_text("raise ImportError")
+    (package / "tools.py").write_text("answer = 42")
+    code = ("import ai_edge_litert.interpreter, ai_edge_litert.tools, pylite.interpreter;"
+            "print(ai_edge_litert.interpreter is pylite.interpreter, ai_edge_litert.tools.answer)")
+    (tmp_path / "program.py").write_text(code)
+    arguments = "-P", "-m", "pylite.shim", tmp_path / "program.py"      # the package itself may be installed
+    assert run(*arguments, before=[str(tmp_path / "site")]) == "True 42"
+
+
+def test_an_imported_package_is_replaced(tmp_path):
+    (tmp_path / "tflite_runtime").mkdir()
+    (tmp_path / "tflite_runtime" / "__init__.py").write_text("other = 1\n")
+    (tmp_path / "tflite_runtime" / "interpreter.py").write_text("class Interpreter: pass\n")
+    check = "import tflite_runtime.interpreter as old; import pylite; pylite.install_as('tflite_runtime'); " \
+            "import tflite_runtime.interpreter as new; print(old is not new, new.__name__)"
+    assert run("-c", check, before=[str(tmp_path)]) == "True pylite.interpreter"
+
+
+def test_the_replacement_of_tensorflow_has_only_lite():
+    check = "import pylite; pylite.install_as('tensorflow.lite'); import tensorflow as tf\n" \
+            "try: tf.constant(1)\nexcept AttributeError as e: print(e)"
+    assert "only tensorflow.lite" in run("-c", check)
+
+
+def test_other_names_are_refused():
+    with pytest.raises(ValueError, match="numpy"):
+        pylite.install_as("numpy")
+
+
+def test_importing_pylite_replaces_nothing():
+    assert run("-c", "import pylite.interpreter, sys; print("
+               "{m.partition('.')[0] for m in sys.modules if 'tflite' in m or 'litert' in m})") == "{'pylite'}"
+
+
+def test_public_names_are_imported_on_demand():
+    assert run("-c", "import sys, pylite; print('numpy' in sys.modules, pylite.Interpreter.__name__)") == \
+        "False Interpreter"
+    for name in pylite.__all__:
+        assert getattr(pylite, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = pylite.nothing
+
+
+def test_dir_lists_only_public_names():
+    assert dir(pylite) == sorted(pylite.__all__)
+    shown = rlcompleter.Completer({"pylite": pylite}).attr_matches("pylite.")
+    assert {name.removeprefix("pylite.").rstrip("()") for name in shown} == set(pylite.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize(("module", "names"), PUBLIC.items())
+def test_public_modules_have_their_names(module, names):
+    public = importlib.import_module(f"pylite.{module}")
+    assert set(names.split()) <= set(public.__all__)
+    for name in public.__all__:
+        assert getattr(public, name) is not None
+
+
+def test_names_in_documents_and_examples_exist():
+    root = Path(__file__).parents[2]
+    files = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.py")]
+    named = set(re.findall(r"(?<![\w/-])pylite(?:\.[A-Za-z]\w*)+", "\n".join(file.read_text() for file in files)))
+    assert len(named) > 20
+    for name in named:
+        found, path = pylite, "pylite"
+        for part in name.split(".")[1:]:
+            path += f".{part}"
+            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
+
+
+def test_versions_agree():
+    assert pylite.get_version() == pylite.__version__ == importlib.metadata.version("pylite-runtime")
+
+
+def test_every_name_is_listed_before_it_is_used():
+    """Programs that stand in for another package copy what dir() lists."""
+    code = ("import pylite.interpreter as m; names = {name: getattr(m, name) for name in dir(m)}; "
+            "print(set(m.__all__) <= set(names))")
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

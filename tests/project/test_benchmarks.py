@@ -1,0 +1,59 @@
+"""The models and helpers of benchmarks/; measured figures are not tested."""
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylite.interpreter import Interpreter
+from pylite.schema import load
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A function that imports a script of benchmarks/."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+    def load_script(name):
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+    return load_script
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
+def test_scripts_import(script, name):
+    script(name)
+
+
+def test_models_have_the_documented_sizes(script):
+    models = script("_models")
+    assert len(load(models.embedding()).subgraphs[0].operators) == 65
+    interpreter = Interpreter(model_content=models.chain(20))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+
+
+def test_medians(script):
+    calls = []
+    assert script("_common").median_seconds(lambda: calls.append(1), budget=0, least=3) >= 0 and len(calls) == 4
+
+
+def test_rows_of_the_page_are_kept(script):
+    """With --only, rows that are not named keep both sides of the page, and named ones LiteRT's."""
+    arm_table = script("arm_table")
+    race = object.__new__(arm_table.Race)
+    race.kept, race.rows = {}, {}
+    cells = " | ".join(f"{i}.50 / {i + 1}.25 (0.90)" for i in range(1, 7))
+    page = (f"| int8 | a | b | c | d | e | f |\n| one | {cells} |\n| two | {cells} |\n"
+            "| **geometric mean** | **1.00** | **1.00** | **1.00** | **1.00** | **1.00** | **1.00** |\n\n"
+            f"Start, in millions\n| one | 1.00 / 1.00 (1.00) | 1.00 / 1.00 (1.00) |\n")
+    assert race.keep(page, ["one"]).startswith("Start, in millions\n| one")
+    assert {(which, name) for _, which, name in race.kept} == {("litert", "one"), ("pylite", "two"), ("litert", "two")}
+    assert race.rows == {"two": f"| two | {cells} |"}
+    assert race.kept["cortex-a76", "litert", "two"] == {"invoke": 6.25e6, "cycles": 7.25e6}
+    assert race.kept["cortex-a53", "pylite", "two"] == {"invoke": 1.5e6, "cycles": 2.5e6}

@@ -1,0 +1,243 @@
+"""Importing: the finder of pylite's modules, and the imports and allocations that are made on demand only."""
+import importlib
+import importlib.util
+import pkgutil
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy
+import pytest
+
+import pylite
+import pylite.media.models
+from pylite import _core
+
+MODULES = sorted(module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")
+                 if not module.name.endswith("__main__") and ".libpylite_" not in module.name)
+PACKAGES = Path(numpy.__file__).parents[1]
+
+
+def run(code, *flags):
+    """The output of a new Python process."""
+    return subprocess.run([sys.executable, "-P", *flags, "-c", code], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with a copy of pylite's modules in the layout of a wheel, for any kind of installation."""
+    folder = tmp_path_factory.mktemp("installed")
+    for name in ["pylite", *MODULES]:
+        spec = importlib.util.find_spec(name)
+        file = Path(spec.origin)
+        package = name if spec.submodule_search_locations else spec.parent
+        copy = folder / package.replace(".", "/") / file.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    return folder
+
+
+def test_the_finder_agrees_with_pythons_search(installed):
+    """Except for the modules in Cython, which have no file of their own."""
+    assert len(MODULES) > 100
+    assert run(f"""
+import importlib.util, sys
+from importlib.machinery import PathFinder
+sys.path[:0] = {[str(installed), str(PACKAGES)]}
+for name in {MODULES}:
+    found = importlib.util.find_spec(name)
+    searched = PathFinder.find_spec(name, sys.modules[name.rpartition(".")[0]].__path__)
+    assert found.origin.startswith({str(installed)!r})
+    for attribute in "origin", "cached", "has_location", "submodule_search_locations":
+        assert getattr(found, attribute) == getattr(searched, attribute), (name, attribute)
+print("all")""", "-S") == "all"
+
+
+def test_modules_in_cython_come_from_the_library():
+    spec = importlib.util.find_spec("pylite._core.kernels.conv")
+    assert spec.origin == importlib.util.find_spec("pylite._core._library").origin
+    assert importlib.import_module("pylite._core.kernels.conv").__spec__.origin == spec.origin
+
+
+@pytest.mark.parametrize("name", ["pylite.nothing", "pylite._core.nothing", "pylite._core.kernels.nothing",
+                                  "pylite.media.models.nothing"])
+def test_missing_modules_raise_import_errors(name):
+    with pytest.raises(ImportError, match="nothing"):
+        importlib.import_module(name)
+
+
+def test_bytecode_of_another_source_is_not_used(installed, tmp_path):
+    """Bytecode is read by the finder's own loader: where the source has changed, it is compiled again."""
+    copy = tmp_path / "copy"
+    shutil.copytree(installed, copy)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(copy / "pylite" / "ir")], check=True)
+    code = f"""
+import sys
+sys.path[:0] = {[str(copy), str(PACKAGES)]}
+from pylite.ir import lowered
+print(getattr(lowered, "EDIT", "unchanged"), lowered.__spec__.cached)"""
+    cached = copy / "pylite" / "ir" / "__pycache__" / f"lowered.{sys.implementation.cache_tag}.pyc"
+    assert run(code, "-S") == f"unchanged {cached}"
+    with open(copy / "pylite" / "ir" / "lowered.py", "a", encoding="utf-8") as file:
+        file.write("EDIT = 'changed'\n")
+    assert run(code, "-S") == f"changed {cached}"
+    cached.write_bytes(b"no bytecode")
+    assert run(code, "-S") == f"changed {cached}"
+
+
+def test_exceptions_are_made_when_one_is_first_asked_for(installed):
+    """Not while a model loads and runs; and several threads that ask at once get the same class."""
+    assert run(f"""
+import sys, threading
+sys.path[:0] = {[str(installed), str(PACKAGES)]}
+from pylite import Interpreter
+model = Interpreter({str(Path(pylite.media.models.__file__).parent / "digits.tflite")!r})
+model.allocate_tensors()
+model.invoke()
+assert "OpError" not in vars(sys.modules["pylite.errors"])
+start, found = threading.Barrier(4), []
+def ask():
+    start.wait()
+    found.append(sys.modules["pylite.errors"].DataDependentError)
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(found) == 4 and len(set(found)) == 1
+try:
+    sys.modules["pylite.errors"].nothing
+except AttributeError:
+    print("made")""", "-S") == "made"
+
+
+def test_folders_without_modules_are_left_to_pythons_search():
+    assert _core._SourceFinder.find_spec("pylite.include", pylite.__path__) is None
+
+
+def test_missing_folders_are_ignored():
+    assert _core._SourceFinder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
+
+
+def test_applications_with_the_sources_in_an_archive(installed, tmp_path):
+    """As PyInstaller builds them: libraries in folders, all other modules by a finder of its own."""
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        for file in installed.rglob("*"):
+            if file.suffix == ".so":
+                (tmp_path / file.relative_to(installed)).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, tmp_path / file.relative_to(installed))
+            elif file.suffix == ".py":
+                archive.write(file, file.relative_to(installed))
+    code = f"""
+import sys, zipimport, importlib.machinery
+sys.path.append({str(PACKAGES)!r})
+folder, archive = {str(tmp_path)!r}, zipimport.zipimporter({str(tmp_path / 'archive.zip')!r})
+class Frozen:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        spec = name.split(".")[0] == "pylite" and zipimport.zipimporter(
+            archive.archive + "/" + "/".join(name.split(".")[:-1])).find_spec(name)
+        if spec and spec.submodule_search_locations is not None:
+            spec.submodule_search_locations = [folder + "/" + name.replace(".", "/")]
+        return spec or None
+sys.meta_path.insert(0, Frozen)
+import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv
+print(pylite.__file__.startswith(archive.archive), pylite._core.kernels.conv.__file__.startswith(folder))
+"""
+    assert run(code, "-S") == "True True"
+
+
+def test_packages_in_virtual_folders(installed):
+    """As in an editable install: its finder maps names of modules to files."""
+    code = f"""
+import sys, pathlib, importlib.util
+root = pathlib.Path({str(installed)!r})
+sys.path.append({str(PACKAGES)!r})
+class Editable:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        stem = root / name.replace(".", "/")
+        if (stem / "__init__.py").exists():
+            return importlib.util.spec_from_file_location(
+                name, stem / "__init__.py", submodule_search_locations=["/virtual/" + name])
+        for file in stem.parent.glob(stem.name + ".*"):
+            return importlib.util.spec_from_file_location(name, file)
+sys.meta_path.insert(0, Editable)
+import pylite.interpreter, pylite.plugins.host.tables, pylite._core.kernels.conv, pylite._core.capi.hosting
+print(pylite.__path__, *(pathlib.Path(module.__file__).parent.relative_to(root) for module in (
+    pylite._core.kernels.conv, pylite._core.capi.hosting)))
+"""
+    assert run(code, "-S") == "['/virtual/pylite'] pylite/_core pylite/_core/capi"
+
+
+def test_unbuilt_sources_raise_an_error_with_the_remedy(installed, tmp_path):
+    """As when Python runs in a checkout and imports its sources."""
+    shutil.copytree(installed / "pylite", tmp_path / "pylite", ignore=shutil.ignore_patterns("*.so"))
+    done = subprocess.run([sys.executable, "-S", "-c", "import pylite._core.run.arena"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode and "has pylite's sources, not what is built" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("first_file", ["from .simplite import *\n", None], ids=["overwritten", "removed with it"])
+def test_a_foreign_package_of_the_same_name_is_an_error_with_the_remedy(installed, tmp_path, first_file):
+    """The distribution `pylite` writes into the same folder, or its removal takes the common file away."""
+    shutil.copytree(installed / "pylite", tmp_path / "pylite")
+    (tmp_path / "pylite" / "__init__.py").unlink()
+    for package in PACKAGES.glob("numpy*"):
+        (tmp_path / package.name).symlink_to(package)
+    if first_file is not None:
+        (tmp_path / "pylite" / "__init__.py").write_text(first_file)
+        (tmp_path / "pylite" / "simplite.py").touch()
+    for module in "pylite.interpreter", "pylite.cli":
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {module}"
+        done = subprocess.run([sys.executable, "-P", "-S", "-c", code], capture_output=True, text=True, check=False)
+        last = done.stderr.splitlines()[-1]
+        assert done.returncode and "ImportError" in last and "pip uninstall pylite pylite-runtime" in last
+
+
+def test_another_distribution_of_the_same_name_is_named_with_the_version(tmp_path):
+    foreign = tmp_path / "pylite-0.1.0.dist-info"
+    foreign.mkdir()
+    (foreign / "METADATA").write_text("Metadata-Version: 2.1\nName: pylite\nVersion: 0.1.0\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from pylite.cli import main; main(['--version'])"
+    first, *warnings = run(code).splitlines()
+    assert first == f"pylite {pylite.__version__}"
+    assert len(warnings) == 1 and f"pylite 0.1.0 is installed in {tmp_path}" in warnings[0]
+
+
+def test_a_new_module_of_ops_is_found(installed, tmp_path):
+    """Without a build, which would enter it in the index."""
+    shutil.copytree(installed / "pylite", tmp_path / "pylite")
+    (tmp_path / "pylite" / "ops" / "brand_new.py").write_text(
+        "from pylite.ir.registry import register\n"
+        "register('BrandNew', types=['any -> any'], infer=lambda node: [node.inputs[0].shape])\n")
+    assert run(f"import sys; sys.path[:0] = {[str(tmp_path), str(PACKAGES)]}\n"
+               "import pylite.interpreter\n"
+               "from pylite.ir import registry\n"
+               "print(registry.find('BrandNew').name, registry.find('BrandNewer'))", "-S") == "BrandNew None"
+
+
+def test_the_garbage_collectors_state_is_unchanged():
+    assert run("import gc\n"
+               "calls, frozen = [], gc.get_freeze_count()\n"
+               "gc.disable = gc.enable = gc.freeze = lambda: calls.append(1)\n"
+               "import pylite.interpreter\n"
+               "from pylite.media import models\n"
+               "i = pylite.Interpreter(str(models.path('digits'))); i.allocate_tensors(); i.invoke()\n"
+               "print(gc.isenabled(), gc.get_freeze_count() == frozen, calls)") == "True True []"
+
+
+def test_a_disabled_garbage_collector_stays_disabled():
+    assert run("import gc; gc.disable()\nimport pylite.interpreter\nprint(gc.isenabled())") == "False"
+
+
+def test_the_index_of_ops_equals_their_registrations():
+    assert run("import importlib\n"
+               "import pylite.ops\n"
+               "from pylite.ir import registry\n"
+               "from pylite.ops._index import MODULES\n"
+               "print(sorted(MODULES) == registry.names(),"
+               " all(registry.find(n).infer.__module__.startswith('pylite.ops') for n in MODULES))") == "True True"
