@@ -15,7 +15,7 @@ from pylite.schema.builder import ModelBuilder
 from pylite.validation import arrays
 from pylite.validation.data import Samples
 from pylite.validation.matching import match
-from tests.docs.pages import ROOT, blocks
+from tests.project.pages import ROOT, blocks
 from tests.tools import resources
 
 PAGE = "docs/validation.md"

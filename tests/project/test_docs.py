@@ -1,4 +1,4 @@
-"""The documents: links, paths and names exist, the picture of the layers is current; tests/docs runs their code."""
+"""The documents: links, paths and names exist, the picture of the layers is current; test_pages.py runs their code."""
 import importlib
 import importlib.util
 import re

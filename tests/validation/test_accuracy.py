@@ -9,7 +9,7 @@ from pylite.errors import ComparisonError
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.tally import KEEP
-from tests.docs.pages import ROOT
+from tests.project.pages import ROOT
 from tests.tools import resources, small_models
 
 CLASSES = 7

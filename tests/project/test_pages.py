@@ -2,7 +2,7 @@
 import pytest
 
 from pylite.media import models
-from tests.docs import pages
+from tests.project import pages
 
 MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
 PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in ("drop-in", "tasks", "validation")),
