@@ -309,8 +309,9 @@ def test_blockwise(isa_level, seed):
     want = x @ dense.T
     for narrow in (False, True):
         packed = hybrid.pack_blocks(w, scales.reshape(-1), blocks, narrow)
-        kernel = hybrid.BlockwiseHybrid(x, y.array, np.zeros(x.shape, np.uint8), np.zeros(m, np.float32),
-                                        np.zeros(m, np.int32), packed, blocks, None, -1e9, 1e9)
+        kernel = hybrid.BlockwiseHybrid(x, y.array, packed, None, q=np.zeros(x.shape, np.uint8),
+                                        row_scales=np.zeros(m, np.float32), terms=np.zeros(m, np.int32), blocks=blocks,
+                                        low=-1e9, high=1e9)
         assert kernel.run(simd.Pool(2)) == 0
         y.check()
         np.testing.assert_allclose(y.array, want, atol=1e-5 * np.abs(want).max())
