@@ -2,20 +2,16 @@
 
 This module reads, since that is what a fast start takes; plan_store writes.  The record of a file is (key, summary of
 the model, plan, name of the model's file); its data are the arrays that kernels read, which processes share.  A plan is
-None where only the summary is known, and a str where there can be none: the reason.  Else it is (bytes of the arena,
-table of arrays, kernels, programs, visible tensors, state, failures):
+None where only the summary is known, and a str where there can be none: the reason.  Else it is
 
-table       of each array (region, type, shape, byte offset, strides); a region is the arena, the file's data, the
-            model's file, or memory of the state
-kernels     [(name, names of the last args of a call or None), ...]
-programs    of each its calls; the last one is that of the main subgraph, which calls those before.  A call: (number of
-            its kernel, its args, [position, number of an array, ...], [(position, what _decoded() takes), ...])
+bytes       of the arena that it takes
+body        what _core.run.plans.bind() makes the arrays and the programs of; regions of arrays are the arena, the file's
+            data, the model's file, and memory of the state
 visible     {index: (number of its array, type, is it overwritten?)} of the tensors that callers read and write
 state       None, or what plan_state.State takes
 failures    marshalled: of each program (for each call the number of a text, the texts): what the failure of a call
             says, with WHY in the place of the reason
 """
-import importlib
 import marshal
 import os
 import stat
@@ -29,9 +25,8 @@ import pylite
 from pylite import _core, errors
 from pylite._core import simd
 from pylite._core.kernels import kernel_class
-from pylite._core.run.kernel import construct
 from pylite._core.run.memory import Pages, checksum, memory_limit
-from pylite._core.run.program import Program
+from pylite._core.run.plans import bind
 from pylite.runtime.cache_folder import Folder
 from pylite.runtime.model import Model
 
@@ -41,8 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite._core.run.program import Program
+
 ARENA, DATA, CONTENTS = range(3)        # regions of arrays; others follow
-PLAIN, ARRAY, TUPLE, LIST, CALLEE, HELD, FUNCTION = range(7)    # kinds of parameters
 WHY = "\0"
 LARGE_ARENA = 1 << 28   # bytes from which an arena is compared with the machine's memory
 DTYPES = [np.dtype(name) for name in (
@@ -176,54 +172,25 @@ class Bound:
     __slots__ = ("program", "arena", "visible", "shapes", "isa", "total", "pages", "stateful", "_failures")
 
     def __init__(self, executor: "Any", plan: "Any", allocated: "Callable[[int], NDArray[Any]]") -> None:
-        (self.total, table, names, programs, visible, state, self._failures), data, self.pages = plan
+        (self.total, body, visible, state, self._failures), data, self.pages = plan
         if self.total > LARGE_ARENA and self.total > memory_limit():
             raise MemoryError       # the compiler says so
         self.stateful = state is not None
         self.arena = allocated(self.total)
-        regions: Any = (self.arena, data, executor.model.contents)
-        held: Any = ()
+        regions = [self.arena, data, executor.model.contents]
+        held: list[Any] = []
         if state is not None:
             from pylite.runtime.plan_state import State  # most models have none
             found = State(executor, state, DTYPES, CONTENTS + 1)
-            regions, held = dict(enumerate(regions)) | found.regions, found.held
-        ndarray, dtypes = np.ndarray, DTYPES
-        arrays = [ndarray(shape, dtypes[dtype], regions[region], offset, strides)
-                  for region, dtype, shape, offset, strides in table]
-        made: list[Program] = []
-        for calls in programs:
-            kernels = []
-            for kernel, args, places, nested in calls:
-                args = args[:]      # the record may be used again
-                for i in range(0, len(places), 2):
-                    args[places[i]] = arrays[places[i + 1]]
-                for place, item in nested:
-                    args[place] = self._decoded(item, arrays, made, held)
-                name, keywords = names[kernel]
-                kernels.append(construct(kernel_class(name), args, keywords))
-            made.append(Program(kernels, executor.pool))
-        self.program = made[-1]
+            regions += found.regions
+            held = found.held
+        arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, self._failure_of)
+        self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}
         self.shapes, self.isa = list(executor.shapes), simd.current
 
-    def _decoded(self, item: "Any", arrays: "list[NDArray[Any]]", made: "list[Program]", held: "Any") -> "Any":
-        """A parameter of a kernel that is no number: `item` is (its kind, what it consists of ...)."""
-        kind, first, *rest = item
-        if kind == ARRAY:
-            return arrays[first]
-        if kind in (TUPLE, LIST):
-            return (tuple if kind == TUPLE else list)([self._decoded(i, arrays, made, held) for i in first])
-        if kind == CALLEE:
-            ins, outs = [[self._decoded(i, arrays, made, held) for i in items] for items in rest]
-            return made[first], self._failure_of(made[first], first), ins, outs
-        if kind == HELD:
-            return getattr(held[first], rest[0]) if rest[0] else held[first]
-        if kind == FUNCTION:
-            return getattr(importlib.import_module(first), rest[0])
-        return first
-
-    def _failure_of(self, program: Program, number: int) -> "Callable[[int, int], Exception]":
+    def _failure_of(self, program: "Program", number: int) -> "Callable[[int, int], Exception]":
         """The failure() of a program that kernels call."""
         return lambda step, status: self._failure(program, number, step, status)
 
@@ -231,7 +198,7 @@ class Bound:
         """The ExecutionError for the kernel of `step`, which returned `status`."""
         return self._failure(self.program, -1, step, status)
 
-    def _failure(self, program: Program, number: int, step: int, status: int) -> "errors.ExecutionError":
+    def _failure(self, program: "Program", number: int, step: int, status: int) -> "errors.ExecutionError":
         kernel = program.kernels[step]
         numbers, texts = marshal.loads(self._failures)[number]
         error = errors.ExecutionError(texts[numbers[step]].replace(WHY, kernel.explain(status)))

@@ -1,27 +1,16 @@
 """Makes the record of a plan of bound programs, for plan_store to write."""
 import marshal
+import struct
 from types import FunctionType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pylite._core.run.plans import KINDS
 from pylite._core.run.program import Program
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.runtime.cache_folder import ALIGNMENT
-from pylite.runtime.plan_cache import (
-    ARENA,
-    ARRAY,
-    CALLEE,
-    CONTENTS,
-    DATA,
-    DTYPES,
-    FUNCTION,
-    HELD,
-    LIST,
-    PLAIN,
-    TUPLE,
-    WHY,
-)
+from pylite.runtime.plan_cache import ARENA, CONTENTS, DATA, DTYPES, WHY
 from pylite.runtime.tensor_memory import initial
 
 if TYPE_CHECKING:
@@ -35,7 +24,6 @@ if TYPE_CHECKING:
     Executor = Any
 
 _KINDS = {"executors", "planned", "variables", "tables", "resources", "once", "generators"}     # of what ops share
-_PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
 
 
 class NotStorable(Exception):
@@ -57,9 +45,9 @@ class Writer:
         self._arenas: dict[int, list[int]] = {}         # {subgraph: [region, bytes]}
         self._variables: list[Any] = []
         self._known_variables: set[Any] = set()
-        self._table: list[Any] = []
+        self._table: list[bytes] = []
         self._names: dict[tuple[str, Any], int] = {}
-        self._programs: list[Any] = []
+        self._programs: list[bytes] = []
         self._program_numbers: dict[BoundProgram, int] = {}
         self._failures: list[Any] = []
         self._size = 0
@@ -81,7 +69,7 @@ class Writer:
                 self._held[id(held.number)] = number, "number"
 
     def record(self, operands: "Sequence[Sequence[Any]]") -> "Any":
-        """(bytes of the arena, table of arrays, kernels, programs, visible tensors, state, failures)."""
+        """(bytes of the arena, what plans.bind() takes, visible tensors, state, failures)."""
         self._bound.operands = operands
         self._program(self._bound)
         main, values, visible = self._executor.subgraph, self._bound.lowered.values, {}
@@ -89,10 +77,10 @@ class Writer:
             array = self._bound.array(index)
             if array is None:
                 raise NotStorable(f"{values[index]!r} has no memory")
-            visible[index] = self._number(array), values[index].dtype, self._bound.overwritten(index)
+            visible[index] = self._array(array), values[index].dtype, self._bound.overwritten(index)
         main_arena = self._arenas.pop(main.index)
-        return (main_arena[1], self._table, list(self._names), self._programs, visible, self._state(),
-                marshal.dumps(self._failures))
+        body = b"".join([self._items(list(self._names)), _number(len(self._table)), *self._table, *self._programs])
+        return main_arena[1], body, visible, self._state(), marshal.dumps(self._failures)
 
     def _state(self) -> "Any":
         """What outlives a run, None where nothing does: see plan_state.State."""
@@ -127,11 +115,11 @@ class Writer:
         for call, args in zip(lowered.calls, bound.operands, strict=True):
             if type(call.kernel) is not str:
                 raise NotStorable(f"{call.node} runs in Python")
-            calls.append((self._names.setdefault((call.kernel, call.names), len(self._names)), *self._call(args)))
+            calls.append(_number(self._names.setdefault((call.kernel, call.names), len(self._names))) + self._items(args))
         texts: dict[Any, int] = {}
         found = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
         self._failures.append((found, [str(node.failure(WHY)) for node in texts]))
-        self._programs.append(calls)
+        self._programs.append(_number(len(calls)) + b"".join(calls))
         self._program_numbers[bound] = len(self._programs) - 1
         return len(self._programs) - 1
 
@@ -154,58 +142,45 @@ class Writer:
                                     initial(value.tensor)))
             self._add_region(region, array)
 
-    def _call(self, args: "Sequence[Any]") -> "Any":
-        """(args, positions and numbers of arrays, [(position, the rest encoded), ...]) of a call."""
-        plain, places, nested = list(args), [], []
-        for i, arg in enumerate(args):
-            if isinstance(arg, np.ndarray):
-                plain[i] = None
-                places += [i, self._number(arg)]
-            else:
-                kind, *found = self._encoded(arg)
-                if kind == PLAIN:
-                    plain[i], = found
-                else:
-                    plain[i] = None
-                    nested.append((i, (kind, *found)))
-        return plain, places, nested
+    def _items(self, args: "Sequence[Any]") -> bytes:
+        return _number(len(args)) + b"".join([self._item(arg) for arg in args])
 
-    def _encoded(self, arg: "Any") -> "tuple[Any, ...]":
-        """A parameter as Bound of plan_cache decodes it."""
+    def _item(self, arg: "Any") -> bytes:
+        """A parameter of a kernel."""
         kind = type(arg)
-        if kind in _PLAIN:
-            return PLAIN, arg
         if isinstance(arg, np.ndarray):
-            return ARRAY, self._number(arg)
-        if isinstance(arg, (tuple, list)):
-            return self._sequence(list if kind is list else tuple, arg)     # a NamedTuple becomes a tuple
+            return _kind("array") + _number(self._array(arg))
+        if arg is None or kind is bool:
+            return _kind("none" if arg is None else "true" if arg else "false")
+        if kind is int:
+            if not -1 << 63 <= arg < 1 << 63:
+                raise NotStorable(f"a kernel takes the number {arg}")
+            return _kind("integer") + _signed(arg)
+        if kind is float:
+            return _kind("float") + struct.pack("=d", arg)
+        if kind is str or kind is bytes or kind is bytearray:
+            return _kind("text") + _bytes(arg.encode()) if kind is str else _kind("bytes") + _bytes(arg)
         if isinstance(arg, np.generic):
-            return self._encoded(arg.item())
-        return (PLAIN, bytes(arg)) if kind is bytearray else self._reference(arg)
+            return self._item(arg.item())
+        if isinstance(arg, (list, tuple)):      # a NamedTuple becomes a tuple
+            if kind is tuple and len(arg) == 4 and type(arg[0]) is Program:
+                return _kind("callee") + _number(self._program(arg[1].__self__)) + self._items(arg[2]) + self._items(
+                    arg[3])
+            return _kind("list" if kind is list else "tuple") + self._items(arg)
+        return self._reference(arg)
 
-    def _sequence(self, kind: "type", arg: "Sequence[Any]") -> "tuple[Any, ...]":
-        if kind is tuple and len(arg) == 4 and type(arg[0]) is Program:
-            return CALLEE, self._program(arg[1].__self__), self._items(arg[2]), self._items(arg[3])
-        items = self._items(arg)
-        if all(item[0] == PLAIN for item in items):
-            return PLAIN, kind([item[1] for item in items])
-        return (TUPLE if kind is tuple else LIST), items
-
-    def _reference(self, arg: "Any") -> "tuple[Any, ...]":
+    def _reference(self, arg: "Any") -> bytes:
         """What ops keep for the interpreter, a method of that, or a function of a module."""
         held = self._held.get(id(arg))
         if held is not None:
-            return HELD, *held
+            return _kind("held") + _number(held[0]) + _bytes(held[1].encode())
         owner = self._held.get(id(getattr(arg, "__self__", None)))
         if owner is not None and not owner[1]:
-            return HELD, owner[0], arg.__name__
+            return _kind("held") + _number(owner[0]) + _bytes(arg.__name__.encode())
         if type(arg) is FunctionType and arg.__closure__ is None and "." not in arg.__qualname__ and (
                 arg.__name__ != "<lambda>"):
-            return FUNCTION, arg.__module__, arg.__name__
+            return _kind("function") + _bytes(arg.__module__.encode()) + _bytes(arg.__name__.encode())
         raise NotStorable(f"a kernel takes a {type(arg).__name__}")
-
-    def _items(self, args: "Sequence[Any]") -> "list[tuple[Any, ...]]":
-        return [self._encoded(arg) for arg in args]
 
     # ---- arrays --------------------------------------------------------------------------------------------------
     def _new_region(self) -> int:
@@ -216,16 +191,17 @@ class Writer:
         if array.nbytes:
             self._places.append((region, *ends(array)))
 
-    def _number(self, array: "NDArray[Any]") -> int:
-        """The position of `array` in the table."""
+    def _array(self, array: "NDArray[Any]") -> int:
+        """The number of `array`, which is entered in the table."""
         if array.dtype not in DTYPES:
             raise NotStorable(f"a kernel takes an array of {array.dtype}")
         key = array.ctypes.data, array.dtype.str, array.shape, array.strides
         known = self._numbers.get(key)
         if known is None:
             region, offset = self._place(array)
-            self._table.append((region, DTYPES.index(array.dtype), array.shape, offset,
-                                None if array.flags.c_contiguous else array.strides))
+            strides = () if array.flags.c_contiguous else array.strides
+            head = region, DTYPES.index(array.dtype), offset, 2 * array.ndim + bool(strides), *array.shape
+            self._table.append(b"".join([*map(_number, head), *map(_signed, strides)]))
             known = self._numbers[key] = len(self._table) - 1
         return known
 
@@ -244,6 +220,27 @@ class Writer:
             self.pieces += [memory(array, low, high), bytes((low - high) % ALIGNMENT)]
             self._size += high - low + len(self.pieces[-1])
         return DATA, known + first
+
+
+def _kind(name: str) -> bytes:
+    return bytes((KINDS[name],))
+
+
+def _number(number: int) -> bytes:
+    """An integer from 0 on, as plans.pyx reads it."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*found, number))
+
+
+def _signed(number: int) -> bytes:
+    return _number(2 * number if number >= 0 else -2 * number - 1)
+
+
+def _bytes(given: "bytes | bytearray") -> bytes:
+    return _number(len(given)) + given
 
 
 def ends(array: "NDArray[Any]") -> "tuple[int, int]":

@@ -41,20 +41,21 @@ class Held:
 class State:
     """What outlives the runs of a plan, in the `shared` of an interpreter: made, or found there.
 
-    regions: {region: its memory}; held: what ops keep for the interpreter, by number.  record: ([(subgraph, region,
-    bytes) of other arenas], [(subgraph, tensor, region, type, shape, initial number) of variables], [subgraph that runs
-    once], [(key, initial state or None where it is random) of generators of random numbers], [(kind, key, expected
-    shape, varying, reserved bytes) of resources]); dtypes: those that types are numbers of; first: the region of the
-    first of the third, on which follow those of the others and of the fourth.  Raises ValueError where the interpreter
-    has another state.
+    regions: the memory of all regions behind CONTENTS; held: what ops keep for the interpreter, by number.
+
+    record: ([(subgraph, region, bytes) of other arenas], [(subgraph, tensor, region, type, shape, initial number) of
+    variables], [subgraph that runs once], [(key, initial state or None where it is random) of generators of random
+    numbers], [(kind, key, expected shape, varying, reserved bytes) of resources]); dtypes: those that types are numbers
+    of; first: the region of the first of the third, on which follow those of the others and of the fourth.  Raises
+    ValueError where the interpreter has another state.
     """
 
     def __init__(self, executor: "Any", record: "Any", dtypes: "list[np.dtype[Any]]", first: int) -> None:
         arenas, variables, once, generators, resources = record
         shared = executor.shared
-        self.regions: dict[int, Any] = {}
+        regions: dict[int, Any] = {}
         for subgraph, region, nbytes in arenas:
-            self.regions[region] = memory_of(executor, subgraph).arena(nbytes)
+            regions[region] = memory_of(executor, subgraph).arena(nbytes)
         for subgraph, index, region, dtype, shape, start in variables:
             holder = memory_of(executor, subgraph)
             array = holder.variables.get(index)
@@ -62,18 +63,19 @@ class State:
                 array = holder.variables[index] = _filled(shape, dtypes[dtype], start)
             if type(holder) is Held:
                 holder.initial[index] = start
-            self.regions[region] = array
+            regions[region] = array
         region = first
         for subgraph in once:
-            self.regions[region] = shared.setdefault("once", {}).setdefault(subgraph, np.zeros(1, np.uint8))
+            regions[region] = shared.setdefault("once", {}).setdefault(subgraph, np.zeros(1, np.uint8))
             region += 1
         for key, start in generators:
             kept = shared.setdefault("generators", {})
             if key not in kept:
                 kept[key] = _generator(start)
-            self.regions[region] = kept[key][0]
+            regions[region] = kept[key][0]
             region += 1
-        self.held: Any = shared.setdefault("resources", []) if resources else ()
+        self.regions = [regions[region] for region in sorted(regions)]
+        self.held: Any = shared.setdefault("resources", []) if resources else []
         for number, (kind, key, *found) in enumerate(resources):
             self._resource(shared.setdefault(kind, {}), number, kind, key, found)
 

@@ -55,14 +55,12 @@ def test_records_that_are_wrong_behind_a_right_checksum_are_replaced(folder):
     name = plan_file(folder).name
     with Store(folder) as store:
         record, data, _ = store.read(name)
-        key, head, (total, table, names, (calls,), *rest), label = record
-        data = bytes(data)
-        beyond = [(*entry[:3], entry[3] + 10**9, entry[4]) for entry in table]
-        longer = [(*entry[:2], (*entry[2], 10**6), *entry[3:]) for entry in table]
-        for program in ((0, table, names, [calls], *rest), (total, beyond, names, [calls], *rest),
-                        (total, longer, names, [calls], *rest), (total, table[:3], names, [calls], *rest),
-                        (total, table, ["conv.Missing"] * len(names), [calls], *rest), (total, table, names, [], *rest),
-                        (total, table, names, [[(call[0], call[1][:3], *call[2:]) for call in calls]], *rest), 7):
+        key, head, (total, body, *rest), label = record
+        data, rng = bytes(data), np.random.default_rng(3)
+        shorter = [body[:place] for place in (0, 1, *rng.integers(2, len(body), 20))]
+        missing = body.replace(b"conv.ConvQ8", b"conv.Missin")
+        assert missing != body
+        for program in ((0, body, *rest), 7, *[(total, wrong, *rest) for wrong in (*shorter, missing, body[:50] * 9)]):
             store.write(name, (key, head, program, label), [data])
             interpreter = pylite.Interpreter(model_content=network(), cache_dir=folder)
             assert_same(run(interpreter), wanted)
