@@ -1,6 +1,5 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite import errors
-from pylite.errors import shortened
 from pylite.ir.registry import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
@@ -88,7 +87,8 @@ def _unsupported_version(op, operator):
 def _operands(subgraph, operator):
     """The operands of a node with their names, in brackets."""
     def listed(indices):
-        return ", ".join(f"tensor {i} {shortened(subgraph.tensors[i].name, 40)!r}" for i in indices[:4] if i >= 0)
+        names = [(i, errors.shortened(subgraph.tensors[i].name, 40)) for i in indices[:4] if i >= 0]
+        return ", ".join([f"tensor {i} {name!r}" for i, name in names])
     return f" ({listed(operator.inputs)} -> {listed(operator.outputs)})"
 
 

@@ -5,7 +5,7 @@ the model, plan, name of the model's file); its data are the arrays that kernels
 None where only the summary is known, and a str where there can be none: the reason.  Else it is
 
 bytes       of the arena that it takes
-body        what _core.run.plans.bind() makes the arrays and the programs of; regions of arrays are the arena, the file's
+body        what _core.run.plans.bind() makes the arrays and programs of; regions of arrays are the arena, the file's
             data, the model's file, and memory of the state
 visible     {index: (number of its array, type, is it overwritten?)} of the tensors that callers read and write
 state       None, or what plan_state.State takes

@@ -115,7 +115,8 @@ class Writer:
         for call, args in zip(lowered.calls, bound.operands, strict=True):
             if type(call.kernel) is not str:
                 raise NotStorable(f"{call.node} runs in Python")
-            calls.append(_number(self._names.setdefault((call.kernel, call.names), len(self._names))) + self._items(args))
+            kernel = self._names.setdefault((call.kernel, call.names), len(self._names))
+            calls.append(_number(kernel) + self._items(args))
         texts: dict[Any, int] = {}
         found = [texts.setdefault(call.node, len(texts)) for call in lowered.calls]
         self._failures.append((found, [str(node.failure(WHY)) for node in texts]))
