@@ -47,6 +47,17 @@ class Net:
         return self.builder.build()
 
 
+class HalfNet(Net):
+    """A Net whose constants are float16."""
+
+    def constant(self, *shape):
+        half = self.builder.constant(f"half{self.count}_{len(shape)}",
+                                     (self.rng.standard_normal(shape) * 0.1).astype(np.float16))
+        whole = self.builder.tensor(f"constant{self.count}_{len(shape)}", shape)
+        self.builder.operator("DEQUANTIZE", [half], [whole])
+        return whole
+
+
 def embedding():
     """65 operators like openWakeWord's embedding model, from spectrograms (n, 76, 32, 1)."""
     net = Net((1, 76, 32, 1))
@@ -57,6 +68,24 @@ def embedding():
         if block < 4:
             net.pool(2, 2)
     return net.add("RELU", [], net.shape).build()
+
+
+def convolutions(half=False):
+    """22 float32 operators with the filters of a ResNet-18, 44 MB; half: stored as float16, and dequantized."""
+    net = (HalfNet if half else Net)((1, 64, 64, 3))
+    for stage in range(4):
+        for _layer in range(4):
+            net.conv(64 << stage, 3, 3).add("RELU", [], net.shape)
+        net.pool(2, 2)
+    return net.build()
+
+
+def perceptron(width=2048, layers=3):
+    """`layers` matrix products of float32 with one row: 50 MB of weights."""
+    net = Net((1, width))
+    for _ in range(layers):
+        net.dense(width)
+    return net.build()
 
 
 def chain(count, shape=(1, 4)):

@@ -101,20 +101,40 @@ cdef void *memory_of(array, Py_ssize_t nbytes) except? NULL:
     return at
 
 
-cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held):
+cdef void defer_packing(pl_packing_task *task, ptrdiff_t nbytes, held, ptrdiff_t copied=0):
     """Run `task` before the next finish_packing() returns; at once, unless begin_packing() was called.
 
     The task is from malloc, and freed after it has run.  nbytes: the amount of work; held: the owner of all memory that
-    the task reads and writes.
+    the task reads and writes; copied: bytes of it that nothing else holds.  Where tasks hold many of these, all run.
     """
-    cdef bint waits
-    task.held, task.bytes, task.slots = <void *>held, nbytes, slots
+    cdef int waits
+    task.held, task.bytes, task.slots, task.copied = <void *>held, nbytes, slots, copied
     Py_INCREF(held)
     with nogil:
         waits = pl_packing_defer(task)
-    if not waits:
+    if waits == 0:
         Py_DECREF(held)
         free(task)
+    elif waits < 0:
+        drain_packing()
+
+
+cdef void release(pl_packing_task *task):
+    """Free finished tasks."""
+    cdef pl_packing_task *following
+    while task != NULL:
+        following = task.next
+        Py_DECREF(<object>task.held)
+        free(task)
+        task = following
+
+
+cdef void drain_packing():
+    """Wait for the packing that was deferred so far."""
+    cdef pl_packing_task *task
+    with nogil:
+        task = pl_packing_drain()
+    release(task)
 
 
 def begin_packing():
@@ -125,14 +145,9 @@ def begin_packing():
 def finish_packing():
     """Wait for all deferred packing."""
     cdef pl_packing_task *task
-    cdef pl_packing_task *following
     with nogil:
         task = pl_packing_finish()
-    while task != NULL:
-        following = task.next
-        Py_DECREF(<object>task.held)
-        free(task)
-        task = following
+    release(task)
 
 
 def available():

@@ -11,10 +11,12 @@ import numpy as np
 class FilterLayout:
     """The base of all layouts.
 
-    choice: what packing may decide by the ISA level and the weights: None, "winograd" or "pixels", see the layouts.
+    choice: what packing may decide by the ISA level and the weights: None, "winograd" or "pixels", see the layouts;
+    by_columns: may some columns be arranged at a time?
     """
     __slots__ = ()
     choice = None
+    by_columns = False
 
     def arrange(self, w):
         """The filters of a plain convolution, from the array of the weights."""
@@ -162,6 +164,7 @@ class PixelPacking(FilterLayout):
 class WinogradFloat(FilterLayout):
     """3 x 3 filters of float32 as the right operands of the 16 products of F(2x2, 3x3), each a group's."""
     __slots__ = ()
+    by_columns = True
 
     def arrange(self, w):
         # From the taps of an axis to the operands of its 4 products.

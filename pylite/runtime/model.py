@@ -122,6 +122,7 @@ class Model:
                         memory.use_pool(self._pool)
                         made = function(value.data, *packed.args)
                         known.append((packed.args, made))
+                        memory.give_back(value.data)
             else:
                 memory.use_pool(memory.MemoryPool() if pool is None else pool)
                 made = function(value.data, *packed.args)

@@ -56,8 +56,11 @@ static void *prepare(void *arg) {
       check(w != NULL, "no memory");
       w->task.run = run;
       w->task.bytes = draw(&seed) % 3 ? 1 << 20 : 100;
-      check(pl_packing_defer(&w->task), "a task was not deferred");
+      w->task.copied = draw(&seed) % 8 ? 0 : 3 << 20;
+      const int waits = pl_packing_defer(&w->task);
+      check(waits, "a task was not deferred");
       atomic_fetch_add(&deferred, 1);
+      if (waits < 0) take_back(pl_packing_drain());
     }
     if (nested) take_back(pl_packing_finish());
     take_back(pl_packing_finish());

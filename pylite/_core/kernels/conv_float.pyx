@@ -18,12 +18,14 @@ from pylite._core.kernels.spread cimport (
 )
 from pylite._core.kernels.tasks cimport (
     MAX_MR,
+    PIECE,
     Output,
     Task,
     Tasks,
     get_task,
     padded,
     parallel_pool,
+    pl_give_back,
     plan_tasks,
     set_output,
     share,
@@ -48,7 +50,7 @@ from pylite._core.simd cimport (
 )
 
 from pylite._core.kernels.matmul import arranged
-from pylite._core.run.memory import pooled
+from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
     DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
@@ -63,45 +65,81 @@ cdef struct Packing:
     ptrdiff_t groups, columns, depth, group_size
 
 
+cdef ptrdiff_t columns_of_piece(const pl_tile *t, ptrdiff_t depth) noexcept nogil:
+    """Whole panels of about PIECE bytes."""
+    return padded(PIECE // (4 * depth) + 1, t.nr)
+
+
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
-    cdef ptrdiff_t g
+    cdef ptrdiff_t g, j, columns, step = columns_of_piece(&task.slots.f32, p.depth)
+    cdef const float *w
     for g in range(p.groups):
-        pack_panels(&task.slots.f32, p.w + g * p.columns * p.depth, p.columns, p.depth, p.panels + g * p.group_size)
+        j = 0
+        while j < p.columns:
+            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
+            pack_panels(task.slots, w, columns, p.depth, p.panels + g * p.group_size + j * p.depth)
+            pl_give_back(w, columns * p.depth * 4)
+            j += step
+    pl_give_back(p.w, p.groups * p.columns * p.depth * 4)
 
 
 def pack_f32(w, Py_ssize_t groups=1, layout=None):
     """Panels of float32 weights w (columns, ...), the columns of all groups; deferred until finish_packing().
 
-    layout: see matmul.arranged.
+    layout: see matmul.arranged; where it keeps columns apart, weights are arranged and packed in pieces.
     """
-    w = arranged(w, layout)
-    cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
-    cdef ptrdiff_t group_size = padded(columns, slots.f32.nv) * depth
-    flat, packed = np.ascontiguousarray(w, np.float32).reshape(-1), pooled(groups * group_size * 4).view(np.float32)
-    cdef const float[::1] source = flat
-    cdef float[::1] panels = packed
-    if not source.shape[0]:
+    cdef ptrdiff_t columns, depth, group_size, j, step
+    if layout is None or not layout.by_columns or not w.size:
+        w = arranged(w, layout)
+        columns, depth = w.shape[0] // groups, w.size // w.shape[0] if w.size else 0
+        group_size = padded(columns, slots.f32.nv) * depth
+        packed = pooled(groups * group_size * 4).view(np.float32)
+        pack_piece(w, groups, columns, depth, group_size, packed, 0)
         return packed
-    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
-    if p == NULL:
-        raise MemoryError("no memory to pack weights")
-    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[0]
-    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size
-    defer_packing(&p.task, flat.nbytes, (flat, packed))
+    columns, depth = w.shape[0], w.size // w.shape[0]
+    step = columns_of_piece(&slots.f32, depth)
+    packed = None
+    for j in range(0, columns, step):
+        piece = arranged(w[j:j + step], layout)
+        depth = piece.shape[1]
+        group_size = padded(columns, slots.f32.nv) * depth
+        if packed is None:
+            packed = pooled(groups * group_size * 4).view(np.float32)
+        pack_piece(piece, groups, piece.shape[0] // groups, depth, group_size, packed, j * depth)
+        give_back(w[j:j + step])
     return packed
 
 
-cdef void pack_panels(const pl_tile *t, const float *w, ptrdiff_t columns, ptrdiff_t depth,
+cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptrdiff_t group_size, packed,
+                    ptrdiff_t at) except -1:
+    """Pack w (groups * columns, ...) to panels that begin at the float `at` of each group of `packed`."""
+    flat = np.ascontiguousarray(w, np.float32).reshape(-1)
+    cdef const float[::1] source = flat
+    cdef float[::1] panels = packed
+    if not source.shape[0]:
+        return 0
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.task.run, p.w, p.panels = run_packing, &source[0], &panels[at]
+    p.groups, p.columns, p.depth, p.group_size = groups, columns, depth, group_size
+    defer_packing(&p.task, flat.nbytes, (flat, packed), flat.nbytes if flat.flags.writeable else 0)
+    return 0
+
+
+cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrdiff_t depth,
                       float *panels) noexcept nogil:
     """w (columns, depth) to panels [k][column]; columns beyond those of w are zeros."""
-    cdef ptrdiff_t j0 = 0, top, j, k, width
+    cdef const pl_tile *t = &s.f32
+    cdef ptrdiff_t j0 = 0, n, width
     while j0 < columns:
-        width = min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
-        for top in range(0, depth, 16):     # a cache line of each column at a time
-            for j in range(width):
-                for k in range(top, min(top + 16, depth)):
-                    panels[j0 * depth + k * width + j] = w[(j0 + j) * depth + k] if j0 + j < columns else 0
+        n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
+        if n < width:
+            memset(panels, 0, width * depth * 4)
+        s.copy_transposed(4, depth, n, <const uint8_t *>w, depth * 4, <uint8_t *>panels, width * 4)
+        panels += width * depth
+        w += n * depth
         j0 += t.nr
 
 
@@ -198,7 +236,7 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
-        pack_panels(&s.slots.f32, s.weights, s.columns, s.depth, s.scratch)
+        pack_panels(s.slots, s.weights, s.columns, s.depth, s.scratch)
     pool = parallel_pool(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
     parallel_for(pool, plan_tasks(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
     return 0

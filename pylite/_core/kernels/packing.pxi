@@ -39,17 +39,31 @@ cdef struct Packing:            # a task; parameters is NULL where columns have 
 cdef void run_packing(pl_packing_task *task) noexcept nogil:
     cdef Packing *p = <Packing *>task
     cdef const pl_slots *slots = task.slots
-    cdef ptrdiff_t group_bytes = p.wide * padded(p.depth, slots.q8.ka), size = p.groups * p.wide, g, i, at
-    cdef int64_t start
+    cdef ptrdiff_t group_bytes = p.wide * padded(p.depth, slots.q8.ka), g, j, columns
+    cdef ptrdiff_t step = padded(PIECE // max(p.depth, 1) + 1, slots.q8.nr)
+    cdef const uint8_t *w
     if p.sums != NULL:
         memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
     if p.points:
         slots.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
     for g in range(p.groups if p.depth and not p.points else 0):
-        slots.pack_b_q8(&slots.q8, p.columns, p.depth, p.w + g * p.columns * p.depth, p.flip,
-                        p.panels + g * group_bytes, p.sums + g * p.columns)
-    if p.parameters == NULL:
-        return
+        j = 0
+        while j < p.columns:
+            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
+            slots.pack_b_q8(&slots.q8, columns, p.depth, w, p.flip,
+                            p.panels + g * group_bytes + j * padded(p.depth, slots.q8.ka), p.sums + g * p.columns + j)
+            pl_give_back(w, columns * p.depth)
+            j += step
+    if p.parameters != NULL:
+        set_columns(p)
+    pl_give_back(p.w, p.groups * p.columns * p.depth)
+
+
+cdef void set_columns(Packing *p) noexcept nogil:
+    """The parameters of all columns, whose weights are packed."""
+    cdef const pl_slots *slots = p.task.slots
+    cdef ptrdiff_t size = p.groups * p.wide, i, at
+    cdef int64_t start
     for i in range(p.groups * p.columns):
         at, start = i // p.columns * p.wide + i % p.columns, p.constant - p.zero * p.sums[i]
         if p.bias != NULL:
@@ -61,7 +75,7 @@ cdef void run_packing(pl_packing_task *task) noexcept nogil:
     finish_columns(p.parameters, size)
     if p.fit:
         fit_columns(slots, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.points else NULL,
-                    p.groups * group_bytes)
+                    p.groups * p.wide * padded(p.depth, slots.q8.ka))
 
 
 cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
@@ -70,6 +84,11 @@ cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
         if w[i] != zero:
             return True
     return False
+
+
+cdef Py_ssize_t copied_bytes(weights) except -1:
+    """Bytes that only a packing task holds: of weights that are neither the file's nor kept with the model."""
+    return weights.nbytes if weights.flags.writeable else 0
 
 
 cdef Packing *packing(w, Py_ssize_t groups, list held, bint points=False) except NULL:
@@ -104,7 +123,7 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     """
     held = []
     cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, held)
-    defer_packing(&p.task, w.size, held)
+    defer_packing(&p.task, w.size, held, copied_bytes(held[0]))
     return held[1], held[2]
 
 
@@ -196,6 +215,6 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     p.constant = p.products * w_zero * p.zero
     if ends is not None:
         p.fit, p.low, p.high = True, ends[0], ends[1]
-    defer_packing(&p.task, w.size, held)
+    defer_packing(&p.task, w.size, held, copied_bytes(held[4]))
     parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
     return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)

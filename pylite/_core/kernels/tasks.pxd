@@ -10,8 +10,12 @@ cdef extern from *:
     """
     ptrdiff_t share "pl_share"(ptrdiff_t a, ptrdiff_t b) noexcept nogil
 
+cdef extern from "threads/platform.h":
+    void pl_give_back(const void *at, size_t size) nogil
+
 
 cdef enum:
+    PIECE = 1 << 20         # bytes of weights that are packed at a time, and given back where they are the file's
     MAX_MR = 16             # limits of pl_tile
     MAX_NR = 64
     PARALLEL_THRESHOLD = 1 << 17    # products; fewer finish before another thread starts

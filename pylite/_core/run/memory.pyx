@@ -21,6 +21,7 @@ cdef extern from "threads/platform.h":
     int pl_watch(void *at, size_t size)
     void pl_unwatch(int file)
     int pl_lost_of(int file)
+    void pl_give_back(const void *at, size_t size)
 
 
 cdef extern from *:
@@ -108,6 +109,14 @@ def checksum(buffer):
         found = pl_checksum(<const uint8_t *>view.buf, view.len)
     PyBuffer_Release(&view)
     return found
+
+
+def give_back(array):
+    """Give the memory of a contiguous array back to the system if it is of a mapped file.
+
+    It is read from the file again when it is next used.  For weights that have been packed: a model has them once.
+    """
+    pl_give_back(memory_of(array, array.nbytes), array.nbytes)
 
 
 def memory_limit():

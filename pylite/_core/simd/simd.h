@@ -89,9 +89,13 @@ struct pl_packing_task {
   void (*run)(pl_packing_task *task); /* may run twice, after a fork */
   void *held;                         /* the owner of the task's memory */
   ptrdiff_t bytes;                    /* the amount of work */
+  ptrdiff_t copied;                   /* bytes that only this task holds: a copy of the weights in another order */
   const pl_slots *slots;              /* of the ISA level that it packs for */
 };
 void pl_packing_begin(void);                   /* from now on, tasks of the calling thread may be deferred; nests */
-int pl_packing_defer(pl_packing_task *task);   /* 0: the task was not deferred, but has run */
-pl_packing_task *pl_packing_finish(void);      /* waits for all tasks of all threads; returns the finished ones */
+/* 0: the task was not deferred, but has run; -1: it was, and the tasks hold so many copies that the caller should drain
+ * them before it makes more. */
+int pl_packing_defer(pl_packing_task *task);
+pl_packing_task *pl_packing_drain(void);       /* waits for all tasks of all threads; returns the finished ones */
+pl_packing_task *pl_packing_finish(void);      /* the same, and ends what pl_packing_begin began */
 #endif

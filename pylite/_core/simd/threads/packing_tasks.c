@@ -5,6 +5,7 @@
 
 enum {
   MIN_BYTES = 1024 * 1024, /* of waiting work that pays for starting or waking the worker */
+  MAX_COPIED = 4 * 1024 * 1024, /* bytes of copies that tasks hold, beyond which the caller drains them */
   PROMPT_NS = 300000       /* a worker that takes longer to begin shares its core with other threads */
 };
 
@@ -13,6 +14,7 @@ static pl_condition wanted = PL_CONDITION_INIT, ended = PL_CONDITION_INIT;
 static pl_packing_task *waiting, **end = &waiting; /* a queue */
 static pl_packing_task *running, *finished;        /* in no order */
 static ptrdiff_t bytes;                            /* of the waiting tasks */
+static ptrdiff_t copied;                           /* bytes that tasks hold which were not drained yet */
 static int preparing;                              /* threads between begin and finish */
 static int worker, idle;                           /* is there a worker, and does it sleep? */
 static int crowded;                                /* there is no core for a worker, until no thread prepares a model */
@@ -101,6 +103,8 @@ int pl_packing_defer(pl_packing_task *task) {
   *end = task;
   end = &task->next;
   bytes += task->bytes;
+  copied += task->copied;
+  int full = copied > MAX_COPIED;
   if (bytes >= MIN_BYTES && !crowded && (idle || !worker)) {
     called = pl_nanoseconds();
     if (idle) pl_wake_one(&wanted);
@@ -111,17 +115,31 @@ int pl_packing_defer(pl_packing_task *task) {
     }
   }
   pl_unlock(&lock);
-  return 1;
+  return full ? -1 : 1;
+}
+
+/* The caller holds the lock. */
+static pl_packing_task *drain(void) {
+  while (waiting) run_first();
+  while (running) pl_wait(&ended, &lock);
+  pl_packing_task *done = finished;
+  finished = NULL;
+  copied = 0;
+  return done;
+}
+
+pl_packing_task *pl_packing_drain(void) {
+  pl_lock(&lock);
+  pl_packing_task *done = drain();
+  pl_unlock(&lock);
+  return done;
 }
 
 pl_packing_task *pl_packing_finish(void) {
   pl_lock(&lock);
   if (depth && !--depth) preparing--;
-  while (waiting) run_first();
-  while (running) pl_wait(&ended, &lock);
+  pl_packing_task *done = drain();
   if (idle && !preparing) pl_wake_one(&wanted);
-  pl_packing_task *done = finished;
-  finished = NULL;
   pl_unlock(&lock);
   return done;
 }

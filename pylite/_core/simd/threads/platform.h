@@ -57,6 +57,9 @@ extern volatile int pl_lost_pages; /* of all files */
 int pl_watch(void *at, size_t size);
 void pl_unwatch(int file);
 int pl_lost_of(int file);
+/* Gives the whole pages of [at, at + size) back to the system where they are of a watched file, which has them again when
+ * they are next read.  For weights that were packed: they are in memory once. */
+void pl_give_back(const void *at, size_t size);
 
 /* Of an Arm CPU: NEON with fused multiplication, dot products of bytes, products of matrices of bytes. */
 enum { PL_NEON_VFP4 = 1, PL_DOTPROD = 2, PL_I8MM = 4 };

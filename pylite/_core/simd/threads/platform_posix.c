@@ -108,13 +108,17 @@ void pl_pages_make_huge(void *at, size_t size) {
 }
 
 /* ---- files that lose pages: reading one raises SIGBUS ---- */
-enum { FILES = 1024 }; /* mapped at the same time; those beyond are not watched */
+enum {
+  FILES = 1024,               /* mapped at the same time; those beyond are not watched */
+  WORTH_RETURNING = 64 * 1024 /* bytes that are worth a call of the system */
+};
 
 static struct {
   atomic_int taken;
   _Atomic uintptr_t begin, end; /* end: 0 while there is no file; written last */
   atomic_int lost;              /* pages */
 } files[FILES];
+static atomic_int used; /* entries that have ever been taken */
 static struct sigaction previous;
 static uintptr_t page;
 volatile int pl_lost_pages;
@@ -161,6 +165,8 @@ int pl_watch(void *at, size_t size) {
   install();
   for (int i = 0; i < FILES; i++) {
     if (atomic_exchange(&files[i].taken, 1)) continue;
+    int before = atomic_load(&used);
+    while (i >= before && !atomic_compare_exchange_weak(&used, &before, i + 1)) continue;
     atomic_store(&files[i].lost, 0);
     atomic_store(&files[i].begin, (uintptr_t)at);
     atomic_store(&files[i].end, (uintptr_t)at + size);
@@ -175,6 +181,18 @@ void pl_unwatch(int file) {
 }
 
 int pl_lost_of(int file) { return atomic_load(&files[file].lost); }
+
+void pl_give_back(const void *at, size_t size) {
+  uintptr_t begin = (uintptr_t)at, end = begin + size;
+  if (size < WORTH_RETURNING) return;
+  for (int i = 0, count = atomic_load(&used); i < count; i++) {
+    if (end > atomic_load(&files[i].end) || begin < atomic_load(&files[i].begin)) continue;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+    return;
+  }
+}
 
 /* ---- Arm ---- */
 #if defined(__linux__) && (defined(__aarch64__) || defined(__arm__))
