@@ -22,6 +22,9 @@ LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 API = {
     "interpreter": ("Interpreter and Model", "pylite.interpreter.Interpreter pylite.runtime.model.Model "
                     "pylite.tflite.signature.SignatureRunner"),
+    "compiled_model": ("CompiledModel", "pylite.compiled_model.CompiledModel pylite.tensor_buffer.TensorBuffer "
+                       "pylite.options pylite.cpu_options pylite.hardware_accelerator pylite.cpu_kernel_mode "
+                       "pylite.environment"),
     "plugins": ("Ops and delegates", "pylite.plugins.custom.custom_op pylite.plugins.python_ops.CustomOp "
                 "pylite.plugins.pointers.from_pointers pylite.plugins.resolver pylite.plugins.capi "
                 "pylite.plugins.delegates.load_delegate pylite.plugins.python_delegates.PythonDelegate"),

@@ -3,6 +3,8 @@
 Interpreter runs a `.tflite` file, as tf.lite's does; Model is a file that several interpreters share.  custom_op,
 CustomOp, load_custom_ops and from_pointers add ops, PythonDelegate and load_delegate take over parts of a graph.
 
+CompiledModel runs a file on TensorBuffers, as LiteRT's does; pylite.compiled_model has them and their options.
+
 pylite.tasks: classifiers, detectors and others by a model's metadata.  pylite.media: pictures, sound, labels.
 pylite.validation: a quantized model compared with its float reference.  pylite.schema: reading and writing models.
 pylite.errors: all exceptions.  Each is imported by its name, such as `from pylite.tasks import ImageClassifier`.
@@ -20,6 +22,7 @@ OP_PACKAGES = ["pylite.ops"]    # packages whose modules register ops, for the r
 _HOMES = {
     name: home for home, names in {
         "pylite.interpreter": "Interpreter InterpreterWithCustomOps",
+        "pylite.compiled_model": "CompiledModel",
         "pylite.tflite.resolver_type": "OpResolverType",
         "pylite.tflite.signature": "SignatureRunner",
         "pylite.plugins.custom": "custom_op",
@@ -32,9 +35,10 @@ _HOMES = {
         "pylite.plugins.capi": "get_include load_custom_ops",
         "pylite.runtime.model": "Model",
         "pylite.shim": "install_as",
-        "pylite.errors": "ComparisonError DataDependentError DelegateError DelegateLibraryError DelegationError "
-                         "ExecutionError FileFormatError MemoryLimitError ModelError NotAllocatedError OpError "
-                         "PluginError PyliteError ResizeError TensorError UnsupportedOpError ViewError",
+        "pylite.errors": "AcceleratorError ComparisonError CompiledModelError DataDependentError DelegateError "
+                         "DelegateLibraryError DelegationError ExecutionError FileFormatError MemoryLimitError "
+                         "ModelError NotAllocatedError OpError PluginError PyliteError ResizeError SignatureError "
+                         "TensorBufferError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
 __all__ = ["__version__", "get_version", *_HOMES]

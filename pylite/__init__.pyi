@@ -1,7 +1,10 @@
 from typing import Final
 
+from pylite.compiled_model import CompiledModel
 from pylite.errors import (
+    AcceleratorError,
     ComparisonError,
+    CompiledModelError,
     DataDependentError,
     DelegateError,
     DelegateLibraryError,
@@ -15,6 +18,8 @@ from pylite.errors import (
     PluginError,
     PyliteError,
     ResizeError,
+    SignatureError,
+    TensorBufferError,
     TensorError,
     UnsupportedOpError,
     ViewError,
@@ -37,8 +42,11 @@ OP_PACKAGES: list[str]
 __distribution__: Final[str]
 __version__: Final[str]
 __all__ = [
+    "AcceleratorError",
     "BuiltinOpResolver",
     "ComparisonError",
+    "CompiledModel",
+    "CompiledModelError",
     "CustomOp",
     "DataDependentError",
     "Delegate",
@@ -62,7 +70,9 @@ __all__ = [
     "PyliteError",
     "PythonDelegate",
     "ResizeError",
+    "SignatureError",
     "SignatureRunner",
+    "TensorBufferError",
     "TensorError",
     "UnsupportedOpError",
     "ViewError",

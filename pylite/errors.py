@@ -63,6 +63,22 @@ class ResizeError(PyliteError, RuntimeError, ValueError):
     """An input cannot take the new shape."""
 
 
+class CompiledModelError(ModelError, RuntimeError):
+    """A CompiledModel cannot be made from the file."""
+
+
+class SignatureError(PyliteError, RuntimeError):
+    """A model has no such signature, input or output."""
+
+
+class TensorBufferError(PyliteError, RuntimeError):
+    """A TensorBuffer does not fit a tensor or an array, or it was destroyed."""
+
+
+class AcceleratorError(PyliteError, RuntimeError):
+    """There is no such processor to run a model on."""
+
+
 class ComparisonError(PyliteError, ValueError):
     """Two models, or a model and data, cannot be compared."""
 

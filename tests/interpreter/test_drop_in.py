@@ -1,5 +1,6 @@
 """Drop-in replacement: programs that import tflite_runtime, ai_edge_litert or tf.lite run unchanged."""
 import importlib
+import importlib.machinery
 import importlib.metadata
 import os
 import re
@@ -41,6 +42,14 @@ IMPORTS = {
 PUBLIC = {
     "interpreter": "Delegate Interpreter InterpreterWithCustomOps OpResolverType SignatureRunner load_delegate",
     "capi": "get_include load_custom_ops",
+    "compiled_model": "CompiledModel CpuKernelMode CpuOptions Environment EnvironmentOptions GpuOptions "
+                      "HardwareAccelerator IntelOpenVinoOptions Options QualcommOptions TensorBuffer",
+    "cpu_kernel_mode": "CpuKernelMode",
+    "cpu_options": "CpuKernelMode CpuOptions",
+    "environment": "Environment EnvironmentOptions",
+    "hardware_accelerator": "HardwareAccelerator",
+    "options": "CpuKernelMode CpuOptions GpuOptions HardwareAccelerator IntelOpenVinoOptions Options QualcommOptions",
+    "tensor_buffer": "TensorBuffer",
     "custom": "CustomNode CustomOp custom_op unregister",
     "delegates": "Delegate load_delegate",
     "delegation": "DelegateFlags DelegateGraph DelegatePart PythonDelegate",
@@ -125,6 +134,57 @@ def test_other_modules_of_the_package_stay_those_of_the_package(tmp_path):
     (tmp_path / "program.py").write_text(code)
     arguments = "-P", "-m", "pylite.shim", tmp_path / "program.py"      # the package itself may be installed
     assert run(*arguments, before=[str(tmp_path / "site")]) == "True 42"
+
+
+MODULES = {"compiled_model": "CompiledModel", "tensor_buffer": "TensorBuffer", "environment": "Environment",
+           "options": "Options", "cpu_options": "CpuOptions", "cpu_kernel_mode": "CpuKernelMode",
+           "hardware_accelerator": "HardwareAccelerator", "gpu_options": "GpuOptions",
+           "qualcomm_options": "QualcommOptions", "intel_openvino_options": "IntelOpenVinoOptions"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_of_litert_are_those_of_pylite(module):
+    code = "import pylite; pylite.install_as(); from ai_edge_litert.{} import {} as found; print(found.__module__)"
+    assert run("-P", "-c", code.format(module, MODULES[module])).startswith("pylite.")
+
+
+def test_a_program_of_litert(model):
+    program = """
+import sys
+import numpy as np
+from ai_edge_litert.compiled_model import CompiledModel
+from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+with CompiledModel.from_file(sys.argv[1], HardwareAccelerator.CPU) as model:
+    inputs, outputs = model.create_input_buffers(0), model.create_output_buffers(0)
+    inputs[0].write(np.arange(6, dtype=np.float32).reshape(2, 3))
+    model.run_by_index(0, inputs, outputs)
+    print(outputs[0].read(6, np.float32).tolist(), type(model).__module__)
+"""
+    assert run("-P", "-c", "import pylite; pylite.install_as()\n" + program, model) == \
+        "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0] pylite.compiled_model"
+
+
+def test_litert_does_not_run_in_its_place(tmp_path):
+    """Neither modules that pylite lacks, nor libraries of an installed LiteRT."""
+    package = tmp_path / "ai_edge_litert"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemError")
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (package / f"_pywrap_runtime{suffix}").write_bytes(b"no library: importing it would fail")
+    code = """
+import pylite; pylite.install_as()
+try: import ai_edge_litert.runtime
+except ModuleNotFoundError as e: print(e)
+from ai_edge_litert import _pywrap_runtime
+try: _pywrap_runtime.Run
+except ImportError as e: print(e)
+print(hasattr(_pywrap_runtime, "__file__"))
+"""
+    missing, library, plain = run("-P", "-c", code, before=[str(tmp_path)]).splitlines()
+    assert missing.startswith("No module named 'ai_edge_litert.runtime': pylite has no such module")
+    assert library.startswith("ai_edge_litert._pywrap_runtime.Run would run LiteRT instead of pylite")
+    assert "pylite stands in for ai_edge_litert here" in missing and "install_as" in library
+    assert plain == "False"
 
 
 def test_an_imported_package_is_replaced(tmp_path):

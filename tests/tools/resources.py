@@ -19,10 +19,10 @@ def lack(reason):
     pytest.skip(reason)
 
 
-def peer():
-    """The module ai_edge_litert.interpreter, the live oracle."""
+def peer(module="interpreter"):
+    """The module ai_edge_litert.interpreter, the live oracle, or another of the package."""
     try:
-        return importlib.import_module("ai_edge_litert.interpreter")
+        return importlib.import_module("ai_edge_litert." + module)
     except ImportError:
         return lack("the peer (ai-edge-litert) is not installed")
 

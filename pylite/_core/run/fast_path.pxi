@@ -18,13 +18,6 @@ cdef extern from *:
 
 cdef class Lock:
     """threading.RLock in a fifth of the time where no thread waits."""
-    cdef int state          # 0: free; 1: held; 2: held, and others may wait at the gate
-    cdef PyThread_type_lock gate
-    cdef int open           # was the gate released, and no thread has gone through it since?
-    cdef unsigned long owner    # the thread that holds it, or 0: a new thread may have the number of an old one
-    cdef int count
-    cdef readonly bint busy     # the thread that holds it is in run()
-
     def __cinit__(self):
         self.gate = PyThread_allocate_lock()
         if self.gate == NULL:

@@ -9,7 +9,6 @@ from cpython.pythread cimport (
     PyThread_free_lock,
     PyThread_get_thread_ident,
     PyThread_release_lock,
-    PyThread_type_lock,
     WAIT_LOCK,
 )
 from cpython.ref cimport Py_INCREF

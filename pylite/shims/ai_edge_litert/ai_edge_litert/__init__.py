@@ -1,6 +1,52 @@
-"""Stands in for the package ai_edge_litert: pylite under its name; other modules are those of the package, if any."""
+"""Stands in for the package ai_edge_litert: pylite under its name.
+
+Tools in Python, such as ai_edge_litert.tools, come from that package if it is installed.  Its libraries, which run
+models, are not loaded.
+"""
 import pkgutil
+import sys
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 
 from pylite import __version__ as __version__
 
 __path__ = pkgutil.extend_path(__path__, __name__)
+_REMEDY = ("pylite stands in for ai_edge_litert here. Without pylite.install_as() or pylite.shim, and without pylite's "
+           "folder `shims` on PYTHONPATH, ai_edge_litert is LiteRT itself")
+
+
+class _Library:
+    """Stands for a library of LiteRT: importing it is no error, using it is one."""
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        name = module.__name__
+
+        def missing(attribute):
+            if attribute.startswith("__"):
+                raise AttributeError(attribute)
+            raise ImportError(f"{name}.{attribute} would run LiteRT instead of pylite, which has nothing in its place. "
+                              + _REMEDY, name=name)
+        module.__getattr__ = missing
+
+
+class _Finder:
+    """Finds the modules of ai_edge_litert, or says that there is none."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if not name.startswith(__name__ + "."):
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            raise ModuleNotFoundError(f"No module named {name!r}: pylite has no such module, nor has an installed "
+                                      f"ai_edge_litert a tool in Python of this name. {_REMEDY}", name=name)
+        if isinstance(spec.loader, ExtensionFileLoader):
+            return ModuleSpec(name, _Library, origin=spec.origin)
+        return spec
+
+
+sys.meta_path[:] = [_Finder, *(f for f in sys.meta_path if getattr(f, "__qualname__", "") != "_Finder")]

@@ -1,0 +1,303 @@
+"""Memory for inputs and outputs that callers hold, and runs of a model on it: the base of TensorBuffer."""
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.string cimport memmove
+
+from pylite._core.run.program cimport ExecutorBase, Lock, Program
+
+from weakref import ref
+
+from numpy import empty, ndarray, uint8
+
+from pylite import errors
+from pylite._core.run.memory import aligned
+
+
+cdef class Port:
+    """The memory that a bound program has for one input or output.
+
+    array: the tensor's array; type_name: of its elements; lendable: may a Buffer be this memory, instead of being
+    copied from and to it?
+    """
+    cdef readonly object array, dtype
+    cdef readonly str type_name
+    cdef readonly tuple shape
+    cdef readonly Py_ssize_t nbytes
+    cdef bint lendable
+    cdef object owner           # a weak reference to the Buffer that is this memory, or None
+    cdef object bytes           # of `array`, or None where they are not one block
+    cdef Py_buffer view
+
+    def __init__(self, array, str type_name, bint lendable):
+        self.type_name = type_name
+        self.array, self.shape, self.dtype, self.nbytes = array, array.shape, array.dtype, array.nbytes
+        contiguous = array.flags.c_contiguous and not array.dtype.hasobject
+        self.lendable = lendable and contiguous and array.flags.writeable and array.nbytes > 0
+        if contiguous:
+            self.bytes = array.reshape(-1).view(uint8)
+            PyObject_GetBuffer(self.bytes, &self.view, PyBUF_SIMPLE)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    cdef Buffer user(self):
+        """The Buffer that is this memory, or None."""
+        return None if self.owner is None else self.owner()
+
+    def evict(self):
+        """Give the Buffer that is this memory other memory with the same contents."""
+        cdef Buffer user = self.user()
+        self.owner = None
+        if user is not None:
+            user.leave(self)
+
+    cdef int load(self, Buffer buffer) except -1:
+        """Copy a Buffer's contents here; it becomes this memory where no other is."""
+        self.evict()
+        with cython.critical_section(buffer):
+            if buffer.view.buf == NULL:
+                raise buffer.destroyed()
+            memmove(self.view.buf, buffer.view.buf, min(self.nbytes, buffer.nbytes))
+            if self.lendable and buffer.port is None and not buffer.shared and buffer.nbytes == self.nbytes:
+                buffer.hold(self.bytes, True)
+                buffer.port, self.owner = self, ref(buffer)
+        return 0
+
+    cdef int store(self, Buffer buffer) except -1:
+        """Copy this memory to a Buffer."""
+        with cython.critical_section(buffer):
+            if buffer.port is not self:
+                if buffer.view.buf == NULL:
+                    raise buffer.destroyed()
+                buffer.check_writable()
+                memmove(buffer.view.buf, self.view.buf, self.nbytes)
+        return 0
+
+
+cdef class Buffer:
+    """The base of TensorBuffer: bytes of its own, of a Port, or of an array that the caller has.
+
+    dtype, type_name: of its elements; shared: the memory is the caller's; elastic: it takes the size of each result,
+    which depends on data.
+    """
+    cdef readonly object dtype
+    cdef readonly str type_name
+    cdef readonly tuple shape
+    cdef readonly Py_ssize_t nbytes
+    cdef readonly bint shared, elastic
+    cdef object scalar          # the type of the elements that dtype stands for
+    cdef Port port              # whose memory this is, or None
+    cdef Py_buffer view         # buf is NULL once it is destroyed
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    @staticmethod
+    def of_port(cls, Port port not None, bint elastic=False):
+        """A Buffer of the class `cls` for a Port: its memory where it is free."""
+        cdef Buffer self = cls.__new__(cls)
+        self.dtype, self.shape, self.nbytes, self.scalar = port.dtype, port.shape, port.nbytes, port.dtype.type
+        self.type_name, self.elastic = port.type_name, elastic
+        if port.lendable and port.user() is None:
+            self.hold(port.bytes, True)
+            self.port, port.owner = port, ref(self)
+        else:
+            self.hold(aligned(self.nbytes), True)
+        return self
+
+    @staticmethod
+    def of_array(cls, array):
+        """A Buffer of the class `cls` that is the memory of a C-contiguous array."""
+        cdef Buffer self = cls.__new__(cls)
+        self.dtype, self.shape, self.nbytes, self.scalar = array.dtype, (array.size,), array.nbytes, array.dtype.type
+        self.shared, self.type_name = True, array.dtype.name
+        self.hold(array.reshape(-1).view(uint8), array.flags.writeable)
+        return self
+
+    cdef int hold(self, bytes, bint writable) except -1:
+        """Let `bytes`, an array, be the memory."""
+        PyBuffer_Release(&self.view)
+        PyObject_GetBuffer(bytes, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+        return 0
+
+    def fit_to(self, Port port not None):
+        """Take memory for the contents of `port`, if it is elastic."""
+        with cython.critical_section(self):
+            if self.elastic and self.view.buf != NULL:
+                if self.nbytes != port.nbytes:
+                    self.hold(aligned(port.nbytes), True)
+                self.shape, self.nbytes = port.shape, port.nbytes
+
+    cdef int leave(self, Port port) except -1:
+        """Take other memory than that of `port`, with the same contents."""
+        with cython.critical_section(self):
+            if self.port is port:
+                self.port = None
+                fresh = aligned(self.nbytes)
+                old = self.view.buf
+                self.hold(fresh, True)      # `old` lies in port.bytes, which is kept
+                memmove(self.view.buf, old, self.nbytes)
+        return 0
+
+    cdef destroyed(self):
+        return ValueError("TensorBuffer has been destroyed")
+
+    cdef int check_writable(self) except -1:
+        if self.view.readonly:
+            raise errors.TensorBufferError(
+                "the array that this TensorBuffer was created from is read-only, so that nothing can be written to it. "
+                "Create the buffer from a copy of the array")
+        return 0
+
+    @property
+    def alive(self):
+        return self.view.buf != NULL
+
+    def release(self):
+        """Give the memory back; nothing can be read or written afterwards."""
+        with cython.critical_section(self):
+            if self.port is not None:
+                self.port.owner = None
+                self.port = None
+            PyBuffer_Release(&self.view)
+            self.view.buf = NULL
+
+    def assign(self, array):
+        """Copy the array's bytes to the start of the buffer.  False if its type is not the buffer's, or it is not
+        C-contiguous."""
+        if type(array) is not ndarray or array.dtype is not self.dtype:
+            return False
+        return self.copy_from(array)
+
+    def copy_from(self, array):
+        """assign() whatever the type."""
+        cdef Py_buffer given
+        try:
+            PyObject_GetBuffer(array, &given, PyBUF_SIMPLE)
+        except (BufferError, ValueError):       # not contiguous
+            return False
+        try:
+            with cython.critical_section(self):
+                if self.view.buf == NULL:
+                    raise errors.TensorBufferError("WriteTensorBuffer: the TensorBuffer has been destroyed")
+                if given.len > self.nbytes:
+                    raise errors.TensorBufferError(
+                        f"WriteTensorBuffer: source buffer is larger than the tensor buffer: {given.len} bytes, an "
+                        f"array of {array.dtype} with the shape {list(array.shape)}, for {self.nbytes}, {self.dtype} "
+                        f"with the shape {list(self.shape)}")
+                self.check_writable()
+                memmove(self.view.buf, given.buf, given.len)
+        finally:
+            PyBuffer_Release(&given)
+        return True
+
+    def has_type(self, dtype):
+        """Does `dtype` name the type of the buffer's elements, without a conversion?"""
+        return dtype is self.scalar or dtype is self.dtype
+
+    def copy(self, count, dtype):
+        """The first elements, `count` of them (or a shape), in a new array of `dtype`."""
+        cdef Py_buffer to
+        array = empty(count, dtype)
+        PyObject_GetBuffer(array, &to, PyBUF_WRITABLE)
+        try:
+            with cython.critical_section(self):
+                if self.view.buf == NULL:
+                    raise errors.TensorBufferError("ReadTensorToBuffer: the TensorBuffer has been destroyed")
+                if to.len > self.nbytes:
+                    raise errors.TensorBufferError(
+                        f"ReadTensorToBuffer: destination buffer is larger than the tensor buffer: {count} elements of "
+                        f"{array.dtype} take {to.len} bytes, and the buffer has {self.nbytes}, {self.dtype} with the "
+                        f"shape {list(self.shape)}")
+                memmove(to.buf, self.view.buf, to.len)
+        finally:
+            PyBuffer_Release(&to)
+        return array
+
+
+cdef class BufferRun:
+    """Runs a subgraph on Buffers.  The methods `prepare` and `fetch` of a class derived from it handle all that is not
+    the same as in the run before.
+
+    inputs, outputs: the Ports of `program`, the bound program that the Executor runs.
+    """
+    cdef public ExecutorBase executor
+    cdef public Lock lock
+    cdef public list inputs, outputs
+    cdef public Program program
+
+    def run(self, list inputs not None, list outputs not None):
+        """Run once.  inputs, outputs: a Buffer for each, or None: the input stays, or the output is not wanted."""
+        self.lock.acquire()
+        try:
+            self.lock.check_idle()
+            if self.program is None or self.executor.fast_program is not self.program or not self.fit(inputs, outputs):
+                self.prepare(inputs, outputs)
+            self.load(inputs, outputs)
+            self.lock.run(self.executor.invoke)
+            if self.program is None:
+                self.fetch(outputs)
+            self.store(outputs)
+        finally:
+            self.lock.release()
+
+    cpdef bint fit(self, list inputs, list outputs) except -1:
+        """Do the Buffers have the sizes of the tensors?"""
+        cdef Py_ssize_t i
+        cdef Buffer buffer
+        cdef Port port
+        if len(inputs) != len(self.inputs) or len(outputs) != len(self.outputs):
+            return False
+        for i in range(len(inputs)):
+            if inputs[i] is None:
+                continue
+            buffer, port = <Buffer?>inputs[i], <Port>self.inputs[i]
+            if buffer.port is port:
+                continue
+            if buffer.view.buf == NULL:
+                raise buffer.destroyed()
+            if (buffer.shape is not port.shape and buffer.shape != port.shape and not (
+                    buffer.shared and buffer.nbytes == port.nbytes)) or buffer.nbytes != port.nbytes:
+                return False
+        return self.fit_outputs(outputs)
+
+    cpdef bint fit_outputs(self, list outputs) except -1:
+        cdef Py_ssize_t i
+        cdef Buffer buffer
+        cdef Port port
+        for i in range(len(outputs)):
+            if outputs[i] is None:
+                continue
+            buffer, port = <Buffer?>outputs[i], <Port>self.outputs[i]
+            if buffer.port is port:
+                continue
+            if buffer.view.buf == NULL:
+                raise buffer.destroyed()
+            if buffer.nbytes < port.nbytes:
+                return False
+            buffer.check_writable()
+        return True
+
+    cdef int load(self, list inputs, list outputs) except -1:
+        """Copy inputs to their Ports, except those that are there."""
+        cdef Py_ssize_t i
+        cdef Buffer buffer
+        cdef Port port
+        for i in range(len(outputs)):       # the run writes there
+            port = <Port>self.outputs[i]
+            if port.owner is not None and (outputs[i] is None or (<Buffer>outputs[i]).port is not port):
+                port.evict()
+        for i in range(len(inputs)):
+            if inputs[i] is None:
+                continue
+            buffer, port = <Buffer>inputs[i], <Port>self.inputs[i]
+            if buffer.port is not port:
+                port.load(buffer)
+        return 0
+
+    cdef int store(self, list outputs) except -1:
+        cdef Py_ssize_t i
+        for i in range(len(outputs)):
+            if outputs[i] is not None and (<Buffer>outputs[i]).port is not <Port>self.outputs[i]:
+                (<Port>self.outputs[i]).store(<Buffer>outputs[i])
+        return 0
