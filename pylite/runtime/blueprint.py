@@ -20,9 +20,8 @@ _OWN = "python_op.", "control."     # families of kernels that keep what belongs
 class Blueprint:
     """A Lowered and its Plan: all of a BoundProgram but its memory.  Nothing changes it, so that programs share it.
 
-    Its owners count: programs, and a Model or Outline that keeps it.  Values refer to themselves; so that this frees
-    them, and constants with them, without the garbage collector, the last owner calls release().  There is no __del__,
-    which the collector would also call where an Outline is about to keep the blueprint.
+    Its owners count: programs, and a Model that keeps it.  Values refer to themselves; so that this frees them, and
+    constants with them, without the garbage collector, the last owner calls release().
     """
     __slots__ = ("lowered", "plan", "owners")
 

@@ -45,7 +45,6 @@ class Model:
         self._lock = RLock()
         self.checked = False        # are all operators known to run, by the default resolver?
         self.blueprints: dict[Any, Blueprint] = {}      # by what they depend on, the newest at the end
-        self.retired = False        # does model_cache release them?
         # Of a model whose plan is in the cache: its bytes or Pages, and what is known of its graph, which is read when
         # it is first asked for.
         self.contents, self.summary = _deferred or (None, None)
@@ -71,8 +70,8 @@ class Model:
             return self.__dict__[name]
 
     def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
-        if not getattr(self, "retired", True) and not ending():     # modules may be empty then
-            for blueprint in self.blueprints.values():
+        if not ending():        # modules may be empty then
+            for blueprint in vars(self).get("blueprints", {}).values():
                 blueprint.release()
 
     @property

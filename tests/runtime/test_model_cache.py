@@ -1,9 +1,10 @@
-"""Interpreters of one file share its Model; of one that nothing uses any more an outline is kept."""
+"""Interpreters of one file share its Model."""
 import gc
 import os
 import random
 import signal
 import threading
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pylite
 from pylite._core import simd
 from pylite.interpreter import Interpreter
 from pylite.model import Model
-from pylite.runtime import model_cache, outline
+from pylite.runtime import model_cache
 from pylite.runtime.model import KEPT_BLUEPRINTS
 from pylite.schema.builder import ModelBuilder
 from tests.tools import small_models
@@ -30,9 +31,8 @@ REAL = ("keras/transformer_block_64_int8.tflite", "keras/transformer_block_64_fl
 
 @pytest.fixture(autouse=True)
 def _settled(monkeypatch):
-    """Files count as unchanged at once, and no outline is kept from other tests."""
+    """Files count as unchanged at once."""
     monkeypatch.setattr(model_cache, "SETTLED", 0)
-    monkeypatch.setattr(model_cache, "_outlines", {})
 
 
 def outputs(interpreter, shape=None):
@@ -156,7 +156,7 @@ def test_custom_ops_share_no_models():
     assert one._model is not other._model
 
 
-# ---- outlines ------------------------------------------------------------------------------------------------
+# ---- loading again -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", REAL)
 def test_real_models_are_the_same_when_loaded_again(name):
     models()
@@ -166,67 +166,22 @@ def test_real_models_are_the_same_when_loaded_again(name):
     second = Interpreter(path)
     assert outputs(second) == want
     assert traces(second) == seen
-    stateless = bool(first._model.blueprints)
     del first, second
-    assert any(path in key for key in model_cache._outlines) == stateless
     assert path not in Path("/proc/self/maps").read_text()
-    for _ in range(2):
-        again = Interpreter(path)
-        assert outputs(again) == want
-        assert traces(again) == seen
-        del again
+    again = Interpreter(path)
+    assert outputs(again) == want
+    assert traces(again) == seen
 
 
-def test_bytes_are_known_again():
+def test_nothing_is_kept_of_a_model_that_is_freed():
     content = added(1)
-    want = outputs(Interpreter(model_content=content))
-    assert len(model_cache._outlines) == 1
-    assert outputs(Interpreter(model_content=bytes(bytearray(content)))) == want
-    assert outputs(Interpreter(model_content=added(2))) != want
-
-
-def test_metadata_and_details_are_the_same_when_loaded_again():
-    m = ModelBuilder("described")
-    x, y = m.tensor("x", (2, 3), "int8", scale=0.5, zero_point=3), m.tensor("y", (2, 3), "int8", scale=0.5)
-    m.operator("RELU", [x], [y])
-    m.inputs([x])
-    m.outputs([y])
-    m.metadata("note", b"some bytes")
-    m.metadata("empty", b"")
-    content = m.build()
-
-    def seen():
-        interpreter = Interpreter(model_content=content)
-        result = (outputs(interpreter), str(interpreter.get_tensor_details()), interpreter._model.graph.description,
-                  {name: bytes(data) for name, data in interpreter._model.graph.metadata.items()})
-        assert len(interpreter._model.graph.contents) == len(content)
-        return result
-    first = seen()
-    assert len(model_cache._outlines) == 1
-    assert seen() == first == seen()
-
-
-def test_few_outlines_are_kept(monkeypatch):
-    monkeypatch.setattr(model_cache, "OUTLINES", 2)
-    kept = [added(i) for i in range(4)]
-    for content in kept:
-        outputs(Interpreter(model_content=content))
-    assert [key[1] for key in model_cache._outlines] == [hash(content) for content in kept[2:]]
-    monkeypatch.setattr(model_cache, "NODES", 1)
-    interpreter = Interpreter(model_content=kept[0])
-    outputs(interpreter)
-    outputs(interpreter, (7,))
-    assert len(interpreter._model.blueprints) == 2
-    del interpreter
-    assert sum(outline.nodes for outline in model_cache._outlines.values()) == 1
-
-
-def test_nothing_is_kept_of_a_model_that_was_not_run_and_of_one_of_the_caller():
-    Interpreter(model_content=added(1))
-    model = Model(added(2))
-    outputs(Interpreter(model=model))
-    del model
-    assert not model_cache._outlines
+    first = Interpreter(model_content=content)
+    want, model = outputs(first), weakref.ref(first._model)
+    blueprint = first._main.current.blueprint
+    del first
+    assert model() is None
+    assert blueprint.owners == 0
+    assert outputs(Interpreter(model_content=content)) == want
 
 
 # ---- graphs of repeated blocks -------------------------------------------------------------------------------
@@ -294,7 +249,6 @@ def test_results_and_traces_are_those_of_a_model_lowered_anew(seed, sizes):
     del interpreter
     shared.clear()
     again = Interpreter(model_content=content)
-    assert again._model.blueprints
     for size in reversed(sizes):
         anew = Interpreter(model=Model(content))
         assert (outputs(anew, (size, 4)), traces(anew)) == (outputs(again, (size, 4)), traces(again))
@@ -337,21 +291,6 @@ def test_more_shapes_than_are_kept():
         want = outputs(Interpreter(model=Model(content)), (size, 4))
         assert outputs(one, (size, 4)) == want == outputs(other, (size, 4))
     assert len(one._model.blueprints) == KEPT_BLUEPRINTS
-
-
-def test_a_model_that_is_taken_apart_is_not_found(monkeypatch):
-    """Other threads run between the steps of an Outline."""
-    content, meanwhile = graph(5), []
-    want = outputs(Interpreter(model=Model(content)), (3, 4))
-
-    class Interrupted(outline.Outline):
-        def _strip(self, *args):
-            super()._strip(*args)
-            monkeypatch.setattr(outline, "Outline", outline.Outline.__base__)
-            meanwhile.append(outputs(Interpreter(model_content=content), (3, 4)))
-    monkeypatch.setattr(outline, "Outline", Interrupted)
-    outputs(Interpreter(model_content=content), (3, 4))
-    assert meanwhile == [want]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
