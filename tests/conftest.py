@@ -1,9 +1,13 @@
 """Settings of every test run."""
+import os
+
 import pytest
 from hypothesis import settings
 
 from pylite._core import simd
 from pylite.plugins import resolver
+
+os.environ.setdefault("PYLITE_CACHE_DIR", "")      # tests leave the user's cache folder alone
 
 # No deadline: the duration of an example depends on the load of the machine.
 settings.register_profile("pylite", deadline=None)

@@ -58,14 +58,16 @@ def not_negative(text):
 
 
 def add_cache(parser):
-    parser.add_argument("--cache-dir", metavar="DIR", help="the folder of the plan cache (default: PYLITE_CACHE_DIR)")
+    parser.add_argument("--cache-dir", metavar="DIR", help="the folder of the plan cache (default: PYLITE_CACHE_DIR, "
+                        "else pylite in the user's cache folder)")
 
 
 def cache_folder(args):
-    """The folder of the plan cache; UsageError if none is named."""
-    folder = args.cache_dir or os.environ.get("PYLITE_CACHE_DIR")
+    """The folder of the plan cache; UsageError where PYLITE_CACHE_DIR says that there is none."""
+    from pylite.runtime.cache_files import default_folder  # commands that have a cache import it
+    folder = args.cache_dir or default_folder()
     if not folder:
-        raise UsageError("no folder is named: give --cache-dir DIR or set PYLITE_CACHE_DIR")
+        raise UsageError("there is no plan cache, since PYLITE_CACHE_DIR is empty: give --cache-dir DIR")
     return folder
 
 

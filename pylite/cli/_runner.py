@@ -8,7 +8,7 @@ from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata
 from pylite.media.labels import attached, read
-from pylite.runtime.model import Model
+from pylite.runtime.cache_files import default_folder
 
 
 class Runner:
@@ -18,9 +18,9 @@ class Runner:
         self.path = _common.model_path(args.model)
         self.args = args
         given = [read(args.labels)] if args.labels else []
-        self.model = Model(self.path)
-        self.interpreter = Interpreter(model=self.model, num_threads=args.threads,
-                                       experimental_delegates=_plugins.load(args))
+        self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
+                                       cache_dir=default_folder())
+        self.model = self.interpreter._model
         self.labels = given or attached(self.model)
         details = self.interpreter.get_input_details()
         self.names = _names(self.model, details)

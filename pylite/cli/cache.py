@@ -2,6 +2,7 @@
 
 Other files in the folder are left alone.
 """
+import os
 import sys
 import time
 
@@ -9,8 +10,8 @@ from pylite.cli import _common, _format
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
-  pylite cache list --cache-dir ~/.cache/pylite
-  PYLITE_CACHE_DIR=~/.cache/pylite pylite cache clear
+  pylite cache list
+  pylite cache clear --cache-dir plans
 """
 _SUFFIXES = (".plan", ".digest", ".tmp")
 
@@ -22,7 +23,11 @@ def configure(parser):
 
 def run(args):
     from pylite.runtime.cache_files import Store
-    with Store(_common.cache_folder(args)) as store:
+    folder = _common.cache_folder(args)
+    if not args.cache_dir and not os.path.lexists(folder):
+        sys.stdout.write(f"0 plans: there is no folder {folder} yet\n")
+        return 0
+    with Store(folder) as store:
         files = [file for file in store.files() if file[2].endswith(_SUFFIXES)]
         total = _format.nbytes(sum(size for _, size, _ in files))
         if args.action == "clear":

@@ -9,8 +9,8 @@ from pylite.cli import _common, _format
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
-  pylite compile model.tflite --cache-dir ~/.cache/pylite
-  PYLITE_CACHE_DIR=~/.cache/pylite pylite compile *.tflite
+  pylite compile model.tflite
+  pylite compile *.tflite --cache-dir plans
   pylite compile model.tflite --shape input=1,320,320,3
 """
 

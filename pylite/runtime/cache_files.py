@@ -17,11 +17,30 @@ LIMIT = 1 << 30         # bytes of a folder: the files used longest ago make roo
 ABANDONED = 3600        # seconds after which nobody writes a temporary file any more
 
 
+def default_folder() -> str:
+    """The folder for the plans of commands and tasks, "" for none.
+
+    What PYLITE_CACHE_DIR says, if it is set, else `pylite` in the user's cache folder (XDG_CACHE_HOME, ~/.cache).
+    """
+    named = os.environ.get("PYLITE_CACHE_DIR")
+    if named is not None:
+        return named
+    above = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(above):        # also "", as the specification says
+        above = os.path.expanduser("~/.cache")
+    return os.path.join(above, "pylite") if os.path.isabs(above) else ""
+
+
 class Store(Folder):
-    """A Folder to write to.  create: make it if need be."""
+    """A Folder to write to.  create: make it if need be, but not in a folder of another user, as with `sudo`."""
 
     def __init__(self, path: "str | os.PathLike[str]", create: bool = False) -> None:
-        if create:
+        if create and not os.path.exists(path):
+            above = os.path.dirname(os.path.abspath(path))
+            while not os.path.exists(above):
+                above = os.path.dirname(above)
+            if os.stat(above).st_uid not in (0, os.geteuid()):
+                raise PermissionError(f"the cache folder {path!s} is not made: {above} belongs to another user")
             os.makedirs(path, 0o700, exist_ok=True)
         super().__init__(path)
 

@@ -159,10 +159,14 @@ class Writer:
             return _kind("integer") + _signed(arg)
         if kind is float:
             return _kind("float") + struct.pack("=d", arg)
-        if kind is str or kind is bytes or kind is bytearray:
-            return _kind("text") + _bytes(arg.encode()) if kind is str else _kind("bytes") + _bytes(arg)
-        if isinstance(arg, np.generic):
-            return self._item(arg.item())
+        return self._item(arg.item()) if isinstance(arg, np.generic) else self._composed(kind, arg)
+
+    def _composed(self, kind: type, arg: "Any") -> bytes:
+        """A parameter that is no number."""
+        if kind is str:
+            return _kind("text") + _bytes(arg.encode())
+        if kind is bytes or kind is bytearray:
+            return _kind("bytes") + _bytes(arg)
         if isinstance(arg, (list, tuple)):      # a NamedTuple becomes a tuple
             if kind is tuple and len(arg) == 4 and type(arg[0]) is Program:
                 return _kind("callee") + _number(self._program(arg[1].__self__)) + self._items(arg[2]) + self._items(

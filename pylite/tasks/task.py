@@ -10,6 +10,7 @@ from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
 from pylite.media import metadata
 from pylite.media.tensors import dequantize
+from pylite.runtime.cache_files import default_folder
 from pylite.runtime.model import Model
 from pylite.tasks.results import Category
 
@@ -28,15 +29,21 @@ if TYPE_CHECKING:
 class Task:
     """A model that is ready to run.
 
-    model: a pylite.Model, to share it, or what makes one: a path, or a file's bytes; num_threads: of one run;
-    experimental_delegates: as the Interpreter takes them.
+    model: a pylite.Model, to share it, or what makes one: a path, or a file's bytes, whose plan is kept in the user's
+    cache folder (PYLITE_CACHE_DIR names another one, or "" for none); num_threads: of one run; experimental_delegates:
+    as the Interpreter takes them.
     """
 
     def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None) -> None:
-        self.model = model if isinstance(model, Model) else Model(model)
-        self.interpreter = Interpreter(model=self.model, num_threads=num_threads,
-                                       experimental_delegates=experimental_delegates)
+        options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates}
+        if isinstance(model, Model):
+            options["model"] = model
+        else:
+            options["model_content" if isinstance(model, (bytes, bytearray, memoryview)) else "model_path"] = model
+            options["cache_dir"] = default_folder()
+        self.interpreter = Interpreter(**options)
+        self.model = self.interpreter._model
         self.interpreter.allocate_tensors()
         self._inputs, self._outputs = metadata.read(self.model)
 

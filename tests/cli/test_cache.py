@@ -1,4 +1,5 @@
 """`pylite compile` and `pylite cache`: the plan cache is filled ahead, listed and cleared."""
+import json
 import os
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import pylite
 from pylite import cli
 from pylite.media import models
+from pylite.runtime import executor
+from pylite.runtime.cache_files import Store, default_folder
 from tests.tools.plans import assert_same, network, planned, run
 
 
@@ -77,9 +80,58 @@ def test_list_and_clear(folder, model, capsys):
 
 
 @pytest.mark.parametrize("command", [["compile", "digits"], ["cache", "list"], ["cache", "clear"]])
-def test_a_folder_must_be_named(folder, command, capsys):
+def test_an_empty_environment_variable_turns_the_cache_off(folder, command, capsys, monkeypatch):
+    monkeypatch.setenv("PYLITE_CACHE_DIR", "")
     assert cli.main(command) == 2
-    assert "PYLITE_CACHE_DIR" in capsys.readouterr().err
+    assert "PYLITE_CACHE_DIR is empty" in capsys.readouterr().err
+
+
+def test_the_cache_is_in_the_users_folder_by_default(folder, model, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(folder))
+    assert cli.main(["cache", "list"]) == 0
+    assert f"0 plans: there is no folder {folder}" in capsys.readouterr().out
+    assert not folder.exists()
+    assert cli.main(["compile", model]) == 0
+    assert [file.suffix for file in (folder / "pylite").iterdir()] == [".plan"]
+    capsys.readouterr()
+    assert cli.main(["cache", "list"]) == 0
+    assert "1 plans" in capsys.readouterr().out
+
+
+def test_commands_that_run_a_model_use_its_plan(folder, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(folder))
+    command, answers = ["run", "digits", "--random", "3", "--json"], []
+    for turn in range(2):
+        if turn:
+            monkeypatch.setattr(executor, "Executor", None)     # not needed
+        assert cli.main(command) == 0
+        answers.append(json.loads(capsys.readouterr().out)["outputs"])
+        assert len(list(folder.glob("pylite/*.plan"))) == 1
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(("cache", "home", "found"), [
+    ("/x", "/home/me", "/x/pylite"), ("", "/home/me", "/home/me/.cache/pylite"), ("x", "/h", "/h/.cache/pylite"),
+    (None, "/h", "/h/.cache/pylite"), (None, "relative", "")])
+def test_the_users_cache_folder(monkeypatch, cache, home, found):
+    monkeypatch.delenv("PYLITE_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", home)
+    if cache is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    assert default_folder() == found
+    monkeypatch.setenv("PYLITE_CACHE_DIR", "/elsewhere")
+    assert default_folder() == "/elsewhere"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders to other users")
+def test_no_folder_is_made_in_that_of_another_user(tmp_path):
+    """As `sudo` does that keeps HOME."""
+    os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(PermissionError, match="belongs to another user"):
+        Store(tmp_path / "cache" / "pylite", create=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [["compile", "digits"], ["cache", "list"], ["cache", "clear"]])

@@ -23,6 +23,7 @@ from pylite.tasks import (
     vision,
 )
 from tests.tools import resources
+from tests.tools.plans import planned
 
 PICTURE = np.random.default_rng(7).integers(0, 256, (60, 80, 3), np.uint8)
 
@@ -43,6 +44,23 @@ def plain(path, *arrays):
 
 def resized(size):
     return images.resize(PICTURE, size, size)[None]
+
+
+# ---- plans ----
+
+def test_a_task_finds_the_plan_of_an_earlier_one(tmp_path, monkeypatch):
+    """In the user's cache folder, unless PYLITE_CACHE_DIR names another one or none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    digits, picture = models.path("digits"), PICTURE[:, :60]
+    alone = ImageClassifier(digits).classify(picture)
+    assert not (tmp_path / "cache").exists()        # tests/conftest.py sets the variable to nothing
+    monkeypatch.delenv("PYLITE_CACHE_DIR")
+    for source in digits, digits.read_bytes(), digits:
+        task = ImageClassifier(source)
+        assert task.classify(picture) == alone
+        assert len(list((tmp_path / "cache" / "pylite").glob("*.plan"))) == 1
+    assert planned(task.interpreter)
+    assert not planned(ImageClassifier(pylite.Model(digits)).interpreter)
 
 
 # ---- real models ----
