@@ -6,7 +6,7 @@ import marshal
 import os
 import sys
 from _thread import RLock
-from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder, SourceFileLoader
 
 try:
     from importlib._bootstrap_external import MAGIC_NUMBER, cache_from_source
@@ -26,6 +26,7 @@ ON_DEMAND = {"pylite.errors", "pylite.ops.filter_layout"}
 _HEADER = MAGIC_NUMBER + bytes(4)       # of bytecode that is valid for a source of a certain time and size
 _PIECE = 1 << 16        # bytes; nearly all bytecode is shorter
 _BINARY = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_CAPI = __name__ + ".capi"      # the only other package with a library
 _lock = RLock()
 
 
@@ -98,27 +99,35 @@ class _SourceFinder:
 
 
 class _LibraryFinder:
-    """Finds a module in Cython, by its PyInit function, in the shared library of its package or of this one."""
-    files = {}      # package -> the library of its modules
+    """Finds a module in Cython, by its PyInit function, in the shared library of this package or of `capi`."""
+    files = {}      # package that has a library -> its file
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         package, _, stem = name.rpartition(".")
         if stem == "_library" or not package.startswith(__name__):
             return None
-        if package not in cls.files:
-            library = _find(package + "._library", path) or _find(__name__ + "._library", __path__)
+        owner = package if package == _CAPI else __name__
+        if owner not in cls.files:
+            library = _library(owner, path if owner == package else __path__)
             if library is None:
                 raise ModuleNotFoundError(
                     f"No module named {name!r}: {__path__[0]} has pylite's sources, not what is built of them. Install "
                     "pylite with `pip install .`, and run Python in another folder or with -P", name=name)
-            cls.files[package] = library.origin
-        return _spec(name, ExtensionFileLoader, cls.files[package])
+            cls.files[owner] = library
+        return _spec(name, ExtensionFileLoader, cls.files[owner])
 
 
-def _find(name, path):
-    """The spec of a module by any finder: in an editable install, meson-python's knows where the libraries are."""
-    return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, path))), None)
+def _library(package, path):
+    """The file of a package's library, or None.  A search by all finders takes 0.4 ms."""
+    for suffix in EXTENSION_SUFFIXES:
+        file = f"{path[0]}/_library{suffix}"
+        if os.path.exists(file):
+            return file
+    # In an editable install meson-python's finder knows where it is.
+    name = package + "._library"
+    found = next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, path))), None)
+    return None if found is None else found.origin
 
 
 def _spec(name, loader, file, locations=None):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PACKED = frozenset((Packed,))
 _LARGEST = 2**31 - 1    # size of a dimension, which has 32 bits in the file and for callers
-_MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32     # of an array
+_MOST_DIMENSIONS = 32 if np.__version__.startswith("1.") else 64     # of an array
 _MANY = 2**26           # elements from which a result's bytes are compared with the machine's memory
 
 
