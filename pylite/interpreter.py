@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite import errors
-from pylite._core.run.program import FastPath, Lock, install_fast_path
+from pylite._core.run.fast_path import FastPath, Lock
 from pylite._core.simd import Pool
 from pylite.tflite import arguments
 
@@ -143,22 +143,25 @@ class Interpreter(FastPath):
             self._ensure_safe()
             self._lock.run(self._main.allocate)
 
-    def invoke(self) -> None:
-        """Run the model once on its inputs.  RuntimeError before allocate_tensors() or when a node fails."""
+    def _invoke_checked(self) -> None:
+        """invoke(), where FastPath cannot."""
         with self._lock:
             self._ensure_safe()
             self._lock.run(self._main.invoke)
 
     def set_tensor(self, tensor_index: "SupportsIndex", value: "ArrayLike") -> None:
         """Copy `value`, an array of the tensor's shape and type, into an input.  ValueError when one does not fit."""
-        with self._lock:
-            self._set(self._main, tensor_index, value)
+        if not self._set_again(tensor_index, value):
+            with self._lock:
+                self._set(self._main, tensor_index, value)
 
     def get_tensor(self, tensor_index: "SupportsIndex", subgraph_index: int = 0) -> "NDArray[Any]":
         """A copy of a tensor: an input, an output, a constant, or an intermediate tensor that was not overwritten.
 
         ValueError when the tensor has no memory (call allocate_tensors() first), or another tensor overwrote it.
         """
+        if subgraph_index == 0 and (again := self._get_again(tensor_index)) is not None:
+            return again
         with self._lock:
             return self._get(self._main if subgraph_index == 0 else self._executor(subgraph_index), tensor_index)
 
@@ -454,10 +457,6 @@ class Interpreter(FastPath):
             self._pool = Pool(max(1, count))
             for executor in self._executors.values():
                 executor.rebind(self._pool)
-
-
-install_fast_path(Interpreter, {"invoke": "($self, /)", "set_tensor": "($self, tensor_index, value)",
-                                "get_tensor": "($self, tensor_index, subgraph_index=0)"})
 
 
 class InterpreterWithCustomOps(Interpreter):

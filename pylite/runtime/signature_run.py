@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pylite._core.run.buffers import Buffer
-    from pylite._core.run.program import Lock
+    from pylite._core.run.fast_path import Lock
     from pylite.runtime.executor import Executor
 
 

@@ -30,7 +30,7 @@ def test_the_fast_path_takes_the_same_arrays():
     x, y = i.get_input_details()[0]["index"], i.get_output_details()[0]["index"]
     numbers = np.arange(12, dtype=np.float32)
     misaligned = np.frombuffer(bytes(1) + X.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3)
-    for _ in range(2):      # the first call installs the fast path
+    for _ in range(2):      # the second call takes the fast path
         for value in (X, X + 1, X.T.copy().T, numbers.reshape(2, 6)[:, ::2], numbers.reshape(4, 3)[::-2], misaligned,
                       X.view(np.recarray), np.broadcast_to(np.float32(3), (2, 3)), X.astype(">f4")):
             i.set_tensor(x, value)
@@ -47,8 +47,8 @@ def test_the_fast_path_takes_the_same_arrays():
 
 def test_the_methods_of_the_fast_path():
     i = ready()
-    assert str(inspect.signature(i.get_tensor)) == "(tensor_index, subgraph_index=0)"
-    assert str(inspect.signature(i.set_tensor)) == "(tensor_index, value)"
+    assert list(inspect.signature(i.get_tensor).parameters) == ["tensor_index", "subgraph_index"]
+    assert list(inspect.signature(i.set_tensor).parameters) == ["tensor_index", "value"]
     assert str(inspect.signature(i.invoke)) == "()"
     assert all(len(m.__doc__) > 20 for m in (i.get_tensor, i.set_tensor, i.invoke))
     for _ in range(2):

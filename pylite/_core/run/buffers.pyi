@@ -4,7 +4,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from pylite._core.run.program import Lock, Program
+from pylite._core.run.fast_path import Lock
+from pylite._core.run.program import Program
 
 class Port:
     def __init__(self, array: NDArray[Any], type_name: str, lendable: bool) -> None: ...

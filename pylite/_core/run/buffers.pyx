@@ -3,7 +3,8 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memmove
 
-from pylite._core.run.program cimport ExecutorBase, Lock, Program
+from pylite._core.run.fast_path cimport Lock
+from pylite._core.run.program cimport ExecutorBase, Program
 
 from weakref import ref
 

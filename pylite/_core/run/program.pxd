@@ -1,5 +1,4 @@
 # A bound graph, for kernels that run one inside another.
-from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t
 
 from pylite._core.run.kernel cimport kernel_fn
@@ -19,6 +18,15 @@ cdef class Program:
     cdef readonly Pool pool
 
 
+cdef class Memory:
+    cdef readonly object array
+    cdef object dtype, empty
+    cdef tuple shape_and_dtype
+    cdef Py_buffer view         # of the array where its bytes can be copied, else without memory (buf is NULL)
+    cdef copy(self)
+    cdef bint assign(self, value) except -1
+
+
 cdef class Segment:
     cdef public object program, boundary, watched, evaluate, evaluated
     cdef public dict next, readable, writable
@@ -32,17 +40,6 @@ cdef class ExecutorBase:
     cdef public list segments
     cdef public object dynamic_shapes
     cdef public bint guard
-
-
-cdef class Lock:
-    cdef int state          # 0: free; 1: held; 2: held, and others may wait at the gate
-    cdef PyThread_type_lock gate
-    cdef int open           # was the gate released, and no thread has gone through it since?
-    cdef unsigned long owner    # the thread that holds it, or 0: a new thread may have the number of an old one
-    cdef int count
-    cdef readonly bint busy     # the thread that holds it is in run()
-    cdef void acquire(self) noexcept
-    cdef void release(self) noexcept
 
 
 # Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.

@@ -1,17 +1,5 @@
-"""A bound graph: a flat list of kernels, the loop that runs them, and the fast path to it for repeated calls."""
+"""A bound graph: a flat list of kernels, and the loop that runs them."""
 from cpython.buffer cimport PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.dict cimport PyDict_GetItem
-from cpython.object cimport PyObject, PyTypeObject
-from cpython.pythread cimport (
-    NOWAIT_LOCK,
-    PyThread_acquire_lock,
-    PyThread_allocate_lock,
-    PyThread_free_lock,
-    PyThread_get_thread_ident,
-    PyThread_release_lock,
-    WAIT_LOCK,
-)
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memmove
@@ -32,11 +20,6 @@ cdef extern from "<time.h>" nogil:      # Python.h has it no longer since Python
 
 
 from numpy import empty, ndarray
-
-from pylite import errors
-from pylite._core.run.memory import lost_pages
-
-cdef const int *lost = <const int *><size_t>lost_pages()    # pages of mapped files
 
 
 cdef class Program:
@@ -125,11 +108,6 @@ cdef int64_t nanoseconds() noexcept nogil:
 
 cdef class Memory:
     """A tensor's memory, for copies from and to arrays of its type and shape."""
-    cdef readonly object array
-    cdef object dtype, empty
-    cdef tuple shape_and_dtype
-    cdef Py_buffer view         # of the array where its bytes can be copied, else without memory (buf is NULL)
-
     def __init__(self, array):
         self.array, self.dtype, self.empty, self.shape_and_dtype = array, array.dtype, empty, (array.shape, array.dtype)
         plain = array.dtype.isbuiltin == 1 and not array.dtype.hasobject    # bfloat16 is no type of numpy's own
@@ -256,6 +234,3 @@ cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexc
         mode[0] = pl_float_mode()
         pl_set_float_mode(mode[0] | PL_FLUSH_BITS)
     flushing[0] = not flushing[0]
-
-
-include "fast_path.pxi"

@@ -1,0 +1,11 @@
+# The lock of an interpreter.
+from cpython.pythread cimport PyThread_type_lock
+
+
+cdef class Lock:
+    cdef PyThread_type_lock lock
+    cdef unsigned long owner    # the thread that holds it, or 0
+    cdef int count              # how often it does
+    cdef readonly bint busy     # the owner is in run()
+    cdef void acquire(self) noexcept
+    cdef void release(self) noexcept
