@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from pylite._core.capi.callbacks cimport HostBase, callbacks
 from pylite._core.capi.host cimport (
-    TfLiteContext,
     TfLiteDelegate,
     TfLiteExternalContext,
     TfLiteIntArray,
@@ -16,14 +16,9 @@ from pylite._core.capi.host cimport (
     TfLiteTensor,
     kTfLiteDimSparseCSR,
     kTfLiteDynamic,
-    kTfLiteError,
     kTfLiteMaxExternalContexts,
-    kTfLiteOk,
-    pl_callbacks,
     pl_event,
     pl_context_fill,
-    pl_host,
-    pl_host_add_preview,
     pl_host_apply_delegate,
     pl_host_set_blockwise,
     pl_host_add_delegate_node,
@@ -67,7 +62,7 @@ cdef class Externals:
 
 
 @cython.no_gc_clear     # __dealloc__ needs the attributes, also when a reference cycle is collected
-cdef class Host:
+cdef class Host(HostBase):
     """The tables of one subgraph.
 
     The caller sets these callbacks before it applies a delegate: replace(nodes, registration, operator, delegate), the
@@ -373,6 +368,3 @@ cdef class Host:
     def skippable(self):
         """Has a delegate marked this subgraph as one that other delegates skip?"""
         return self.host.skippable
-
-
-include "hosting_callbacks.pxi"

@@ -1,10 +1,33 @@
-# The rest of hosting.pyx: the callbacks of host.h.
-cdef pl_callbacks callbacks = pl_callbacks(replace, preview, metadata, subgraph)
+"""The callbacks of host.h: what plug-ins ask of the interpreter."""
+cimport cython
+from libc.stdint cimport uintptr_t
+
+from pylite._core.capi.host cimport (
+    TfLiteContext,
+    TfLiteDelegate,
+    TfLiteIntArray,
+    TfLiteOperator,
+    TfLiteRegistration,
+    TfLiteStatus,
+    kTfLiteError,
+    kTfLiteOk,
+    pl_callbacks,
+    pl_host,
+    pl_host_add_preview,
+)
+from pylite._core.capi.int_arrays cimport free_three, int_array, int_tuple
+
+callbacks = pl_callbacks(replace, preview, metadata, subgraph)
+
+
+@cython.no_gc_clear     # as Host
+cdef class HostBase:
+    """The base of Host: what the callbacks need."""
 
 
 cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration, TfLiteOperator *op,
                           const TfLiteIntArray *nodes, TfLiteDelegate *delegate) noexcept with gil:
-    self = <Host>host.python
+    self = <HostBase>host.python
     try:
         self.replace(int_tuple(nodes), <uintptr_t>registration, <uintptr_t>op, <uintptr_t>delegate)
         return kTfLiteOk
@@ -14,7 +37,7 @@ cdef TfLiteStatus replace(pl_host *host, const TfLiteRegistration *registration,
 
 
 cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept with gil:
-    self = <Host>host.python
+    self = <HostBase>host.python
     cdef TfLiteIntArray *arrays[3]
     cdef int status = 0
     try:
@@ -29,7 +52,7 @@ cdef TfLiteStatus preview(pl_host *host, const TfLiteIntArray *nodes) noexcept w
 
 
 cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, size_t *size) noexcept with gil:
-    self = <Host>host.python
+    self = <HostBase>host.python
     cdef const unsigned char[::1] view
     try:
         found = None if self.metadata is None else self.metadata((<bytes>name).decode())
@@ -46,12 +69,12 @@ cdef TfLiteStatus metadata(pl_host *host, const char *name, const char **data, s
 
 
 cdef TfLiteStatus subgraph(pl_host *host, int index, TfLiteContext **context) noexcept with gil:
-    self = <Host>host.python
+    self = <HostBase>host.python
     try:
         other = None if self.subgraph is None else self.subgraph(index)
         if other is None:
             return kTfLiteError
-        context[0] = &(<Host>other).host.context
+        context[0] = &(<HostBase>other).host.context
         return kTfLiteOk
     except BaseException as error:
         self.pending = error

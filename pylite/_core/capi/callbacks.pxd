@@ -1,0 +1,10 @@
+# The callbacks that a Host gives to its tables.
+from pylite._core.capi.host cimport pl_callbacks, pl_host
+
+cdef pl_callbacks callbacks
+
+
+cdef class HostBase:
+    cdef pl_host *host
+    cdef list references        # the objects whose memory tensors and nodes point to
+    cdef public object replace, partition, metadata, subgraph, pending
