@@ -1,4 +1,4 @@
-"""Image classification, object detection, segmentation, pose, audio classification and text embedding.
+"""Classifiers of images, sound and text; detectors of objects and faces; segmentation, pose and embeddings.
 
     from pylite.tasks import ImageClassifier
     best = ImageClassifier("mobilenet.tflite", max_results=3).classify("cat.jpg").categories[0]
@@ -12,8 +12,9 @@ _HOMES = {name: home for home, names in {
     "audio": "AudioClassifier TensorAudio",
     "results": "BoundingBox Category Classifications ClassificationResult Detection Embedding Keypoint Pose "
                "Segmentation",
-    "text": "TextEmbedder",
-    "vision": "ImageClassifier ImageSegmenter ObjectDetector PoseEstimator",
+    "detection": "FaceDetector ObjectDetector",
+    "text": "TextClassifier TextEmbedder",
+    "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",
 }.items() for name in names.split()}
 __all__ = list(_HOMES)
 

@@ -1,5 +1,7 @@
 from pylite.tasks.audio import AudioClassifier as AudioClassifier
 from pylite.tasks.audio import TensorAudio as TensorAudio
+from pylite.tasks.detection import FaceDetector as FaceDetector
+from pylite.tasks.detection import ObjectDetector as ObjectDetector
 from pylite.tasks.results import BoundingBox as BoundingBox
 from pylite.tasks.results import Category as Category
 from pylite.tasks.results import ClassificationResult as ClassificationResult
@@ -9,8 +11,9 @@ from pylite.tasks.results import Embedding as Embedding
 from pylite.tasks.results import Keypoint as Keypoint
 from pylite.tasks.results import Pose as Pose
 from pylite.tasks.results import Segmentation as Segmentation
+from pylite.tasks.text import TextClassifier as TextClassifier
 from pylite.tasks.text import TextEmbedder as TextEmbedder
 from pylite.tasks.vision import ImageClassifier as ImageClassifier
+from pylite.tasks.vision import ImageEmbedder as ImageEmbedder
 from pylite.tasks.vision import ImageSegmenter as ImageSegmenter
-from pylite.tasks.vision import ObjectDetector as ObjectDetector
 from pylite.tasks.vision import PoseEstimator as PoseEstimator

@@ -9,15 +9,15 @@ import numpy as np
 from pylite.errors import ModelError, TensorError
 from pylite.media import audio, tensors
 from pylite.tasks.results import ClassificationResult, Classifications
-from pylite.tasks.task import Chosen, Task
+from pylite.tasks.task import ClassFilter, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from pylite.tasks.task import Labels
+    from pylite.tasks.task import Labels, ModelSource
 
 
 def samples_of(sound: Any) -> NDArray[np.float32]:
@@ -57,14 +57,15 @@ class AudioClassifier(Task):
     """Classifies sound by a model that takes a window of samples, such as YAMNet.
 
     sample_rate: of the model, per second, by default what its metadata say (ValueError without both); the other
-    arguments are those of Task and Chosen.  ModelError for a model that takes something else.
+    arguments are those of Task and ClassFilter.  ModelError for a model that takes something else.
     """
 
-    def __init__(self, model: Any, *, sample_rate: int | None = None, max_results: int | None = None,
+    def __init__(self, model: ModelSource, *, sample_rate: int | None = None, max_results: int | None = None,
                  score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
                  category_denylist: Iterable[str] = (), display_names_locale: str | None = None,
-                 labels: Labels | None = None, **options: Any) -> None:
-        super().__init__(model, **options)
+                 labels: Labels | None = None, num_threads: int = 1,
+                 experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
         details = self.interpreter.get_input_details()
         shape = [int(size) for size in details[0]["shape"]]
         if len(details) != 1 or sum(size != 1 for size in shape) != 1:
@@ -75,8 +76,12 @@ class AudioClassifier(Task):
             raise ValueError("the model has no metadata with a sample rate; give sample_rate")
         self.sample_rate = rate
         self.window_size = max(shape)
-        self._heads = [Chosen(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
-                              display_names_locale) for info in self._outputs]
+        if rate < 1:
+            raise ValueError(f"sample_rate is {rate}; expected samples per second")
+        counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
+        self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
+                                   display_names_locale, count=count, probabilities=self._likely(position))
+                       for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
 
     def create_input_tensor_audio(self) -> TensorAudio:
         """A buffer of the model's window, for a microphone."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
+    from typing import Any, Self
+
     from numpy.typing import NDArray
 
 
@@ -17,6 +20,9 @@ class Category:
     category_name: str = ""
     display_name: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.display_name or self.category_name or f'class {self.index}'} {self.score:.3f}"
+
 
 @dataclass(frozen=True)
 class Classifications:
@@ -26,11 +32,21 @@ class Classifications:
     head_name: str = ""
     timestamp: float = 0.0
 
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.categories)) or "no class reaches the threshold"
+
 
 @dataclass(frozen=True)
 class ClassificationResult:
     """Classifications: one for each output, or for each window of a sound."""
     classifications: list[Classifications]
+
+    def __str__(self) -> str:
+        """A line for each output or window, the windows of a sound with their seconds."""
+        heads = len({one.head_index for one in self.classifications}) > 1
+        windows = len({one.timestamp for one in self.classifications}) > 1
+        return "\n".join(f"{one.timestamp:7.2f} s  " * windows + f"{one.head_name or one.head_index}: " * heads
+                         + str(one) for one in self.classifications)
 
     @property
     def categories(self) -> list[Category]:
@@ -46,12 +62,25 @@ class BoundingBox:
     width: int
     height: int
 
+    def __str__(self) -> str:
+        return f"{self.width} x {self.height} at ({self.origin_x}, {self.origin_y})"
+
 
 @dataclass(frozen=True)
 class Detection:
-    """An object and where it is."""
+    """An object and where it is.
+
+    Some models also give one of: mask, (height, width) of bool, the object's pixels in the picture; keypoints, its
+    Keypoints; corners, (4, 2) x and y of the corners of a rotated box, whose bounding_box encloses it.
+    """
     bounding_box: BoundingBox
     categories: list[Category]
+    mask: NDArray[np.bool_] | None = None
+    keypoints: list[Keypoint] | None = None
+    corners: NDArray[np.float64] | None = None
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.categories))}: {self.bounding_box}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +94,13 @@ class Segmentation:
     confidence_masks: NDArray[np.float32] | None
     labels: dict[int, str]
 
+    def __str__(self) -> str:
+        """A line for each class with its share of the pixels, the largest first."""
+        classes, counts = np.unique(self.category_mask, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return "\n".join(f"{counts[i] / self.category_mask.size:6.1%}  {self.labels.get(int(classes[i]), '')}"
+                         f"{'' if self.labels.get(int(classes[i])) else f'class {classes[i]}'}" for i in order)
+
 
 @dataclass(frozen=True)
 class Keypoint:
@@ -74,15 +110,50 @@ class Keypoint:
     y: float
     score: float
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.x:.0f}, {self.y:.0f}) {self.score:.2f}"
+
 
 @dataclass(frozen=True)
 class Pose:
-    """The points of a body that reach the score threshold; score: their mean."""
+    """The points of a body that reach the score threshold.
+
+    score: their mean, or the score of the body where the model gives one; bounding_box: of the body, or None.
+    """
     keypoints: list[Keypoint]
     score: float
+    bounding_box: BoundingBox | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.keypoints)) or "no point reaches the threshold"
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """A vector that stands for a text.  float32, or int8 where it was asked to be quantized."""
+    """A vector that stands for a text or a picture.  float32, or int8 where it was asked to be quantized."""
     feature_vector: NDArray[np.float32] | NDArray[np.int8]
+
+    @classmethod
+    def of(cls, output: NDArray[Any], l2_normalize: bool, quantize: bool) -> Self:
+        """The vector in a model's output; quantize: as int8, 127 for 1 of the normalized vector."""
+        vector = output.reshape(-1).astype(np.float32)
+        if l2_normalize or quantize:
+            vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
+        if quantize:
+            return cls((vector * 127).round().clip(-128, 127).astype(np.int8))
+        return cls(vector)
+
+    @staticmethod
+    def cosine_similarity(u: Embedding, v: Embedding) -> float:
+        """The cosine of the angle between two vectors; ValueError if one has no length, or their lengths differ."""
+        a, b = u.feature_vector.astype(np.float64), v.feature_vector.astype(np.float64)
+        if a.shape != b.shape:
+            raise ValueError(f"vectors of {a.size} and {b.size} numbers; expected as many")
+        lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+        if not lengths:
+            raise ValueError("a vector of zeros has no direction")
+        return float(a @ b) / lengths
+
+    def __str__(self) -> str:
+        first = ", ".join(f"{value:.3g}" for value in self.feature_vector[:4])
+        return f"{self.feature_vector.size} numbers: {first}{', ...' if self.feature_vector.size > 4 else ''}"

@@ -9,6 +9,7 @@ from pylite.errors import ModelError
 from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
 from pylite.media import metadata
+from pylite.media.outputs import PROBABILITIES, producer
 from pylite.media.tensors import dequantize
 from pylite.runtime.cache_files import default_folder
 from pylite.runtime.model import Model
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pylite.media.metadata import TensorInfo
 
+    ModelSource = Model | str | os.PathLike[str] | bytes
     Labels = str | os.PathLike[str] | Mapping[int, str] | Sequence[str]
 
 
@@ -34,7 +36,7 @@ class Task:
     as the Interpreter takes them.
     """
 
-    def __init__(self, model: Model | str | os.PathLike[str] | bytes, *, num_threads: int = 1,
+    def __init__(self, model: ModelSource, *, num_threads: int = 1,
                  experimental_delegates: Sequence[Any] | None = None) -> None:
         options: Any = {"num_threads": num_threads, "experimental_delegates": experimental_delegates}
         if isinstance(model, Model):
@@ -52,6 +54,11 @@ class Task:
         """The task of a file; the same as calling the class."""
         return cls(file_path, **options)
 
+    def _likely(self, position: int) -> bool:
+        """Is the output at `position` made by an op whose results lie between 0 and 1?"""
+        subgraph = self.model.graph.subgraphs[0]
+        return producer(subgraph, subgraph.outputs[position]) in PROBABILITIES
+
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """Set the inputs, run, and return the outputs as real numbers."""
         run = self.interpreter
@@ -66,25 +73,32 @@ class Task:
         return [dequantize(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
 
 
-class Chosen:
+class ClassFilter:
     """Which classes are returned: the best `max_results` of those that reach `score_threshold`.
 
     category_allowlist, category_denylist: names of classes to return alone, or not to return; at most one is given.
     score_threshold: by default the model's.  labels: of the classes, a file's path, {class: name} or names in order;
     by default the model's.  display_names_locale: the language of `display_name`, such as "de".
+
+    count: of the model's classes, None where it is not known; probabilities: are scores between 0 and 1?
     """
 
-    def __init__(self, info: TensorInfo, labels: Labels | None, max_results: int | None,
-                 score_threshold: float | None, category_allowlist: Iterable[str], category_denylist: Iterable[str],
-                 display_names_locale: str | None) -> None:
+    def __init__(self, info: TensorInfo, labels: Labels | None = None, max_results: int | None = None,
+                 score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
+                 category_denylist: Iterable[str] = (), display_names_locale: str | None = None, *,
+                 count: int | None = None, probabilities: bool = True) -> None:
         if max_results is not None and max_results < 1:
             raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        check_threshold(score_threshold, probabilities)
         self.allowed, self.denied = frozenset(category_allowlist), frozenset(category_denylist)
         if self.allowed and self.denied:
             raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
         self.info, self.most = info, max_results
         self.least = info.score_threshold if score_threshold is None else score_threshold
         self.names = named(labels) if labels is not None else info.labels.get("", {})
+        if labels is not None and count is not None and not label_files.fitted(self.names, count):
+            raise ValueError(f"labels has {len(self.names)} names, and the model {count} classes; give a name for each "
+                             "class, or for each but the background")
         self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
         unknown = (self.allowed | self.denied) - set(self.names.values())
         if unknown:
@@ -116,6 +130,12 @@ class Chosen:
                 found.append((i, Category(int(classes[i]), float(scores[i]), name,
                                           self.shown.get(int(classes[i]), ""))))
         return found
+
+
+def check_threshold(threshold: float | None, probabilities: bool = True) -> None:
+    """ValueError for a score that no result can have."""
+    if threshold is not None and not (0 <= threshold <= 1 if probabilities else np.isfinite(threshold)):
+        raise ValueError(f"score_threshold is {threshold}; expected {'0 to 1' if probabilities else 'a finite number'}")
 
 
 def named(labels: Labels) -> dict[int, str]:

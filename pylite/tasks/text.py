@@ -1,4 +1,4 @@
-"""Vectors for texts."""
+"""Vectors and classes of texts."""
 from __future__ import annotations
 
 import unicodedata
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ModelError
-from pylite.tasks.results import Embedding
-from pylite.tasks.task import Task
+from pylite.tasks.results import ClassificationResult, Classifications, Embedding
+from pylite.tasks.task import ClassFilter, Task
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
+
+    from pylite.tasks.task import Labels, ModelSource
 
 UNKNOWN, BEGIN, END, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
 LONGEST = 100       # letters of a word that is taken apart
@@ -63,21 +65,19 @@ def _control(c: str) -> bool:
     return c in "\0\ufffd" or (unicodedata.category(c) in ("Cc", "Cf") and c not in "\t\n\r")
 
 
-class TextEmbedder(Task):
-    """Makes vectors of texts by a model that takes the text itself, or the numbers of BERT's tokens.
+class TextTask(Task):
+    """A model that takes the text itself, or the numbers of BERT's tokens.
 
     Of three inputs those whose names have "mask" and "segment" or "type" get the mask and the segments.
-    l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).
     vocabulary: the tokenizer's words or a file with a word on each line, by default the model's; lower_case: as the
-    vocabulary is.
-    The other arguments are those of Task.  ModelError for a model that takes something else, or has no vocabulary.
+    vocabulary is.  The other arguments are those of Task.  ModelError for a model that takes something else, or has no
+    vocabulary.
     """
 
-    def __init__(self, model: Any, *, l2_normalize: bool = False, quantize: bool = False,
-                 vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
-                 **options: Any) -> None:
-        super().__init__(model, **options)
-        self._normalized, self._quantized = l2_normalize or quantize, quantize
+    def __init__(self, model: ModelSource, *, vocabulary: Sequence[str] | str | os.PathLike[str] | None = None,
+                 lower_case: bool = True, num_threads: int = 1,
+                 experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
         details = self.interpreter.get_input_details()
         self._text = len(details) == 1 and np.dtype(details[0]["dtype"]).kind in "OS"
         if self._text:
@@ -95,28 +95,8 @@ class TextEmbedder(Task):
             raise ModelError("the model's metadata have no vocabulary; give vocabulary")
         self._pieces = WordPieces(vocabulary, lower_case)
 
-    def embed(self, text: str) -> Embedding:
-        """The vector of a text: float32 (n,), or int8.  Beyond the model's number of tokens the text is cut."""
-        outputs = self._run(*self._arrays(text))
-        vector = outputs[0].reshape(-1).astype(np.float32)
-        if self._normalized:
-            vector = vector / max(float(np.linalg.norm(vector)), 1e-12)
-        if self._quantized:
-            return Embedding((vector * 127).round().clip(-128, 127).astype(np.int8))
-        return Embedding(vector)
-
-    @staticmethod
-    def cosine_similarity(u: Embedding, v: Embedding) -> float:
-        """The cosine of the angle between two vectors; ValueError if one has no length, or their lengths differ."""
-        a, b = u.feature_vector.astype(np.float64), v.feature_vector.astype(np.float64)
-        if a.shape != b.shape:
-            raise ValueError(f"vectors of {a.size} and {b.size} numbers; expected as many")
-        lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
-        if not lengths:
-            raise ValueError("a vector of zeros has no direction")
-        return float(a @ b) / lengths
-
     def _arrays(self, text: str) -> list[NDArray[Any]]:
+        """The inputs for a text, which is cut beyond the model's number of tokens."""
         details = self.interpreter.get_input_details()
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]
@@ -137,3 +117,49 @@ class TextEmbedder(Task):
                 values = ids
             found.append(values.astype(detail["dtype"]))
         return found
+
+
+class TextEmbedder(TextTask):
+    """Makes vectors of texts.
+
+    l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
+    arguments are those of TextTask and Task.
+    """
+
+    cosine_similarity = staticmethod(Embedding.cosine_similarity)
+
+    def __init__(self, model: ModelSource, *, l2_normalize: bool = False, quantize: bool = False,
+                 vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
+                         experimental_delegates=experimental_delegates)
+        self._normalized, self._quantized = l2_normalize, quantize
+
+    def embed(self, text: str) -> Embedding:
+        """The vector of a text: float32 (n,), or int8."""
+        return Embedding.of(self._run(*self._arrays(text))[0], self._normalized, self._quantized)
+
+
+class TextClassifier(TextTask):
+    """Classifies texts by a model whose outputs have a score for each class.
+
+    The arguments are those of TextTask, Task and ClassFilter.
+    """
+
+    def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
+                 category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
+                 display_names_locale: str | None = None, labels: Labels | None = None,
+                 vocabulary: Sequence[str] | str | os.PathLike[str] | None = None, lower_case: bool = True,
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, vocabulary=vocabulary, lower_case=lower_case, num_threads=num_threads,
+                         experimental_delegates=experimental_delegates)
+        counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
+        self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
+                                   display_names_locale, count=count, probabilities=self._likely(position))
+                       for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
+
+    def classify(self, text: str) -> ClassificationResult:
+        """The classes of a text, for each output of the model."""
+        return ClassificationResult([
+            Classifications([category for _, category in head.categories(scores)], index, head.info.name)
+            for index, (head, scores) in enumerate(zip(self._heads, self._run(*self._arrays(text)), strict=True))])

@@ -1,0 +1,200 @@
+"""Objects and faces in pictures."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ModelError
+from pylite.media import yolo
+from pylite.media.outputs import DETECTION, objects
+from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint
+from pylite.tasks.task import ClassFilter, check_threshold, named
+from pylite.tasks.vision import POINTS, ImageTask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.tasks.task import Labels, ModelSource
+    from pylite.tasks.vision import Numbers
+
+LEAST, OVERLAP, MOST = 0.25, 0.7, 300       # defaults of Ultralytics' models
+
+
+class ObjectDetector(ImageTask):
+    """Finds objects.
+
+    The model ends in the op TFLite_Detection_PostProcess, or its metadata name its outputs, or it is one of Ultralytics
+    (YOLO v5, v8, 11 and such; detect, segment, pose or obb), with its metadata or, without them, with `labels`.
+    ModelError for another model.
+
+    iou_threshold: how much boxes of one class may overlap, for models that leave that to their caller.  The other
+    arguments are those of ImageTask, Task and ClassFilter.  By default an Ultralytics model returns boxes from a score
+    of 0.25 on, 300 at most.
+    """
+
+    def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
+                 category_allowlist: Iterable[str] = (), category_denylist: Iterable[str] = (),
+                 display_names_locale: str | None = None, labels: Labels | None = None,
+                 iou_threshold: float = OVERLAP, mean: Numbers | None = None, std: Numbers | None = None,
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, mean=mean, std=std, num_threads=num_threads,
+                         experimental_delegates=experimental_delegates)
+        if not 0 <= iou_threshold <= 1:
+            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
+        self._overlap = iou_threshold
+        self._order = self._positions()
+        if not self._order:
+            self._head = self._yolo_head(labels)
+        if self._head is not None:
+            self._least = LEAST if score_threshold is None else score_threshold
+            info, names = type(self._outputs[0])(), self._head.names if labels is None else labels
+            self._filter = ClassFilter(info, names, max_results or MOST, self._least, category_allowlist,
+                                       category_denylist, display_names_locale, count=len(self._head.names))
+            if mean is None and std is None:
+                self._mean, self._std = [0.0], [255.0]
+            return
+        boxes, classes, scores, _ = (self._outputs[i] for i in self._order)
+        info = type(scores)(labels=classes.labels, calibration=scores.calibration or classes.calibration,
+                            score_threshold=scores.score_threshold)
+        self._box_order = boxes.box_order or (1, 0, 3, 2)       # of left, top, right, bottom: the op's
+        self._filter = ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
+                                   display_names_locale)
+
+    def _positions(self) -> list[int]:
+        """Positions of boxes, classes, scores and their number among the model's outputs, or none."""
+        subgraph = self.model.graph.subgraphs[0]
+        for operator in subgraph.operators:
+            if operator.name == DETECTION and set(operator.outputs) <= set(subgraph.outputs):
+                return [list(subgraph.outputs).index(i) for i in operator.outputs]
+        names = [info.name for info in self._outputs]
+        wanted = ("location", "category", "score", "number of detections")
+        return [names.index(name) for name in wanted] if set(wanted) <= set(names) else []
+
+    def _yolo_head(self, labels: Labels | None) -> yolo.Head:
+        """The head that the metadata or the labels describe."""
+        head, shapes = self._head, self._output_shapes()
+        if head is None and len(shapes[0]) == 3 and shapes[0][0] == 1 and labels is not None:
+            task = "segment" if len(shapes) > 1 else "detect"
+            head = yolo.Head(task, named(labels))
+        if head is None or head.task == "classify":
+            raise ModelError(
+                f"the model's outputs have the shapes {', '.join(map(str, shapes))}: neither {DETECTION} makes them "
+                "nor metadata name location, category, score and number of detections, and there are no metadata of "
+                "Ultralytics. For a YOLO model without metadata, give labels with the name of each class")
+        return head
+
+    def detect(self, image: Any, channel_order: str = "RGB") -> list[Detection]:
+        """The objects in a picture, the best first."""
+        if self._head is not None:
+            return self._of_head(image, channel_order, self._head)
+        outputs, (height, width) = self._outputs_of(image, channel_order)
+        boxes, classes, scores = objects(*(outputs[i] for i in self._order))
+        boxes = boxes[:, list(self._box_order)].clip(0, 1) * [width, height, width, height]
+        return [Detection(_box(boxes[i]), [category]) for i, category in self._filter.categories(scores, classes)]
+
+    def _of_head(self, image: Any, channel_order: str, head: yolo.Head) -> list[Detection]:
+        outputs, place = self._boxed(image, channel_order)
+        if head.task == "segment":      # the prototypes have four dimensions, wherever they stand
+            outputs.sort(key=lambda output: output.ndim)
+        found = yolo.boxes_of(outputs, head, self._size(), self._least)
+        if not head.end_to_end:
+            found = yolo.suppressed(found, self._overlap, MOST)
+        chosen = self._filter.categories(found.scores, found.classes)
+        found = found.take(np.array([i for i, _ in chosen], np.int64))
+        if found.angles is not None:
+            return self._rotated(found, place, [category for _, category in chosen])
+        boxes = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
+        masks = yolo.masks_of(outputs[1], found, place) if head.task == "segment" else [None] * len(boxes)
+        points = [None] * len(boxes) if found.points is None else [_keypoints(row, place) for row in found.points]
+        return [Detection(_box(box), [category], mask, keypoints)
+                for box, (_, category), mask, keypoints in zip(boxes, chosen, masks, points, strict=True)]
+
+    @staticmethod
+    def _rotated(found: yolo.Found, place: yolo.Placement, categories: list[Category]) -> list[Detection]:
+        centres, sizes = place.points(found.boxes[:, :2]), place.lengths(found.boxes[:, 2:])
+        corners = yolo.corners(np.hstack([centres, sizes]), found.angles)  # type: ignore[arg-type]
+        inside = corners.clip(0, [place.width, place.height])
+        edges = np.hstack([inside.min(1), inside.max(1)])
+        return [Detection(_box(box), [category], corners=four)
+                for box, category, four in zip(edges, categories, corners, strict=True)]
+
+
+def _box(edges: NDArray[Any]) -> BoundingBox:
+    """The box of left, top, right and bottom in pixels."""
+    left, top, right, bottom = (round(float(edge)) for edge in edges)
+    return BoundingBox(left, top, right - left, bottom - top)
+
+
+def _keypoints(row: NDArray[Any], place: yolo.Placement, names: Sequence[str] = POINTS) -> list[Keypoint]:
+    """Keypoints of (points, 2 or 3) numbers; points beyond the names have numbers."""
+    scores = row[:, 2] if row.shape[1] > 2 else np.ones(len(row))
+    return [Keypoint(names[i] if len(row) == len(names) else f"point {i}", float(x), float(y), float(score))
+            for i, ((x, y), score) in enumerate(zip(place.points(row[:, :2]), scores, strict=True))]
+
+
+FACE_POINTS = ("left eye", "right eye", "nose", "mouth", "left ear", "right ear")       # seen from the front
+# Boxes at each position of a map: of the front models of 128 and the back and full-range models of 192 and 256 pixels.
+FACE_ANCHORS = {128: ((8, 2), (16, 6)), 256: ((16, 2), (32, 6)), 192: ((4, 1),)}       # (stride, boxes at a position)
+
+
+class FaceDetector(ImageTask):
+    """Finds faces by MediaPipe's BlazeFace models: front, back, short or full range.
+
+    Their outputs are (1, anchors, 16), the box and six points of each anchor, and (1, anchors, 1), its score;
+    ModelError for another model.
+    score_threshold: the least score of a face; iou_threshold: how much of their union faces may share; max_results: at
+    most so many.  The other arguments are those of ImageTask and Task.
+    """
+
+    def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,
+                 max_results: int | None = None, mean: Numbers | None = None, std: Numbers | None = None,
+                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
+        super().__init__(model, mean=mean, std=std, num_threads=num_threads,
+                         experimental_delegates=experimental_delegates)
+        check_threshold(score_threshold)
+        if not 0 <= iou_threshold <= 1:
+            raise ValueError(f"iou_threshold is {iou_threshold}; expected 0 to 1")
+        if max_results is not None and max_results < 1:
+            raise ValueError(f"max_results is {max_results}; it must be at least 1, or None for all")
+        self._least, self._overlap, self._most = score_threshold, iou_threshold, max_results or MOST
+        size, shapes = self._size(), self._output_shapes()
+        anchors = face_anchors(size[0]) if size[0] == size[1] and size[0] in FACE_ANCHORS else np.zeros((0, 2))
+        wanted = [[1, len(anchors), 16], [1, len(anchors), 1]]
+        if sorted(shapes, reverse=True) != wanted:
+            raise ModelError(f"the model takes {size[0]} x {size[1]} pixels and gives {', '.join(map(str, shapes))}; "
+                             f"expected a BlazeFace of {', '.join(map(str, FACE_ANCHORS))} pixels that gives a box "
+                             "with six points (16 numbers) and a score for each anchor")
+        self._anchors, self._boxes_at = anchors, shapes.index(wanted[0])
+
+    def detect(self, image: Any, channel_order: str = "RGB") -> list[Detection]:
+        """The faces in a picture, the best first, with the six points of each."""
+        outputs, place = self._boxed(image, channel_order, 0)
+        size = self._size()[0]
+        rows = outputs[self._boxes_at][0].astype(np.float64)
+        scores = 1 / (1 + np.exp(-outputs[1 - self._boxes_at].reshape(-1).astype(np.float64).clip(-100, 100)))
+        kept = np.flatnonzero((scores >= self._least) & np.isfinite(rows).all(1))
+        kept = kept[np.argsort(-scores[kept], kind="stable")]
+        rows, anchors = rows[kept] / size, self._anchors[kept]
+        centres = rows[:, :2] + anchors
+        points = rows[:, 4:].reshape(-1, len(FACE_POINTS), 2) + anchors[:, None]
+        boxes = np.hstack([centres - rows[:, 2:4] / 2, centres + rows[:, 2:4] / 2])
+        found = yolo.suppressed(yolo.Found(boxes, scores[kept], np.zeros(len(kept), np.int64), points=points),
+                                self._overlap, self._most)
+        edges = place.points(found.boxes.reshape(-1, 2, 2)).reshape(-1, 4)
+        every: Any = found.points
+        return [Detection(_box(box), [Category(0, float(score), "face")], keypoints=_keypoints(row, place, FACE_POINTS))
+                for box, score, row in zip(edges, found.scores, every, strict=True)]
+
+
+def face_anchors(size: int) -> NDArray[np.float64]:
+    """(anchors, 2): x and y of the centres that a BlazeFace of `size` pixels refers to, as fractions of it."""
+    found = []
+    for stride, count in FACE_ANCHORS[size]:
+        centres = (np.arange(size // stride) + 0.5) * stride / size
+        y, x = np.meshgrid(centres, centres, indexing="ij")
+        found.append(np.repeat(np.stack([x, y], 2).reshape(-1, 2), count, 0))
+    return np.concatenate(found)
