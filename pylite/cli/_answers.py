@@ -4,6 +4,7 @@ import math
 import numpy as np
 
 from pylite.cli import _format
+from pylite.cli._common import UsageError
 from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.media.tensors import dequantize
@@ -71,6 +72,31 @@ def _detections(arrays, labels, top, threshold, size):
                 entry["pixels"] = {k: round(v * size[k in ("left", "right")]) for k, v in entry["box"].items()}
             found.append(entry)
     return {"kind": "detections", "threshold": threshold, "detections": found}
+
+
+def of_detections(found, threshold, size):
+    """The answer for pylite.tasks.Detections in a picture of size (height, width)."""
+    entries = []
+    for detection in found:
+        best, box = detection.categories[0], detection.bounding_box
+        pixels = {"top": box.origin_y, "left": box.origin_x, "bottom": box.origin_y + box.height,
+                  "right": box.origin_x + box.width}
+        entries.append({"class": best.index, "label": best.category_name or None, "score": best.score,
+                        "box": {k: v / size[k in ("left", "right")] for k, v in pixels.items()}, "pixels": pixels})
+    return {"kind": "detections", "threshold": threshold, "detections": entries}
+
+
+def drawn(pixels, answers):
+    """The picture with the objects of the answers in it; UsageError where the model finds none."""
+    from pylite.media import drawing
+    from pylite.tasks import BoundingBox, Category, Detection
+    found = next((one["detections"] for one in answers if one["kind"] == "detections"), None)
+    if found is None or pixels is None:
+        raise UsageError("--save draws objects into the picture, and this model, or this input, gives none")
+    return drawing.detections(pixels, [
+        Detection(BoundingBox(p["left"], p["top"], p["right"] - p["left"], p["bottom"] - p["top"]),
+                  [Category(one["class"], one["score"] or 0.0, one["label"] or "")])
+        for one in found for p in [one["pixels"]]])
 
 
 def lines(found):

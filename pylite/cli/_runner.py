@@ -21,13 +21,17 @@ class Runner:
         self.interpreter = Interpreter(self.path, num_threads=args.threads, experimental_delegates=_plugins.load(args),
                                        cache_dir=default_folder())
         self.model = self.interpreter._model
+        self.detector = _detector(self.model, args)
+        if self.detector:
+            self.interpreter = self.detector.interpreter
         self.labels = given or attached(self.model)
         details = self.interpreter.get_input_details()
         self.names = _names(self.model, details)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
         self.ready = False
-        self.outputs = []       # [(details, array)] of the last run
+        self.outputs, self.found = [], []       # [(details, array)] of the last run, and the objects of a detector
+        self.pixels = None      # the first picture of the last run
 
     def run(self, files):
         """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files.
@@ -36,6 +40,10 @@ class Runner:
         """
         interpreter = self.interpreter
         details = interpreter.get_input_details()
+        if self.detector:
+            assigned = list(self._assigned(files))
+            if [kind for _, kind, _ in assigned] == ["image"]:
+                return self._detected(assigned[0][2])
         arrays, notes, size = self._contents(files, details)
         for detail, array in zip(details, arrays, strict=True):
             if array.shape != tuple(detail["shape"]):
@@ -55,6 +63,16 @@ class Runner:
                                 self.args.threshold, size, ranked=bool(files))
         return {"seconds": seconds, "notes": notes, "outputs": found}
 
+    def _detected(self, pixels):
+        """run() of a model of Ultralytics on a picture; seconds: with the decoding of its outputs."""
+        self.pixels = pixels
+        start = time.perf_counter()
+        self.found = self.detector.detect(pixels)
+        seconds = time.perf_counter() - start
+        self.outputs = [(d, self.interpreter.get_tensor(d["index"])) for d in self.interpreter.get_output_details()]
+        return {"seconds": seconds, "notes": [],
+                "outputs": [_answers.of_detections(self.found, self.args.threshold, pixels.shape[:2])]}
+
     def _contents(self, files, details):
         """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
         arrays, notes, size = [None] * len(details), [], None
@@ -62,7 +80,7 @@ class Runner:
             arrays[position], note = _inputs.tensor(kind, contents, details[position], *self._scaling(position))
             notes += [note] if note else []
             if kind == "image" and size is None:
-                size = contents.shape[:2]
+                self.pixels, size = contents, contents.shape[:2]
         empty = [i for i, array in enumerate(arrays) if array is None]
         if empty:
             notes.append(self._fill(arrays, details, empty))
@@ -111,6 +129,18 @@ class Runner:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
         return f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+
+
+def _detector(model, args):
+    """The ObjectDetector for a model with the metadata of Ultralytics, whose boxes need decoding, or None."""
+    from pylite.media import yolo
+    head = yolo.head_of(model)
+    if head is None or head.task == "classify":
+        return None
+    from pylite.tasks import ObjectDetector
+    return ObjectDetector(model, labels=args.labels, score_threshold=args.threshold, max_results=args.top,
+                          mean=args.mean, std=args.std, num_threads=args.threads,
+                          experimental_delegates=_plugins.load(args))
 
 
 def _names(model, details):

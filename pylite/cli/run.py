@@ -55,6 +55,7 @@ def configure(parser):
     parser.add_argument("--threads", type=_common.positive, default=1, metavar="N",
                         help="threads of invoke() (default: 1)")
     parser.add_argument("--output", "-o", metavar="OUT.npz", help="write the outputs to this file, as real numbers")
+    parser.add_argument("--save", metavar="OUT.png", help="write the picture with the objects that were found")
     parser.add_argument("--json", action="store_true", help="print JSON")
     many = parser.add_mutually_exclusive_group()
     many.add_argument("--csv", action="store_true",
@@ -79,6 +80,8 @@ def run(args):
     result = runner.run(args.input)
     if args.output:
         _save(args.output, runner.outputs)
+    if args.save:
+        _draw(args.save, runner, result["outputs"])
     if args.json:
         sys.stdout.write(json.dumps({"model": runner.path, **result}, indent=2, allow_nan=False) + "\n")
         return 0
@@ -86,7 +89,7 @@ def run(args):
     for note in result["notes"]:
         sys.stderr.write(_terminal.printable(f"note: {note}") + "\n")
     text = [line for one in result["outputs"] for line in _answers.lines(one)]
-    sys.stdout.write("\n".join([*text, f"({_format.seconds(result['seconds'])})"]) + "\n")
+    sys.stdout.write("\n".join([*text, f"one run took {_format.seconds(result['seconds'])}"]) + "\n")
     return 0
 
 
@@ -101,9 +104,9 @@ def _check(args, source, form):
         raise _common.UsageError("--frames is for --camera and --microphone")
     if form != "text" and not many:
         raise _common.UsageError(f"--{form} is for many files; give FILE ... after the model, --camera or --microphone")
-    if many and (args.json or args.output):
-        raise _common.UsageError(f"--json and --output are for one run; with {source or 'FILE ...'} give --jsonl or "
-                                 "--csv")
+    if many and (args.json or args.output or args.save):
+        raise _common.UsageError("--json, --output and --save are for one run; with "
+                                 f"{source or 'FILE ...'} give --jsonl or --csv")
 
 
 def _many(args, form, source):
@@ -134,6 +137,16 @@ def _captured(args, runner):
         raise _common.UsageError("the model does not say for how many samples of sound a second it was made; give "
                                  "--rate, such as --rate 16000")
     yield from (("audio", samples) for samples in capture.sounds(runner.rate, size or runner.rate))
+
+
+def _draw(path, runner, answers):
+    """Write the picture with the objects in it, masks and points included where the model gives them."""
+    from pylite.cli import _answers
+    from pylite.media import drawing, images
+    pixels = (drawing.detections(runner.pixels, runner.found) if runner.detector and runner.pixels is not None
+              else _answers.drawn(runner.pixels, answers))
+    images.write(path, pixels)
+    sys.stderr.write(_terminal.printable(f"wrote {path}") + "\n")
 
 
 def _save(path, outputs):

@@ -6,8 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from pylite import cli
 from pylite.errors import ModelError, TensorError
-from pylite.media import yolo
+from pylite.media import images, yolo
 from pylite.schema.builder import ModelBuilder
 from pylite.tasks import FaceDetector, ImageClassifier, ImageSegmenter, ObjectDetector, PoseEstimator
 from pylite.tasks.detection import face_anchors
@@ -119,10 +120,11 @@ def test_quantized_outputs(dtype, zero_point):
 def test_choices():
     rows = random_rows(np.random.default_rng(4))
     file = model([rows.T[None]], described())
-    same(ObjectDetector(file, score_threshold=0.6, iou_threshold=0.2).detect(PICTURE), plainly(rows, 0.6, 0.2))
+    strict = ObjectDetector(file, score_threshold=0.6, iou_threshold=0.2)
+    same(strict.detect(PICTURE), plainly(rows, 0.6, 0.2))
     assert len(ObjectDetector(file, max_results=2).detect(PICTURE)) == 2
-    assert {d.categories[0].category_name for d in ObjectDetector(file, category_allowlist=["cat"]).detect(PICTURE)} == {
-        "cat"}
+    cats = ObjectDetector(file, category_allowlist=["cat"]).detect(PICTURE)
+    assert {detection.categories[0].category_name for detection in cats} == {"cat"}
     with pytest.raises(ValueError, match=r"iou_threshold is 7; expected 0 to 1"):
         ObjectDetector(file, iou_threshold=7)
     with pytest.raises(ValueError, match=r"score_threshold is 7; expected 0 to 1"):
@@ -211,6 +213,20 @@ def test_the_overlap_of_rotated_boxes():
     assert len(yolo.suppressed(found, 0.9, 10).scores) == 3
 
 
+def test_the_command_decodes_and_draws(tmp_path, capsys):
+    rows = random_rows(np.random.default_rng(1))
+    (tmp_path / "yolo.tflite").write_bytes(model([rows.T[None]], described()))
+    images.write(tmp_path / "picture.ppm", PICTURE)
+    assert cli.main(["run", str(tmp_path / "yolo.tflite"), "--input", str(tmp_path / "picture.ppm"), "--json", "--top",
+                     "3", "--save", str(tmp_path / "drawn.ppm")]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)["outputs"][0]["detections"]
+    assert [(one["class"], one["label"]) for one in found] == [
+        (kind, NAMES[kind]) for kind, *_ in plainly(rows, 0.3)[:3]]
+    assert "wrote" in printed.err and "drawn.ppm" in printed.err
+    assert (images.read(tmp_path / "drawn.ppm") != PICTURE).any()
+
+
 def test_classify():
     file = model([np.array([[0.1, 0.7, 0.2]])], described("classify"))
     assert str(ImageClassifier(file, max_results=1).classify(PICTURE)) == "cat 0.700"
@@ -250,7 +266,8 @@ def test_faces():
     rng = np.random.default_rng(9)
     rows, scores = rng.normal(0, 1, (1, 896, 16)), np.full((1, 896, 1), -9.0)
     anchors = face_anchors(128)
-    assert anchors.shape == (896, 2) and anchors[0].tolist() == [0.5 / 16] * 2 and anchors[512].tolist() == [0.5 / 8] * 2
+    assert anchors.shape == (896, 2)
+    assert anchors[[0, 512]].tolist() == [[0.5 / 16] * 2, [0.5 / 8] * 2]
     for place, score in ((300, 2.0), (301, 1.5), (700, 1.0)):
         rows[0, place, :4] = [0, 0, 30, 30]
         scores[0, place] = score
