@@ -28,7 +28,8 @@ API = {
     "plugins": ("Ops and delegates", "pylite.plugins.custom.custom_op pylite.plugins.python_ops.CustomOp "
                 "pylite.plugins.pointers.from_pointers pylite.plugins.resolver pylite.plugins.capi "
                 "pylite.plugins.delegates.load_delegate pylite.plugins.python_delegates.PythonDelegate"),
-    "tasks": ("Tasks", "pylite.tasks.vision pylite.tasks.audio pylite.tasks.text pylite.tasks.task "
+    "tasks": ("Tasks", "pylite.tasks.vision pylite.tasks.detection pylite.tasks.audio pylite.tasks.text "
+              "pylite.tasks.task "
               "pylite.tasks.results"),
     "media": ("Pictures, sound, labels", "pylite.media.images pylite.media.audio pylite.media.labels "
               "pylite.media.tensors pylite.media.metadata pylite.media.models"),

@@ -92,20 +92,21 @@ def head_of(model: Model) -> Head | None:
         return None
     text = labels.Files(model).text(name)
     try:
-        known = json.loads(text) if name == FILES[0] else ast.literal_eval(text)
-        names = known["names"]
-        names = dict(enumerate(names)) if isinstance(names, list) else {int(k): str(v) for k, v in names.items()}
-        points = known.get("kpt_shape")
-        points = points and (int(points[0]), int(points[1]))
-        task = str(known.get("task") or "detect")
-        end_to_end = bool(known.get("end2end") or (known.get("args") or {}).get("nms"))
+        head = _described(json.loads(text) if name == FILES[0] else ast.literal_eval(text))
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ModelError(f"the file {name!r} at the model's end is damaged: {type(error).__name__}: {error}. Export "
                          "the model again") from None
-    if task not in TASKS or (points and (points[0] < 1 or points[1] not in (2, 3))):
-        raise ModelError(f"the file {name!r} at the model's end says task {task!r} and key points {points}; expected "
-                         f"one of {', '.join(TASKS)}, and points of 2 or 3 numbers")
-    return Head(task, names, points or None, end_to_end)
+    if head.task not in TASKS or (head.points and (head.points[0] < 1 or head.points[1] not in (2, 3))):
+        raise ModelError(f"the file {name!r} at the model's end says task {head.task!r} and key points {head.points}; "
+                         f"expected one of {', '.join(TASKS)}, and points of 2 or 3 numbers")
+    return head
+
+
+def _described(known: Any) -> Head:
+    names, points = known["names"], known.get("kpt_shape")
+    names = dict(enumerate(names)) if isinstance(names, list) else {int(k): str(v) for k, v in names.items()}
+    return Head(str(known.get("task") or "detect"), names, (int(points[0]), int(points[1])) if points else None,
+                bool(known.get("end2end") or (known.get("args") or {}).get("nms")))
 
 
 def boxes_of(outputs: list[NDArray[Any]], head: Head, size: tuple[int, int], least: float) -> Found:

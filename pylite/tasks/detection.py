@@ -8,9 +8,9 @@ import numpy as np
 from pylite.errors import ModelError
 from pylite.media import yolo
 from pylite.media.outputs import DETECTION, objects
+from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint
 from pylite.tasks.task import ClassFilter, check_threshold, named
-from pylite.tasks.vision import POINTS, ImageTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
-    from pylite.tasks.vision import Numbers
 
+POINTS = ("nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
+          "right elbow", "left wrist", "right wrist", "left hip", "right hip", "left knee", "right knee", "left ankle",
+          "right ankle")        # of COCO, in MoveNet's order
 LEAST, OVERLAP, MOST = 0.25, 0.7, 300       # defaults of Ultralytics' models
 
 

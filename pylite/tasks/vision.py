@@ -1,18 +1,13 @@
-"""Tasks on pictures.
-
-A picture is a path, a Pillow image, or uint8 pixels: (height, width) or (height, width, 1, 3 or 4) with red first.
-OpenCV's frames have blue first: say `channel_order="BGR"`.  It is stretched to the size that the model takes; for
-models of Ultralytics, and for faces, it keeps its proportions and gets a border.
-"""
+"""Tasks on pictures, as image_task describes them."""
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.errors import ModelError, TensorError
-from pylite.media import images, tensors, yolo
+from pylite.errors import ModelError
+from pylite.tasks.detection import POINTS, ObjectDetector
+from pylite.tasks.image_task import ImageTask, pixels_of
 from pylite.tasks.results import (
     ClassificationResult,
     Classifications,
@@ -21,7 +16,7 @@ from pylite.tasks.results import (
     Pose,
     Segmentation,
 )
-from pylite.tasks.task import ClassFilter, Task, check_threshold, named
+from pylite.tasks.task import ClassFilter, check_threshold, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,92 +24,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite.media import images
     from pylite.media.metadata import TensorInfo
+    from pylite.tasks.image_task import Numbers
     from pylite.tasks.task import Labels, ModelSource
-
-    Numbers = float | Sequence[float]       # one, or one for each channel
-
-POINTS = ("nose", "left eye", "right eye", "left ear", "right ear", "left shoulder", "right shoulder", "left elbow",
-          "right elbow", "left wrist", "right wrist", "left hip", "right hip", "left knee", "right knee", "left ankle",
-          "right ankle")        # of COCO, in MoveNet's order
-
-
-def pixels_of(image: Any, channel_order: str = "RGB") -> images.Pixels:
-    """uint8 (height, width, channels) of a picture, as the module describes it.
-
-    TensorError for another array, FileFormatError for a file that is no picture.
-    """
-    if channel_order not in ("RGB", "BGR"):
-        raise ValueError(f"channel_order is {channel_order!r}; it is 'RGB' or 'BGR'")
-    if isinstance(image, (str, os.PathLike)):
-        return images.read(image)
-    if hasattr(image, "convert"):       # Pillow's, which has modes such as palettes
-        image = image.convert("L" if image.mode in ("1", "L", "I;16") else "RGB")
-    pixels = np.asarray(image)
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None]
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4) or not pixels.size:
-        raise TensorError(f"a picture of shape {list(np.shape(image))} and type {pixels.dtype}; expected uint8 "
-                          "(height, width) or (height, width, 1, 3 or 4)")
-    if channel_order == "BGR" and pixels.shape[2] > 1:
-        pixels = pixels[:, :, [2, 1, 0, 3][:pixels.shape[2]]]
-    return pixels
-
-
-class ImageTask(Task):
-    """A model that takes one picture.
-
-    mean, std: of the pixels, a number or one for each channel: the model gets (pixel - mean) / std.  By default those
-    of the model's metadata, or -1..1 (0..1 for models of Ultralytics), and for 8-bit inputs the pixels themselves.
-    """
-
-    def __init__(self, model: ModelSource, *, mean: Numbers | None = None, std: Numbers | None = None,
-                 num_threads: int = 1, experimental_delegates: Sequence[Any] | None = None) -> None:
-        super().__init__(model, num_threads=num_threads, experimental_delegates=experimental_delegates)
-        details = self.interpreter.get_input_details()
-        if len(details) != 1:
-            raise ModelError(f"the model has {len(details)} inputs; this task takes one with one, the picture")
-        self._head = yolo.head_of(self.model)
-        own = self._inputs[0]
-        if mean is None and std is None:
-            if self._head is not None:
-                mean, std = 0.0, 255.0
-            elif np.dtype(details[0]["dtype"]).itemsize > 1:
-                mean, std = own.mean, own.std
-        self._mean, self._std = _numbers(mean), _numbers(std)
-        if self._std and 0 in self._std:
-            raise ValueError("std is 0; pixels are divided by it")
-
-    def _outputs_of(self, image: Any, channel_order: str) -> tuple[list[NDArray[Any]], tuple[int, int]]:
-        """(outputs, (height, width) of the picture), which is stretched."""
-        pixels = pixels_of(image, channel_order)
-        return self._run(self._input_of(pixels)), pixels.shape[:2]
-
-    def _boxed(self, image: Any, channel_order: str,
-               border: int = yolo.GREY) -> tuple[list[NDArray[Any]], yolo.Placement]:
-        """(outputs, where the picture lies in the input), which keeps its proportions."""
-        pixels, place = yolo.letterboxed(pixels_of(image, channel_order), *self._size(), border)
-        return self._run(self._input_of(pixels)), place
-
-    def _input_of(self, pixels: images.Pixels) -> NDArray[Any]:
-        return tensors.picture(pixels, self.interpreter.get_input_details()[0], self._mean, self._std)
-
-    def _size(self) -> tuple[int, int]:
-        """(height, width) of the input."""
-        _, *sizes = (int(size) for size in self.interpreter.get_input_details()[0]["shape"])
-        if len(sizes) != 3:
-            raise ModelError(f"the model's input has the shape {[1, *sizes]}; expected (1, height, width, channels)")
-        planar = sizes[0] in (1, 3, 4) and sizes[2] not in (1, 3, 4)
-        return (sizes[1], sizes[2]) if planar else (sizes[0], sizes[1])
-
-    def _output_shapes(self) -> list[list[int]]:
-        return [[int(size) for size in detail["shape"]] for detail in self.interpreter.get_output_details()]
-
-
-def _numbers(given: Numbers | None) -> list[float] | None:
-    if given is None:
-        return None
-    return [float(given)] if isinstance(given, (int, float)) else [float(v) for v in given]
 
 
 class ImageClassifier(ImageTask):
@@ -171,7 +84,6 @@ class ImageSegmenter(ImageTask):
         info: TensorInfo = self._outputs[0]
         self._detector = None
         if self._head is not None and self._head.task == "segment":
-            from pylite.tasks.detection import ObjectDetector
             self._detector = ObjectDetector(model, labels=labels, score_threshold=score_threshold, mean=mean, std=std,
                                             num_threads=num_threads, experimental_delegates=experimental_delegates)
             self._labels = self._head.names if labels is None else named(labels)
@@ -233,7 +145,6 @@ class PoseEstimator(ImageTask):
         self._least = score_threshold
         self._detector = None
         if self._head is not None and self._head.task == "pose":
-            from pylite.tasks.detection import ObjectDetector
             self._detector = ObjectDetector(model, mean=mean, std=std, num_threads=num_threads,
                                             experimental_delegates=experimental_delegates)
         elif self._output_shapes()[0] != [1, 1, len(POINTS), 3]:

@@ -20,7 +20,7 @@ from pylite.tasks import (
     PoseEstimator,
     TensorAudio,
     TextEmbedder,
-    vision,
+    image_task,
 )
 from tests.tools import resources
 from tests.tools.plans import planned
@@ -196,14 +196,14 @@ def test_kinds_of_pictures(tmp_path):
     images.write(tmp_path / "a.ppm", PICTURE)
     for given_image in (tmp_path / "a.ppm", str(tmp_path / "a.ppm"), image.fromarray(PICTURE),
                         image.fromarray(np.dstack([PICTURE, np.full((60, 80), 255, np.uint8)]))):
-        np.testing.assert_array_equal(vision.pixels_of(given_image), PICTURE)
-    np.testing.assert_array_equal(vision.pixels_of(PICTURE[:, :, ::-1], "BGR"), PICTURE)
+        np.testing.assert_array_equal(image_task.pixels_of(given_image), PICTURE)
+    np.testing.assert_array_equal(image_task.pixels_of(PICTURE[:, :, ::-1], "BGR"), PICTURE)
     blue_first = np.dstack([PICTURE[:, :, ::-1], PICTURE[:, :, :1]])
-    np.testing.assert_array_equal(vision.pixels_of(blue_first, "BGR"), np.dstack([PICTURE, PICTURE[:, :, :1]]))
+    np.testing.assert_array_equal(image_task.pixels_of(blue_first, "BGR"), np.dstack([PICTURE, PICTURE[:, :, :1]]))
     grey = PICTURE[:, :, 0]
-    np.testing.assert_array_equal(vision.pixels_of(grey), grey[:, :, None])
-    np.testing.assert_array_equal(vision.pixels_of(image.fromarray(grey)), grey[:, :, None])
-    np.testing.assert_array_equal(vision.pixels_of(grey, "BGR"), grey[:, :, None])
+    np.testing.assert_array_equal(image_task.pixels_of(grey), grey[:, :, None])
+    np.testing.assert_array_equal(image_task.pixels_of(image.fromarray(grey)), grey[:, :, None])
+    np.testing.assert_array_equal(image_task.pixels_of(grey, "BGR"), grey[:, :, None])
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((4, 4, 3), np.float32), np.zeros((4, 4, 2), np.uint8),
