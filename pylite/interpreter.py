@@ -65,6 +65,7 @@ class Interpreter(FastPath):
     guard_bands: find kernels that write out of bounds (slow).
     max_memory: bytes that the tensors may take at most, beside the file and its packed weights.
     model: a pylite.Model to share with other interpreters.
+    member: the name of a model in a bundle, such as MediaPipe's `.task` files; without it, the only one.
     op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
@@ -91,7 +92,7 @@ class Interpreter(FastPath):
                  experimental_force_delegate_node_profiling: bool = False, *, guard_bands: bool = False,
                  max_memory: "int | None" = None, model: "Model | None" = None,
                  op_resolver: "OpResolver | None" = None,
-                 cache_dir: "str | os.PathLike[str] | None" = None) -> None:
+                 cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None) -> None:
         self._lock = Lock()
         self._executors = {}
         self._shared: dict[str, Any] = {"executors": self._executors}
@@ -103,7 +104,8 @@ class Interpreter(FastPath):
             "experimental_compress_quantization_zero_points": experimental_compress_quantization_zero_points,
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
-            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir}
+            "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir,
+            "member": member}
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "

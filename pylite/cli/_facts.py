@@ -1,6 +1,5 @@
 """The facts of a model as plain dictionaries, which `inspect` prints as text or JSON."""
 import hashlib
-import os
 from collections import Counter
 
 import numpy as np
@@ -19,7 +18,7 @@ _FEW = 8        # scales and zero points of blockwise quantization in the facts:
 def model_facts(path, model, subgraphs, delegates=()):
     """Facts of the file and of the subgraphs with the indices `subgraphs`, after applying `delegates`."""
     graph = model.graph
-    facts = {"file": path, "bytes": os.path.getsize(path), "version": graph.version, "description": graph.description,
+    facts = {"file": path, "bytes": graph.size, "version": graph.version, "description": graph.description,
              "subgraph_count": len(graph.subgraphs), "weight_bytes": weight_bytes(graph.subgraphs),
              "signatures": [signature_facts(graph, s) for s in graph.signatures],
              "metadata": {name: len(data) for name, data in graph.metadata.items()},

@@ -2,6 +2,7 @@
 import argparse
 import json
 import sys
+import zipfile
 
 from pylite.cli import _common, _format, _nodes, _plugins
 
@@ -41,6 +42,10 @@ def _picture(text):
 
 
 def run(args):
+    listed = _bundle(args.model)
+    if listed:
+        sys.stdout.write("\n".join(listed) + "\n")
+        return 0
     facts = _facts_of(args, args.model)
     if args.diff:
         return _diff(args, facts)
@@ -77,6 +82,22 @@ def _facts_of(args, name):
     if args.json or args.diff:
         _facts.add_digests(facts, model)
     return facts
+
+
+def _bundle(path):
+    """The lines for a bundle of several models, or None for another file."""
+    from pylite.schema import bundle
+    if not zipfile.is_zipfile(path):
+        return None
+    with open(path, "rb") as file:
+        if file.read(4) != bundle.MAGIC:        # a model with an archive at its end
+            return None
+    found = bundle.members(path)
+    if len(found) < 2:
+        return None
+    rows = [(f"{path}/{name}", _format.nbytes(size)) for name, size in found.items()]
+    return [f"{path}: a bundle of {len(found)} models; `pylite inspect` and the others take their paths",
+            *_format.table(("model", "size"), rows, ("size",))]
 
 
 def _diff(args, facts):

@@ -81,8 +81,12 @@ class PlanCache:
         return Model(source, None, (self._contents, _summary(self._first[0][1]))) if self.found else None
 
     def adopt(self, model: Model) -> None:
-        """Use `model`, which was loaded since model() found no plan; not if its file has changed meanwhile."""
-        self._contents = model.contents if self._contents is not None and self.unchanged() else None
+        """Use `model`, which was loaded since model() found no plan; not if its file has changed meanwhile.
+
+        Nor if the file is a bundle, whose offsets are not the model's.
+        """
+        whole = isinstance(model.contents, Pages) == isinstance(self._contents, Pages)
+        self._contents = model.contents if self._contents is not None and whole and self.unchanged() else None
 
     def unchanged(self) -> bool:
         """Is the file of the model still what was opened?"""

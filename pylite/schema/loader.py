@@ -32,9 +32,13 @@ _NO_DATA.flags.writeable = False
 def load(source: "Source") -> graph.Model:
     """The graph.Model in `source`: a path (str or os.PathLike; the file is mapped, not read), its Pages or its bytes.
 
-    Raises ModelError (a ValueError) that says what is wrong with the file.  Trailing bytes are accepted.
+    Of a bundle (schema/bundle.py) it is the model that the path names, or the only one.  Trailing bytes are accepted.
+    Raises ModelError (a ValueError) that says what is wrong with the file.
     """
     contents = contents_of(source)
+    if memoryview(contents)[:4] == b"PK\3\4":
+        from pylite.schema import bundle  # few files are one
+        contents = bundle.read(os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else contents)
     return _Loader(read(contents, share=True), contents).model()
 
 
@@ -55,6 +59,11 @@ def contents_of(source: "Source") -> "Any":
     except (OSError, ValueError) as error:
         if isinstance(error, errors.ModelError):
             raise
+        if isinstance(error, NotADirectoryError):
+            from pylite.schema import bundle
+            found = bundle.split(os.fsdecode(path))
+            if found is not None:
+                return bundle.read(*found)
         raise errors.ModelError(f"Could not open '{errors.shortened(path)}'. "
                                 f"{getattr(error, 'strerror', None) or error}") from None
 

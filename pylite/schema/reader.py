@@ -14,7 +14,7 @@ _MAX_TABLES = 1 << 19       # far more than any graph has; a hostile file costs 
 _MAX_BYTES = 1 << 25        # of strings and tuples; arrays are views and cost nothing
 _MAX_VTABLES = 10_000
 _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file itself with `git lfs pull`"),
-                (b"PK\3\4", "a zip archive, such as a .keras or .mar file"), (b"\x89HDF", "an HDF5 file"),
+                (b"\x89HDF", "an HDF5 file"),
                 (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
 
 

@@ -74,6 +74,9 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
         raise ValueError("Can't both provide `model_path` and `model_content`")
     _check_source(path, content)
     source = os.fsdecode(path) if path else content
+    if options.get("member") is not None:
+        from pylite.schema import bundle
+        source = os.path.join(source, options["member"]) if path else bundle.read(bytes(content), options["member"])
     return (cache and cache.model(source)) or _loaded(source, options, cache)
 
 

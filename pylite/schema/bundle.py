@@ -1,0 +1,83 @@
+"""Bundles: zip archives with models, such as MediaPipe's `.task` files.
+
+The path of a model in a bundle is the bundle's path and the member's name: "gestures.task/hand_detector.tflite".
+"""
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+from pylite import errors
+
+if TYPE_CHECKING:
+    from typing import Any
+
+MAGIC = b"PK\3\4"
+MOST = 1 << 31          # bytes of a member: no flatbuffer is larger
+
+
+def members(source: Any) -> dict[str, int]:
+    """{name: bytes} of the models in a bundle, a path or its contents.
+
+    Raises ModelError where it is damaged.
+    """
+    with _opened(source) as archive:
+        return {info.filename: info.file_size for info in archive.infolist() if _is_model(archive, info)}
+
+
+def read(source: Any, member: str | None = None) -> bytes:
+    """The bytes of a model in a bundle, a path or its contents; without `member` of the only one.
+
+    Raises ModelError where there is no such model, or several to choose from.
+    """
+    known = members(source)
+    name = source if isinstance(source, str) else "the bundle"
+    listed = ", ".join(map(repr, known)) or "no model"
+    if member is None and len(known) != 1:
+        raise errors.ModelError(f"'{errors.shortened(name)}' is a zip archive that holds {listed}; " + (
+            f"open one of them: member={next(iter(known))!r}, or '{errors.shortened(name)}/{next(iter(known))}'"
+            if known else "expected a .tflite file, or a bundle with one"))
+    if member is not None and member not in known:
+        raise errors.ModelError(f"'{errors.shortened(name)}' holds no model {errors.shortened(member)!r}; its "
+                                f"models are {', '.join(map(repr, known)) or 'none'}")
+    chosen = next(iter(known)) if member is None else member
+    if known[chosen] >= MOST:
+        raise errors.ModelError(f"{chosen!r} in '{errors.shortened(name)}' has {known[chosen]} bytes; a model has less "
+                                f"than {MOST}")
+    with _opened(source) as archive:
+        try:
+            return archive.read(chosen)
+        except Exception as error:      # of damaged archives zipfile raises many kinds
+            raise _damaged(name, error) from None
+
+
+def split(path: str) -> tuple[str, str] | None:
+    """(path of a bundle, name of the member) of a path that goes on behind a file's name, else None."""
+    head, name = os.path.split(path)
+    while head and name:
+        if os.path.isfile(head):
+            return head, path[len(head) + 1:]
+        head, name = os.path.split(head)
+    return None
+
+
+def _opened(source: Any) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(source if isinstance(source, str) else io.BytesIO(source))
+    except Exception as error:
+        raise _damaged(source if isinstance(source, str) else "the bundle", error) from None
+
+
+def _is_model(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
+    try:
+        with archive.open(info) as file:
+            return file.read(8)[4:] == b"TFL3"
+    except Exception:       # encrypted, or of a method that zipfile lacks
+        return False
+
+
+def _damaged(name: str, error: Exception) -> errors.ModelError:
+    return errors.ModelError(f"The model is not a valid Flatbuffer buffer: '{errors.shortened(name)}' is a damaged zip "
+                             f"archive: {str(error) or type(error).__name__}")
