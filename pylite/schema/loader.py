@@ -36,7 +36,7 @@ def load(source: "Source") -> graph.Model:
     Raises ModelError (a ValueError) that says what is wrong with the file.
     """
     contents = contents_of(source)
-    if memoryview(contents)[:4] == b"PK\3\4":
+    if bytes(memoryview(contents)[:4]) == b"PK\3\4":
         from pylite.schema import bundle  # few files are one
         contents = bundle.read(os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else contents)
     return _Loader(read(contents, share=True), contents).model()
