@@ -6,49 +6,91 @@ from pylite.schema.builder import ModelBuilder
 
 class Net:
     """A float32 model under construction: each method appends operators after the last tensor."""
+    scale = None
 
     def __init__(self, shape):
         self.builder = ModelBuilder()
         self.rng = np.random.default_rng(0)
         self.shape = tuple(shape)
-        self.last = self.builder.tensor("x", self.shape, shape_signature=(-1, *self.shape[1:]))
-        self.builder.inputs([self.last])
         self.count = 0
+        self.last = self.tensor(self.shape)
+        self.inputs = [self.last]
+
+    def tensor(self, shape, **fields):
+        self.count += 1
+        return self.builder.tensor(f"t{self.count}", shape, **fields)
+
+    def input(self, *shape):
+        """Another input of the model; its tensor."""
+        self.inputs.append(self.tensor(shape))
+        return self.inputs[-1]
 
     def constant(self, *shape):
         array = self.rng.standard_normal(shape).astype(np.float32) * 0.1
         return self.builder.constant(f"constant{self.count}_{len(shape)}", array)
 
-    def add(self, name, operands, shape, **options):
-        y = self.builder.tensor(f"t{self.count}", shape)
+    def filters(self, shape, axis):
+        """Weights of `shape`, whose outputs lie along `axis`, and the bias."""
+        return [self.constant(*shape), self.constant(shape[axis])]
+
+    def add(self, name, operands, shape, same_scale=False, **options):
+        """Append an operator.  same_scale: numbers of its output mean what those of the last tensor added mean."""
+        y = self.tensor(shape, scale=self.scale) if same_scale else self.tensor(shape)
         self.builder.operator(name, [self.last, *operands], [y], **options)
-        self.last, self.shape, self.count = y, tuple(shape), self.count + 1
+        self.last, self.shape = y, tuple(shape)
         return self
 
-    def conv(self, channels, height, width):
-        n, h, w, c = self.shape
-        return self.add("CONV_2D", [self.constant(channels, height, width, c), self.constant(channels)],
-                        (n, h, w, channels), padding="SAME", stride_h=1, stride_w=1)
+    def _window(self, name, operands, channels, stride, activation, **options):
+        n, h, w, _ = self.shape
+        stride_h, stride_w = (stride, stride) if isinstance(stride, int) else stride
+        return self.add(name, operands, (n, -(-h // stride_h), -(-w // stride_w), channels), padding="SAME",
+                        stride_h=stride_h, stride_w=stride_w, fused_activation_function=activation, **options)
 
-    def pool(self, height, width):
-        n, h, w, c = self.shape
-        return self.add("MAX_POOL_2D", [], (n, h // height, w // width, c), padding="VALID", filter_height=height,
-                        filter_width=width, stride_h=height, stride_w=width)
+    def conv(self, channels, size, stride=1, activation="NONE"):
+        """size, stride: of both axes, or (height, width)"""
+        height, width = (size, size) if isinstance(size, int) else size
+        filters = self.filters((channels, height, width, self.shape[3]), 0)
+        return self._window("CONV_2D", filters, channels, stride, activation)
 
-    def dense(self, channels):
-        return self.add("FULLY_CONNECTED", [self.constant(channels, self.shape[-1]), self.constant(channels)],
-                        (*self.shape[:-1], channels))
+    def depthwise(self, size=3, stride=1, activation="NONE", dilation=1, multiplier=1):
+        height, width = (size, size) if isinstance(size, int) else size
+        channels = multiplier * self.shape[3]
+        return self._window("DEPTHWISE_CONV_2D", self.filters((1, height, width, channels), 3), channels, stride,
+                            activation, depth_multiplier=multiplier, dilation_h_factor=dilation,
+                            dilation_w_factor=dilation)
+
+    def pool(self, height, width, kind="MAX"):
+        n, h, w, c = self.shape
+        return self.add(kind + "_POOL_2D", [], (n, h // height, w // width, c), same_scale=True, padding="VALID",
+                        filter_height=height, filter_width=width, stride_h=height, stride_w=width)
+
+    def dense(self, channels, activation="NONE"):
+        return self.add("FULLY_CONNECTED", self.filters((channels, self.shape[-1]), 0), (*self.shape[:-1], channels),
+                        fused_activation_function=activation)
+
+    def mean(self):
+        """The mean of each channel, (n, 1, 1, c)."""
+        axes = self.builder.constant(f"axes{self.count}", np.array([1, 2], np.int32))
+        return self.add("MEAN", [axes], (self.shape[0], 1, 1, self.shape[3]), keep_dims=True)
 
     def with_constant(self, name):
         return self.add(name, [self.constant(self.shape[-1])], self.shape)
 
     def build(self):
+        self.builder.inputs(self.inputs)
         self.builder.outputs([self.last])
         return self.builder.build()
 
 
-class HalfNet(Net):
-    """A Net whose constants are float16."""
+class Resizable(Net):
+    """A float32 model of any batch."""
+
+    def tensor(self, shape, **fields):
+        return super().tensor(shape, shape_signature=(-1, *shape[1:]), **fields)
+
+
+class HalfNet(Resizable):
+    """A Resizable whose constants are float16."""
 
     def constant(self, *shape):
         half = self.builder.constant(f"half{self.count}_{len(shape)}",
@@ -58,13 +100,41 @@ class HalfNet(Net):
         return whole
 
 
+class HybridNet(Net):
+    """A float32 model whose weights are int8 with a scale for each output: dynamic range."""
+
+    def filters(self, shape, axis):
+        scales = self.rng.uniform(0.001, 0.01, shape[axis])
+        weights = self.rng.integers(-127, 128, shape, np.int8)
+        return [self.builder.constant(f"w{self.count}", weights, scale=scales, axis=axis), self.constant(shape[axis])]
+
+
+class QuantizedNet(Net):
+    """A model of int8."""
+
+    def tensor(self, shape, scale=None, **fields):
+        self.scale = scale or self.rng.uniform(0.02, 0.1)
+        return super().tensor(shape, dtype="int8", scale=self.scale, zero_point=-3, **fields)
+
+    def filters(self, shape, axis):
+        scales = self.rng.uniform(0.001, 0.01, shape[axis])
+        return [self.builder.constant(f"w{self.count}", self.rng.integers(-127, 128, shape, np.int8), scale=scales,
+                                      axis=axis),
+                self.builder.constant(f"b{self.count}", self.rng.integers(-999, 999, shape[axis], np.int32),
+                                      scale=scales * 0.05)]
+
+
+class ResizableQuantized(QuantizedNet, Resizable):
+    """A model of int8 of any batch."""
+
+
 def embedding():
     """65 operators like openWakeWord's embedding model, from spectrograms (n, 76, 32, 1)."""
-    net = Net((1, 76, 32, 1))
+    net = Resizable((1, 76, 32, 1))
     for block in range(5):
         for _ in range(2):
-            net.conv(24 + 8 * block, 1, 3).with_constant("MUL").with_constant("MAXIMUM")
-            net.conv(24 + 8 * block, 3, 1).with_constant("MUL").with_constant("MAXIMUM")
+            net.conv(24 + 8 * block, (1, 3)).with_constant("MUL").with_constant("MAXIMUM")
+            net.conv(24 + 8 * block, (3, 1)).with_constant("MUL").with_constant("MAXIMUM")
         if block < 4:
             net.pool(2, 2)
     return net.add("RELU", [], net.shape).build()
@@ -72,17 +142,17 @@ def embedding():
 
 def convolutions(half=False):
     """22 float32 operators with the filters of a ResNet-18, 44 MB; half: stored as float16, and dequantized."""
-    net = (HalfNet if half else Net)((1, 64, 64, 3))
+    net = (HalfNet if half else Resizable)((1, 64, 64, 3))
     for stage in range(4):
         for _layer in range(4):
-            net.conv(64 << stage, 3, 3).add("RELU", [], net.shape)
+            net.conv(64 << stage, 3).add("RELU", [], net.shape)
         net.pool(2, 2)
     return net.build()
 
 
 def perceptron(width=2048, layers=3):
     """`layers` matrix products of float32 with one row: 50 MB of weights."""
-    net = Net((1, width))
+    net = Resizable((1, width))
     for _ in range(layers):
         net.dense(width)
     return net.build()
@@ -90,7 +160,7 @@ def perceptron(width=2048, layers=3):
 
 def chain(count, shape=(1, 4)):
     """A sequence of `count` small operators of four kinds."""
-    net = Net(shape)
+    net = Resizable(shape)
     for i in range(count):
         name = ("ADD", "MUL", "RELU", "MAXIMUM")[i % 4]
         if name == "RELU":
@@ -102,7 +172,7 @@ def chain(count, shape=(1, 4)):
 
 def encoder(blocks, width=16, tokens=8):
     """`blocks` transformer blocks of 25 float32 operators each, with the shapes of a very small model."""
-    net = Net((tokens, width))
+    net = Resizable((tokens, width))
     for _ in range(blocks):
         for attends in (True, False):
             start = net.last
@@ -142,55 +212,12 @@ def _attend(net):
 
 def inverted_residuals(size=96):
     """MobileNetV2 of int8 with a scale for each channel, width 0.35: 64 operators."""
-    net = QuantizedNet((1, size, size, 3))
-    net.conv(16, 3, 2).depthwise(1).conv(8, 1, 1, "NONE")
+    net = ResizableQuantized((1, size, size, 3))
+    net.conv(16, 3, 2, "RELU6").depthwise(activation="RELU6").conv(8, 1)
     for channels, count, stride in ((8, 2, 2), (16, 3, 2), (24, 4, 2), (32, 3, 1), (56, 3, 2), (112, 1, 1)):
         for i in range(count):
             start, inner = net.last, 6 * net.shape[3]
-            net.conv(inner, 1, 1).depthwise(stride if i == 0 else 1).conv(channels, 1, 1, "NONE")
+            net.conv(inner, 1, activation="RELU6").depthwise(3, stride if i == 0 else 1, "RELU6").conv(channels, 1)
             if i:
                 net.add("ADD", [start], net.shape)
-    return net.conv(1280, 1, 1).build()
-
-
-class QuantizedNet(Net):
-    """A Net of int8."""
-
-    def __init__(self, shape):
-        self.builder = ModelBuilder()
-        self.rng = np.random.default_rng(0)
-        self.shape = tuple(shape)
-        self.count = 0
-        self.last = self.tensor(self.shape)
-        self.builder.inputs([self.last])
-
-    def tensor(self, shape):
-        return self.builder.tensor(f"t{self.count}", shape, "int8", scale=self.rng.uniform(0.02, 0.1), zero_point=-3,
-                                   shape_signature=(-1, *shape[1:]))
-
-    def add(self, name, operands, shape, **options):
-        self.count += 1
-        y = self.tensor(shape)
-        self.builder.operator(name, [self.last, *operands], [y], **options)
-        self.last, self.shape = y, tuple(shape)
-        return self
-
-    def filters(self, shape, axis):
-        """Weights of `shape` with a scale for each index along `axis`, and the bias."""
-        scales = self.rng.uniform(0.001, 0.01, shape[axis])
-        return [self.builder.constant(f"w{self.count}", self.rng.integers(-127, 128, shape, np.int8), scale=scales,
-                                      axis=axis),
-                self.builder.constant(f"b{self.count}", self.rng.integers(-999, 999, shape[axis], np.int32),
-                                      scale=scales * 0.05)]
-
-    def conv(self, channels, size, stride, activation="RELU6"):
-        n, h, w, c = self.shape
-        return self.add("CONV_2D", self.filters((channels, size, size, c), 0),
-                        (n, -(-h // stride), -(-w // stride), channels), padding="SAME", stride_h=stride,
-                        stride_w=stride, fused_activation_function=activation)
-
-    def depthwise(self, stride):
-        n, h, w, c = self.shape
-        return self.add("DEPTHWISE_CONV_2D", self.filters((1, 3, 3, c), 3),
-                        (n, -(-h // stride), -(-w // stride), c), padding="SAME", stride_h=stride, stride_w=stride,
-                        depth_multiplier=1, fused_activation_function="RELU6")
+    return net.conv(1280, 1, activation="RELU6").build()

@@ -159,10 +159,11 @@ class Region:
         share = runs * np.array([len(code) for _, code in self.blocks[:len(runs)]])
         return [(*self.blocks[i], int(runs[i])) for i in np.argsort(-share)[:top] if runs[i]]
 
-    def cycles(self, core):
+    def cycles(self, core, samples=SAMPLES):
+        """Modelled cycles, from up to so many samples."""
         ends = np.cumsum(self.sizes)
         total = int(ends[-1]) if len(ends) else 0
-        count = max(1, min(SAMPLES, total // SAMPLE))
+        count = max(1, min(samples, total // SAMPLE))
         pieces = []
         for i in range(count):
             first, last = np.searchsorted(ends, [i * total // count, min(i * total // count + SAMPLE, total)])
@@ -203,8 +204,7 @@ def install_peer(cache):
 
 def execute(cache, core, which, models, steps="", guest=GUEST):
     """({tag: Region}, names of the steps); steps: of the only model of pylite."""
-    pretend(cache, core)
-    root, trace = cache / "aarch64", cache / f"trace-{os.getpid()}"
+    root, trace = root_of(cache, core), cache / f"trace-{os.getpid()}"
     path = [cache / "lib-aarch64", cache / "peer-aarch64", cache / "site-aarch64"]
     environment = os.environ | {"QEMU_CPU": core, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1",
                                 "PYTHONPATH": ":".join(map(str, path))}
@@ -213,7 +213,8 @@ def execute(cache, core, which, models, steps="", guest=GUEST):
                                root / "usr/bin/python3", "-P", "-c", guest, which, steps, *models], env=environment,
                               capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"{which} fails with {models} on {core}:\n{done.stderr[-2000:]}")
+            names = ", ".join(Path(model).stem for model in models)
+            raise SystemExit(f"{which} fails with one of {names} on {core}:\n{done.stderr[-2000:]}")
         return regions(trace), done.stdout.splitlines()
     finally:
         trace.unlink(missing_ok=True)
@@ -268,11 +269,18 @@ def race_model(options, cache, core, model):
     return ratios
 
 
-def pretend(cache, name):
-    """LiteRT's detection of CPUs wants the file of an Arm; QEMU looks for it below its -L folder first."""
-    info = cache / "aarch64/proc/cpuinfo"
-    info.parent.mkdir(exist_ok=True)
-    info.write_text(CPU_INFO.format(part=CORES[name][0], features=CORES[name][1]))
+def root_of(cache, name):
+    """QEMU's -L folder: the target's root with that core's /proc/cpuinfo, without which LiteRT cannot tell CPUs."""
+    root = cache / f"root-{name}"
+    info = root / "proc/cpuinfo"
+    info.parent.mkdir(parents=True, exist_ok=True)
+    for path in (cache / "aarch64").iterdir():
+        if path.name != "proc" and not (root / path.name).is_symlink():
+            (root / path.name).symlink_to(path)
+    text = CPU_INFO.format(part=CORES[name][0], features=CORES[name][1])
+    if not info.exists() or info.read_text() != text:
+        info.write_text(text)
+    return root
 
 
 def build(cache):

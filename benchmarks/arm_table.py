@@ -58,6 +58,7 @@ PARTS = {"import": arm_race.IMPORT, "load": arm_race.LOAD, "first": arm_race.FIR
          "call": arm_race.CALL}
 COLD = ("import", "load", "first")
 LIMIT = 1.05
+TOGETHER = 32           # models in a process
 START = "Start"         # how the text behind the tables of classes begins
 CELL = re.compile(r"([\d.]+) / ([\d.]+) \([\d.]+\)")
 
@@ -78,11 +79,15 @@ def state(folder):
 
 
 class Race:
-    """Instructions and modelled cycles of models, as far as they are not known from earlier runs."""
+    """Instructions and modelled cycles of the files of models, as far as they are not known from earlier runs.
 
-    def __init__(self, cache):
+    guest: what the emulated Python runs; parts: {name: tag} of the regions in it, of which "invoke" gets cycles, too,
+    from so many samples.
+    """
+
+    def __init__(self, cache, guest=arm_race.GUEST, parts=PARTS, samples=arm_race.SAMPLES):
         self.cache, self.file, self.kept, self.rows = cache, cache / "race.json", {}, {}
-        self.known = self.read()
+        self.guest, self.parts, self.samples, self.known = guest, parts, samples, self.read()
         arm_race.build(cache)
         self.folders = {"pylite": cache / "lib-aarch64", "litert": arm_race.install_peer(cache)}
         for folder in self.folders.values():        # so that no import compiles
@@ -91,9 +96,9 @@ class Race:
     def read(self):
         return json.loads(self.file.read_text()) if self.file.exists() else {}
 
-    def key(self, core, which, pattern):
-        return digest(core, which, state(self.folders[which]), arm_race.GUEST, str(arm_race.SAMPLES),
-                      hashlib.sha256(path_of(pattern).read_bytes()).hexdigest())
+    def key(self, core, which, path):
+        return digest(core, which, state(self.folders[which]), self.guest, str(self.samples),
+                      hashlib.sha256(path.read_bytes()).hexdigest())
 
     def keep(self, page, only):
         """Take from the page what --only does not count anew; returns the lines behind the tables of classes."""
@@ -109,11 +114,10 @@ class Race:
                             self.kept[core, which, name] = dict(zip(("invoke", "cycles"), both, strict=True))
         return page[page.index(START):]
 
-    def missing(self, core, which, pattern):
-        return ((core, which, path_of(pattern).stem) not in self.kept
-                and self.key(core, which, pattern) not in self.known)
+    def missing(self, core, which, path):
+        return (core, which, path.stem) not in self.kept and self.key(core, which, path) not in self.known
 
-    def run(self, cores, patterns):
+    def run(self, cores, paths):
         """Count what is not known."""
         for which in self.folders:
             # Cores of one ISA level execute the same instructions of pylite.
@@ -121,18 +125,18 @@ class Race:
             if which == "pylite":
                 levels = [tuple(c for c in cores if LEVELS[c] == level) for level in sorted(set(LEVELS.values()))]
             for alike in filter(None, levels):
-                new = [p for p in patterns if any(self.missing(core, which, p) for core in alike)]
-                if new:
-                    self.count(alike, which, new)
+                new = [path for path in paths if any(self.missing(core, which, path) for core in alike)]
+                for i in range(0, len(new), TOGETHER):
+                    self.count(alike, which, new[i:i + TOGETHER])
 
-    def count(self, cores, which, patterns):
-        regions, _ = arm_race.execute(self.cache, cores[0], which, list(map(path_of, patterns)))
-        for i, pattern in enumerate(patterns):
-            tags = {name: tag + i * arm_race.MODEL for name, tag in PARTS.items()} | {"import": arm_race.IMPORT}
+    def count(self, cores, which, paths):
+        regions, _ = arm_race.execute(self.cache, cores[0], which, paths, guest=self.guest)
+        for i, path in enumerate(paths):
+            tags = {name: tag + i * arm_race.MODEL * (name != "import") for name, tag in self.parts.items()}
             found = {name: regions[tag].instructions for name, tag in tags.items()}
             for core in cores:
-                cycles = regions[tags["invoke"]].cycles(arm_race.Core(core))
-                self.known[self.key(core, which, pattern)] = found | {"cycles": cycles}
+                cycles = regions[tags["invoke"]].cycles(arm_race.Core(core), self.samples)
+                self.known[self.key(core, which, path)] = found | {"cycles": cycles}
         self.save()
 
     def save(self):
@@ -140,23 +144,22 @@ class Race:
         self.file.with_suffix(".new").write_text(json.dumps(self.known))
         self.file.with_suffix(".new").replace(self.file)
 
-    def start(self, which, pattern, plans=False):
+    def start(self, which, path, plans=False):
         """Instructions of a process that runs this model alone, by names of PARTS; plans: it finds a plan of pylite."""
-        key = digest("start", self.key("cortex-a72", which, pattern), str(plans))
+        key = digest("start", self.key("cortex-a72", which, path), str(plans))
         if key not in self.known:
             with tempfile.TemporaryDirectory() as folder:
                 more = f", cache_dir={folder!r}" if plans else ""
                 guest = arm_race.GUEST.replace("num_threads=1", "num_threads=1" + more)
                 for _ in range(1 + plans):      # the first one leaves the plan
-                    found, _ = arm_race.execute(self.cache, "cortex-a72", which, [path_of(pattern)], guest=guest)
+                    found, _ = arm_race.execute(self.cache, "cortex-a72", which, [path], guest=guest)
             self.known[key] = {name: found[tag].instructions for name, tag in PARTS.items()}
             self.save()
         return self.known[key]
 
-    def figures(self, core, which, pattern):
+    def figures(self, core, which, path):
         """{"cycles": of an invoke(), a name of PARTS: instructions}"""
-        counted = self.known.get(self.key(core, which, pattern))
-        return counted or self.kept[core, which, path_of(pattern).stem]
+        return self.known.get(self.key(core, which, path)) or self.kept[core, which, path.stem]
 
 
 def mean(ratios):
@@ -168,18 +171,18 @@ def millions(ours, theirs):
     return f"{ours / 1e6:.{digits}f} / {theirs / 1e6:.{digits}f} ({ours / theirs:.2f})"
 
 
-def class_rows(race, patterns):
+def class_rows(race, paths):
     """A line of a table for each model, and one of geometric means."""
-    race.run(CORES, patterns)
+    race.run(CORES, paths)
     columns = [(core, what) for core in CORES for what in ("invoke", "cycles")]
     ratios = {column: [] for column in columns}
-    for pattern in patterns:
+    for path in paths:
         cells = []
         for core, what in columns:
-            ours, theirs = (race.figures(core, which, pattern)[what] for which in ("pylite", "litert"))
+            ours, theirs = (race.figures(core, which, path)[what] for which in ("pylite", "litert"))
             ratios[core, what].append(ours / theirs)
             cells.append(millions(ours, theirs))
-        name = path_of(pattern).stem
+        name = path.stem
         yield race.rows.get(name, f"| {name} | {' | '.join(cells)} |")
     yield "| **geometric mean** | " + " | ".join(f"**{mean(ratios[column]):.2f}**" for column in columns) + " |"
 
@@ -190,7 +193,7 @@ def table(race, classes, rest=None):
     for name in classes:
         yield f"| {name} | " + " | ".join(f"{core} instructions | {core} cycles" for core in CORES.values()) + " |"
         yield "| --- |" + " ---: |" * (2 * len(CORES))
-        yield from class_rows(race, CLASSES[name])
+        yield from class_rows(race, list(map(path_of, CLASSES[name])))
         yield ""
     if rest is not None:
         yield rest.rstrip("\n")
@@ -204,34 +207,39 @@ def start_rows(race):
            "plan; and `set_tensor` and `get_tensor` beside a later `invoke()`, in thousands.\n")
     yield "| model | import | load | first invoke | cold start | cold start with a plan | calls, thousands |"
     yield "| --- |" + " ---: |" * 6
-    for pattern in STARTS:
-        both = [race.start(which, pattern) for which in ("pylite", "litert")]
+    for path in map(path_of, STARTS):
+        both = [race.start(which, path) for which in ("pylite", "litert")]
         cold = [sum(f[name] for name in COLD) for f in both]
-        planned = race.start("pylite", pattern, plans=True)
+        planned = race.start("pylite", path, plans=True)
         cells = [millions(*(f[name] for f in both)) for name in COLD] + [millions(*cold)]
         cells.append(millions(sum(planned[name] for name in COLD), cold[1]))
         calls = [(f["call"] - f["invoke"]) / 1e3 for f in both]
         cells.append(f"{calls[0]:.1f} / {calls[1]:.1f} ({calls[0] / calls[1]:.2f})")
-        yield f"| {path_of(pattern).stem} | {' | '.join(cells)} |"
+        yield f"| {path.stem} | {' | '.join(cells)} |"
+
+
+def replace_table(begin, end, text):
+    """Replace what stands between two comments of the page."""
+    head, behind = PAGE.read_text().split(begin)
+    PAGE.write_text(head + begin + text + "\n" + end + behind.split(end)[1])
 
 
 def write(race, only):
     rest = race.keep(PAGE.read_text().split(BEGIN)[1].split(END)[0], only) if only else None
     if "start" in only:
         rest = None
-    lines = "\n".join(table(race, CLASSES, rest))
-    head, behind = PAGE.read_text().split(BEGIN)        # anew: the page may have been edited meanwhile
-    PAGE.write_text(head + BEGIN + lines + "\n" + END + behind.split(END)[1])
+    replace_table(BEGIN, END, "\n".join(table(race, CLASSES, rest)))
 
 
 def check(race, renew):
     released = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    race.run(SMALL_CORES, SMALL)
+    paths = list(map(path_of, SMALL))
+    race.run(SMALL_CORES, paths)
     found, worse = {}, []
-    for pattern in SMALL:
+    for path in paths:
         for core in SMALL_CORES:
-            name = f"{path_of(pattern).stem}, {core}"
-            ours, theirs = (race.figures(core, which, pattern) for which in ("pylite", "litert"))
+            name = f"{path.stem}, {core}"
+            ours, theirs = (race.figures(core, which, path) for which in ("pylite", "litert"))
             found[name] = {"instructions": ours["invoke"], "cycles": round(ours["cycles"])}
             before = released.get(name, found[name])
             say(f"{name}: instructions {millions(ours['invoke'], theirs['invoke'])}, released "
