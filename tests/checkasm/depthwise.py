@@ -14,8 +14,10 @@ def depthwise_weights(isa_level, packed):
 
 def window(draw, pixels_of, most=1):
     """(members of pl_dw_window of up to `most` output lines, input lines, None where outside the image, zero)"""
-    fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.6 else (draw.integer(1, 5), draw.integer(1, 5))
-    stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 3), draw.integer(1, 2))
+    fh, fw = (3, 3) if draw.bench or draw.rng.random() < 0.4 else (draw.integer(1, 9), draw.integer(1, 9))
+    if not draw.bench and draw.rng.random() < 0.05:
+        fh, fw = draw.choice((40, 3), (3, 40), (1, 500), (300, 1))
+    stride, dilation = (1, 1) if draw.bench or draw.rng.random() < 0.5 else (draw.integer(1, 5), draw.integer(1, 4))
     pad = 1 if draw.bench else draw.integer(0, (fw - 1) * dilation)
     c = 64 if draw.bench else draw.choice(1, 3, 8, 16, 17, 24, 40, 64, 65, 72, 96, 130)
     width = 28 if draw.bench else draw.integer(1, 40)

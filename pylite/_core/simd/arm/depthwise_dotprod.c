@@ -1,128 +1,176 @@
-/* 8-bit depthwise convolutions for dotprod.  The bytes of four taps are interleaved, so that a lane holds those of one
- * channel.  A weight zero point times the sum of the taps is subtracted at the end. */
+/* 8-bit depthwise convolutions for dotprod.  Four neighbouring pixels of a copied line are interleaved, so that a lane
+ * holds those of one channel.  Four outputs see the same lanes, with weights that are moved by one pixel each; they are
+ * moved once for all lines.  A weight zero point is taken off the weights, or, times the sum of the pixels, off the sums
+ * at the end. */
 #include "depthwise_neon.h"
+
+enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MOST = 2 * TOGETHER, WEIGHT_BYTES = 16384 };
+
+/* Weights of `groups` groups of each line of the filter, for windows that begin at pixel 0 to 3 of a group: low and high
+ * channels.  tail: of the last group, windows from pixel 2 on see something.  simple: the weights hold their zero point. */
+typedef struct {
+  way way;
+  sums bias;
+  int height, groups, tail, simple;
+  int8x16_t ones[WEIGHT_BYTES / (4 * GROUP_BYTES)][GROUP];
+  int8_t w[WEIGHT_BYTES] __attribute__((aligned(64)));
+} filter;
+static int groups_of(const pl_dw_window *g) { return (g->fw + 2 * (GROUP - 1)) / GROUP; }
+static int fits_filter(const pl_dw_window *g) { return g->fh * groups_of(g) * 4 * GROUP_BYTES <= WEIGHT_BYTES; }
+
+/* Where pl_tap_order() puts a tap, and how many places there are. */
+PL_INLINE int place_of(int fh, int fw, int y, int x) {
+  return fw == 3 || fw == 4 ? 4 * y + x : fh == 3 || fh == 4 ? 4 * x + y : y * fw + x;
+}
+PL_INLINE int places_of(int fh, int fw) {
+  return fw == 3 || fw == 4 ? 4 * fh : fh == 3 || fh == 4 ? 4 * fw : (fh * fw + 3) / 4 * 4;
+}
+PL_INLINE int weight_of(const pl_dw_window *g, int w_zero, const void *w, ptrdiff_t block, int tap, int channel) {
+  const int place = place_of(g->fh, g->fw, tap / g->fw, tap % g->fw);
+  const int8_t *from = (const int8_t *)w + block * places_of(g->fh, g->fw) * NR;
+  return from[place / 4 * GROUP_BYTES + channel * 4 + place % 4] - w_zero;
+}
+/* Four neighbouring taps of a line, from tap x on, for the low or high channels: what lies beside the line is not 0. */
+PL_INLINE int8x16_t line_taps(int fh, int fw, const int8_t *w, int y, int x) {
+  const int place = place_of(fh, fw, y, x), last = places_of(fh, fw) / 4 - 1;
+#define PLACES(i) vreinterpretq_u32_s8(vld1q_s8(w + ((i) < last ? (i) : last) * GROUP_BYTES))
+  uint32x4_t v = PLACES(place / 4);
+  if (place_of(fh, fw, 0, 1) == 4) { /* places of 4 lines: the byte of this line from four of them */
+    v = vdupq_n_u32(0);
+    for (int i = 0; i < 4; i++) {
+      const uint32x4_t byte = vandq_u32(vshlq_u32(PLACES(x + i), vdupq_n_s32(-8 * y)), vdupq_n_u32(255));
+      v = vorrq_u32(v, vshlq_u32(byte, vdupq_n_s32(8 * i)));
+    }
+  } else if (place % 4) {
+    const int32x4_t down = vdupq_n_s32(-8 * (place % 4)), up = vdupq_n_s32(32 - 8 * (place % 4));
+    v = vorrq_u32(vshlq_u32(v, down), vshlq_u32(PLACES(place / 4 + 1), up));
+  }
+#undef PLACES
+  return vreinterpretq_s8_u32(v);
+}
+
+/* The groups `group` and before it of a line, moved up by `by` taps. */
+PL_INLINE int8x16_t moved(int by, int8x16_t before, int8x16_t group) {
+  const uint32x4_t v = vreinterpretq_u32_s8(group), u = vreinterpretq_u32_s8(before);
+  return vreinterpretq_s8_u32(by == 0 ? v : by == 1 ? vsriq_n_u32(vshlq_n_u32(v, 8), u, 24) :
+                              by == 2 ? vsriq_n_u32(vshlq_n_u32(v, 16), u, 16) : vsriq_n_u32(vshlq_n_u32(v, 24), u, 8));
+}
+static void load_filter(const pl_dw_window *g, int stride, int flip, int w_zero, const void *weights,
+                        const pl_columns *q, ptrdiff_t block, filter *to) {
+  const int groups = groups_of(g), places = places_of(g->fh, g->fw);
+  const int8_t *w = (const int8_t *)weights + block * places * NR;
+  const int8x16_t zero = vdupq_n_s8((int8_t)w_zero), none = vdupq_n_s8(0);
+  uint8x16_t same = vdupq_n_u8(255);
+  to->way = way_of(flip, w_zero, q, block * NR);
+  to->bias = load_sums(to->way.bias);
+  to->height = g->fh, to->groups = groups, to->tail = g->fw + 1 <= 4 * (groups - 1);
+  for (int i = 0; w_zero && i < places / 2; i++) {
+    const int8x16_t v = vld1q_s8(w + 16 * i);
+    same = vandq_u8(same, vceqq_s8(vqsubq_s8(v, zero), vsubq_s8(v, zero)));
+  }
+  to->simple = vminvq_u8(same) == 255;
+  const int8x16_t less = to->simple ? zero : none;
+  int8x16_t tap_before = none; /* 1 where there is a tap */
+  for (int k = 0; k < groups; k++) {
+    const int taps = g->fw - 4 * k;
+    const uint32_t all = taps >= 4 ? 0x01010101 : taps > 0 ? 0x01010101u >> (32 - 8 * taps) : 0;
+    const int8x16_t tap = vreinterpretq_s8_u32(vdupq_n_u32(all));
+#pragma GCC unroll 4
+    for (int i = 0; i < GROUP; i++) to->ones[k][i] = moved(i, tap_before, tap);
+    tap_before = tap;
+  }
+  int8_t *out = to->w;
+  for (int y = 0; y < g->fh; y++) {
+    int8x16_t low = none, high = none;
+    for (int k = 0; k < groups; k++, out += 4 * GROUP_BYTES) {
+      const int8x16_t low_before = low, high_before = high;
+      low = high = none;
+      if (4 * k < g->fw) {
+        const int8x16_t seen = to->ones[k][0];
+        low = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w, y, 4 * k), less), seen);
+        high = vmulq_s8(vsubq_s8(line_taps(g->fh, g->fw, w + 16, y, 4 * k), less), seen);
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < GROUP; i++)
+        if (stride != 2 || i % 2 == 0) {
+          vst1q_s8(out + i * GROUP_BYTES, moved(i, low_before, low));
+          vst1q_s8(out + i * GROUP_BYTES + 16, moved(i, high_before, high));
+        }
+    }
+  }
+}
 
 PL_INLINE int8x16_t zipped(int8x8_t a, int8x8_t b) {
   int8x16_t r; /* with the intrinsic, gcc widens the operands first */
   __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(r) : "w"(a), "w"(b));
   return r;
 }
+PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint8_t *to) {
+  const int8x16_t flip = vdupq_n_s8((int8_t)f->way.flip);
+#define READ(i) vreinterpret_s8_u8(vld1_u8(x[i]))
+  const int16x8_t ab = vreinterpretq_s16_s8(veorq_s8(zipped(READ(0), READ(1)), flip));
+  const int16x8_t cd = vreinterpretq_s16_s8(veorq_s8(zipped(READ(2), READ(3)), flip));
+#undef READ
+  vst1q_s8((int8_t *)to, vreinterpretq_s8_s16(vzip1q_s16(ab, cd)));
+  vst1q_s8((int8_t *)to + 16, vreinterpretq_s8_s16(vzip2q_s16(ab, cd)));
+}
+
+/* Adds the products with one group of a line's weights.  tail: of windows that begin at pixel 2 or 3 of their group;
+ * sum: the sums of the pixels, too. */
+#define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
+#define PLACE(i) ((i) * stride % GROUP)
+PL_INLINE void add_group(int N, int stride, int tail, const uint8_t *line, const int8_t *w, sums *acc) {
+  EACH if (!tail || PLACE(i) >= 2) {
+    const int8_t *x = (const int8_t *)line + i * stride / GROUP * GROUP_BYTES, *v = w + PLACE(i) * GROUP_BYTES;
+    acc[i].low = vdotq_s32(acc[i].low, vld1q_s8(x), vld1q_s8(v));
+    acc[i].high = vdotq_s32(acc[i].high, vld1q_s8(x + 16), vld1q_s8(v + 16));
+  }
+}
+/* Takes the zero point of the weights, times the sums of the pixels, off the sums. */
+static __attribute__((noinline)) void subtract_zero(int N, int stride, const filter *f, const uint8_t *const *lines,
+                                                    ptrdiff_t at, sums *acc) {
+  for (int i = 0; i < N; i++) {
+    sums all = {vdupq_n_s32(0), vdupq_n_s32(0)};
+    for (int y = 0; y < f->height; y++)
+      for (int k = 0; k < f->groups; k++) {
+        const int8_t *x = (const int8_t *)lines[y] + at + (i * stride / GROUP + k) * GROUP_BYTES;
+        if (k + 1 == f->groups && f->tail && PLACE(i) < 2) continue;
+        all.low = vdotq_s32(all.low, vld1q_s8(x), f->ones[k][PLACE(i)]);
+        all.high = vdotq_s32(all.high, vld1q_s8(x + 16), f->ones[k][PLACE(i)]);
+      }
+    acc[i].low = vmlsq_n_s32(acc[i].low, all.low, f->way.w_zero);
+    acc[i].high = vmlsq_n_s32(acc[i].high, all.high, f->way.w_zero);
+  }
+}
+PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
+  const int8_t *w = f->w;
+  EACH acc[i] = f->bias;
+  for (int y = 0; y < f->height; y++) {
+    const uint8_t *x = lines[y] + at;
+    for (int k = f->tail; k < f->groups; k++, x += GROUP_BYTES, w += 4 * GROUP_BYTES) add_group(N, stride, 0, x, w, acc);
+    if (f->tail) {
+      add_group(N, stride, 1, x, w, acc);
+      w += 4 * GROUP_BYTES;
+    }
+  }
+  if (!f->simple) {
+    sums less[MOST]; /* whose address is taken, so that those of `acc` stay in registers */
+    EACH less[i] = acc[i];
+    subtract_zero(N, stride, f, lines, at, less);
+    EACH acc[i] = less[i];
+  }
+}
+#undef PLACE
+#undef EACH
+#include "depthwise_lines.h"
+
+/* ---- 3x3 filters ---- */
 /* Four taps of channels 0 to 3, and of 4 to 7. */
 typedef struct { int8x16_t low, high; } four_taps;
-PL_INLINE four_taps interleave(int plain, const way *f, const uint8_t *a, const uint8_t *b, const uint8_t *c,
-                               const uint8_t *d) {
-  const uint8x8_t mask = vdup_n_u8((uint8_t)f->flip);
-#define READ(p) vreinterpret_s8_u8(plain ? vld1_u8(p) : veor_u8(vld1_u8(p), mask))
-  const int16x8_t ab = vreinterpretq_s16_s8(zipped(READ(a), READ(b)));
-  const int16x8_t cd = vreinterpretq_s16_s8(zipped(READ(c), READ(d)));
-#undef READ
-  return (four_taps){vreinterpretq_s8_s16(vzip1q_s16(ab, cd)), vreinterpretq_s8_s16(vzip2q_s16(ab, cd))};
-}
 PL_INLINE void add(sums *acc, four_taps x, int8x16_t low, int8x16_t high) {
   acc->low = vdotq_s32(acc->low, x.low, low);
   acc->high = vdotq_s32(acc->high, x.high, high);
 }
-
-/* N neighbouring output pixels.  Tap t of the first one is at p[t], that of each further one step[t] behind it.  There
- * is one more tap, which is not used.  plain: int8, and no zero point of the weights. */
-PL_INLINE void pixels(int N, int plain, int taps, const uint8_t *const *p, const ptrdiff_t *step, ptrdiff_t from,
-                      const int8_t *w, const way *f, uint8_t *y, ptrdiff_t c) {
-  sums acc[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) acc[i] = load_sums(f->bias);
-  const int8x16_t ones = vdupq_n_s8(1);
-  sums sum[TOGETHER];
-#pragma GCC unroll 4
-  for (int i = 0; i < N; i++) sum[i] = (sums){vdupq_n_s32(0), vdupq_n_s32(0)};
-  for (int t = 0; t < taps; t += 4, w += 4 * NR) {
-    const int8x16_t low = vld1q_s8(w), high = vld1q_s8(w + 16);
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) {
-      const ptrdiff_t at = from + i;
-      const four_taps x = interleave(plain, f, p[t] + at * step[t], p[t + 1] + at * step[t + 1],
-                                     p[t + 2] + at * step[t + 2], p[t + 3] + at * step[t + 3]);
-      add(&acc[i], x, low, high);
-      if (!plain) add(&sum[i], x, ones, ones);
-    }
-  }
-  if (!plain)
-#pragma GCC unroll 4
-    for (int i = 0; i < N; i++) {
-      acc[i].low = vmlsq_n_s32(acc[i].low, sum[i].low, f->w_zero);
-      acc[i].high = vmlsq_n_s32(acc[i].high, sum[i].high, f->w_zero);
-    }
-  if (f->left) finish(N, acc, f, f->left, y, c);
-  else finish(N, acc, f, NULL, y, c);
-}
-
-/* The taps in the order of packing, and one more. */
-typedef struct { int taps; int16_t order[4 * PL_MAX_TAPS]; } filter;
-static void filter_of(const pl_dw_window *g, filter *s) {
-  const pl_tile shape = {.mr = LINES, .kr = 4};
-  s->taps = pl_tap_order(&shape, g->fh, g->fw, s->order);
-}
-static void see(const pl_dw_window *g, const filter *s, ptrdiff_t pixel, const uint8_t *none, const uint8_t **p) {
-  const uint8_t *seen[PL_MAX_TAPS];
-  pl_taps(g, pixel, 1, seen);
-  for (int t = 0; t < s->taps; t++) p[t] = s->order[t] < 0 ? none : seen[s->order[t]];
-  p[s->taps] = p[0];
-}
-
-/* Pixels with fewer channels than a block. */
-static void few_channels(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
-                         uint8_t *y) {
-  const uint8_t *p[4 * PL_MAX_TAPS + 1];
-  static const ptrdiff_t step[4 * PL_MAX_TAPS + 1];
-  uint8_t line[4 * PL_MAX_TAPS][NR], out[NR];
-  const way f = way_of(flip, w_zero, q, 0);
-  filter s;
-  filter_of(g, &s);
-  memset(line, flip, (size_t)s.taps * NR);
-  for (ptrdiff_t at = 0; at < g->pixels; at++, y += g->c) {
-    see(g, &s, at, line[0], p);
-    for (int t = 0; t < s.taps; t++) {
-      for (ptrdiff_t i = 0; i < NR && i < g->c && s.order[t] >= 0; i++) line[t][i] = p[t][i];
-      p[t] = line[t];
-    }
-    p[s.taps] = line[0];
-    if (plain) pixels(1, 1, s.taps, p, step, 0, w, &f, out, 0);
-    else pixels(1, 0, s.taps, p, step, 0, w, &f, out, 0);
-    memcpy(y, out, (size_t)g->c);
-  }
-}
-
-PL_INLINE void any_filter(int plain, const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q,
-                          uint8_t *y) {
-  const uint8_t *p[4 * PL_MAX_TAPS + 1], *at_block[4 * PL_MAX_TAPS + 1];
-  ptrdiff_t step[4 * PL_MAX_TAPS + 1];
-  uint8_t none[NR];
-  filter s;
-  /* Output pixels begin .. end - 1 see no pixel beside the image. */
-  const ptrdiff_t last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation;
-  const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  filter_of(g, &s);
-  memset(none, flip, sizeof none);
-  for (int t = 0; t < s.taps; t++)
-    step[t] = s.order[t] >= 0 && g->row[s.order[t] / g->fw] ? g->stride * g->c : 0;
-  step[s.taps] = 0;
-  for (ptrdiff_t at = 0, n; at < g->pixels; at += n) {
-    n = at >= begin && at < end ? (end < g->pixels ? end : g->pixels) - at : 1;
-    see(g, &s, at, none, p);
-    for (ptrdiff_t b = 0; b * NR < g->c; b++) {
-      const ptrdiff_t c = pl_block_start(b, NR, g->c);
-      const int8_t *wb = w + b * NR * s.taps;
-      const way f = way_of(flip, w_zero, q, b * NR);
-      uint8_t *to = y + at * g->c + c;
-      ptrdiff_t i = 0;
-      for (int t = 0; t <= s.taps; t++) at_block[t] = p[t] == none ? none : p[t] + c;
-      for (; i + TOGETHER <= n; i += TOGETHER)
-        pixels(TOGETHER, plain, s.taps, at_block, step, i, wb, &f, to + i * g->c, g->c);
-      for (; i < n; i++) pixels(1, plain, s.taps, at_block, step, i, wb, &f, to + i * g->c, g->c);
-    }
-  }
-}
-
-/* ---- 3x3 filters ---- */
 /* Pixels of a line that two outputs see: interleaved for the first one, and for the second where strides are 2.  With a
  * stride of 1 it sees the upper three bytes of the same lanes. */
 typedef struct { four_taps one, two; } pair_taps;
@@ -198,21 +246,10 @@ PL_INLINE int load_block(int stride, int flip, int w_zero, const void *weights, 
 }
 #include "depthwise_pairs.h"
 
-#define ARGUMENTS const pl_dw_window *g, int flip, int w_zero, const int8_t *w, const pl_columns *q, uint8_t *y
-#define BOTH(name) \
-  static __attribute__((noinline)) void name##_int8(ARGUMENTS) { name(1, g, flip, w_zero, w, q, y); } \
-  static __attribute__((noinline)) void name##_uint8(ARGUMENTS) { name(0, g, flip, w_zero, w, q, y); }
-BOTH(any_filter)
 
 static void depthwise_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
-  const pl_columns own = *q; /* a copy, which y cannot overlap */
-  const int plain = !flip && !w_zero;
-  if (pairs_q8(g, flip, w_zero, w, &own, y)) return;
-  pl_dw_window line = *g;
-  for (int i = 0; i < g->lines; i++, line.row += g->stride, y += g->y_line) {
-    if (g->c < NR) few_channels(plain, &line, flip, w_zero, w, &own, y);
-    else (plain ? any_filter_int8 : any_filter_uint8)(&line, flip, w_zero, w, &own, y);
-  }
+  const pl_columns own = *q; /* y may not be taken to overlap it */
+  if (!pairs_q8(g, flip, w_zero, w, &own, y)) lines_q8(g, flip, w_zero, w, &own, y);
 }
 
 PL_FILL(depthwise_dotprod, s) {

@@ -1,0 +1,173 @@
+/* 8-bit depthwise convolutions of any filter: eight channels at a time, of lines that are copied with their border.
+ *
+ * A line is copied once for all output lines that see it, into a ring of as many as the filter is high.  Where the
+ * dilation is no divisor of the stride, output pixels form classes, each of which sees pixels `dilation` apart: of its
+ * lines only these are copied, and the filter has no gaps.
+ *
+ * Before including it include depthwise_neon.h and define
+ *   GROUP, GROUP_BYTES: pixels that are copied together, and the bytes they take;
+ *   MOST: outputs of a line that are computed together, TOGETHER or twice as many;
+ *   filter: the weights of a block of channels, with its member `way`;
+ *   fits_filter(g): does `filter` hold the weights of this window?
+ *   load_filter(g, stride, flip, w_zero, w, q, block, to), whose windows are `stride` copied pixels apart;
+ *   weight_of(g, w_zero, w, block, tap, channel);
+ *   copy_group(f, x, to): GROUP pixels from the pointers x;
+ *   outputs(N, stride, f, lines, at, acc): sums of N neighbouring outputs from byte `at` of the copied lines on. */
+
+enum { LINES_BYTES = 16384, HEIGHT = 256 };
+
+/* Pixels of a class: first, first + every ... of the output, whose windows are `stride` apart among origin, origin +
+ * step ... of the input. */
+typedef struct { ptrdiff_t first, every, origin, step, stride; } pixel_class;
+
+/* Pixels that are `step` bytes apart, of which begin .. end - 1 lie inside of the image. */
+PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const uint8_t *from, ptrdiff_t step,
+                         ptrdiff_t begin, ptrdiff_t end, ptrdiff_t pixels, const uint8_t *zero, uint8_t *to) {
+  const ptrdiff_t inside = end > begin ? end - begin : 0;
+  uint8_t pixel[GROUP][NR] = {{0}};
+  const uint8_t *x[GROUP];
+  for (ptrdiff_t i = 0; i < pixels; i += GROUP, to += GROUP_BYTES) {
+    if (!few && i >= begin && i + GROUP <= end) {
+      const ptrdiff_t groups = (end - i) / GROUP;
+      const uint8_t *p = from + i * step;
+#pragma GCC unroll 4
+      for (ptrdiff_t n = groups; n > 0; n--, p += GROUP * step, to += GROUP_BYTES) {
+#pragma GCC unroll 4
+        for (int k = 0; k < GROUP; k++) x[k] = p + k * step;
+        copy_group(f, x, to);
+      }
+      i += groups * GROUP;
+    }
+    if (i >= pixels) return;
+#pragma GCC unroll 4
+    for (int k = 0; k < GROUP; k++) {
+      const uint8_t *p = from + (i + k) * step;
+      x[k] = (size_t)(i + k - begin) < (size_t)inside ? p : zero;
+      if (few && x[k] != zero) {
+        for (ptrdiff_t j = 0; j < NR && j < g->c; j++) pixel[k][j] = x[k][j];
+        x[k] = pixel[k];
+      }
+    }
+    copy_group(f, x, to);
+  }
+}
+
+PL_INLINE void finish_outputs(int N, const sums *acc, const way *f, uint8_t *y, ptrdiff_t step) {
+#pragma GCC unroll 2
+  for (int i = 0; i < N; i += TOGETHER) {
+    if (f->left) finish(TOGETHER, acc + i, f, f->left, y + i * step, step);
+    else finish(TOGETHER, acc + i, f, NULL, y + i * step, step);
+  }
+}
+
+/* n outputs of a line, `step` bytes apart. */
+PL_INLINE void line_outputs(int few, int stride, ptrdiff_t n, ptrdiff_t c, const filter *f, const uint8_t *const *lines,
+                            uint8_t *y, ptrdiff_t step) {
+  uint8_t rest[MOST][NR];
+  for (ptrdiff_t i = 0, together; i < n; i += together, y += together * step) {
+    sums acc[MOST];
+    const ptrdiff_t at = i * stride / GROUP * GROUP_BYTES;
+    together = !few && n - i > TOGETHER ? MOST : TOGETHER;
+    const int whole = !few && n - i >= together;
+    uint8_t *const to = whole ? y : rest[0];
+    const ptrdiff_t by = whole ? step : NR;
+    if (MOST > TOGETHER && together == MOST) {
+      outputs(MOST, stride, f, lines, at, acc);
+      finish_outputs(MOST, acc, &f->way, to, by);
+    } else {
+      outputs(TOGETHER, stride, f, lines, at, acc);
+      finish_outputs(TOGETHER, acc, &f->way, to, by);
+    }
+    for (ptrdiff_t k = 0; !whole && k < n - i && k < together; k++)
+      if (few) for (ptrdiff_t j = 0; j < NR && j < c; j++) y[k * step + j] = rest[k][j];
+      else memcpy(y + k * step, rest[k], NR);
+  }
+}
+
+/* Outputs `at` to at + n of the class in all lines of a block of channels, from channel c on. */
+PL_INLINE void block_outputs(int few, int stride, const pl_dw_window *g, const pixel_class *p, const filter *f,
+                             ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, uint8_t *y) {
+  uint8_t buffer[LINES_BYTES] __attribute__((aligned(64))), zero[NR];
+  const uint8_t *lines[2 * HEIGHT]; /* twice, so that those of an output line follow one another */
+  const ptrdiff_t all = (n + TOGETHER - 1) / TOGETHER * TOGETHER;
+  const ptrdiff_t groups = ((all - 1) * p->stride + g->fw + GROUP - 1) / GROUP, pitch = groups * GROUP_BYTES;
+  const ptrdiff_t origin = p->origin + at * p->stride * p->step, behind = g->width - origin;
+  const ptrdiff_t begin = origin < 0 ? (p->step - 1 - origin) / p->step : 0;
+  const ptrdiff_t seen = behind < 0 ? 0 : (behind + p->step - 1) / p->step;
+  const ptrdiff_t end = seen < groups * GROUP ? seen : groups * GROUP;
+  memset(zero, *g->zero, sizeof zero);
+  y += (p->first + at * p->every) * g->c + c;
+  for (int k = 0; k < g->fh; k++) lines[k] = lines[k + g->fh] = buffer + k * pitch;
+  for (int i = 0, next = 0, slot = 0; i < g->lines; i++, y += g->y_line) {
+    const int first = i * g->stride;
+    for (next = next < first ? first : next; next < first + g->fh; next++) {
+      const uint8_t *row = g->row[next];
+      copy_line(few, g, f, row ? row + origin * g->c + c : zero, p->step * g->c, row ? begin : 0, row ? end : 0,
+                groups * GROUP, zero, (uint8_t *)lines[slot + next - first]);
+    }
+    line_outputs(few, stride ? stride : (int)p->stride, n, g->c, f, lines + slot, y, p->every * g->c);
+    for (slot += g->stride; slot >= g->fh;) slot -= g->fh;
+  }
+}
+#define BLOCK(name, few, stride) \
+  static __attribute__((noinline)) void name(const pl_dw_window *g, const pixel_class *p, const filter *f, \
+                                             ptrdiff_t at, ptrdiff_t n, ptrdiff_t c, uint8_t *y) { \
+    block_outputs(few, stride, g, p, f, at, n, c, y); \
+  }
+BLOCK(block_1, 0, 1)
+BLOCK(block_2, 0, 2)
+BLOCK(block_any, 0, 0)
+BLOCK(block_few, 1, 0)
+
+/* Filters whose lines or weights are too large for the buffers. */
+static void large_filter(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  for (int i = 0; i < g->lines; i++)
+    for (ptrdiff_t at = 0; at < g->pixels; at++)
+      for (ptrdiff_t b = 0; b * NR < g->c; b++) {
+        int32_t acc[NR] = {0};
+        uint8_t bytes[NR];
+        const way f = way_of(flip, w_zero, q, b * NR);
+        const ptrdiff_t c = pl_block_start(b, NR, g->c), origin = at * g->stride - g->pad;
+        const int n = g->c < NR ? (int)g->c : NR;
+        for (int t = 0; t < g->fh * g->fw; t++) {
+          const uint8_t *row = g->row[i * g->stride + t / g->fw];
+          const ptrdiff_t x = origin + (ptrdiff_t)(t % g->fw) * g->dilation;
+          const int inside = row && x >= 0 && x < g->width;
+          for (int j = 0; j < n; j++) {
+            const int8_t pixel = (int8_t)((inside ? row[x * g->c + c + j] : *g->zero) ^ flip);
+            acc[j] += pixel * weight_of(g, w_zero, w, b, t, j);
+          }
+        }
+        sums sum = load_sums(acc);
+        sum.low = vaddq_s32(sum.low, load_sums(f.bias).low), sum.high = vaddq_s32(sum.high, load_sums(f.bias).high);
+        finish(1, &sum, &f, f.left, bytes, 0);
+        memcpy(y + i * g->y_line + at * g->c + c, bytes, (size_t)n);
+      }
+}
+
+static void lines_q8(const pl_dw_window *g, int flip, int w_zero, const void *w, const pl_columns *q, uint8_t *y) {
+  filter f;
+  ptrdiff_t common = g->stride, rest = g->dilation;
+  while (rest) { /* the greatest common divisor */
+    const ptrdiff_t r = common % rest;
+    common = rest, rest = r;
+  }
+  pixel_class p = {.every = g->dilation / common, .step = g->dilation, .stride = g->stride / common};
+  const ptrdiff_t most = (LINES_BYTES / (g->fh * GROUP_BYTES) * GROUP - g->fw) / p.stride + 1;
+  if (most < MOST || g->fh > HEIGHT || !fits_filter(g)) {
+    large_filter(g, flip, w_zero, w, q, y);
+    return;
+  }
+  for (ptrdiff_t b = 0; b * NR < g->c; b++) {
+    load_filter(g, (int)p.stride, flip, w_zero, w, q, b, &f);
+    for (p.first = 0; p.first < p.every && p.first < g->pixels; p.first++) {
+      const ptrdiff_t outputs = (g->pixels - p.first + p.every - 1) / p.every;
+      p.origin = p.first * g->stride - g->pad;
+      for (ptrdiff_t at = 0, n; at < outputs; at += n) {
+        n = outputs - at < most ? outputs - at : most / MOST * MOST;
+        (g->c < NR ? block_few : p.stride == 1 ? block_1 : p.stride == 2 ? block_2 : block_any)(
+            g, &p, &f, at, n, pl_block_start(b, NR, g->c), y);
+      }
+    }
+  }
+}
