@@ -10,6 +10,7 @@ from pylite._core.graph.calls import NodeBase, ValueBase, enter_types
 from pylite._core.graph.calls import Packed as Packed
 from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
+from pylite._core.kernels import is_owned as is_owned
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from pylite._core import simd
 from pylite.ir.registry import default
+from pylite.ir.values import is_owned
 
 if TYPE_CHECKING:
     from typing import Any
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     Executor = Any      # it imports this module
 
 lock = RLock()         # a forked child makes another
-_OWN = "python_op.", "control."     # families of kernels that keep what belongs to one interpreter
 
 
 class Blueprint:
@@ -64,9 +64,8 @@ def is_shared(executor: "Executor", blueprint: Blueprint) -> bool:
     lowered = blueprint.lowered
     if lowered.boundary is not None or executor.callees or executor.shared.keys() != {"executors"}:
         return False
-    for kernel in {call.kernel for call in lowered.calls}:
-        if type(kernel) is not str or kernel.startswith(_OWN):
-            return False
+    if any(is_owned(kernel) for kernel in {call.kernel for call in lowered.calls}):
+        return False
     lowered.model = None
     for node in {*lowered.nodes, *[call.node for call in lowered.calls]}:       # some have other operands
         node.host = None

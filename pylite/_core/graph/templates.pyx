@@ -144,7 +144,7 @@ cdef class Template:
             alias.role = OTHER
             alias.kind, alias.y, alias.x = type(item), self.operand(item.y), self.operand(item.x)
             return self.enter(item, alias)
-        if type(item) is not Call or type(item.kernel) is not str or item.kernel.startswith(("python_op.", "control.")):
+        if type(item) is not Call or self.classes.is_owned(item.kernel):
             raise Unrepeatable
         maker = CallMaker()
         maker.role = CALL

@@ -12,3 +12,9 @@ def kernel_class(name: str) -> "Any":
     """The class or function `family.Name` of this package."""
     module, attribute = name.split(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+
+
+@cache
+def is_owned(kernel: "Any") -> bool:
+    """Does the kernel of a Call, a name or a function that makes one, keep objects of one interpreter?"""
+    return type(kernel) is not str or getattr(kernel_class(kernel), "OWNED", False)

@@ -58,6 +58,7 @@ cdef void move(Moves self) noexcept nogil:
 
 cdef class Block(Kernel):
     """Copies the inputs to the callee, runs it, and copies its outputs back."""
+    OWNED = True
     cdef Program program
     cdef object failure, error
     cdef Moves before, after
@@ -91,6 +92,7 @@ cdef int run_block(Block self, pl_pool *pool) noexcept nogil:
 
 cdef class Nested(Kernel):
     """A kernel that runs several blocks.  blocks: all of them; ran: the one that ran last."""
+    OWNED = True
     cdef tuple blocks
     cdef int ran
 
@@ -294,6 +296,7 @@ cdef class Variable:
 
 cdef class Access(Kernel):
     """A variable and the array that it is copied to or from."""
+    OWNED = True
     cdef Variable variable
     cdef object array
     cdef Form form

@@ -5,6 +5,7 @@ from pylite._core.simd import Pool
 
 class Kernel:
     ERRORS: ClassVar[dict[int, str]]
+    OWNED: ClassVar[bool]
     @property
     def path(self) -> str | None: ...
     def explain(self, status: int) -> str: ...

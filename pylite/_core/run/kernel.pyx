@@ -8,8 +8,12 @@ cdef class Kernel:
     A subclass takes its arrays and parameters in `__init__`, keeps them as typed memoryviews, and sets `fn` to its
     nogil function.  That function neither allocates memory nor takes the GIL nor raises: it returns 0, or a status that
     the class attribute ERRORS explains.
+
+    OWNED: does it keep objects of one interpreter, such as variables or functions in Python?  No other interpreter may
+    use what was lowered to it.
     """
     ERRORS = {}
+    OWNED = False
 
     def explain(self, int status):
         """The meaning of a status other than 0; may raise an exception that is not a failure of the kernel."""

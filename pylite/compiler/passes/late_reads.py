@@ -2,7 +2,7 @@
 
 Converters place all of them first, so that the values live through the whole graph.
 """
-from pylite.ir.values import roots
+from pylite.ir.values import is_owned, roots
 
 READ = "control.Read"
 
@@ -23,5 +23,4 @@ def run(lowered):
 def _keeps(call, variable):
     """Does `call` leave the variable unchanged?"""
     kernel = call.kernel
-    return type(kernel) is str and (kernel == READ or not kernel.startswith(("control.", "python_op."))
-                                    or (kernel == "control.Assign" and call.args[0] is not variable))
+    return kernel == READ or not is_owned(kernel) or (kernel == "control.Assign" and call.args[0] is not variable)
