@@ -1,8 +1,9 @@
 """The exact integer numerics: multipliers and clamping ranges (docs/numerics.md).
 
-Everything that is decided when a model is lowered is computed here and in fixed_point.py; the same rounding rules at
-run time are in `_core/simd/rounding.h`, and nowhere else.  The width of every floating-point step is part of the
-contract: `np.float32` operands give float32 results, and `float(...)` moves to float64.
+Everything that is decided when a model is lowered is computed here and in fixed_point.py.  The same rounding rules at
+run time are in `_core/simd/rounding.h`; only AVERAGE_POOL_2D has its own, in `portable_pooling.h`.  The width of every
+floating-point step is part of the contract: `np.float32` operands give float32 results, and `float(...)` moves to
+float64.
 """
 import math
 
