@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pylite.ir.graph import Frozen
+from pylite.ir.graph import Frozen, replace
 from pylite.runtime.cache_files import Store
 from pylite.runtime.plan_cache import plan_name
 from pylite.runtime.plan_record import NotStorable, Writer
@@ -80,11 +80,11 @@ def summary(executor: "Executor") -> "Any":
 
 
 def _tensor(tensor: "Tensor") -> "Any":
-    """The fields of a Tensor; not of those with contents, of several types, or whose details need other tensors."""
-    if (tensor.data is not None or tensor.dtype == "bfloat16" or tensor.sparsity is not None or tensor.variants
-            or tensor.external is not None or (tensor.quantization is not None and tensor.quantization.block_size)):
+    """The fields of a Tensor, of its contents only that there are some; not of those whose details need others."""
+    if (tensor.sparsity is not None or tensor.variants or tensor.external is not None
+            or (tensor.quantization is not None and tensor.quantization.block_size)):
         raise NotStorable(f"tensor {tensor.index} ({tensor.name!r}), an input or output, is of a rare kind")
-    return _fields(tensor)
+    return _fields(tensor if tensor.data is None else replace(tensor, data=b""))
 
 
 def _fields(record: "Any") -> "dict[str, Any]":

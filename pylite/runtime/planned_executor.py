@@ -73,14 +73,14 @@ class PlannedExecutor(ExecutorBase):
 
     def to_read(self, index: int) -> "NDArray[Any]":
         found = self._visible(index)
-        if found is None or found[2]:
+        if found is None or found[2] or found[1] == "bfloat16":     # numpy lacks that type
             return self._become().to_read(index)
         self.readable[index] = Memory(found[0])
         return found[0]
 
     def to_write(self, index: int) -> "NDArray[Any]":
         found = self._visible(index)
-        if found is None or not found[0].flags.writeable:
+        if found is None or not found[0].flags.writeable or found[1] == "bfloat16":
             return self._become().to_write(index)
         self.writable[index] = Memory(found[0])
         return found[0]
