@@ -65,6 +65,7 @@ class Interpreter(FastPath):
     guard_bands: find kernels that write out of bounds (slow).
     max_memory: bytes that the tensors may take at most, beside the file and its packed weights.
     model: a pylite.Model to share with other interpreters.
+    overrides: {index or name of a constant: array of its shape and type} to use instead of the file's contents.
     member: the name of a model in a bundle, such as MediaPipe's `.task` files; without it, the only one.
     op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
@@ -92,7 +93,8 @@ class Interpreter(FastPath):
                  experimental_force_delegate_node_profiling: bool = False, *, guard_bands: bool = False,
                  max_memory: "int | None" = None, model: "Model | None" = None,
                  op_resolver: "OpResolver | None" = None,
-                 cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None) -> None:
+                 cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None,
+                 overrides: "Mapping[int | str, ArrayLike] | None" = None) -> None:
         self._lock = Lock()
         self._executors = {}
         self._shared: dict[str, Any] = {"executors": self._executors}
@@ -105,7 +107,7 @@ class Interpreter(FastPath):
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
             "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir,
-            "member": member}
+            "member": member, "overrides": overrides}
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
@@ -144,6 +146,19 @@ class Interpreter(FastPath):
         with self._lock:
             self._ensure_safe()
             self._lock.run(self._main.allocate)
+
+    def invoke_nodes(self, start: int, stop: "int | None" = None) -> None:
+        """Run the nodes from `start` to `stop` (by default the last one), both included, on the tensors as they are.
+
+        Needs experimental_preserve_all_tensors; set_tensor() then writes any tensor.  Nodes are numbered as in
+        _get_ops_details().  RuntimeError without that option, before allocate_tensors(), or when a node fails;
+        ValueError for nodes that the model lacks.
+        """
+        from pylite.runtime import partial_run  # to debug, so is `overrides`
+        with self._lock:
+            self._ensure_safe()
+            self._lock.run(lambda: partial_run.run(self._main, operator.index(start),
+                                                   None if stop is None else operator.index(stop)))
 
     def _invoke_checked(self) -> None:
         """invoke(), where FastPath cannot."""

@@ -83,14 +83,20 @@ class TensorAccess:
         return self._seen(index, array, self.readable if self.ready else {})
 
     def to_write(self, index: int) -> "NDArray[Any]":
-        """array(index) for the caller.  NotAllocatedError before allocate(), TensorError for a constant."""
+        """array(index) for the caller.
+
+        NotAllocatedError before allocate(), TensorError for a constant, and for what a node computes.
+        """
         if not self.ready:
             raise errors.NotAllocatedError("Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() "
                                            f"first (tensor {index}, {self.subgraph.tensors[index].name!r})")
         array = self.array(index)
         if not array.flags.writeable:
             raise errors.TensorError(f"Cannot set tensor: {self.current.lowered.values[index]!r} is a constant of the "
-                                     "model, which its interpreters share")
+                                     "model, which its interpreters share; Interpreter(overrides={...}) changes it")
+        if index not in self.subgraph.inputs:
+            from pylite.runtime import partial_run  # few callers write what is not an input
+            partial_run.check_written(self, index)
         return self._seen(index, array, self.writable)
 
     def _seen(self, index: int, array: "NDArray[Any]", memories: "dict[int, Memory]") -> "NDArray[Any]":

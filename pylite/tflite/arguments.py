@@ -41,7 +41,7 @@ def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
     """The plan cache in `cache_dir`, or where the environment says; None if there is none or `options` forbid it."""
     folder = os.environ.get("PYLITE_CACHE_DIR") if cache_dir is None else cache_dir
     if (not folder or not hasattr(os, "geteuid") or options["experimental_delegates"] or options["op_resolver"]
-            or options["guard_bands"] or options["max_memory"] is not None):
+            or options["guard_bands"] or options["max_memory"] is not None or options["overrides"]):
         return None
     is_path = isinstance(folder, (str, bytes, os.PathLike))
     if not is_path or "\0" in os.fsdecode(folder):
@@ -67,14 +67,16 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
             raise ValueError(f"Can't both provide `model` and `{given[0]}`")
         if not isinstance(model, Model):
             raise TypeError(f"`model` must be a pylite.Model, not {model!r}")
-        return model
+        return _overridden(model, options)
     if not given:
         raise ValueError("`model_path` or `model_content` must be specified.")
     if len(given) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     _check_source(path, content)
     source = os.fsdecode(path) if path else content
-    if options.get("member") is not None:
+    if options["overrides"]:
+        cache = None
+    if options["member"] is not None:
         from pylite.schema import bundle
         source = os.path.join(source, options["member"]) if path else bundle.read(bytes(content), options["member"])
     return (cache and cache.model(source)) or _loaded(source, options, cache)
@@ -93,10 +95,19 @@ def _check_source(path: "Any", content: "Any") -> None:
 def _loaded(source: "Any", options: "dict[str, Any]", cache: "PlanCache | None") -> Model:
     """The Model of a path or of bytes, which others may use where all ops are pylite's."""
     from pylite.runtime.model_cache import model_of
-    model = (model_of if is_plain(options) else Model)(source)
+    model = (model_of if is_plain(options) and not options["overrides"] else Model)(source)
+    if options["overrides"]:
+        return _overridden(model, options)
     if cache is not None:
         cache.adopt(model)
     return model
+
+
+def _overridden(model: Model, options: "dict[str, Any]") -> Model:
+    if not options["overrides"]:
+        return model
+    from pylite.runtime.overrides import overridden
+    return overridden(model, options["overrides"])
 
 
 def resolver(op_resolver: "OpResolver | None") -> "Any":

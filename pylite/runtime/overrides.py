@@ -1,0 +1,59 @@
+"""A model with other contents of some constants."""
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite import errors
+from pylite.ir.dtypes import NUMPY_DTYPES
+from pylite.ir.graph import replace
+from pylite.runtime.model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pylite.ir.graph import Subgraph, Tensor
+
+
+def overridden(model: Model, overrides: "Mapping[int | str, Any]") -> Model:
+    """A Model like `model` whose first subgraph has other constants.
+
+    overrides: {index or name of the tensor: an array of its shape and type, or numbers that its type holds}.
+    TensorError for a tensor that is not a constant, and for an array that does not fit.
+    """
+    graph = model.graph
+    first = graph.subgraphs[0]
+    tensors = list(first.tensors)
+    for key, value in overrides.items():
+        tensor = tensors[_index(first, key)]
+        tensors[tensor.index] = replace(tensor, data=_contents(tensor, value), buffer=0, external=None, sparsity=None)
+    subgraphs = (replace(first, tensors=tuple(tensors)), *graph.subgraphs[1:])
+    return Model(model._source, replace(graph, subgraphs=subgraphs))
+
+
+def _index(subgraph: "Subgraph", key: "Any") -> int:
+    """The index of the constant that `key` names."""
+    found = [t.index for t in subgraph.tensors if key in (t.index, t.name) and not isinstance(key, bool)]
+    constants = [i for i in found if subgraph.tensors[i].data is not None]
+    if len(constants) == 1:
+        return constants[0]
+    if found and not constants:
+        raise errors.TensorError(f"overrides: tensor {key!r} is computed, not a constant; set_tensor() and "
+                                 "invoke_nodes() run the graph from other values of it")
+    raise errors.TensorError(f"overrides: {len(constants) or 'no'} constants are called {key!r}; get_tensor_details() "
+                             "lists names and indices")
+
+
+def _contents(tensor: "Tensor", value: "Any") -> "Any":
+    """The bytes of a constant that holds `value`."""
+    dtype = np.dtype(NUMPY_DTYPES[tensor.dtype])
+    array = np.asarray(value)
+    if dtype.hasobject or tensor.dtype in ("int4", "uint4", "int2"):
+        raise errors.TensorError(f"overrides: tensor {tensor.index} {tensor.name!r} is {tensor.dtype}, which cannot be "
+                                 "replaced")
+    if array.shape != tensor.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise errors.TensorError(f"overrides: tensor {tensor.index} {tensor.name!r} takes {tensor.dtype} "
+                                 f"{list(tensor.shape)}, not {array.dtype} {list(array.shape)}")
+    data = np.ascontiguousarray(array.astype(dtype)).reshape(-1).view(np.uint8)
+    data.flags.writeable = False
+    return data

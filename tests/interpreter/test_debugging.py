@@ -1,0 +1,96 @@
+"""Parts of a graph run from given tensors; constants are replaced in memory."""
+import pickle
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite.errors import TensorError
+from pylite.schema.builder import ModelBuilder
+from tests.tools import small_models
+
+
+def chain():
+    """y = ((x + 1) * 2 - 3) as three nodes."""
+    m = ModelBuilder()
+    x, a, b, y = (m.tensor(name, (4,)) for name in "xaby")
+    m.operator("ADD", [x, m.constant("one", np.ones(4, np.float32))], [a])
+    m.operator("MUL", [a, m.constant("two", np.full(4, 2, np.float32))], [b])
+    m.operator("SUB", [b, m.constant("three", np.full(4, 3, np.float32))], [y])
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+def ready(**options):
+    interpreter = pylite.Interpreter(model_content=chain(), **options)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def index(interpreter, name):
+    return next(d["index"] for d in interpreter.get_tensor_details() if d["name"] == name)
+
+
+@pytest.mark.filterwarnings("ignore:experimental_preserve")
+def test_nodes_run_from_a_tensor_that_was_set():
+    interpreter = ready(experimental_preserve_all_tensors=True)
+    interpreter.invoke_nodes(0)
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [-1] * 4
+    interpreter.set_tensor(index(interpreter, "b"), np.full(4, 10, np.float32))
+    interpreter.invoke_nodes(2)
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [7] * 4
+    interpreter.set_tensor(index(interpreter, "a"), np.full(4, 5, np.float32))
+    interpreter.invoke_nodes(1, 1)
+    assert interpreter.get_tensor(index(interpreter, "b")).tolist() == [10] * 4
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [7] * 4
+    for wrong in ((-1,), (3,), (2, 1), (0, 3)):
+        with pytest.raises(ValueError, match=r"which has nodes 0 to 2"):
+            interpreter.invoke_nodes(*wrong)
+
+
+def test_results_of_nodes_cannot_be_set():
+    interpreter = ready()
+    with pytest.raises(TensorError, match=r"result of node 1 MUL.*preserve_all_tensors.*invoke_nodes\(2\)"):
+        interpreter.set_tensor(index(interpreter, "b"), np.zeros(4, np.float32))
+    with pytest.raises(RuntimeError, match=r"experimental_preserve_all_tensors=True"):
+        interpreter.invoke_nodes(0)
+    with pytest.raises(RuntimeError, match=r"allocate_tensors\(\) first"):
+        pylite.Interpreter(model_content=chain()).invoke_nodes(0)
+
+
+def test_variables_can_be_set():
+    interpreter = pylite.Interpreter(model_content=small_models.variable())
+    interpreter.allocate_tensors()
+    state = index(interpreter, "state")
+    interpreter.set_tensor(state, np.ones((2, 3), np.float32))
+    interpreter.invoke()
+    assert interpreter.get_tensor(index(interpreter, "state_output")).sum() == 6
+
+
+@pytest.mark.parametrize("by", ["name", "index"])
+def test_constants_are_replaced(by):
+    key = "two" if by == "name" else index(ready(), "two")
+    interpreter = ready(overrides={key: np.arange(4, dtype=np.float32)})
+    interpreter.invoke()
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [-3, -2, -1, 0]
+    assert interpreter.get_tensor(index(interpreter, "two")).tolist() == [0, 1, 2, 3]
+    plain = ready()
+    plain.invoke()
+    assert plain.get_tensor(index(plain, "y")).tolist() == [-1] * 4
+
+
+def test_a_pickled_interpreter_keeps_its_constants():
+    interpreter = pickle.loads(pickle.dumps(ready(overrides={"two": np.zeros(4, np.float32)})))
+    interpreter.invoke()
+    assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [-3] * 4
+
+
+@pytest.mark.parametrize(("overrides", "text"), [
+    ({"two": np.zeros(3, np.float32)}, r"takes float32 \[4\], not float32 \[3\]"),
+    ({"two": np.zeros(4, complex)}, r"not complex128"), ({"nope": np.zeros(4)}, r"no constants are called 'nope'"),
+    ({"a": np.zeros(4)}, r"is computed, not a constant"), ({99: np.zeros(4)}, r"no constants are called 99"),
+])
+def test_wrong_overrides(overrides, text):
+    with pytest.raises(TensorError, match=text):
+        ready(overrides=overrides)
