@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 from pylite import errors
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pylite.runtime.executor import Executor
 
 
@@ -31,7 +33,7 @@ def run(executor: "Executor", start: int, stop: "int | None") -> None:
                 raise program.failure(*failed)
 
 
-def check_written(executor: "Executor", index: int) -> None:
+def check_written(executor: "Any", index: int) -> None:
     """TensorError where a node computes tensor `index`, so that a run would overwrite what the caller writes."""
     subgraph = executor.subgraph
     if executor.preserve or index in subgraph.inputs:
