@@ -1,10 +1,11 @@
 """Startup: time and memory of `import pylite` beyond numpy's, and of import + load + first invoke of a model.
 
-    python benchmarks/start.py [MODEL.tflite] [--runs N]
+    python benchmarks/start.py [MODEL.tflite ...] [--runs N]
 
 Every figure is the median of N new processes, pylite's, pylite's with a plan cache and the peer's in turn.  Wall time
 runs from the end of `import numpy` to the end of the import, or to the first result, and its least is given, too; CPU
-time is that of all threads meanwhile; memory is the peak resident size.
+time is that of all threads meanwhile; memory is the peak resident size.  For several models: the least CPU time to the
+first result, and the ratios to the peer's.
 """
 import argparse
 import json
@@ -22,8 +23,8 @@ INVOKE = """
 from {module} import Interpreter
 interpreter = Interpreter({path!r}{options})
 interpreter.allocate_tensors()
-detail = interpreter.get_input_details()[0]
-interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dtype"]))
+for detail in interpreter.get_input_details():
+    interpreter.set_tensor(detail["index"], numpy.zeros(detail["shape"], detail["dtype"]))
 interpreter.invoke()
 interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 """
@@ -58,21 +59,49 @@ def medians(codes, runs):
             for name, rows in found.items()}
 
 
+def invocations(path, folder):
+    """{name: code} that runs a model for the first time; folder: for plans."""
+    codes = {"pylite invoke": INVOKE.format(module="pylite.interpreter", path=path, options=", cache_dir=''"),
+             "cached invoke": INVOKE.format(module="pylite.interpreter", path=path, options=f", cache_dir={folder!r}")}
+    peer = _common.peer()
+    if peer:
+        codes["peer invoke"] = INVOKE.format(module=peer.__name__, path=path, options="")
+    return codes
+
+
+def compare(paths, runs):
+    """Print the least CPU time of each model."""
+    rows, ratios = [], {"pylite invoke": [], "cached invoke": []}
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            codes = invocations(path, folder)
+            for code in codes.values():
+                measure(code)
+            rounds = [{name: measure(code)[1] for name, code in codes.items()} for _ in range(runs)]
+        least = {name: min(found[name] for found in rounds) for name in codes}
+        peer = least.get("peer invoke", float("nan"))
+        for name, found in ratios.items():
+            found.append(least[name] / peer)
+        rows.append((_common.short(path), *(f"{least[name] * 1e3:.1f} ({least[name] / peer:.2f})" for name in ratios),
+                     f"{peer * 1e3:.1f}"))
+    rows.append(("geometric mean", *(f"({statistics.geometric_mean(found):.2f})" for found in ratios.values()), ""))
+    _common.print_table(("ms of CPU time", "pylite", "with a plan", "peer"), rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", nargs="?")
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--runs", type=int, default=11)
     args = parser.parse_args()
+    if len(args.models) > 1:
+        compare(args.models, args.runs)
+        return
     peer = _common.peer()
-    path = args.model or str(_common.models(DEFAULT)[0])
+    path = args.models[0] if args.models else str(_common.models(DEFAULT)[0])
     with tempfile.TemporaryDirectory() as folder:
-        codes = {"numpy": "", "pylite": IMPORT.format("pylite.interpreter"),
-                 "pylite invoke": INVOKE.format(module="pylite.interpreter", path=path, options=", cache_dir=''"),
-                 "cached invoke": INVOKE.format(module="pylite.interpreter", path=path,
-                                                options=f", cache_dir={folder!r}")}
+        codes = {"numpy": "", "pylite": IMPORT.format("pylite.interpreter"), **invocations(path, folder)}
         if peer:
             codes["peer"] = IMPORT.format(peer.__name__)
-            codes["peer invoke"] = INVOKE.format(module=peer.__name__, path=path, options="")
         found = medians(codes, args.runs)
     base = found.pop("numpy")
     _common.say(f"beyond numpy ({base[2] / 1e3:.1f} MB), medians of {args.runs} processes; "

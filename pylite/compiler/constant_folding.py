@@ -1,6 +1,7 @@
 """Nodes whose inputs are all known are computed while the graph is lowered, and only then."""
 import numpy as np
 
+from pylite._core.run.memory import give_back
 from pylite.compiler import binding
 from pylite.errors import OpError
 from pylite.ir.graph import NUMPY_DTYPES
@@ -38,6 +39,14 @@ def fold(model, subgraph, node, emitted, pool):
         if fixed:
             value.fixed = True
             model.folded[subgraph.index, value.index] = value.data
+    _give_back(node.inputs)
+
+
+def _give_back(operands):
+    """Give the file's pages of operands back: in most models nothing else reads them."""
+    for value in operands:
+        if value is not None and value.fixed:
+            give_back(value.data)
 
 
 def _assign_known(emitted):

@@ -10,7 +10,7 @@ import numpy as np
 from pylite import errors
 from pylite._core.graph import records as graph_records
 from pylite._core.graph.records import text
-from pylite._core.run.memory import Pages
+from pylite._core.run.memory import Pages, give_back
 from pylite.ir import graph
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES, replace
 from pylite.schema.quantization import detailed, fetch_scales
@@ -74,8 +74,9 @@ def aligned(data, dtype):
     if width > 1:
         elements = data if len(data) % width == 0 else data[:len(data) // width * width]
         if not elements.view(NUMPY_DTYPES[dtype]).flags.aligned:
-            data = data.copy()
+            file, data = data, data.copy()
             data.flags.writeable = False
+            give_back(file)
     return data
 
 

@@ -60,10 +60,12 @@ def test_pages_of_a_file_are_given_back_and_read_again(tmp_path):
     np.testing.assert_array_equal(array, contents)
 
 
-def test_other_memory_is_not_given_back():
-    array = np.arange(1 << 18)
+@pytest.mark.parametrize("array", [np.arange(1 << 18), np.arange(1 << 18)[::-2], np.full(1 << 14, "text", object)],
+                         ids=["contiguous", "strided", "objects"])
+def test_other_memory_is_not_given_back(array):
+    before = array.copy()
     memory.give_back(array)
-    np.testing.assert_array_equal(array, np.arange(1 << 18))
+    np.testing.assert_array_equal(array, before)
 
 
 def convolutions():

@@ -112,11 +112,12 @@ def checksum(buffer):
 
 
 def give_back(array):
-    """Give the memory of a contiguous array back to the system if it is of a mapped file.
+    """Give the memory of an array back to the system if it is of a mapped file.
 
     It is read from the file again when it is next used.  For weights that have been packed: a model has them once.
     """
-    pl_give_back(memory_of(array, array.nbytes), array.nbytes)
+    if array.flags.c_contiguous and not array.dtype.hasobject:
+        pl_give_back(memory_of(array, array.nbytes), array.nbytes)
 
 
 def memory_limit():
