@@ -6,7 +6,8 @@ import pytest
 
 from pylite import cli
 
-COMMANDS = ["bench", "cache", "compile", "completion", "inspect", "ops", "report", "resolver", "run", "validate"]
+COMMANDS = ["bench", "cache", "compile", "completion", "config", "inspect", "ops", "report", "resolver", "run",
+            "validate"]
 
 
 def script(capsys, shell):

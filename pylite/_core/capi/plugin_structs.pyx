@@ -16,14 +16,15 @@ from pylite._core.capi.host cimport (
 
 
 cdef class DelegateHandle:
-    """Owns a TfLiteDelegate of a library, and calls the function that destroys it."""
+    """Owns a TfLiteDelegate of a library, and calls the function that destroys it, unless its address is 0."""
 
     def __cinit__(self, uintptr_t address, uintptr_t destroy):
         self.address = address
         self.destroy = <void (*)(void *) noexcept nogil>destroy
 
     def __dealloc__(self):
-        pl_delegate_destroy(self.destroy, <void *>self.address)
+        if self.destroy != NULL:
+            pl_delegate_destroy(self.destroy, <void *>self.address)
 
 
 def delegate_flags(uintptr_t address):

@@ -1,0 +1,278 @@
+// The Python that pylite runs in: that of the process, or one that is started.
+//
+// The library is linked to no Python, so that one file serves all versions: its functions are looked up by name.
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clib.h"
+
+static struct {
+  int (*is_initialized)(void);
+  void (*initialize)(int);
+  int (*ensure)(void);
+  void (*release)(int);
+  void *(*save_thread)(void);
+  PyObject *(*import)(const char *);
+  PyObject *(*get_attribute)(PyObject *, const char *);
+  PyObject *(*call)(PyObject *, PyObject *);
+  PyObject *(*build)(const char *, va_list);
+  long long (*as_number)(PyObject *);
+  PyObject *(*text)(const char *);
+  const char *(*text_bytes)(PyObject *, ptrdiff_t *);
+  PyObject *(*to_text)(PyObject *);
+  int (*insert)(PyObject *, ptrdiff_t, PyObject *);
+  PyObject *(*system)(const char *);
+  void (*drop)(PyObject *);
+  void (*fetch)(PyObject **, PyObject **, PyObject **);
+  PyObject *none;
+} py;
+
+static const struct {
+  const char *name;
+  void *slot;
+} functions[] = {
+  {"Py_IsInitialized", &py.is_initialized}, {"Py_InitializeEx", &py.initialize},
+  {"PyGILState_Ensure", &py.ensure}, {"PyGILState_Release", &py.release}, {"PyEval_SaveThread", &py.save_thread},
+  {"PyImport_ImportModule", &py.import}, {"PyObject_GetAttrString", &py.get_attribute},
+  {"PyObject_CallObject", &py.call}, {"Py_VaBuildValue", &py.build}, {"PyLong_AsLongLong", &py.as_number},
+  {"PyUnicode_FromString", &py.text}, {"PyUnicode_AsUTF8AndSize", &py.text_bytes}, {"PyObject_Str", &py.to_text},
+  {"PyList_Insert", &py.insert}, {"PySys_GetObject", &py.system}, {"Py_DecRef", &py.drop}, {"PyErr_Fetch", &py.fetch},
+  {"_Py_NoneStruct", &py.none}};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static PyObject *module;        // pylite.clib; set once
+
+void pl_report(const pl_reporter *reporter, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (reporter != NULL && reporter->report != NULL) {
+    reporter->report(reporter->user_data, format, args);
+  } else {
+    fputs("ERROR: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+  }
+  va_end(args);
+}
+
+// Looks the functions up in `library`, or in the whole process.  NULL, or the name of one that is missing.
+static const char *look_up(void *library) {
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    void *found = dlsym(library, functions[i].name);
+    if (found == NULL) return functions[i].name;
+    memcpy(functions[i].slot, &found, sizeof found);
+  }
+  return NULL;
+}
+
+// The first line of `text`; *text becomes the rest.
+static char *line(char **text) {
+  char *found = *text, *end = strchr(found, '\n');
+  if (end == NULL) {
+    *text = found + strlen(found);
+  } else {
+    *end = '\0';
+    *text = end + 1;
+  }
+  return found;
+}
+
+// Writes the path of the Python that this library was installed for to `path`, or "python3".
+static void interpreter_path(char path[PATH_MAX]) {
+  const char *chosen = getenv("PYLITE_PYTHON");
+  Dl_info info;
+  char own[PATH_MAX];
+  if (chosen != NULL && *chosen != '\0' && strlen(chosen) < PATH_MAX) {
+    strcpy(path, chosen);
+    return;
+  }
+  if (dladdr((void *)interpreter_path, &info) != 0 && realpath(info.dli_fname, own) != NULL) {
+    char *site = strstr(own, "/lib/python");        // PREFIX/lib/pythonX.Y/site-packages/pylite/...
+    char *version = site == NULL ? NULL : site + strlen("/lib/");
+    char *end = version == NULL ? NULL : strchr(version, '/');
+    if (end != NULL) {
+      *site = *end = '\0';
+      if ((size_t)snprintf(path, PATH_MAX, "%s/bin/%s", own, version) < PATH_MAX && access(path, X_OK) == 0) return;
+    }
+  }
+  strcpy(path, "python3");
+}
+
+// What that Python says of itself, line by line: its prefix, then its search path up to an empty line, then where its
+// shared library may be.
+static const char question[] =
+  "import sys, sysconfig as s, os\n"
+  "name, folders = s.get_config_var(\"INSTSONAME\") or s.get_config_var(\"LDLIBRARY\") or \"\", []\n"
+  "for f in (s.get_config_var(\"LIBDIR\"), os.path.join(sys.base_prefix, \"lib\"), s.get_config_var(\"LIBPL\")):\n"
+  "    folders += [f, os.path.join(f or \"\", s.get_config_var(\"MULTIARCH\") or \"\")] if f else []\n"
+  "version = \"%d.%d\" % sys.version_info[:2] + getattr(sys, \"abiflags\", \"\")\n"
+  "names = [n for n in (name, \"libpython\" + version + \".so.1.0\", \"libpython\" + version + \".so\",\n"
+  "                     \"libpython\" + version + \".dylib\") if not n.endswith(\".a\") and n]\n"
+  "print(sys.base_prefix + \":\" + sys.base_exec_prefix)\n"
+  "print(*[p for p in sys.path if p], sep=\"\\n\", end=\"\\n\\n\")\n"
+  "print(*[os.path.join(f, n) for n in names for f in folders], *names, sep=\"\\n\")\n";
+
+// The answer, to be freed; NULL with a report.
+static char *ask(const char *python, const pl_reporter *reporter) {
+  char *command = malloc(strlen(python) + sizeof question + 16), *answer = calloc(1, 65536);
+  FILE *pipe = NULL;
+  size_t size = 0;
+  int status = -1;
+  if (command != NULL && answer != NULL && strchr(python, '\'') == NULL) {
+    sprintf(command, "'%s' -c '%s'", python, question);
+    pipe = popen(command, "r");
+  }
+  if (pipe != NULL) {
+    size = fread(answer, 1, 65535, pipe);
+    status = pclose(pipe);
+  }
+  free(command);
+  if (status == 0 && size > 0) return answer;
+  free(answer);
+  pl_report(reporter, "pylite: cannot run %s (status %d); set PYLITE_PYTHON to the path of the Python that has pylite",
+            python, status);
+  return NULL;
+}
+
+// Starts Python and leaves the GIL free.  0, or -1 with a report.
+static int start(const pl_reporter *reporter) {
+  char python[PATH_MAX];
+  interpreter_path(python);
+  char *answer = ask(python, reporter), *rest = answer;
+  if (answer == NULL) return -1;
+  char *prefix = line(&rest), *paths = rest, *candidate;
+  for (candidate = line(&rest); *candidate != '\0'; candidate = line(&rest)) continue;
+  void *library = NULL;
+  while (library == NULL && *rest != '\0') library = dlopen(line(&rest), RTLD_NOW | RTLD_GLOBAL);
+  if (library == NULL) {
+    pl_report(reporter, "pylite: %s has no shared library (libpython3.X.so): install it (Debian: apt-get install "
+              "libpython3-dev), or set PYLITE_PYTHON to a Python that has one", python);
+    free(answer);
+    return -1;
+  }
+  const char *missing = look_up(library);
+  if (missing != NULL) {
+    pl_report(reporter, "pylite: the library of %s has no %s", python, missing);
+    free(answer);
+    return -1;
+  }
+  const char *home = getenv("PYTHONHOME");
+  char *before = home == NULL ? NULL : strdup(home);
+  setenv("PYTHONHOME", prefix, 1);      // so that it finds its own modules, whatever is first on PATH
+  py.initialize(0);
+  if (before == NULL) unsetenv("PYTHONHOME");
+  else setenv("PYTHONHOME", before, 1);
+  free(before);
+  PyObject *path = py.system("path");
+  ptrdiff_t i = 0;
+  for (char *folder = paths; folder < candidate; folder += strlen(folder) + 1) {
+    PyObject *text = py.text(folder);
+    if (path != NULL && text != NULL) py.insert(path, i++, text);
+    pl_release(text);
+  }
+  free(answer);
+  py.save_thread();
+  return 0;
+}
+
+int pl_hold(pl_held *held, const pl_reporter *reporter) {
+  static bool known;
+  pthread_mutex_lock(&lock);
+  bool failed = false;
+  if (!known) {
+    if (look_up(RTLD_DEFAULT) != NULL || !py.is_initialized()) failed = start(reporter) != 0;
+    known = !failed;
+  }
+  pthread_mutex_unlock(&lock);
+  if (failed) return -1;
+  if (!py.is_initialized()) {
+    pl_report(reporter, "pylite: Python has ended, and models cannot run any more");
+    return -1;
+  }
+  held->state = py.ensure();
+  if (module == NULL) {
+    PyObject *found = py.import("pylite.clib");
+    if (module == NULL) module = found;         // another thread may have been faster while the import let go
+    else pl_release(found);
+    if (module == NULL) {
+      PyObject *type, *value, *trace, *text = NULL;
+      py.fetch(&type, &value, &trace);
+      if (value != NULL) text = py.to_text(value);
+      const char *bytes = text == NULL ? NULL : py.text_bytes(text, NULL);
+      pl_report(reporter, "pylite: the module pylite.clib cannot be imported: %s. Set PYLITE_PYTHON to the path of the "
+                "Python that has pylite", bytes == NULL ? "unknown error" : bytes);
+      pl_release(text);
+      pl_release(type);
+      pl_release(value);
+      pl_release(trace);
+      py.release(held->state);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+int pl_hold_again(pl_held *held) {
+  if (module == NULL || !py.is_initialized()) return -1;
+  held->state = py.ensure();
+  return 0;
+}
+
+void pl_let_go(pl_held held) { py.release(held.state); }
+
+PyObject *pl_module(void) { return module; }
+
+PyObject *pl_none(void) { return py.none; }
+
+void pl_release(PyObject *object) {
+  if (object != NULL) py.drop(object);
+}
+
+static void report_raised(const pl_reporter *reporter, const char *method) {
+  PyObject *type, *value, *trace;
+  py.fetch(&type, &value, &trace);
+  PyObject *text = value == NULL ? NULL : py.to_text(value);
+  const char *bytes = text == NULL ? NULL : py.text_bytes(text, NULL);
+  pl_report(reporter, "%s", bytes == NULL ? method : bytes);
+  pl_release(text);
+  pl_release(type);
+  pl_release(value);
+  pl_release(trace);
+}
+
+static PyObject *call(const pl_reporter *reporter, PyObject *object, const char *method, const char *format,
+                      va_list args) {
+  PyObject *function = py.get_attribute(object, method), *given = NULL, *result = NULL;
+  if (function != NULL) given = py.build(format, args);
+  if (given != NULL) result = py.call(function, given);
+  if (result == NULL) report_raised(reporter, method);
+  pl_release(given);
+  pl_release(function);
+  return result;
+}
+
+PyObject *pl_call(const pl_reporter *reporter, PyObject *object, const char *method, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  PyObject *result = call(reporter, object, method, format, args);
+  va_end(args);
+  return result;
+}
+
+intptr_t pl_call_number(const pl_reporter *reporter, PyObject *object, const char *method, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  PyObject *result = call(reporter, object, method, format, args);
+  va_end(args);
+  if (result == NULL) return -1;
+  intptr_t number = (intptr_t)py.as_number(result);
+  pl_release(result);
+  return number;
+}

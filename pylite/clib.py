@@ -1,0 +1,331 @@
+"""What libtensorflowlite_c.so calls: models, interpreters and signature runners of TensorFlow Lite's C API.
+
+Its C files are in pylite/_core/clib.  They hold the objects of this module, read the structs that these own without
+the GIL, and report the exceptions that methods raise.  Addresses are integers.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_bool, c_char_p, c_float, c_int, c_int32, c_size_t, c_void_p
+from typing import TYPE_CHECKING
+
+from pylite import errors
+from pylite._core.run.memory import aligned
+from pylite.interpreter import Interpreter
+from pylite.ir.dtypes import NUMPY_DTYPES
+from pylite.runtime.model import Model
+from pylite.schema.encodings import pack_strings, unpack_strings
+from pylite.schema.tables import enum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from pylite.runtime.executor import Executor
+
+__all__ = ["MainGraph", "SignatureGraph", "library_path", "model_of_file", "model_of_memory"]
+
+_CUSTOM = 32            # kTfLiteBuiltinCustom
+_AFFINE = 1             # kTfLiteAffineQuantization
+_MMAP, _ARENA, _PERSISTENT, _DYNAMIC = 1, 2, 3, 4       # TfLiteAllocationType
+
+
+def library_path() -> str:
+    """The path of libtensorflowlite_c.so.  FileNotFoundError where the system has none."""
+    from pylite._core import simd
+    path = os.path.join(os.path.dirname(simd.__file__), "clib", "libtensorflowlite_c.so")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no {path}: this build of pylite has no library for C")
+    return path
+
+
+class _Tensor(ctypes.Structure):
+    """TfLiteTensor of common.h."""
+    _fields_ = [("type", c_int), ("data", c_void_p), ("dims", c_void_p), ("scale", c_float), ("zero_point", c_int32),
+                ("allocation_type", c_int), ("bytes", c_size_t), ("allocation", c_void_p), ("name", c_char_p),
+                ("delegate", c_void_p), ("buffer_handle", c_int), ("data_is_stale", c_bool), ("is_variable", c_bool),
+                ("quantization_type", c_int), ("quantization", c_void_p), ("sparsity", c_void_p),
+                ("dims_signature", c_void_p)]
+
+
+class _Affine(ctypes.Structure):
+    """TfLiteAffineQuantization."""
+    _fields_ = [("scale", c_void_p), ("zero_point", c_void_p), ("quantized_dimension", c_int32)]
+
+
+class _Sides(ctypes.Structure):
+    """pl_sides of interpreters.c."""
+    _fields_ = [("num_inputs", c_int), ("num_outputs", c_int), ("inputs", c_void_p), ("outputs", c_void_p),
+                ("input_tensors", c_void_p), ("output_tensors", c_void_p), ("input_names", c_void_p),
+                ("output_names", c_void_p)]
+
+
+class _Op(ctypes.Structure):
+    """pl_op of objects.h."""
+    _fields_ = [("builtin", c_int), ("name", c_char_p), ("registration", c_void_p), ("op", c_void_p),
+                ("min_version", c_int), ("max_version", c_int)]
+
+
+def _array(kind: Any, values: Iterable[Any], *head: int) -> Any:
+    """A C array; head: what comes first, as the size of a TfLiteIntArray."""
+    values = [*head, *values]
+    return (kind * max(1, len(values)))(*values)
+
+
+def model_of_file(path: bytes) -> Model:
+    return Model(os.fsdecode(path))
+
+
+def model_of_memory(address: int, size: int) -> Model:
+    """The Model of a file in memory, which is not copied."""
+    return Model(memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B"))
+
+
+class _Strings:
+    """malloc'd memory of a tensor of strings, as C programs may have replaced it."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = c_void_p, [c_size_t], [c_void_p]
+
+    @classmethod
+    def store(cls, tensor: _Tensor, data: bytes) -> None:
+        cls.libc.free(tensor.data)
+        tensor.data, tensor.bytes = cls.libc.malloc(max(1, len(data))), len(data)
+        if not tensor.data:
+            raise MemoryError(f"no memory for {len(data)} bytes of strings")
+        ctypes.memmove(tensor.data, data, len(data))
+
+
+class _Tensors:
+    """The TfLiteTensors of one subgraph, made when one is first asked for."""
+
+    def __init__(self, interpreter: Interpreter, executor: Executor) -> None:
+        self.interpreter, self.executor = interpreter, executor
+        self.made: dict[int, _Tensor] = {}
+        self.kept: dict[int, list[Any]] = {}        # the memory that each points to: shape, contents, others
+        self.strings = [i for i in executor.subgraph.inputs if executor.subgraph.tensors[i].dtype == "string"]
+        self.moves = bool(self.strings)             # does the data of tensors move at each run?
+
+    def address(self, index: int) -> int:
+        if index not in self.made:
+            self.made[index] = self._new(index)
+            self._refresh(index)
+        return ctypes.addressof(self.made[index])
+
+    def _new(self, index: int) -> _Tensor:
+        from pylite.plugins.host.layouts import TYPE_CODES
+        from pylite.tflite.details import tensor_details
+        tensor = self.executor.subgraph.tensors[index]
+        details = tensor_details(self.interpreter._model, tensor, tensor.shape, tensor.dtype)
+        (scale, zero_point), parameters = details["quantization"], details["quantization_parameters"]
+        signature = _array(c_int, tensor.shape_signature, len(tensor.shape_signature))
+        made = _Tensor(type=TYPE_CODES.get(tensor.dtype, 0), name=tensor.name.encode(), scale=scale,
+                       zero_point=zero_point, buffer_handle=-1, is_variable=tensor.is_variable,
+                       dims_signature=ctypes.addressof(signature) if -1 in tensor.shape_signature else None)
+        made.allocation_type = (_DYNAMIC if tensor.dtype == "string" else _MMAP if tensor.data is not None
+                                else _PERSISTENT if tensor.is_variable else _ARENA)
+        kept: list[Any] = [None, None, signature]
+        if len(parameters["scales"]) and not parameters["block_size"]:
+            scales = _array(c_float, parameters["scales"].tolist())
+            counted = (ctypes.c_ubyte * (4 + 4 * len(parameters["scales"])))()      # TfLiteFloatArray
+            ctypes.memmove(counted, ctypes.byref(c_int(len(parameters["scales"]))), 4)
+            ctypes.memmove(ctypes.addressof(counted) + 4, scales, 4 * len(parameters["scales"]))
+            points = _array(c_int, parameters["zero_points"].tolist(), len(parameters["zero_points"]))
+            affine = _Affine(ctypes.addressof(counted), ctypes.addressof(points), parameters["quantized_dimension"])
+            made.quantization_type, made.quantization = _AFFINE, ctypes.addressof(affine)
+            kept += [counted, points, affine]
+        self.kept[index] = kept
+        return made
+
+    def refresh(self) -> None:
+        """Let all structs show the present shapes and memory."""
+        for index in self.made:
+            self._refresh(index)
+
+    def _refresh(self, index: int) -> None:
+        made, kept, executor = self.made[index], self.kept[index], self.executor
+        shape = executor.shape(index)
+        if kept[0] is None or tuple(kept[0])[1:len(shape) + 1] != shape or kept[0][0] != len(shape):
+            kept[0] = _array(c_int, shape, len(shape))
+            made.dims = ctypes.addressof(kept[0])
+        try:
+            array = executor.to_read(index)
+        except errors.PyliteError:
+            array = None
+        if made.allocation_type == _DYNAMIC:
+            if array is not None and index not in self.strings:
+                _Strings.store(made, pack_strings(array).tobytes())
+        elif array is None:
+            kept[1], made.data = None, None
+            size = NUMPY_DTYPES[executor.dtype(index)].itemsize
+            for n in shape:
+                size *= n
+            made.bytes = size
+        else:
+            if not array.nbytes:        # some address, as programs take null for an error
+                array = kept[1] if kept[1] is not None else aligned(1)[:0]
+            kept[1], made.data, made.bytes = array, array.ctypes.data, array.nbytes
+
+    def load_strings(self) -> None:
+        """Give the inputs of strings what C programs have written."""
+        for index in self.strings:
+            made, array = self.made[index], self.executor.to_write(index)
+            if made.data:
+                import numpy as np
+                data = np.frombuffer(ctypes.string_at(made.data, made.bytes), np.uint8)
+                array[...] = unpack_strings(data, array.shape)
+
+    def free(self) -> None:
+        for made in self.made.values():
+            if made.allocation_type == _DYNAMIC:
+                _Strings.libc.free(made.data)
+                made.data, made.bytes = None, 0
+
+
+class _Graph:
+    """A subgraph with inputs and outputs in an order, and names where a signature gives them."""
+
+    def __init__(self, tensors: _Tensors, inputs: Sequence[int], outputs: Sequence[int],
+                 names: tuple[Sequence[str], Sequence[str]] = ((), ())) -> None:
+        self._tensors, self._inputs = tensors, list(inputs)
+        self._interpreter, self._executor = tensors.interpreter, tensors.executor
+        with self._interpreter._lock:
+            addresses = [_array(c_void_p, map(tensors.address, side)) for side in (inputs, outputs)]
+        self._arrays = [_array(c_int, inputs), _array(c_int, outputs), *addresses,
+                        *(_array(c_char_p, [n.encode() for n in side]) for side in names)]
+        self._sides = _Sides(len(inputs), len(outputs), *map(ctypes.addressof, self._arrays))
+        tensors.moves = tensors.moves or any(tensors.made[i].allocation_type == _DYNAMIC for i in outputs)
+
+    def sides_address(self) -> int:
+        return ctypes.addressof(self._sides)
+
+    def resize(self, position: int, dims: int, count: int, strict: int) -> None:
+        shape = list((c_int * count).from_address(dims)) if count else []
+        with self._interpreter._lock:
+            self._interpreter._resize(self._executor, self._inputs[position], shape, bool(strict))
+            self._tensors.refresh()
+
+    def allocate(self) -> None:
+        with self._interpreter._lock:
+            self._interpreter._ensure_safe()
+            try:
+                self._interpreter._lock.run(self._executor.allocate)
+            finally:
+                self._tensors.refresh()
+
+    def invoke(self) -> None:
+        tensors, interpreter = self._tensors, self._interpreter
+        with interpreter._lock:
+            if tensors.strings:
+                tensors.load_strings()
+            interpreter._lock.run(self._executor.invoke)
+            if tensors.moves or self._executor.fast_program is None:
+                tensors.refresh()
+
+
+class MainGraph(_Graph):
+    """An interpreter: the first subgraph.
+
+    delegates, ops: addresses of arrays of TfLiteDelegate * and pl_op; keys: address of a pointer that is set to the
+    array of the signatures' keys; selected_ops: are `ops` all that there are?
+    """
+
+    def __init__(self, model: Model, num_threads: int, delegates: int, num_delegates: int, ops: int, num_ops: int,
+                 keys: int, selected_ops: int) -> None:
+        addresses = (c_void_p * num_delegates).from_address(delegates) if num_delegates else ()
+        given: Any = [_Delegate(address or 0) for address in addresses]
+        interpreter = Interpreter(
+            model=model, num_threads=max(1, num_threads), experimental_delegates=given or None,
+            op_resolver=_resolver((_Op * num_ops).from_address(ops) if num_ops else (), bool(selected_ops)))
+        executor = interpreter._executor(0)
+        executor.use_graph()
+        self._by_subgraph = {0: _Tensors(interpreter, executor)}
+        super().__init__(self._by_subgraph[0], executor.subgraph.inputs, executor.subgraph.outputs)
+        self._keys = _array(c_char_p, [key.encode() for key in interpreter._signatures])
+        c_void_p.from_address(keys).value = ctypes.addressof(self._keys)
+
+    def num_signatures(self) -> int:
+        return len(self._interpreter._signatures)
+
+    def tensor(self, index: int) -> int:
+        """The address of a tensor."""
+        from pylite.tflite import arguments
+        with self._interpreter._lock:
+            return self._tensors.address(arguments.checked_index(self._executor, index))
+
+    def signature(self, key: bytes) -> SignatureGraph:
+        signatures = self._interpreter._get_full_signature_list()
+        name = key.decode("utf-8", "replace")
+        if name not in signatures:
+            raise errors.SignatureError(f"there is no signature {name!r}: the model has "
+                                        f"{', '.join(map(repr, signatures)) or 'none'}")
+        index = self._interpreter._signatures[name].subgraph
+        if index not in self._by_subgraph:
+            with self._interpreter._lock:
+                executor = self._interpreter._executor(index)
+            self._by_subgraph[index] = _Tensors(self._interpreter, executor)
+        found = signatures[name]
+        return SignatureGraph(self._by_subgraph[index], list(found["inputs"].values()),
+                              list(found["outputs"].values()), (list(found["inputs"]), list(found["outputs"])))
+
+    def reset_variables(self) -> None:
+        self._interpreter.reset_all_variables()
+
+    def delegate(self, address: int) -> None:
+        """Let a TfLiteDelegate take nodes."""
+        try:
+            self._interpreter.modify_graph_with_delegate(_Delegate(address))  # type: ignore[arg-type]
+        finally:
+            with self._interpreter._lock:
+                self._tensors.refresh()
+
+    def close(self) -> None:
+        self._interpreter.close()
+        for tensors in self._by_subgraph.values():
+            tensors.free()
+
+
+class SignatureGraph(_Graph):
+    """A signature runner."""
+
+
+class _Delegate:
+    """A TfLiteDelegate of the program, which owns it."""
+
+    def __init__(self, address: int) -> None:
+        from pylite._core.capi.plugin_structs import DelegateHandle, delegate_flags, delegate_is_plausible
+        if not delegate_is_plausible(address):
+            raise errors.DelegateError(f"what is at the address {address:#x} is no TfLiteDelegate")
+        self.address, self.flags = address, delegate_flags(address)
+        self._handle = DelegateHandle(address, 0)
+
+    def __repr__(self) -> str:
+        return f"<delegate at {self.address:#x}>"
+
+    def modify(self, delegation: Any) -> None:
+        from pylite.plugins.host.delegates import modify
+        modify(self, delegation)
+
+    def _get_native_delegate_pointer(self) -> int:
+        return self.address
+
+
+def _resolver(ops: Iterable[_Op], selected: bool) -> Any:
+    """The OpResolver with `ops`, which the program has added; None where pylite's own is all that there is."""
+    ops = list(ops)
+    if not ops and not selected:
+        return None
+    from pylite.plugins.host.custom_ops import NativeRegistration
+    from pylite.plugins.pointers import _Registration
+    from pylite.plugins.resolver import BuiltinOpResolver, MutableOpResolver
+    resolver = MutableOpResolver() if selected else BuiltinOpResolver()
+    for op in ops:
+        name = op.name.decode("utf-8", "replace") if op.builtin == _CUSTOM and op.name else \
+            enum("BuiltinOperator")[op.builtin]
+        copy = None if op.registration is None else _Registration.from_buffer_copy(
+            ctypes.string_at(op.registration, ctypes.sizeof(_Registration)))
+        entry = NativeRegistration(name, registration=0 if copy is None else ctypes.addressof(copy),
+                                   operator=op.op or 0, references=copy)
+        entry.versions = max(1, op.min_version), max(1, op.min_version, op.max_version)
+        resolver._entries.setdefault(name, []).append(entry)
+    return resolver

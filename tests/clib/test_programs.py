@@ -1,0 +1,132 @@
+"""Programs in C on libtensorflowlite_c.so: in processes without Python, which it starts, and on their threads."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pylite
+from pylite.clib import library_path
+from pylite.schema.builder import ModelBuilder
+from tests.capi.compiling import ENVIRONMENT, FLAGS, build, compiler
+
+HERE = Path(__file__).parent
+PLUGINS = HERE.parent / "capi" / "plugins"
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the library is one of Linux")
+
+
+def one(operator, inputs=1, shape=(2, 3), dtype="float32", key=None, **options):
+    m = ModelBuilder()
+    given = [m.tensor("ab"[i], shape, dtype) for i in range(inputs)]
+    result = m.tensor("c", shape, dtype)
+    m.operator(operator, given, [result], **options)
+    m.inputs(given)
+    m.outputs([result])
+    if key:
+        m.signature(key, {"xy"[i]: index for i, index in enumerate(given)}, {"z": result})
+    return m
+
+
+def two_signatures():
+    m = one("ADD", 2, key="add")
+    m.subgraph("two")
+    p, r = m.tensor("p", (4,)), m.tensor("r", (4,))
+    m.operator("MUL", [p, p], [r])
+    m.inputs([p])
+    m.outputs([r])
+    m.signature("square", {"p": p}, {"r": r})
+    return m.build()
+
+
+def strings():
+    m = ModelBuilder()
+    a, c = m.tensor("a", (2,), "string"), m.tensor("c", (1, 2), "string")
+    m.operator("RESHAPE", [a, m.constant("shape", np.int32([1, 2]))], [c], new_shape=(1, 2))
+    m.inputs([a])
+    m.outputs([c])
+    return m.build()
+
+
+MODELS = {"plain": one("ADD", 2, (-1, 3)).build(), "signatures": two_signatures(),
+          "wrong": one("ADD", 2, (-1, 3)).build(), "ops": one("Twice", custom_options=b"").build(),
+          "delegates": one("ADD", 2).build(), "strings": strings(), "leaks": one("ADD", 2, key="add").build()}
+PRINTED = {
+    "plain": ["1 3 5 7 9 11", "1 3 5 7 9 11 13 15 17", "1 3 5"],
+    "signatures": ["add: x y -> z: 1 3 5 7 9 11", "square: p -> r: 0 1 4 9"], "wrong": ["all refused"],
+    "ops": ["0 2 4 6 8 10"], "delegates": ["1 3 5 7 9 11"] * 2, "strings": ["strings"], "leaks": ["no leak"]}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The program, linked as `pylite config` says."""
+    made = tmp_path_factory.mktemp("program") / "program"
+    options = subprocess.run([sys.executable, "-P", "-m", "pylite", "config", "--cflags", "--libs"],
+                             capture_output=True, text=True, check=True).stdout.split()
+    done = subprocess.run([compiler(), "-O1", "-g", *FLAGS, str(HERE / "program.c"), *options, "-lpthread", "-o",
+                           str(made)], capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def started(program, *arguments, **environment):
+    """What the program prints, in a process with this Python to be started."""
+    found = os.pathsep.join(p for p in sys.path if p)
+    return subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, timeout=300, env={
+        **ENVIRONMENT, "PYLITE_PYTHON": sys.executable, "PYTHONPATH": found, **environment})
+
+
+@pytest.mark.parametrize("way", MODELS)
+def test_a_program(way, program, tmp_path):
+    model = tmp_path / "m.tflite"
+    model.write_bytes(MODELS[way])
+    libraries = [build(PLUGINS / "delegate.c", tmp_path / "delegate.so")] if way == "delegates" else []
+    done = started(program, way, model, *libraries)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[way]
+    assert done.stderr == "" or (way == "delegates" and "/no/such.so" in done.stderr)
+
+
+def test_without_python(program, tmp_path):
+    """Where there is none, the message says what to do."""
+    model = tmp_path / "m.tflite"
+    model.write_bytes(MODELS["plain"])
+    done = started(program, "plain", model, PYLITE_PYTHON="/no/such/python")
+    assert done.returncode == 1 and "model != NULL" in done.stdout
+
+
+def test_the_exported_functions():
+    """Those of the headers, and no other names."""
+    if shutil.which("nm") is None:
+        pytest.skip("nm is missing")
+    done = subprocess.run(["nm", "-D", "--defined-only", library_path()], capture_output=True, text=True, check=True)
+    exported = {line.split()[-1] for line in done.stdout.splitlines()}
+    assert exported >= {"TfLiteInterpreterInvoke", "TfLiteOpaqueTensorData", "TfLiteOperatorCreate",
+                        "TfLiteIntArrayCreate", "TfLiteExternalDelegateCreate", "TfLiteXNNPackDelegateCreate"}
+    assert all(name.startswith("TfLite") for name in exported), exported
+
+
+def test_under_the_address_sanitizer(tmp_path):
+    """The sources of the library, compiled into the program with AddressSanitizer and UndefinedBehaviorSanitizer."""
+    core, checks = HERE.parents[1] / "pylite" / "_core", tmp_path / "checks"
+    if not (core / "clib" / "python.c").exists():
+        pytest.skip("the sources are not beside the tests")
+    checks.mkdir()
+    layouts = core.parent / "plugins" / "host" / "layouts.py"
+    subprocess.run([sys.executable, "-P", str(layouts), str(checks / "capi_assertions.h")], check=True)
+    sources = [*(core / "clib").glob("*.c"), *(core / "capi").glob("opaque_*.c")]
+    sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    done = subprocess.run([compiler(), "-O1", "-g", "-w", "-D_GNU_SOURCE", *sanitize, "-I", pylite.get_include(), "-I",
+                           str(checks), str(HERE / "program.c"), *map(str, sources), "-rdynamic", "-ldl", "-lpthread",
+                           "-o", str(tmp_path / "program")], capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode and "san" in done.stderr.splitlines()[-2]:
+        pytest.skip("the compiler has no AddressSanitizer")
+    assert done.returncode == 0, done.stderr
+    for way in ("plain", "signatures", "wrong", "ops", "strings"):
+        model = tmp_path / "m.tflite"
+        model.write_bytes(MODELS[way])
+        done = started(tmp_path / "program", way, model, ASAN_OPTIONS="detect_leaks=0")     # Python frees little
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[way]
