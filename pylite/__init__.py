@@ -7,7 +7,7 @@ CompiledModel runs a file on TensorBuffers, as LiteRT's does; pylite.compiled_mo
 
 pylite.tasks: classifiers, detectors and others by a model's metadata.  pylite.media: pictures, sound, labels.
 pylite.validation: a quantized model compared with its float reference.  pylite.schema: reading and writing models.
-pylite.errors: all exceptions.  Each is imported by its name, such as `from pylite.tasks import ImageClassifier`.
+pylite.errors: all exceptions.  These modules are imported when they are first asked for.
 """
 import importlib
 
@@ -41,6 +41,7 @@ _HOMES = {
                          "TensorBufferError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
+_MODULES = "compiled_model", "errors", "interpreter", "media", "schema", "tasks", "typing", "validation"
 __all__ = ["__version__", "get_version", *_HOMES]
 
 
@@ -50,6 +51,8 @@ def get_version():
 
 
 def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"pylite.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pylite' has no attribute {name!r}")
     found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
@@ -57,4 +60,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

@@ -1,5 +1,13 @@
 from typing import Final
 
+from pylite import compiled_model as compiled_model
+from pylite import errors as errors
+from pylite import interpreter as interpreter
+from pylite import media as media
+from pylite import schema as schema
+from pylite import tasks as tasks
+from pylite import typing as typing
+from pylite import validation as validation
 from pylite.compiled_model import CompiledModel
 from pylite.errors import (
     AcceleratorError,

@@ -293,6 +293,15 @@ class Interpreter(FastPath):
         from pylite.tflite.details import Details
         return Details([self._get_tensor_details(i, subgraph_index) for i in indices])
 
+    def __repr__(self) -> str:
+        if not self._executors:
+            return f"<{type(self).__name__}, closed>"
+        main, source = self._main, self._model._source
+        name = os.path.basename(source) if isinstance(source, (str, os.PathLike)) else "of bytes"
+        ends = [", ".join(f"{main.subgraph.tensors[i].name} {main.dtype(i)} {list(main.shape(i))}" for i in indices)
+                for indices in (main.subgraph.inputs, main.subgraph.outputs)]
+        return f"<{type(self).__name__} {name}: {' -> '.join(ends)}>"
+
     def _repr_html_(self) -> str:
         from pylite.runtime import notebook
         arena = sum([segment.plan.total for segment in self._main.segments])

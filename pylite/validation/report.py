@@ -5,6 +5,7 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING
 
 from pylite.runtime.notebook import table
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from pylite.validation.accuracy_report import Accuracy
 
 VERSION = 1
-COLUMNS = ("node", "op", "sqnr_db", "sqnr_local_db", "excess_db", "rmse_over_scale", "saturated_low", "saturated_high",
-           "range_used", "cause")
+SHOWN = 10      # nodes of the table in notebooks
 
 
 @dataclass
@@ -160,9 +160,32 @@ class Report:
             found.append(f"First divergence: node {self.first_divergence} (marked >).")
         return found
 
+    def to_html(self) -> str:
+        """The report as an HTML page with charts, as `pylite validate --html` writes it, without the graph.
+
+        FileFormatError (a ValueError) where the extra `validate` is not installed.
+        """
+        from pylite.validation import page
+        return page.page({"report": self.to_dict(), "made": page.made()})
+
     def _repr_html_(self) -> str:
-        worst = [self.by_node(node) for node in self.ranking]
-        return table(COLUMNS, [[getattr(t, c) for c in COLUMNS] for t in worst])
+        """The verdict, and a short table of the nodes with the most noise of their own."""
+        worst = [self.by_node(node) for node in self.ranking[:SHOWN]]
+        verdict = "No node has more noise of its own than rounding explains."
+        if self.first_divergence is not None:
+            first = self.by_node(self.first_divergence)
+            verdict = f"First divergence: node {first.node} ({first.op}, {first.name})"
+            verdict += f": {first.cause}: {first.detail}. {first.remedy}" if first.cause else "."
+        rows = [(t.node, t.op, _cell(t.sqnr_db), _cell(t.sqnr_local_db), _cell(t.excess_db), t.cause or "")
+                for t in worst]
+        more = len(self.ranking) - len(worst)
+        return (f"<p><b>{escape(verdict)}</b></p>"
+                + table(("node", "op", "SQNR, dB", "local, dB", "excess, dB", "cause"), rows)
+                + (f"<p>and {more} more; to_pandas() has all</p>" if more > 0 else ""))
+
+
+def _cell(value: float | None) -> str:
+    return _decibels(value).strip()
 
 
 def _decibels(value: float | None) -> str:

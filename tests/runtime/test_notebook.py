@@ -91,3 +91,17 @@ def test_nothing_is_imported_until_it_is_shown():
             "assert 'pylite.runtime.notebook' not in sys.modules and 'html' not in sys.modules\n"
             "i._repr_html_()\nassert 'pylite.runtime.notebook' in sys.modules\n")
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_the_text_of_an_interpreter():
+    path = models.path("digits")
+    text = "image int8 [1, 8, 8, 1] -> probabilities int8 [1, 10]>"
+    assert repr(pylite.Interpreter(path)) == f"<Interpreter digits.tflite: {text}"
+    with pylite.Interpreter(model_content=path.read_bytes()) as interpreter:
+        assert repr(interpreter) == f"<Interpreter of bytes: {text}"
+    assert repr(interpreter) == "<Interpreter, closed>"
+
+
+def test_modules_are_imported_when_asked_for():
+    assert pylite.tasks.ImageClassifier is not None
+    assert "tasks" in dir(pylite)
