@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+import pylite
 from pylite.interpreter import Interpreter
 from pylite.media import models
 from pylite.model import Model
