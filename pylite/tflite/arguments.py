@@ -72,24 +72,24 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
         raise ValueError("`model_path` or `model_content` must be specified.")
     if len(given) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
-    _check_source(path, content)
-    source = os.fsdecode(path) if path else content
-    if options["overrides"]:
-        cache = None
-    if options["member"] is not None:
-        from pylite.schema import bundle
-        source = os.path.join(source, options["member"]) if path else bundle.read(bytes(content), options["member"])
+    source = _source_of(path, content, options["member"])
     return (cache and cache.model(source)) or _loaded(source, options, cache)
 
 
-def _check_source(path: "Any", content: "Any") -> None:
-    """Raise the error for a path that is contents, or contents that are a path."""
+def _source_of(path: "Any", content: "Any", member: "str | None") -> "Any":
+    """The path or the bytes of the model, of a bundle's member where one is named."""
     if content and isinstance(content, (str, os.PathLike)):
         raise TypeError(f"model_content must be the bytes of a model, not {type(content).__name__}; pass a path as "
                         "model_path")
     if isinstance(path, bytes) and path[4:8] == b"TFL3":
         raise errors.ModelError(f"Could not open the model: model_path is the contents of a model ({len(path)} bytes), "
                                 "not a path. Pass them as model_content=")
+    if member is None:
+        return os.fsdecode(path) if path else content
+    if path:
+        return os.path.join(os.fsdecode(path), member)
+    from pylite.schema import bundle
+    return bundle.read(bytes(content), member)
 
 
 def _loaded(source: "Any", options: "dict[str, Any]", cache: "PlanCache | None") -> Model:
