@@ -188,26 +188,31 @@ class Bound:
             found = State(executor, state, DTYPES, CONTENTS + 1)
             regions += found.regions
             held = found.held
-        arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, self._failure_of)
+        arrays, programs = bind(body, regions, DTYPES, held, kernel_class, executor.pool, _failures_of(self._failures))
         self.program = programs[-1]
         self.visible = {index: (arrays[number], dtype, overwritten)
                         for index, (number, dtype, overwritten) in visible.items()}
         self.shapes, self.isa = list(executor.shapes), simd.current
 
-    def _failure_of(self, program: "Program", number: int) -> "Callable[[int, int], Exception]":
-        """The failure() of a program that kernels call."""
-        return lambda step, status: self._failure(program, number, step, status)
-
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
         """The ExecutionError for the kernel of `step`, which returned `status`."""
-        return self._failure(self.program, -1, step, status)
+        return _failure(self._failures, self.program, -1, step, status)
 
-    def _failure(self, program: "Program", number: int, step: int, status: int) -> "errors.ExecutionError":
-        kernel = program.kernels[step]
-        numbers, texts = marshal.loads(self._failures)[number]
-        error = errors.ExecutionError(texts[numbers[step]].replace(WHY, kernel.explain(status)))
-        error.__cause__ = kernel.cause()
-        return error
+
+def _failures_of(failures: bytes) -> "Callable[[Program, int], Callable[[int, int], errors.ExecutionError]]":
+    """failure_of() for bind(); what it returns does not refer to the Bound, which would make a cycle."""
+    def failure_of(program: "Program", number: int) -> "Callable[[int, int], errors.ExecutionError]":
+        return lambda step, status: _failure(failures, program, number, step, status)
+    return failure_of
+
+
+def _failure(failures: bytes, program: "Program", number: int, step: int, status: int) -> "errors.ExecutionError":
+    """The ExecutionError for the kernel of `step` of a plan's program `number`."""
+    kernel = program.kernels[step]
+    numbers, texts = marshal.loads(failures)[number]
+    error = errors.ExecutionError(texts[numbers[step]].replace(WHY, kernel.explain(status)))
+    error.__cause__ = kernel.cause()
+    return error
 
 
 def bound(executor: "Any", allocated: "Callable[[int], NDArray[Any]]") -> "Bound | None":

@@ -47,7 +47,7 @@ class State:
     variables], [subgraph that runs once], [(key, initial state or None where it is random) of generators of random
     numbers], [(kind, key, expected shape, varying, reserved bytes) of resources]); dtypes: those that types are numbers
     of; first: the region of the first of the third, on which follow those of the others and of the fourth.  Raises
-    ValueError where the interpreter has another state.
+    ValueError where the interpreter has another state, or ran a subgraph by itself.
     """
 
     def __init__(self, executor: "Any", record: "Any", dtypes: "list[np.dtype[Any]]", first: int) -> None:
@@ -55,7 +55,10 @@ class State:
         shared = executor.shared
         regions: dict[int, Any] = {}
         for subgraph, region, nbytes in arenas:
-            regions[region] = memory_of(executor, subgraph).arena(nbytes)
+            holder = memory_of(executor, subgraph)
+            if type(holder) is not Held:
+                raise ValueError(f"subgraph {subgraph} has an Executor, whose tensors are those of a run by it")
+            regions[region] = holder.arena(nbytes)
         for subgraph, index, region, dtype, shape, start in variables:
             holder = memory_of(executor, subgraph)
             array = holder.variables.get(index)

@@ -1,5 +1,7 @@
 """Plans of models that keep a state or call subgraphs: everything is the same with a plan and without."""
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -284,3 +286,72 @@ def test_arrays_of_any_strides_are_written_and_read(folder):
         found = np.ndarray(array.shape, array.dtype, bytes(plan_record.memory(array, low, high)),
                            array.ctypes.data - low, array.strides)
         np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("name", ["accumulator", "chosen", "variable"])
+def test_memory_of_states_is_freed_with_the_last_reference(folder, name, more):
+    filled(folder, STATEFUL[name])
+    gc.collect()
+    gc.disable()
+    try:
+        interpreter = pylite.Interpreter(model_content=STATEFUL[name], cache_dir=folder)
+        run(interpreter)
+        assert planned(interpreter)
+        found = [weakref.ref(each) for each in (interpreter, interpreter._model, interpreter._main._bound.arena.base)]
+        if more:
+            interpreter.get_tensor_details()
+            interpreter._executors_of_all()
+        del interpreter
+        assert [each() for each in found] == [None, None, None]
+    finally:
+        gc.enable()
+
+
+def test_subgraphs_that_were_asked_for_before_the_plan_is_bound(folder):
+    """Their tensors are those of the run, too."""
+    model, results = chosen(), []
+    filled(folder, model)
+    for where in ("", folder):
+        interpreter = pylite.Interpreter(model_content=model, cache_dir=where)
+        interpreter.get_tensor_details(3)
+        answer = run(interpreter)
+        results.append([*answer, *[outcome(lambda i=interpreter, s=s: i.get_tensor(0, s)) for s in range(1, 5)]])
+    assert_same(*results)
+
+
+def test_signatures_share_their_variables(folder):
+    """One adds to a variable, the other one reads it; whichever is called first."""
+    m = ModelBuilder()
+    x, old, y, v = m.tensor("x", (2,)), m.tensor("old", (2,)), m.tensor("y", (2,)), m.tensor("v", (1,), "resource")
+    m.operator("CALL_ONCE", [], [], init_subgraph_index=2)
+    m.operator("VAR_HANDLE", [], [v], shared_name="v")
+    m.operator("READ_VARIABLE", [v], [old])
+    m.operator("ADD", [old, x], [y])
+    m.operator("ASSIGN_VARIABLE", [v, y], [])
+    m.inputs([x])
+    m.outputs([y])
+    m.signature("add", {"x": x}, {"y": y})
+    m.subgraph("read")
+    y, v = m.tensor("y", (2,)), m.tensor("v", (1,), "resource")
+    m.operator("VAR_HANDLE", [], [v], shared_name="v")
+    m.operator("READ_VARIABLE", [v], [y])
+    m.outputs([y])
+    m.signature("read", {}, {"y": y})
+    m.subgraph("fill")
+    v = m.tensor("v", (1,), "resource")
+    m.operator("VAR_HANDLE", [], [v], shared_name="v")
+    m.operator("ASSIGN_VARIABLE", [v, m.constant("start", np.array([3, 4], np.float32))], [])
+    model = m.build()
+    pylite.Interpreter(model_content=model, cache_dir=folder).allocate_tensors()
+    for order in ("add", "read", "add", "read"), ("read", "add", "read"):
+        results = []
+        for where in ("", folder):
+            interpreter = pylite.Interpreter(model_content=model, cache_dir=where)
+            assert planned(interpreter) == (where != "")
+            results.append([])
+            for name in order:
+                given = {"x": np.ones(2, np.float32)} if name == "add" else {}
+                results[-1].append(outcome(lambda n=name, i=interpreter, g=given: i.get_signature_runner(n)(**g)["y"]))
+        for a, b in zip(*results, strict=True):
+            np.testing.assert_array_equal(a, b)
