@@ -9,6 +9,9 @@ from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.media.tensors import dequantize
 
+LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture was given
+LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
+
 
 def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
     """The answers: a list of dictionaries, each with a "kind".
@@ -18,23 +21,46 @@ def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
-    return [_output(subgraph, detail, array, labels, top, ranked) for detail, array in outputs]
+    return [_output(subgraph, detail, array, labels, top, ranked, size is not None) for detail, array in outputs]
 
 
-def _output(subgraph, detail, array, labels, top, ranked):
+def _output(subgraph, detail, array, labels, top, ranked, picture):
     real = dequantize(array, detail)
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
+    classes = _classes_of_pixels(real) if picture else None
+    if classes is not None:
+        return found | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
     row = real.reshape(-1)
     if ranked and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
-        if likely or names:
+        if likely or names or (picture and row.size >= LEAST_CLASSES):
             best = np.argsort(-row.astype(np.float64), kind="stable")[:top]     # -row wraps for integers
             found |= {"kind": "classes", "probabilities": likely,
                       "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": _plain(float(row[i]))}
                                   for i in best]}
             return found
     return found | _summary(real)
+
+
+def _classes_of_pixels(real):
+    """The class of each pixel, (height, width), of an output that gives classes or their scores; None for another."""
+    if real.ndim == 3 and real.shape[0] == 1 and min(real.shape[1:]) >= LEAST_PIXELS and real.dtype.kind in "iu":
+        return real[0]
+    if real.ndim == 4 and real.shape[0] == 1 and min(real.shape[1:3]) >= LEAST_PIXELS and (
+            2 <= real.shape[3] <= MOST_CLASSES and real.dtype.kind == "f"):
+        return real[0].argmax(2)
+    return None
+
+
+def _areas(classes, real, labels, top):
+    """The classes with the largest areas; score: their share of the pixels."""
+    known, counts = np.unique(classes, return_counts=True)
+    size = real.shape[3] if real.ndim == 4 else int(known.max()) + 1
+    names = next(filter(None, (fitted(each, size) or (real.ndim == 3 and each) for each in labels)), None) or {}
+    order = np.argsort(-counts, kind="stable")[:top]
+    return [{"class": int(known[i]), "label": names.get(int(known[i])), "score": float(counts[i] / classes.size)}
+            for i in order]
 
 
 def _summary(real):
@@ -101,7 +127,8 @@ def drawn(pixels, answers):
 
 def lines(found):
     """The text of one answer, as a list of lines."""
-    return {"classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}[found["kind"]](found)
+    write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}
+    return write[found["kind"]](found)
 
 
 def score_text(score):
@@ -113,6 +140,11 @@ def _class_lines(found):
     score = "probability" if found["probabilities"] else "score"
     rows = [(rank, score_text(c["score"]), c["class"], c["label"] or "") for rank, c in enumerate(found["classes"], 1)]
     return [_heading(found), *_format.table(("rank", score, "class", "label"), rows, ("rank", score, "class"))]
+
+
+def _area_lines(found):
+    rows = [(f"{a['score']:.1%}", a["class"], a["label"] or "") for a in found["areas"]]
+    return [_heading(found), *_format.table(("area", "class", "label"), rows, ("area", "class"))]
 
 
 def _detection_lines(found):

@@ -82,7 +82,7 @@ class _Text:
 def _brief(found):
     if found["kind"] == "tensor":
         return f"{found['name']} " + " ".join(map(str, found["values"]))
-    entries = found["classes"] if found["kind"] == "classes" else found["detections"]
+    entries = found[found["kind"]]
     return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
 
@@ -98,7 +98,7 @@ class _CSV:
             row = {"file": file, "output": found.get("name", number)}
             if found["kind"] == "tensor":
                 self.rows.writerow(row | {"values": " ".join(map(str, found["values"]))})
-            entries = found.get("classes") or found.get("detections") or []
+            entries = found.get(found["kind"], [])
             for rank, entry in enumerate(entries, 1):
                 self.rows.writerow(row | {"rank": rank, **{k: entry[k] for k in ("class", "label", "score")},
                                           **entry.get("pixels", entry.get("box", {}))})

@@ -44,6 +44,10 @@ def tensor(kind, contents, detail, mean=None, std=None):
     if kind == "audio":
         return _samples(contents, detail)
     fitted = _fitted(contents, name, shape, signature)
+    if fitted.dtype.kind in "fc" and not np.isfinite(fitted).all():
+        bad = np.argwhere(~np.isfinite(fitted))
+        raise UsageError(f"the contents of input {name} have {len(bad)} numbers that are NaN or infinite, the first at "
+                         f"{bad[0].tolist()}; results would mean nothing")
     return tensors.quantize(fitted, detail) if fitted.dtype.kind == "f" else _cast(fitted, detail, name), None
 
 

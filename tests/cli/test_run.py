@@ -296,18 +296,29 @@ def test_scores_without_a_sign_are_ranked_and_those_that_are_no_number_are_shown
     arguments = "--labels", tmp_path / "labels.txt", "--input", given
     [found] = report(capsys, model((1, 3), "uint8"), *arguments)["outputs"]
     assert [c["label"] for c in found["classes"]] == ["cat", "bee", "ant"]
-    save(tmp_path / "x.npy", only=np.array([[np.nan, 3, np.inf]], np.float32))
-    [found] = report(capsys, model((1, 3)), *arguments)["outputs"]
+    path = constant_output(tmp_path, [np.nan, 3, np.inf])
+    save(tmp_path / "x.npy", only=np.zeros((1, 3), np.float32))
+    [found] = report(capsys, path, *arguments)["outputs"]
     assert [c["score"] for c in found["classes"]] == [None, 3, None]
-    assert run(capsys, model((1, 3)), *arguments).out.count("nan or inf") == 2
-    assert "nan or inf" in run(capsys, model((1, 3)), given, "--labels", tmp_path / "labels.txt", "--top", "3").out
+    assert run(capsys, path, *arguments).out.count("nan or inf") == 2
+    assert "nan or inf" in run(capsys, path, given, "--labels", tmp_path / "labels.txt", "--top", "3").out
 
 
-def test_numbers_that_json_does_not_support(model, tmp_path, capsys):
-    given = save(tmp_path / "x.npy", only=np.array([np.nan, np.inf, 1], np.float32))
-    found = report(capsys, model((1, 3)), "--input", given)["outputs"][0]
+def test_numbers_that_json_does_not_support(tmp_path, capsys):
+    path = constant_output(tmp_path, [np.nan, np.inf, 1])
+    found = report(capsys, path, "--zeros")["outputs"][0]
     assert found["values"] == [None, None, 1.0] and found["not_finite"] == 2 and found["max"] == 1.0
-    assert "2 not finite" in run(capsys, model((1, 3)), "--input", given).out
+    assert "2 not finite" in run(capsys, path, "--zeros").out
+
+
+def constant_output(folder, scores):
+    """A model whose output is (1, n) of these numbers."""
+    m = ModelBuilder()
+    m.inputs([m.tensor("x", (1, 3))])
+    m.outputs([m.constant("y", np.array([scores], np.float32))])
+    path = folder / "constant.tflite"
+    path.write_bytes(m.build())
+    return path
 
 
 @pytest.mark.parametrize("arguments", [["run", "digits", "--random", "-5"], ["bench", "digits", "--seed", "-1"]])
@@ -355,3 +366,45 @@ def test_what_metadata_say_of_pixels_and_sound_counts(tmp_path, capsys):
     given = path, "--input", tmp_path / "x.ppm"
     assert report(capsys, *given)["outputs"][0]["values"] == [100, 0, -25]
     assert report(capsys, *given, "--mean", 0, "--std", 2)["outputs"][0]["values"] == [50] * 3
+
+
+def segmenter(folder, scores):
+    """A model whose output is (1, 16, 16) of classes, or (1, 16, 16, 3) of their scores: the left half is class 2."""
+    m = ModelBuilder()
+    classes = np.zeros((1, 16, 16), np.int32)
+    classes[:, :, :8] = 2
+    array = (classes[..., None] == np.arange(3)).astype(np.float32) if scores else classes
+    m.inputs([m.tensor("image", (1, 8, 8, 1))])
+    m.outputs([m.constant("classes", array)])
+    path = folder / "segmenter.tflite"
+    path.write_bytes(m.build())
+    return path
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_segmenters_give_classes_by_area(tmp_path, capsys, scores):
+    path, labels = segmenter(tmp_path, scores), tmp_path / "labels.txt"
+    labels.write_text("sky\nroad\ntree\n")
+    assert cli.main(["run", str(path), "--input", "seven", "--labels", str(labels)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:4] == [["area", "class", "label"], ["50.0%", "0", "sky"], ["50.0%", "2", "tree"]]
+    assert cli.main(["run", str(path), str(models.sample("seven")), "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split(",")[2:6] == ["1", "0", "", "0.5"]
+
+
+def test_classes_without_names_are_ranked_for_a_picture(tmp_path, capsys):
+    m = ModelBuilder()
+    m.inputs([m.tensor("image", (1, 8, 8, 1))])
+    m.outputs([m.constant("scores", np.arange(200, dtype=np.float32)[None] % 77)])
+    (tmp_path / "plain.tflite").write_bytes(m.build())
+    assert cli.main(["run", str(tmp_path / "plain.tflite"), "--input", "seven"]) == 0
+    assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:4]] == [
+        ["rank", "score", "class"], ["1", "76.0000", "76"], ["2", "76.0000", "153"]]
+
+
+def test_inputs_that_are_no_numbers_are_refused(tmp_path, capsys):
+    array = np.zeros((1, 8, 8, 1), np.float32)
+    array[0, 3, 4, 0] = np.nan
+    np.save(tmp_path / "nan.npy", array)
+    assert cli.main(["run", "digits", "--input", str(tmp_path / "nan.npy")]) == 2
+    assert "1 numbers that are NaN or infinite, the first at [0, 3, 4, 0]" in capsys.readouterr().err
