@@ -4,6 +4,7 @@ The functions of _core that pack weights take a FilterLayout, or None where the 
 compare equal: calls with the same weights and layout share the packed weights (runtime/model.py).
 """
 import math
+from functools import cache
 
 import numpy as np
 
@@ -161,16 +162,21 @@ class PixelPacking(FilterLayout):
 
 
 # ---- Winograd ------------------------------------------------------------------------------------------------
+@cache
+def _taps_to_products():
+    """float32 (16, 9): from the taps of a filter, column by column, to the operands of its products."""
+    axis = np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]], np.float32)
+    return np.kron(axis, axis)
+
+
 class WinogradFloat(FilterLayout):
     """3 x 3 filters of float32 as the right operands of the 16 products of F(2x2, 3x3), each a group's."""
     __slots__ = ()
     by_columns = True
 
     def arrange(self, w):
-        # From the taps of an axis to the operands of its 4 products.
-        g = np.array([[1, 0, 0], [.5, .5, .5], [.5, -.5, .5], [0, 0, 1]], np.float32)
         with np.errstate(all="ignore"):     # weights may be infinite
-            w = np.kron(g, g) @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
+            w = _taps_to_products() @ w.swapaxes(1, 2).reshape(w.shape[0], 9, w.shape[3])
         return w.swapaxes(0, 1).reshape(-1, w.shape[2])
 
 
