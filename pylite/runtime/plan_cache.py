@@ -86,6 +86,8 @@ class PlanCache:
         Nor if the file is a bundle, whose offsets are not the model's.
         """
         whole = isinstance(model.contents, Pages) == isinstance(self._contents, Pages)
+        if not whole:
+            self.problem = "its file is a bundle"
         self._contents = model.contents if self._contents is not None and whole and self.unchanged() else None
 
     def unchanged(self) -> bool:

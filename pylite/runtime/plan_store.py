@@ -31,7 +31,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     later processes do not try.
     """
     if not plans.usable(executor):
-        plans.problem = "plug-ins or delegates take part"
+        plans.problem = plans.problem or "plug-ins or delegates take part"
         return
     shapes = plans.shapes(executor)
     if shapes in plans.refused:

@@ -2,6 +2,7 @@
 import gc
 import threading
 import weakref
+import zipfile
 
 import numpy as np
 import pytest
@@ -355,3 +356,15 @@ def test_signatures_share_their_variables(folder):
                 results[-1].append(outcome(lambda n=name, i=interpreter, g=given: i.get_signature_runner(n)(**g)["y"]))
         for a, b in zip(*results, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_models_in_bundles_have_no_plan_and_say_so(folder, tmp_path, compression):
+    path = tmp_path / "bundle.task"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("model.tflite", accumulator())
+    wanted = run(pylite.Interpreter(model_content=accumulator(), cache_dir=""))
+    for _ in range(2):
+        interpreter = pylite.Interpreter(path, cache_dir=folder)
+        assert_same(run(interpreter), wanted)
+        assert interpreter._main.plans.problem == "its file is a bundle"
