@@ -26,7 +26,9 @@ PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const 
   const ptrdiff_t inside = end > begin ? end - begin : 0;
   uint8_t pixel[GROUP][NR] = {{0}};
   const uint8_t *x[GROUP];
-  for (ptrdiff_t i = 0; i < pixels; i += GROUP, to += GROUP_BYTES) {
+  ptrdiff_t i = 0;
+  for (x[0] = zero; GROUP == 1 && i < begin && i < pixels; i++, to += GROUP_BYTES) copy_group(f, x, to);
+  for (; i < pixels; i += GROUP, to += GROUP_BYTES) {
     if (!few && i >= begin && i + GROUP <= end) {
       const ptrdiff_t groups = (end - i) / GROUP;
       const uint8_t *p = from + i * step;
@@ -38,6 +40,7 @@ PL_INLINE void copy_line(int few, const pl_dw_window *g, const filter *f, const 
       }
       i += groups * GROUP;
     }
+    for (x[0] = zero; GROUP == 1 && i >= end && i < pixels; i++, to += GROUP_BYTES) copy_group(f, x, to);
     if (i >= pixels) return;
 #pragma GCC unroll 4
     for (int k = 0; k < GROUP; k++) {

@@ -60,8 +60,9 @@ PL_INLINE void add_wide(sums *acc, int16x8_t x) {
 #endif
 }
 
-/* Each step is done for all outputs before the next one, for in-order cores. */
+/* Each step is done for four outputs before the next one, for in-order cores; for more, registers would not suffice. */
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < N; i++)
+#define EACH_OF_FOUR _Pragma("GCC unroll 4") for (int i = first; i < first + TOGETHER; i++)
 #define PIXEL(t) vld1_s8(x + ((t) + i * stride) * NR)
 PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
   const int8_t *w = f->bytes;
@@ -70,20 +71,27 @@ PL_INLINE void add_pairs(int N, int stride, const filter *f, const uint8_t *cons
     int t = 0;
     for (; t + 2 <= f->width; t += 2, x += 2 * NR, w += 2 * NR) {
       const int8x8_t w0 = vld1_s8(w), w1 = vld1_s8(w + NR);
-      int16x8_t product[MOST];
-      EACH product[i] = vmull_s8(PIXEL(0), w0);
-      EACH product[i] = vmlal_s8(product[i], PIXEL(1), w1);
-      EACH add_wide(&acc[i], product[i]);
+#pragma GCC unroll 2
+      for (int first = 0; first < N; first += TOGETHER) {
+        int16x8_t product[MOST];
+        EACH_OF_FOUR product[i] = vmull_s8(PIXEL(0), w0);
+        EACH_OF_FOUR product[i] = vmlal_s8(product[i], PIXEL(1), w1);
+        EACH_OF_FOUR add_wide(&acc[i], product[i]);
+      }
     }
     if (t < f->width) {
       const int8x8_t w0 = vld1_s8(w);
-      int16x8_t product[MOST];
-      EACH product[i] = vmull_s8(PIXEL(0), w0);
-      EACH add_wide(&acc[i], product[i]);
+#pragma GCC unroll 2
+      for (int first = 0; first < N; first += TOGETHER) {
+        int16x8_t product[MOST];
+        EACH_OF_FOUR product[i] = vmull_s8(PIXEL(0), w0);
+        EACH_OF_FOUR add_wide(&acc[i], product[i]);
+      }
       w += NR;
     }
   }
 }
+#undef EACH_OF_FOUR
 PL_INLINE void outputs(int N, int stride, const filter *f, const uint8_t *const *lines, ptrdiff_t at, sums *acc) {
   EACH acc[i] = f->bias;
   if (f->small) {

@@ -255,16 +255,31 @@ PL_INLINE multiplying multiplying_of(product_q_p p) {
                        vdupq_n_s32(p.a_zero), vdupq_n_s32(p.b_zero), rescaling_of(p.m, p.e),
                        result_ends_of(p.y_zero, p.low, p.high, p.flip)};
 }
-PL_INLINE void multiply_8(const multiplying *s, const void *a, const void *b, void *y) {
+/* plain: int8, and the shift is to the right, so that all negative numbers are lowered before it. */
+PL_INLINE void multiply_bytes(int plain, const multiplying *s, const void *a, const void *b, void *y) {
   int16x8_t va[2], vb[2];
   int32x4_t v[4];
-  centered(8, a, &s->a, va);
-  centered(8, b, &s->b, vb);
+  if (plain) {
+    const int8x16_t x = vld1q_s8(a), w = vld1q_s8(b);
+    va[0] = vaddw_s8(s->a.zero, vget_low_s8(x)), va[1] = vaddw_high_s8(s->a.zero, x);
+    vb[0] = vaddw_s8(s->b.zero, vget_low_s8(w)), vb[1] = vaddw_high_s8(s->b.zero, w);
+  } else {
+    centered(8, a, &s->a, va);
+    centered(8, b, &s->b, vb);
+  }
   EACH(2) v[2 * k] = vmull_s16(vget_low_s16(va[k]), vget_low_s16(vb[k])), v[2 * k + 1] = vmull_high_s16(va[k], vb[k]);
-  EACH(4) v[k] = vshlq_s32(v[k], s->left);
-  rescale(v, &s->scale);
+  if (plain) {
+    EACH(4) v[k] = vqrdmulhq_s32(v[k], s->scale.mult);
+    EACH(4) v[k] = vsraq_n_s32(v[k], v[k], 31);
+    EACH(4) v[k] = vrshlq_s32(v[k], s->scale.right);
+  } else {
+    EACH(4) v[k] = vshlq_s32(v[k], s->left);
+    rescale(v, &s->scale);
+  }
   put(8, v, &s->ends, y);
 }
+#define MULTIPLY_8(s, a, b, y) multiply_bytes(0, s, a, b, y)
+#define MULTIPLY_PLAIN_8(s, a, b, y) multiply_bytes(1, s, a, b, y)
 PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, void *y) {
   int16x8_t va[2], vb[2];
   int32x4_t v[4], w[4];
@@ -278,7 +293,13 @@ PL_INLINE void multiply_16(const multiplying *s, const void *a, const void *b, v
   rescale(v, &s->scale);
   put(16, v, &s->ends, y);
 }
-QUANTIZED_KERNEL(mul_q8, uint8_t, product_q_p, multiplying, multiplying_of, multiply_8)
+QUANTIZED_KERNEL(mul_any_q8, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_8)
+QUANTIZED_KERNEL(mul_plain_q8, uint8_t, product_q_p, multiplying, multiplying_of, MULTIPLY_PLAIN_8)
+static void mul_q8(size_t n, const void *a, int a_step, const void *b, int b_step, void *y, const void *vp) {
+  product_q_p p;
+  memcpy(&p, vp, sizeof p);
+  (!p.flip && p.e < 0 ? mul_plain_q8 : mul_any_q8)(n, a, a_step, b, b_step, y, vp);
+}
 QUANTIZED_KERNEL(mul_q16, int16_t, product_q_p, multiplying, multiplying_of, multiply_16)
 
 PL_FILL(elementwise_neon, s) {
