@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import filter_layout, products
-from pylite.ops.convolution_window import dilation_phases, has_phases, lines_as_pixels
+from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels
 
 
 def lower_images(node, operands, window):
@@ -137,7 +137,8 @@ def lower_channels(node, operands, window):
     multipliers, shifts = products.multipliers(x, w, y)
     flip, lift = products.signs(x)
     w_zero = w.zero_point - lift if flip else 0
-    return Call("conv.DepthwiseQ8", x.view(dtype="uint8"), y.view(dtype="uint8"),
+    window = column_as_line(x, y, window)
+    return Call("conv.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
                 Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
                        window.filter, (low - y.zero_point, high - y.zero_point)),
                 filter=window.filter, zero=_zeros(x, y.shape[3]), w_zero=w_zero, zero_point=y.zero_point - lift,

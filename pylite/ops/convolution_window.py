@@ -114,6 +114,16 @@ def lines_as_pixels(operands, window):
     return lines
 
 
+def column_as_line(x, y, window):
+    """A Window in which images of one column are images of one line, whose pixels are neighbours; else the same one."""
+    if x.shape[2] != 1 or window.fw != 1 or window.pad[1]:
+        return window
+    n, h, _, c = x.shape
+    line = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]))
+    line.note, line.x_view, line.y_view = window.note, ((n, 1, h, c),), ((n, 1, y.shape[1], y.shape[3]),)
+    return line
+
+
 def has_phases(operands, window):
     """Can the Window be rewritten by dilation_phases(), and does that pay?"""
     x, w = operands.x, operands.w

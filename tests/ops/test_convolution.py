@@ -212,3 +212,29 @@ def test_depthwise_patches(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (1, *size, c), (1, taps, taps, c * times), 3, (1, *out, c * times))
     return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=times, stride_h=stride,
                   stride_w=stride, padding="SAME")
+
+
+@differential("float32", "int8", "uint8", "int16", "hybrid", count=10)
+def test_depthwise_columns(m, rng, kind):
+    """Images of one column, whose filters are columns, too."""
+    size, taps, stride = int(rng.integers(1, 60)), int(rng.choice([2, 3, 5, 9, 21])), int(rng.integers(1, 4))
+    c, times = int(rng.choice([1, 3, 8, 12, 40])), int(rng.choice([1, 1, 2]))
+    dilation = 1 if kind == "hybrid" else int(rng.integers(1, 3))
+    out = -(-size // stride)
+    (x, w, b, y), data = operands(m, rng, kind, (1, size, 1, c), (1, taps, 1, c * times), 3, (1, out, 1, c * times))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=times, stride_h=stride, stride_w=1,
+                  padding="SAME", dilation_h_factor=dilation, dilation_w_factor=1)
+
+
+@differential("int8", "uint8", count=12)
+def test_depthwise_large_filters(m, rng, kind):
+    """Filters beyond 3x3, strides and dilations, of images that are wider than a vector and whose channels overlap."""
+    taps = [int(v) for v in rng.choice([1, 2, 3, 4, 5, 7, 11], 2)]
+    size = [int(v) for v in rng.integers(1, 40, 2)]
+    stride = int(rng.integers(1, 5))
+    dilation = int(rng.integers(1, 5)) if stride == 1 else 1
+    c = int(rng.choice([8, 9, 20, 24]))
+    out = [-(-v // stride) for v in size]
+    (x, w, b, y), data = operands(m, rng, kind, (1, *size, c), (1, *taps, c), 3, (1, *out, c))
+    return finish(m, "DEPTHWISE_CONV_2D", [x, w, b], y, x, data, depth_multiplier=1, stride_h=stride, stride_w=stride,
+                  padding="SAME", dilation_h_factor=dilation, dilation_w_factor=dilation)

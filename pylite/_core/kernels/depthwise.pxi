@@ -63,13 +63,13 @@ cdef void pack_depthwise(pl_packing_task *task) noexcept nogil:
 
 
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
-    """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution in blocks of channels.
+    """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution in blocks of channels; a column may be a line.
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,) or (1,) for all; zero points as of int8; filter: as in
     ConvQ8; ends: see matmul.pack_q8.
     Returns (weights, parameters); deferred until finish_packing().
     """
-    cdef int fh = w.shape[1], fw = w.shape[2], low = 0, high = 0
+    cdef int fh = filter[0], fw = filter[1], low = 0, high = 0
     cdef int16_t order[4 * PL_MAX_TAPS]
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
