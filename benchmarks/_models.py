@@ -73,6 +73,9 @@ class Net:
         axes = self.builder.constant(f"axes{self.count}", np.array([1, 2], np.int32))
         return self.add("MEAN", [axes], (self.shape[0], 1, 1, self.shape[3]), keep_dims=True)
 
+    def hard_swish(self):
+        return self.add("HARD_SWISH", [], self.shape)
+
     def with_constant(self, name):
         return self.add(name, [self.constant(self.shape[-1])], self.shape)
 
@@ -122,6 +125,20 @@ class QuantizedNet(Net):
                                       axis=axis),
                 self.builder.constant(f"b{self.count}", self.rng.integers(-999, 999, shape[axis], np.int32),
                                       scale=scales * 0.05)]
+
+
+    def scalar(self, name, number, activation="NONE"):
+        """Append an operator whose second operand is the constant `number`."""
+        constant = self.builder.constant(f"scalar{self.count}", np.array([127], np.int8), scale=number / 127)
+        return self.add(name, [constant], self.shape, fused_activation_function=activation)
+
+    def squeeze_and_excite(self):
+        """Multiply channels by the hard sigmoid of two layers of their means."""
+        start, shape = self.last, self.shape
+        self.mean().conv(max(8, shape[3] // 4 // 8 * 8), 1, activation="RELU").conv(shape[3], 1)
+        gate = self.scalar("ADD", 3.0, "RELU6").scalar("MUL", 1 / 6).last
+        self.last = start
+        return self.add("MUL", [gate], shape)
 
 
 class ResizableQuantized(QuantizedNet, Resizable):
@@ -221,3 +238,27 @@ def inverted_residuals(size=96):
             if i:
                 net.add("ADD", [start], net.shape)
     return net.conv(1280, 1, activation="RELU6").build()
+
+
+def mobilenet_v3_small(size=224):
+    """MobileNetV3-Small of int8 with a scale for each channel."""
+    net = QuantizedNet((1, size, size, 3))
+    net.conv(16, 3, 2).hard_swish()
+    for filters, inner, channels, squeezed, swish, stride in (
+            (3, 16, 16, True, False, 2), (3, 72, 24, False, False, 2), (3, 88, 24, False, False, 1),
+            (5, 96, 40, True, True, 2), (5, 240, 40, True, True, 1), (5, 240, 40, True, True, 1),
+            (5, 120, 48, True, True, 1), (5, 144, 48, True, True, 1), (5, 288, 96, True, True, 2),
+            (5, 576, 96, True, True, 1), (5, 576, 96, True, True, 1)):
+        start, before, activation = net.last, net.shape, "NONE" if swish else "RELU"
+        if inner != before[3]:
+            net.conv(inner, 1, activation=activation)
+            net = net.hard_swish() if swish else net
+        net.depthwise(filters, stride, activation)
+        net = net.hard_swish() if swish else net
+        if squeezed:
+            net.squeeze_and_excite()
+        net.conv(channels, 1)
+        if net.shape == before:
+            net.add("ADD", [start], net.shape)
+    net.conv(576, 1).hard_swish().mean().conv(1024, 1).hard_swish()
+    return net.conv(1000, 1).build()

@@ -2,7 +2,7 @@
 
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --write         the tables, some 30 minutes
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --write --only kws_ref_model,ad01_int8      these rows alone
-    ARM_CACHE=FOLDER python benchmarks/arm_table.py --check         four small models beside benchmarks/arm_figures.json
+    ARM_CACHE=FOLDER python benchmarks/arm_table.py --check      small models, beside benchmarks/arm_figures.json
     ARM_CACHE=FOLDER python benchmarks/arm_table.py --renew         and writes that file
 
 FOLDER is what arm_race.py needs.  Figures are kept there for each model, core and state of a runtime, so that a second
@@ -21,6 +21,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import _layers
+import _models
 import arm_race
 from _common import MODELS, say
 
@@ -50,6 +52,7 @@ CLASSES = {
 }
 SMALL = ["tiny/**/kws_ref_model.tflite", "keras/conv1d_har_128_float32.tflite", "keras/conv1d_har_128_dynint8.tflite",
          "keras/lstm_unrolled_k3_10_int16x8.tflite"]
+SMALL_LAYERS = ["depthwise 5x5 7x7x576", "first layer 3x3, 96x96x3 to 8, stride 2", "HARD_SWISH 14x14x240"]
 SMALL_CORES = ["cortex-a72", "cortex-a76"]
 STARTS = ["tiny/**/kws_ref_model.tflite", "keras/mobilenet_v1_050_160_int8.tflite",
           "keras/mobilenet_v1_050_160_float32.tflite", "keras/lstm_unrolled_k3_10_int8.tflite",
@@ -65,6 +68,22 @@ CELL = re.compile(r"([\d.]+) / ([\d.]+) \([\d.]+\)")
 
 def path_of(pattern):
     return min(MODELS.glob(pattern))
+
+
+def made(cache, name, model):
+    """The path of a model that benchmarks/ makes."""
+    path = cache / "made" / f"{name}.tflite".replace(" ", "_").replace(",", "")
+    if not path.exists() or path.read_bytes() != model:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(model)
+    return path
+
+
+def small_models(cache):
+    """The paths of what --check counts: SMALL, a network of 5x5 depthwise layers and SMALL_LAYERS."""
+    layers = {f"{group} {name}": model for group, name, model in _layers.layers("int8")}
+    network = made(cache, "mobilenet_v3_small_96_int8", _models.mobilenet_v3_small(96))
+    return [*map(path_of, SMALL), network, *(made(cache, name, layers[name]) for name in SMALL_LAYERS)]
 
 
 def digest(*parts):
@@ -233,7 +252,7 @@ def write(race, only):
 
 def check(race, renew):
     released = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    paths = list(map(path_of, SMALL))
+    paths = small_models(race.cache)
     race.run(SMALL_CORES, paths)
     found, worse = {}, []
     for path in paths:
