@@ -161,10 +161,10 @@ def litert_or_none(path):
 
 def pylite(path):
     """(arena bytes, lower bound) of a model's first subgraph, or None when an operator is missing."""
+    from pylite import Model
     from pylite.compiler import lowering, memory_planner
     from pylite.compiler.check import check
     from pylite.errors import PyliteError
-    from pylite.model import Model
     model = Model(path)
     subgraph = model.graph.subgraphs[0]
     try:

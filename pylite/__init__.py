@@ -25,7 +25,7 @@ _HOMES = {
         "pylite.compiled_model": "CompiledModel",
         "pylite.tflite.resolver_type": "OpResolverType",
         "pylite.tflite.signature": "SignatureRunner",
-        "pylite.plugins.custom": "custom_op",
+        "pylite.plugins.custom": "custom_op unregister",
         "pylite.plugins.python_ops": "CustomOp",
         "pylite.plugins.delegation": "DelegateFlags",
         "pylite.plugins.python_delegates": "PythonDelegate",

@@ -34,7 +34,7 @@ from pylite.errors import (
 )
 from pylite.interpreter import Interpreter, InterpreterWithCustomOps
 from pylite.plugins.capi import get_include, load_custom_ops
-from pylite.plugins.custom import custom_op
+from pylite.plugins.custom import custom_op, unregister
 from pylite.plugins.delegates import Delegate, load_delegate
 from pylite.plugins.delegation import DelegateFlags
 from pylite.plugins.pointers import from_pointers
@@ -92,6 +92,7 @@ __all__ = [
     "install_as",
     "load_custom_ops",
     "load_delegate",
+    "unregister",
 ]
 
 def get_version() -> str: ...

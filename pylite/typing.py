@@ -1,10 +1,12 @@
 """Types for annotations in programs that use pylite.
 
 The dictionaries of an Interpreter: TensorDetails, QuantizationParameters, SparsityParameters, DimensionMetadata,
-OpDetails, SignatureList, SignatureNames.  What custom ops and delegates in Python see and give: TensorInfo, NodeInfo,
-OpNode, OutputShapes, Shape, Runnable.
+OpDetails, SignatureList, SignatureNames.  What custom ops and delegates in Python see and give: CustomNode,
+DelegateGraph, DelegatePart, TensorInfo, NodeInfo, OpNode, OutputShapes, Shape, Runnable.
 """
 from pylite.plugins.protocols import NodeInfo, OpNode, OutputShapes, Runnable, Shape, TensorInfo
+from pylite.plugins.python_delegates import DelegateGraph, DelegatePart
+from pylite.plugins.python_ops import CustomNode
 from pylite.tflite.types import (
     DimensionMetadata,
     OpDetails,
@@ -15,5 +17,6 @@ from pylite.tflite.types import (
     TensorDetails,
 )
 
-__all__ = ["DimensionMetadata", "NodeInfo", "OpDetails", "OpNode", "OutputShapes", "QuantizationParameters", "Runnable",
-           "Shape", "SignatureList", "SignatureNames", "SparsityParameters", "TensorDetails", "TensorInfo"]
+__all__ = ["CustomNode", "DelegateGraph", "DelegatePart", "DimensionMetadata", "NodeInfo", "OpDetails", "OpNode",
+           "OutputShapes", "QuantizationParameters", "Runnable", "Shape", "SignatureList", "SignatureNames",
+           "SparsityParameters", "TensorDetails", "TensorInfo"]

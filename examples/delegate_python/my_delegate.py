@@ -12,8 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 import pylite
-from pylite.delegation import DelegatePart
-from pylite.typing import NodeInfo
+from pylite.typing import DelegatePart, NodeInfo
 
 MODEL = Path(__file__).with_name("two_convolutions.tflite")
 Array = NDArray[Any]

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from pylite import cli
+from pylite import Model, cli
 from pylite.media import models
-from pylite.model import Model
 from pylite.schema import read, write
 from tests.tools import custom_models, resources
 

@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pylite import cli, validation
+from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import images, models
-from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import arrays
 from pylite.validation.data import Samples

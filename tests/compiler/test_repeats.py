@@ -2,11 +2,11 @@
 import numpy as np
 import pytest
 
+from pylite import Model
 from pylite._core.graph.repeats import Repeats
 from pylite.compiler import lowering
 from pylite.ir.graph import replace
 from pylite.ir.values import Alias, Packed, Scratch, Value, View
-from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from tests.tools.graphs import lowered, run
 

@@ -41,7 +41,6 @@ IMPORTS = {
 # Public modules and their public names.
 PUBLIC = {
     "interpreter": "Delegate Interpreter InterpreterWithCustomOps OpResolverType SignatureRunner load_delegate",
-    "capi": "get_include load_custom_ops",
     "compiled_model": "CompiledModel CpuKernelMode CpuOptions Environment EnvironmentOptions GpuOptions "
                       "HardwareAccelerator IntelOpenVinoOptions Options QualcommOptions TensorBuffer",
     "cpu_kernel_mode": "CpuKernelMode",
@@ -50,14 +49,8 @@ PUBLIC = {
     "hardware_accelerator": "HardwareAccelerator",
     "options": "CpuKernelMode CpuOptions GpuOptions HardwareAccelerator IntelOpenVinoOptions Options QualcommOptions",
     "tensor_buffer": "TensorBuffer",
-    "custom": "CustomNode CustomOp custom_op unregister",
-    "delegates": "Delegate load_delegate",
-    "delegation": "DelegateFlags DelegateGraph DelegatePart PythonDelegate",
-    "model": "Model",
-    "pointers": "address from_pointers",
-    "resolver": "BuiltinOpResolver MutableOpResolver OpResolver",
-    "signature": "SignatureRunner",
-    "typing": "NodeInfo OpDetails OpNode QuantizationParameters SignatureList SparsityParameters TensorDetails "
+    "typing": "CustomNode DelegateGraph DelegatePart NodeInfo OpDetails OpNode QuantizationParameters SignatureList "
+              "SparsityParameters TensorDetails "
               "TensorInfo",
 }
 CASES = [(name, *case) for name, cases in IMPORTS.items() for case in cases]

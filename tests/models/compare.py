@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pylite import Model
 from pylite._core import simd
 from pylite.errors import UnsupportedOpError
 from pylite.interpreter import Interpreter, OpResolverType
 from pylite.ir import registry
-from pylite.model import Model
 from pylite.schema import load, read
 from pylite.schema.writer import write
 from tests.tools.resources import MODELS

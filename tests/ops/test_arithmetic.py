@@ -2,9 +2,8 @@
 import numpy as np
 import pytest
 
-from pylite import Interpreter
+from pylite import Interpreter, Model
 from pylite.ir import registry
-from pylite.model import Model
 from pylite.numerics import fixed_point, quantization
 from pylite.schema.builder import ModelBuilder
 from tests.ops.draw import mild_quantization, shape_of, values

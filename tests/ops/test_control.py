@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite.delegation import DelegateFlags, PythonDelegate
+from pylite import DelegateFlags, PythonDelegate
 from pylite.schema.builder import ModelBuilder
 from tests.tools.oneop import differential
 

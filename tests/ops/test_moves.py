@@ -4,8 +4,8 @@ import importlib
 import numpy as np
 import pytest
 
+from pylite import Model
 from pylite.ir import registry
-from pylite.model import Model
 from tests.tools.oneop import draw, run_pylite
 
 MODULES = ("argminmax", "filling", "gather", "indexing", "joining", "padding", "reshape", "slicing", "space")

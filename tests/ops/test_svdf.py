@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from pylite.model import Model
+from pylite import Model
 from pylite.numerics.fixed_point import mbqm32
 from pylite.numerics.quantization import quantize_multiplier
 from tests.ops.layers import FLOAT, Operands, check_reset, sizes

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite import custom
-from pylite.custom import CustomOp, custom_op
-from pylite.plugins import resolver
+from pylite import CustomOp, custom_op
+from pylite.plugins import custom, resolver
 from pylite.schema.builder import ModelBuilder
 from tests.tools.custom_models import interpreter, model, run, tracing
 

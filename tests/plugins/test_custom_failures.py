@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import pylite
-from pylite.custom import CustomOp
+from pylite import CustomOp
 from pylite.errors import ExecutionError
 from pylite.schema.builder import ModelBuilder
 from tests.tools.custom_models import interpreter, model, run, tracing

@@ -6,8 +6,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import pylite
-from pylite import pointers
-from pylite.plugins import resolver
+from pylite.plugins import pointers, resolver
 from pylite.schema.builder import ModelBuilder
 from tests.schema.sparse_models import sparse_constant
 from tests.tools import custom_models

@@ -1,4 +1,4 @@
-"""Importing: the finder of pylite's modules, and the imports and allocations that are made on demand only."""
+"""Importing: how modules in Cython are found, and the imports and allocations that are made on demand only."""
 import importlib
 import importlib.util
 import pkgutil
@@ -13,7 +13,6 @@ import pytest
 
 import pylite
 import pylite.media.models
-from pylite import _core
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")
                  if not module.name.endswith("__main__") and ".libpylite_" not in module.name)
@@ -40,22 +39,6 @@ def installed(tmp_path_factory):
     return folder
 
 
-def test_the_finder_agrees_with_pythons_search(installed):
-    """Except for the modules in Cython, which have no file of their own."""
-    assert len(MODULES) > 100
-    assert run(f"""
-import importlib.util, sys
-from importlib.machinery import PathFinder
-sys.path[:0] = {[str(installed), str(PACKAGES)]}
-for name in {MODULES}:
-    found = importlib.util.find_spec(name)
-    searched = PathFinder.find_spec(name, sys.modules[name.rpartition(".")[0]].__path__)
-    assert found.origin.startswith({str(installed)!r})
-    for attribute in "origin", "cached", "has_location", "submodule_search_locations":
-        assert getattr(found, attribute) == getattr(searched, attribute), (name, attribute)
-print("all")""", "-S") == "all"
-
-
 def test_modules_in_cython_come_from_the_library():
     spec = importlib.util.find_spec("pylite._core.kernels.conv")
     assert spec.origin == importlib.util.find_spec("pylite._core._library").origin
@@ -69,57 +52,22 @@ def test_missing_modules_raise_import_errors(name):
         importlib.import_module(name)
 
 
-def test_bytecode_of_another_source_is_not_used(installed, tmp_path):
-    """Bytecode is read by the finder's own loader: where the source has changed, it is compiled again."""
-    copy = tmp_path / "copy"
-    shutil.copytree(installed, copy)
-    subprocess.run([sys.executable, "-m", "compileall", "-q", str(copy / "pylite" / "ir")], check=True)
-    code = f"""
-import sys
-sys.path[:0] = {[str(copy), str(PACKAGES)]}
-from pylite.ir import lowered
-print(getattr(lowered, "EDIT", "unchanged"), lowered.__spec__.cached)"""
-    cached = copy / "pylite" / "ir" / "__pycache__" / f"lowered.{sys.implementation.cache_tag}.pyc"
-    assert run(code, "-S") == f"unchanged {cached}"
-    with open(copy / "pylite" / "ir" / "lowered.py", "a", encoding="utf-8") as file:
-        file.write("EDIT = 'changed'\n")
-    assert run(code, "-S") == f"changed {cached}"
-    cached.write_bytes(b"no bytecode")
-    assert run(code, "-S") == f"changed {cached}"
-
-
-def test_exceptions_are_made_when_one_is_first_asked_for(installed):
-    """Not while a model loads and runs; and several threads that ask at once get the same class."""
+def test_the_import_system_of_the_host_program_stays_as_it_was(installed):
+    """No finder sees its imports; one hook makes finders, of two entries of paths and no others."""
     assert run(f"""
-import sys, threading
+import sys
 sys.path[:0] = {[str(installed), str(PACKAGES)]}
-from pylite import Interpreter
-model = Interpreter({str(Path(pylite.media.models.__file__).parent / "digits.tflite")!r})
-model.allocate_tensors()
-model.invoke()
-assert "OpError" not in vars(sys.modules["pylite.errors"])
-start, found = threading.Barrier(4), []
-def ask():
-    start.wait()
-    found.append(sys.modules["pylite.errors"].DataDependentError)
-threads = [threading.Thread(target=ask) for _ in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-assert len(found) == 4 and len(set(found)) == 1
+before = list(sys.meta_path), len(sys.path_hooks)
+import pylite.interpreter, pylite._core.capi.hosting
+assert sys.meta_path == before[0]
+hook = sys.path_hooks[-1]
+assert len(sys.path_hooks) == before[1] + 1
+entries = [path for path, finder in sys.path_importer_cache.items() if type(finder) is hook]
+assert len(entries) == 2 and all("_library" in entry for entry in entries)
 try:
-    sys.modules["pylite.errors"].nothing
-except AttributeError:
-    print("made")""", "-S") == "made"
-
-
-def test_folders_without_modules_are_left_to_pythons_search():
-    assert _core._SourceFinder.find_spec("pylite.include", pylite.__path__) is None
-
-
-def test_missing_folders_are_ignored():
-    assert _core._SourceFinder.find_spec("pylite.nothing", ["/there/is/no/such.zip"]) is None
+    hook({str(installed)!r})
+except ImportError:
+    print("refused")""", "-S") == "refused"
 
 
 def test_applications_with_the_sources_in_an_archive(installed, tmp_path):

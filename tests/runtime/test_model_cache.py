@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pylite
+from pylite import Model
 from pylite._core import simd
 from pylite.interpreter import Interpreter
-from pylite.model import Model
 from pylite.runtime import model_cache
 from pylite.runtime.model import KEPT_BLUEPRINTS
 from pylite.schema.builder import ModelBuilder

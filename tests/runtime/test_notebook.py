@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 import pylite
+from pylite import Model
 from pylite.interpreter import Interpreter
 from pylite.media import models
-from pylite.model import Model
 from pylite.runtime import notebook
 from pylite.schema import read, write
 

@@ -2,7 +2,7 @@
 from flatbuffers import flexbuffers
 
 import pylite
-from pylite.custom import CustomOp
+from pylite import CustomOp
 from pylite.schema.builder import ModelBuilder
 
 

@@ -1,11 +1,11 @@
 """Lowered graphs, and results on all ISA levels."""
 import numpy as np
 
+from pylite import Model
 from pylite._core import simd
 from pylite.compiler import lowering
 from pylite.errors import NotAllocatedError
 from pylite.interpreter import Interpreter
-from pylite.model import Model
 
 
 def run(model, inputs, **options):

@@ -6,8 +6,8 @@ classes are made equally likely, since the block is not trained.
 """
 import numpy as np
 
+from pylite import Model
 from pylite.interpreter import Interpreter
-from pylite.model import Model
 from pylite.validation.comparison import Comparison
 from pylite.validation.widening import widened
 from tests.tools.resources import MODELS

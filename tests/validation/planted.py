@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pylite import Model
 from pylite.ir.graph import NUMPY_DTYPES
-from pylite.model import Model
 from pylite.schema import read
 from pylite.schema.writer import write
 from pylite.validation.analysis import analyse

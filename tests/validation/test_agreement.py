@@ -4,10 +4,9 @@ import json
 import numpy as np
 import pytest
 
-from pylite import cli
+from pylite import Model, cli
 from pylite.errors import ComparisonError
 from pylite.media import models
-from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import agreement
 from pylite.validation.litert import LiteRT

@@ -1,7 +1,7 @@
 """Blocks are what lies between a tensor that several nodes read and the node where their results meet."""
 import pytest
 
-from pylite.model import Model
+from pylite import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.blocks import LARGEST, blocks
 from tests.tools import resources

@@ -2,12 +2,11 @@
 import numpy as np
 import pytest
 
-from pylite import validation
+from pylite import Model, validation
 from pylite.compiler import memory_planner
 from pylite.errors import ComparisonError
 from pylite.interpreter import Interpreter
 from pylite.media import images, models
-from pylite.model import Model
 from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.schema.tables import table

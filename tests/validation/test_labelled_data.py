@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pylite import cli, validation
+from pylite import Model, cli, validation
 from pylite.errors import ComparisonError, FileFormatError
 from pylite.media import images, metadata, models
-from pylite.model import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.data import Samples
 from tests.tools import resources, small_models

@@ -1,7 +1,7 @@
 """Tensors find their counterparts: by name, by a part of a fused name, by position, and through casts."""
 import numpy as np
 
-from pylite.model import Model
+from pylite import Model
 from pylite.schema.builder import ModelBuilder
 from pylite.validation.matching import match
 from tests.tools import resources

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pylite import cli, validation
+from pylite import Model, cli, validation
 from pylite.errors import FileFormatError
 from pylite.media import images, models
-from pylite.model import Model
 from pylite.schema import read, write
 from pylite.validation import page
 from pylite.validation.accuracy_report import Accuracy, Flip, Metric

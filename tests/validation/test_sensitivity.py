@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pylite import cli
+from pylite import Model, cli
 from pylite.media import labels, models
-from pylite.model import Model
 from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.validation import Settings

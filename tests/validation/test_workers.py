@@ -11,10 +11,9 @@ from multiprocessing.context import SpawnProcess
 import numpy as np
 import pytest
 
-from pylite import cli, validation
+from pylite import Model, cli, validation
 from pylite.errors import ComparisonError
 from pylite.media import models
-from pylite.model import Model
 from pylite.validation.partial import Partial
 from pylite.validation.workers import Measurer, Task, measured
 from tests.tools import resources

@@ -1,1 +1,4 @@
 """What loading and lowering make of a model: records of its file, calls of kernels."""
+from pylite import _core
+
+__path__.append(_core.LIBRARY)

@@ -3,8 +3,12 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
+from pylite import _core
+
 if TYPE_CHECKING:
     from typing import Any
+
+__path__.append(_core.LIBRARY)
 
 
 @cache

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pylite
-from pylite.custom import CustomNode
-from pylite.delegation import DelegateGraph, DelegatePart
 from pylite.interpreter import Interpreter, OpResolverType, load_delegate
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
 from pylite.typing import (
+    CustomNode,
+    DelegateGraph,
+    DelegatePart,
     NodeInfo,
     OpDetails,
     OpNode,
