@@ -214,12 +214,15 @@ class _Graph:
                 self._tensors.refresh()
 
     def invoke(self) -> None:
-        tensors, interpreter = self._tensors, self._interpreter
+        tensors, interpreter, executor = self._tensors, self._interpreter, self._executor
+        if not tensors.moves and executor is interpreter._main and executor.fast_program is not None:
+            interpreter.invoke()        # as no data moves, this is all
+            return
         with interpreter._lock:
             if tensors.strings:
                 tensors.load_strings()
-            interpreter._lock.run(self._executor.invoke)
-            if tensors.moves or self._executor.fast_program is None:
+            interpreter._lock.run(executor.invoke)
+            if tensors.moves or executor.fast_program is None:
                 tensors.refresh()
 
 

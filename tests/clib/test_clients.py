@@ -37,16 +37,17 @@ def run(library, path, start):
     """The output of a model of (2, 3) floats on start, start + 1, ..., written and read in place."""
     model = library.TfLiteModelCreateFromFile(bytes(path))
     interpreter = library.TfLiteInterpreterCreate(model, None)
-    assert library.TfLiteInterpreterAllocateTensors(interpreter) == 0
-    for i in range(2):
-        data = library.TfLiteTensorData(library.TfLiteInterpreterGetInputTensor(interpreter, i))
-        np.ctypeslib.as_array((c_float * 6).from_address(data))[:] = np.arange(6) + start
-    assert library.TfLiteInterpreterInvoke(interpreter) == 0
-    output = library.TfLiteInterpreterGetOutputTensor(interpreter, 0)
-    found = np.array((c_float * 6).from_address(library.TfLiteTensorData(output)))
-    library.TfLiteInterpreterDelete(interpreter)
     library.TfLiteModelDelete(model)
-    return found
+    try:
+        assert library.TfLiteInterpreterAllocateTensors(interpreter) == 0
+        for i in range(2):
+            data = library.TfLiteTensorData(library.TfLiteInterpreterGetInputTensor(interpreter, i))
+            np.ctypeslib.as_array((c_float * 6).from_address(data))[:] = np.arange(6) + start
+        assert library.TfLiteInterpreterInvoke(interpreter) == 0
+        output = library.TfLiteInterpreterGetOutputTensor(interpreter, 0)
+        return np.array((c_float * 6).from_address(library.TfLiteTensorData(output)))
+    finally:
+        library.TfLiteInterpreterDelete(interpreter)
 
 
 def test_a_client_on_several_threads(library, tmp_path):

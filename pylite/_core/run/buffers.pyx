@@ -3,7 +3,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memmove
 
-from pylite._core.run.fast_path cimport Lock
+from pylite._core.run.fast_path cimport Lock, run_bound
 from pylite._core.run.program cimport ExecutorBase, Program
 
 from weakref import ref
@@ -235,9 +235,15 @@ cdef class BufferRun:
             if self.program is None or self.executor.fast_program is not self.program or not self.fit(inputs, outputs):
                 self.prepare(inputs, outputs)
             self.load(inputs, outputs)
-            self.lock.run(self.executor.invoke)
             if self.program is None:
+                self.lock.run(self.executor.invoke)
                 self.fetch(outputs)
+            else:
+                self.lock.busy = True
+                try:
+                    run_bound(self.executor)
+                finally:
+                    self.lock.busy = False
             self.store(outputs)
         finally:
             self.lock.release()

@@ -1,6 +1,8 @@
 # The lock of an interpreter.
 from cpython.pythread cimport PyThread_type_lock
 
+from pylite._core.run.program cimport ExecutorBase
+
 
 cdef class Lock:
     cdef PyThread_type_lock lock
@@ -9,3 +11,7 @@ cdef class Lock:
     cdef readonly bint busy     # the owner is in run()
     cdef void acquire(self) noexcept
     cdef void release(self) noexcept
+
+
+# Run what an Executor has bound, under its lock, which is busy.
+cdef int run_bound(ExecutorBase executor) except -1

@@ -76,6 +76,25 @@ cdef class Lock:
         self.release()
 
 
+cdef int run_bound(ExecutorBase executor) except -1:
+    """Run what the Executor has bound, which is busy under its lock."""
+    cdef Program program = executor.fast_program
+    cdef Py_ssize_t i = 0
+    cdef int status
+    cdef pl_pool *pool
+    if program is None:
+        executor.run(executor.first_segment)
+    else:
+        pool = NULL if program.pool is None else program.pool.ptr
+        with nogil:
+            status = run_steps(program, pool, &i, program.size)
+        if status != 0:
+            raise (<object>executor).current.failure(i, status)
+    if lost[0]:
+        (<object>executor).check_file()
+    return 0
+
+
 cdef class FastPath:
     """The base of Interpreter: what its methods try before they check anything.
 
@@ -124,29 +143,15 @@ cdef class FastPath:
 
 Run the model once on its inputs.  RuntimeError before allocate_tensors() or when a node fails."""
         cdef ExecutorBase executor = self.executor
-        cdef Program program
-        cdef Py_ssize_t i = 0
-        cdef int status
-        cdef pl_pool *pool
         if executor is None:
             return self._invoke_checked()
         self.lock.acquire()
-        program = executor.fast_program
-        if self.views or self.lock.busy or (program is None and executor.first_segment is None):
+        if self.views or self.lock.busy or (executor.fast_program is None and executor.first_segment is None):
             self.lock.release()
             return self._invoke_checked()
         self.lock.busy = True
         try:
-            if program is None:
-                executor.run(executor.first_segment)
-            else:
-                pool = NULL if program.pool is None else program.pool.ptr
-                with nogil:
-                    status = run_steps(program, pool, &i, program.size)
-                if status != 0:
-                    raise (<object>executor).current.failure(i, status)
-            if lost[0]:
-                (<object>executor).check_file()
+            run_bound(executor)
         finally:
             self.lock.busy = False
             self.lock.release()
