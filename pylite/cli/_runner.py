@@ -8,6 +8,7 @@ from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata
 from pylite.media.labels import attached, read
+from pylite.media.tensors import feed
 from pylite.runtime.cache_files import default_folder
 
 
@@ -45,16 +46,10 @@ class Runner:
             if [kind for _, kind, _ in assigned] == ["image"]:
                 return self._detected(assigned[0][2])
         arrays, notes, size = self._contents(files, details)
-        for detail, array in zip(details, arrays, strict=True):
-            if array.shape != tuple(detail["shape"]):
-                interpreter.resize_tensor_input(detail["index"], array.shape)
-                self.ready = False
-        if not self.ready:
-            interpreter.allocate_tensors()
-            self.ready = True
+        allocate, self.ready = not self.ready, False     # an error leaves it so
+        feed(interpreter, arrays, allocate)
+        self.ready = True
         interpreter.reset_all_variables()
-        for detail, array in zip(details, arrays, strict=True):
-            interpreter.set_tensor(detail["index"], array)
         start = time.perf_counter()
         interpreter.invoke()
         seconds = time.perf_counter() - start

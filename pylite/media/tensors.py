@@ -74,6 +74,22 @@ def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] 
     return image.reshape((1,) * (len(shape) - 3) + image.shape)
 
 
+def feed(interpreter: Any, arrays: Sequence[NDArray[Any]], allocate: bool = False) -> None:
+    """Set all inputs of an Interpreter, pylite's or LiteRT's; resize those of another shape.
+
+    allocate: call allocate_tensors() also where no shape changes.
+    """
+    details = interpreter.get_input_details()
+    for detail, array in zip(details, arrays, strict=True):
+        if tuple(detail["shape"]) != array.shape:
+            interpreter.resize_tensor_input(detail["index"], array.shape)
+            allocate = True
+    if allocate:
+        interpreter.allocate_tensors()
+    for detail, array in zip(details, arrays, strict=True):
+        interpreter.set_tensor(detail["index"], array)
+
+
 def _values(image: images.Pixels, detail: TensorDetails, mean: Sequence[float] | None,
             std: Sequence[float] | None) -> NDArray[Any]:
     dtype: np.dtype[Any] = np.dtype(detail["dtype"])

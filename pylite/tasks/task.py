@@ -10,7 +10,7 @@ from pylite.interpreter import Interpreter
 from pylite.media import labels as label_files
 from pylite.media import metadata
 from pylite.media.outputs import PROBABILITIES, producer
-from pylite.media.tensors import dequantize
+from pylite.media.tensors import dequantize, feed
 from pylite.runtime.cache_files import default_folder
 from pylite.runtime.model import Model
 from pylite.tasks.results import Category
@@ -62,13 +62,7 @@ class Task:
     def _run(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """Set the inputs, run, and return the outputs as real numbers."""
         run = self.interpreter
-        details = run.get_input_details()
-        if any(tuple(detail["shape"]) != array.shape for detail, array in zip(details, arrays, strict=True)):
-            for detail, array in zip(details, arrays, strict=True):
-                run.resize_tensor_input(detail["index"], array.shape)
-            run.allocate_tensors()
-        for detail, array in zip(details, arrays, strict=True):
-            run.set_tensor(detail["index"], array)
+        feed(run, arrays)
         run.invoke()
         return [dequantize(run.get_tensor(detail["index"]), detail) for detail in run.get_output_details()]
 

@@ -18,9 +18,8 @@ from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import counted
-from pylite.validation.comparison import fill
+from pylite.validation.comparison import feed
 from pylite.validation.files import replacing
-from pylite.validation.statistics import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,15 +107,8 @@ class Runner:
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[int, Array]]:
         """(the inputs as the model got them, {tensor: contents}), valid until the next run."""
         executor = self._executor
-        for position, array in enumerate(inputs):
-            executor.resize(position, array.shape)
-        executor.allocate()
-        executor.reset_variables()
-        given = []
-        for index, array in zip(self.subgraph.inputs, inputs, strict=True):
-            target = executor.array(index)
-            fill(target, array, Grid.of(self.subgraph.tensors[index]))
-            given.append(target.copy())
+        feed(executor, inputs)
+        given = [executor.array(index).copy() for index in self.subgraph.inputs]
         executor.invoke()
         return given, {i: executor.array(i) for i in self.results}
 

@@ -280,9 +280,7 @@ class Comparison:
     def _fill(self, inputs: Sequence[NDArray[Any]]) -> None:
         """Give all graphs one sample."""
         for full in (self._full_reference, self._full):
-            full.reset_variables()
-            for index, array in zip(full.subgraph.inputs, inputs, strict=True):
-                fill(full.array(index), array, Grid.of(full.subgraph.tensors[index]))
+            fill_inputs(full, inputs)
         if self._isolated:
             single, other, ours, theirs = self._isolated
             for full, alone, isolated in ((self._full_reference, other, theirs), (self._full, single, ours)):
@@ -304,7 +302,22 @@ def _shapes(executor: Executor, subgraph: Subgraph, tensors: Any) -> dict[int, t
     return {i: executor.array(i).shape for i in (*subgraph.inputs, *tensors)}
 
 
-def fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None) -> None:
+def feed(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
+    """Give a graph one sample, of any shapes."""
+    for position, array in enumerate(inputs):
+        executor.resize(position, array.shape)
+    executor.allocate()
+    fill_inputs(executor, inputs)
+
+
+def fill_inputs(executor: Executor, inputs: Sequence[NDArray[Any]]) -> None:
+    """Write one sample to the inputs of an allocated graph, and reset its variables."""
+    executor.reset_variables()
+    for index, array in zip(executor.subgraph.inputs, inputs, strict=True):
+        _fill(executor.array(index), array, Grid.of(executor.subgraph.tensors[index]))
+
+
+def _fill(target: NDArray[Any], array: NDArray[Any], grid: Grid | None) -> None:
     """Write `array` to a tensor; real numbers are quantized to its grid."""
     if grid is None or not grid.step or array.dtype != np.float32:
         target[...] = array.reshape(target.shape)

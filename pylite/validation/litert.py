@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
+from pylite.media.tensors import feed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,20 +37,10 @@ def prepared(path: str, inputs: Sequence[NDArray[Any]], threads: int) -> Any:
     """LiteRT's Interpreter of a file, as users get it by default, with these inputs; ComparisonError if it refuses."""
     try:
         run = _module().Interpreter(model_path=path, num_threads=threads)
-        _fill(run, inputs)
+        feed(run, inputs, allocate=True)
     except (ValueError, RuntimeError) as error:
         raise ComparisonError(f"LiteRT refuses the model: {' '.join(str(error).split())}") from None
     return run
-
-
-def _fill(run: Any, inputs: Sequence[NDArray[Any]]) -> None:
-    """Resize and set the inputs of LiteRT's Interpreter."""
-    details = run.get_input_details()
-    for detail, array in zip(details, inputs, strict=True):
-        run.resize_tensor_input(detail["index"], array.shape)
-    run.allocate_tensors()
-    for detail, array in zip(details, inputs, strict=True):
-        run.set_tensor(detail["index"], array)
 
 
 class LiteRT:
@@ -70,7 +61,7 @@ class LiteRT:
         """{tensor: its contents} for one sample: the inputs as pylite's model got them."""
         run = self._run
         try:
-            _fill(run, inputs)
+            feed(run, inputs, allocate=True)
             run.invoke()
         except (ValueError, RuntimeError) as error:
             raise ComparisonError(f"LiteRT fails on sample {number}: {' '.join(str(error).split())}") from None

@@ -12,7 +12,7 @@ from pylite.media import images, labels
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import TASKS
-from pylite.validation.comparison import fill
+from pylite.validation.comparison import feed
 from pylite.validation.detection import Detection
 from pylite.validation.sources import File, Objects
 from pylite.validation.statistics import Grid
@@ -70,18 +70,13 @@ class Predictor:
         self.detects = len(self.outputs) == 4
         if operator is not None and set(operator.outputs) == set(self.outputs):
             self.outputs = list(operator.outputs)       # of files that list them in another order
-        self._grids = {i: Grid.of(tensors[i]) for i in (*self.subgraph.inputs, *self.outputs)}
+        self._grids = {i: Grid.of(tensors[i]) for i in self.outputs}
         self.likely = producer(self.subgraph, self.outputs[0]) in PROBABILITIES if self.outputs else False
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs, as real numbers where they are quantized; they are the caller's."""
         executor = self._executor
-        for position, array in enumerate(inputs):
-            executor.resize(position, array.shape)
-        executor.allocate()
-        executor.reset_variables()
-        for index, array in zip(self.subgraph.inputs, inputs, strict=True):
-            fill(executor.array(index), array, self._grids[index])
+        feed(executor, inputs)
         executor.invoke()
         return [self._real(index) for index in self.outputs]
 
