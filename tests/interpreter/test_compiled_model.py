@@ -372,7 +372,7 @@ def test_the_peer(method):
         assert same(ours, theirs), f"scenario {number} of {method}: {ours} here, {theirs} there"
 
 
-INTEGER_MODELS = [      # that LiteRT's REFERENCE mode runs on reference kernels alone
+INTEGER_MODELS = [      # for which LiteRT's REFERENCE mode gives the integers of its BUILTIN_REF
     "keras/mobilenet_v1_050_160_int8.tflite", "keras/lstm_unrolled_k3_10_int16x8.tflite",
     "test_data/mobilenet_v1_0.25_128_quant.tflite", "test_data/tools/split_concat.tflite",
     "ai-edge-quantizer/ai_edge_quantizer/tests/models/two_signatures_a8w8.tflite"]
@@ -405,6 +405,25 @@ def test_integers_equal_the_reference_mode(name):
                 size = ours.get_output_buffer_requirements(i, signature)["buffer_size"]
                 assert size == theirs.get_output_buffer_requirements(i, signature)["buffer_size"]
                 assert np.array_equal(a.read(size, np.uint8), b.read(size, np.uint8))
+
+
+@pytest.mark.parametrize("name", ["test_data/mobilenet_v2_1.0_224_quant.tflite", "keras/unet_transpose_128_int8.tflite",
+                                  "tiny/benchmark/training/anomaly_detection/trained_models/ad01_int8.tflite"])
+def test_integers_equal_the_reference_kernels(name):
+    """Where the REFERENCE mode gives others than BUILTIN_REF."""
+    path, litert, random = models() / name, peer(), np.random.default_rng(2)
+    theirs = litert.Interpreter(str(path), experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
+    theirs.allocate_tensors()
+    given, result = theirs.get_input_details()[0], theirs.get_output_details()[0]
+    ours = pylite_module.CompiledModel.from_file(path)
+    inputs, outputs = ours.create_input_buffers(0), ours.create_output_buffers(0)
+    value = random.integers(0, 256, given["shape"]).astype(np.uint8).view(given["dtype"])
+    theirs.set_tensor(given["index"], value)
+    theirs.invoke()
+    inputs[0].write(value)
+    ours.run_by_index(0, inputs, outputs)
+    expected = theirs.get_tensor(result["index"])
+    assert same(outputs[0].read(expected.shape, result["dtype"]), expected)
 
 
 # What the peer aborts on, refuses, or silently computes from wrong bytes.
