@@ -37,7 +37,7 @@ class Host(Protocol):
     given: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
     max_memory: bytes that the model may take beside its file and its packed weights, or None;
-    stale: an op sets it when it learns what ops lowered before should have known; the graph is then lowered again.
+    stale: an op sets it where the graph must be lowered again, since an op before it was lowered on other assumptions.
     """
     pool: Any
     shared: dict[str, Any]

@@ -133,7 +133,7 @@ def has_phases(operands, window):
 
 
 def dilation_phases(operands, window, shared):
-    """The Windows without a horizontal dilation that together do the same.
+    """The Windows without a horizontal dilation that are equivalent together.
 
     With a dilation of 2 an output pixel sees either even or odd pixels of a line; on these alone the filter is plain,
     and its taps are adjacent.  shared: see Window.

@@ -11,7 +11,7 @@ from pylite.ir.values import Call, Constant
 
 
 def numbered(node, kind, key, make):
-    """The number of the resource `key`; it is made for the first one who asks."""
+    """The number of the resource `key`; it is made on first use."""
     if node.host is None:
         raise node.error("keeps a state, which only an interpreter has")
     numbers = node.host.shared.setdefault(kind, {})
@@ -46,7 +46,7 @@ def infer_handle(node):
 
 # ---- resource variables --------------------------------------------------------------------------------------
 def expect(node, variable, shape):
-    """Note the shape that a variable has here; where it has had another, all must look at each run."""
+    """Note the shape that a variable has here; where it has had another, its shape is checked at every run."""
     if variable.expected is None:
         variable.expected = shape
     elif variable.expected != shape and not variable.varying:

@@ -82,7 +82,7 @@ def evaluated(segment: "BoundProgram") -> "list[NDArray[Any]]":
 def follow(executor: "Executor", segment: "BoundProgram", key: "Any") -> "BoundProgram":
     """A new BoundProgram for what follows on `segment` for the data `key`."""
     boundary = segment.boundary
-    if len(key) > LARGE_KEY or executor.lowers_anew():
+    if len(key) > LARGE_KEY or executor.always_relowers():
         executor.cache.drop(list(segment.next.values()))
     if segment.evaluate is None:
         found = segment.watched.copy()

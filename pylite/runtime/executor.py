@@ -53,7 +53,7 @@ class Executor(TensorAccess, ExecutorBase):
     current                 the BoundProgram of the present shapes, or None before the first allocate()
     segments                of the last run: `current`, and what followed on shapes that depend on data
     ready, checked          may invoke() run?  Are all operators known to run?
-    stale                   set by an op that learns what ops lowered before should have known
+    stale                   set by an op: the graph must be lowered again
     fast_program            the Program, where invoke() runs nothing else
     first_segment           `current`, where shapes depend on data
     readable, writable      {tensor index: Memory} of tensors accessed since the last allocate(), for the fast path
@@ -236,7 +236,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.checked = False
         self.invalidate()
 
-    def lowers_anew(self) -> bool:
+    def always_relowers(self) -> bool:
         """Does every allocation lower anew?  With plug-ins, here or in subgraphs that operators call."""
         if self.plugins or not self.callees:
             return bool(self.plugins)
@@ -290,7 +290,7 @@ class Executor(TensorAccess, ExecutorBase):
         key = tuple(self.shapes)
         if self.given:
             key += tuple([(i, id(data)) for i, data in self.given.items()])
-        if self.lowers_anew():
+        if self.always_relowers():
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:

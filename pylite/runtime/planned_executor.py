@@ -44,13 +44,13 @@ class PlannedExecutor(ExecutorBase):
 
     def resize(self, position: int, shape: "tuple[int, ...]") -> None:
         if self.shapes[position] != shape:
-            self._become(graph=False).resize(position, shape)     # there may be a plan for that shape, too
+            self._promote(graph=False).resize(position, shape)     # there may be a plan for that shape, too
 
     def allocate(self) -> None:
         if not self.ready:
             self._bound = bound(self, aligned)
             if self._bound is None:
-                self._become().allocate()
+                self._promote().allocate()
             else:
                 self.fast_program, self.ready = self._bound.program, True
                 if self._bound.stateful:
@@ -64,24 +64,24 @@ class PlannedExecutor(ExecutorBase):
             return found[0].shape
         if self._bound is None:
             return self.subgraph.tensors[index].shape
-        return self._become().shape(index)
+        return self._promote().shape(index)
 
     def dtype(self, index: int) -> str:
         if self._bound is None or index in self._bound.visible:
             return self.subgraph.tensors[index].dtype
-        return self._become().dtype(index)
+        return self._promote().dtype(index)
 
     def to_read(self, index: int) -> "NDArray[Any]":
         found = self._visible(index)
         if found is None or found[2] or found[1] == "bfloat16":     # numpy lacks that type
-            return self._become().to_read(index)
+            return self._promote().to_read(index)
         self.readable[index] = Memory(found[0])
         return found[0]
 
     def to_write(self, index: int) -> "NDArray[Any]":
         found = self._visible(index)
         if found is None or not found[0].flags.writeable or found[1] == "bfloat16":
-            return self._become().to_write(index)
+            return self._promote().to_write(index)
         self.writable[index] = Memory(found[0])
         return found[0]
 
@@ -101,14 +101,14 @@ class PlannedExecutor(ExecutorBase):
 
     @property
     def segments(self) -> "Any":  # type: ignore[override]
-        return self._become().segments
+        return self._promote().segments
 
     def __getattr__(self, name: str) -> "Any":
         if name.startswith("__"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._become(), name)
+        return getattr(self._promote(), name)
 
-    def _become(self, graph: bool = True) -> "Executor":
+    def _promote(self, graph: bool = True) -> "Executor":
         """Let this object be an Executor with the same program.  graph: with the subgraph of the graph, too."""
         from pylite.runtime.executor import Executor
         from pylite.runtime.planned_program import PlannedProgram

@@ -118,8 +118,8 @@ class Accuracy:
             found.append(row.rstrip())
         if self.mcnemar is not None:
             t = self.mcnemar
-            found.append(f"right alone: the reference {t['reference_only']} times, the model {t['model_only']}; by "
-                         f"chance with p = {t['p']:.3g} (McNemar, {t['method']})")
+            found.append(f"only the reference was right: {t['reference_only']}; only the model: {t['model_only']}; "
+                         f"McNemar p = {t['p']:.3g} ({t['method']})")
         for title, rows in ((f"{self.flipped} differ", self.flips), ("worst", self.worst)):
             if rows:
                 found += ["", f"{title}:", *(self._line(row) for row in rows[:top])]

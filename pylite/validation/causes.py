@@ -122,7 +122,7 @@ def _range(errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
 
 
 def _by_nature(op: str, errors: Errors, grid: Grid, weights: Weights | None) -> Cause | None:
-    """What no better choice of numbers for this model's kind of quantization would mend."""
+    """Errors inherent in the scheme of this model's quantization."""
     if weights is not None and weights.scales == 1 and weights.spread > SPREAD:
         return _cause("one scale for all channels",
                       f"the largest channel of the weights is {weights.spread:.0f} times the smallest")

@@ -146,7 +146,7 @@ def fitted(value: Any, tensor: Tensor) -> NDArray[Any]:
         raise ComparisonError(f"input {tensor.name!r} takes real numbers, and is given {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ComparisonError(f"input {tensor.name!r} is given {int((~np.isfinite(array)).sum())} numbers that are not "
-                              "finite (NaN or infinity); leave the sample out, or mend what made it")
+                              "finite (NaN or infinity); leave the sample out, or fix the program that wrote it")
     if array.size != math.prod(shape):
         if len(tensor.shape_signature) == array.ndim + 1:
             array = array[None]

@@ -37,7 +37,8 @@ TRIED = 3               # candidates of each of the two orders before one is cho
 
 @dataclass
 class Node:
-    """A quantized node, or a block: value: the measure with it alone in float; regained: how much more that is.
+    """A quantized node, or a block: value: the measure with it alone in float; regained: its gain over the quantized
+    model.
 
     node: of a block the last one; nodes: all of them; quantized_alone: the measure with all others in float; names: of
     the results of the reference's node, or of its own.
