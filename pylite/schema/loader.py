@@ -140,7 +140,7 @@ class _Loader:
         tensors = self.tensors(where, records)
         _fill_empty(tensors, inputs, operators)
         fetch_scales(tensors)
-        found = graph_records.misordered(tensors, inputs, operators)
+        found = graph_records.misordered(tensors, inputs, operators, graph)
         if found is not None:
             op, index, does, why = found
             raise _misordered(where, op, tensors[index], does, why)

@@ -18,13 +18,6 @@ cdef dict ZERO_POINTS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-2**1
 cdef tuple ANY_ZERO_POINT = (-2**31, 2**31 - 1)
 cdef object MAX_BYTES = 1 << 47     # of one tensor: no machine has more addresses
 
-cdef enum:                  # places in the records of ir/graph.py
-    SHAPE = 3
-    DATA = 5
-    VARIABLE = 7
-    EXTERNAL = 12
-    INPUTS = 5              # of an Operator
-    OUTPUTS = 6
 cdef enum:                  # what is known of a tensor, while operators are read in order
     WRITTEN = 1             # it has its contents
     UNOWNED = 2             # no operator alone computes them
@@ -72,49 +65,53 @@ def operators(records, code, of, invalid):
     return found
 
 
-def misordered(tensors, inputs, operators):
+def misordered(tensors, inputs, operators, kinds):
     """(operator, tensor index, what it does, why that is wrong) of the first operator that is misplaced, or None.
 
     Each tensor must have one source (the caller, the file or one operator), and have it before it is read.
+    kinds: the module with the classes Tensor and Operator, whose `_PLACES` say where a field is.
     """
     cdef Py_ssize_t count = len(tensors)
     cdef uint8_t *state = <uint8_t *>calloc(count + 1, 1)
     if state == NULL:
         raise MemoryError(f"no memory to check {count} tensors")
     try:
-        return first_misordered(state + 1, tensors, inputs, operators)
+        return first_misordered(state + 1, tensors, inputs, operators, kinds.Tensor._PLACES, kinds.Operator._PLACES)
     finally:
         free(state)
 
 
-cdef object first_misordered(uint8_t *state, tensors, inputs, operators):
+cdef object first_misordered(uint8_t *state, tensors, inputs, operators, dict of_tensor, dict of_operator):
     cdef Py_ssize_t i = 0
+    cdef Py_ssize_t shape = of_tensor["shape"], data = of_tensor["data"]
+    cdef Py_ssize_t variable = of_tensor["is_variable"], external = of_tensor["external"]
+    cdef Py_ssize_t reads = of_operator["inputs"], writes = of_operator["outputs"]
     cdef tuple record
     state[-1] = UNOWNED
     for index in inputs:
         state[<Py_ssize_t>index] = WRITTEN
     for tensor in tensors:
         record = <tuple>tensor      # a subclass
-        if record[VARIABLE]:
+        if record[variable]:
             state[i] = UNOWNED
-        elif record[DATA] is not None or record[EXTERNAL] is not None:
+        elif record[data] is not None or record[external] is not None:
             state[i] |= WRITTEN
-        if 0 in <tuple>record[SHAPE]:
+        if 0 in <tuple>record[shape]:
             state[i] |= EMPTY
         i += 1
     for operator in operators:
         record = <tuple>operator
-        for index in <tuple>record[INPUTS]:
+        for index in <tuple>record[reads]:
             i = index
             if state[i] == 0:
                 return operator, i, "reads", "which nothing has computed"
-        for index in <tuple>record[OUTPUTS]:
+        for index in <tuple>record[writes]:
             i = index
             if state[i] & WRITTEN:
                 return operator, i, "writes", "which is an input, a constant or another operator's output"
             if not state[i] & UNOWNED:
                 state[i] |= WRITTEN
-            elif i >= 0 and (<tuple>record[OUTPUTS]).count(index) > 1:
+            elif i >= 0 and (<tuple>record[writes]).count(index) > 1:
                 return operator, i, "writes", "which is two of its outputs"
     return None
 
