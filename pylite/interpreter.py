@@ -70,6 +70,8 @@ class Interpreter(FastPath):
     op_resolver: an OpResolver with the ops to use; by default all of pylite and those of `custom_op`.
     cache_dir: a folder for plans, which let later processes start faster; by default what the environment variable
     PYLITE_CACHE_DIR names, "" for none.
+    cached_shapes: sets of input shapes, at least 1, for which programs are kept, those used last; allocate_tensors()
+    for one of them takes microseconds.  Fewer are kept where their memory exceeds that of the present program.
 
     Raises ValueError for a file that is not a model, for unknown operators (one error names all of them), and for
     arguments that contradict each other.  Every method takes the interpreter's lock, and invoke() releases the GIL;
@@ -94,7 +96,7 @@ class Interpreter(FastPath):
                  max_memory: "int | None" = None, model: "Model | None" = None,
                  op_resolver: "OpResolver | None" = None,
                  cache_dir: "str | os.PathLike[str] | None" = None, member: "str | None" = None,
-                 overrides: "Mapping[int | str, ArrayLike] | None" = None) -> None:
+                 overrides: "Mapping[int | str, ArrayLike] | None" = None, cached_shapes: "SupportsIndex" = 8) -> None:
         self._lock = Lock()
         self._executors = {}
         self._shared: dict[str, Any] = {"executors": self._executors}
@@ -107,7 +109,8 @@ class Interpreter(FastPath):
             "experimental_disable_delegate_clustering": experimental_disable_delegate_clustering,
             "experimental_disable_delegate_node_fusion": experimental_disable_delegate_node_fusion,
             "guard_bands": guard_bands, "max_memory": max_memory, "op_resolver": op_resolver, "cache_dir": cache_dir,
-            "member": member, "overrides": overrides}
+            "member": member, "overrides": overrides,
+            "cached_shapes": arguments.shape_count(cached_shapes)}
         kind = arguments.resolver_type(experimental_op_resolver_type)
         if experimental_preserve_all_tensors and kind in ("AUTO", "BUILTIN"):
             warnings.warn("experimental_preserve_all_tensors keeps every intermediate tensor in memory of its own: it "
@@ -120,6 +123,7 @@ class Interpreter(FastPath):
         if plans is not None and plans.found:       # its operators were checked when the plan was made
             from pylite.runtime.planned_executor import PlannedExecutor
             planned: Any = PlannedExecutor(self._model, self._pool, self._shared, plans)
+            planned.cached_shapes = self._options["cached_shapes"]
             self._executors[0] = planned
         else:
             self._check()
@@ -418,6 +422,7 @@ class Interpreter(FastPath):
             found = Executor(self._model, subgraphs[subgraph_index], self._pool,
                              options["experimental_preserve_all_tensors"], options["guard_bands"],
                              options["max_memory"], arguments.resolver(options["op_resolver"]), self._shared)
+            found.cache.capacity = options["cached_shapes"]
             found.checked = self._checked and not found.plugins
             self._executors[int(subgraph_index)] = found
             if found.plugins:

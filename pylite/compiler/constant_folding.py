@@ -32,8 +32,7 @@ def fold(model, subgraph, node, emitted, pool):
                 value.data, value.fixed = known, True
     if all(value.data is not None for value in outputs):
         return
-    _assign_known(emitted)
-    _run(model, node, [item for item in emitted if type(item) is Call], outputs, pool)
+    compute(model, node, emitted, outputs, pool)
     for value in outputs:
         value.data.flags.writeable = False
         if fixed:
@@ -47,6 +46,12 @@ def _give_back(operands):
     for value in operands:
         if value is not None and value.fixed:
             give_back(value.data)
+
+
+def compute(model, node, emitted, outputs, pool=None):
+    """Give the Values `outputs` of `node` the contents that `emitted`, its calls, compute."""
+    _assign_known(emitted)
+    _run(model, node, [item for item in emitted if type(item) is Call], outputs, pool)
 
 
 def _assign_known(emitted):

@@ -6,6 +6,7 @@ import numpy as np
 
 from pylite import errors
 from pylite._core.graph.calls import values_of
+from pylite._core.graph.dimensions import slots_in
 from pylite._core.graph.repeats import Repeats
 from pylite._core.run.kernel import of_types
 from pylite._core.run.memory import MemoryPool, memory_limit
@@ -152,6 +153,7 @@ class _Lowering:
         self.repeats = Repeats(values, Op, ir_values)
         self.may_have_objects = not {"string", "variant"}.isdisjoint([value.dtype for value in values]) or (
             host is not None and bool(host.plugins))        # they change the types of their outputs
+        self.recorded = slots_in([values[index].shape for index in subgraph.inputs]) != set()
 
     def repeat(self, ops, position):
         """Lower the operators from `position` on that repeat earlier ones; returns the position of the first other one.
@@ -159,7 +161,7 @@ class _Lowering:
         ops: what runs each operator.
         """
         lowered = self.lowered
-        if self.may_have_objects:
+        if self.may_have_objects or self.recorded:      # the numbers of Dims tell no nodes apart
             return position
         return self.repeats.lower(lowered.subgraph.operators, ops, position, self.host, lowered.nodes, lowered.calls,
                                   self._finish)
@@ -180,7 +182,15 @@ class _Lowering:
         """Lower `node`, which `op` runs."""
         lowered = self.lowered
         foldable = not op.stateful and _are_known(node.inputs)
-        emitted = _prepared(op, node, foldable, self.budget)
+        if self.recorded:
+            from pylite.compiler import size_folding
+            if foldable and size_folding.fold(op, node):
+                lowered.nodes.append(node)
+                lowered.notes[node.index] = "computed once, from constants"
+                return
+            emitted = size_folding.tried(node, lambda: _prepared(op, node, foldable, self.budget))
+        else:
+            emitted = _prepared(op, node, foldable, self.budget)
         lowered.nodes.append(node)
         if emitted is None:
             lowered.notes[node.index] = (
@@ -219,6 +229,9 @@ class _Lowering:
     def _call(self, node, call):
         call.node = node
         self.lowered.calls.append(call)
+        if self.recorded:
+            from pylite.compiler.settling import settle
+            settle(call)
         for packed in of_types(call.args, _PACKED):
             if packed.value.fixed:
                 self.lowered.model.pack(packed)     # another thread packs while lowering goes on

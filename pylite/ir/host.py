@@ -26,6 +26,10 @@ class Prepared(Protocol):
     lowered: Any
     boundary: Any
 
+    def shape(self, index: int) -> Shape:
+        """The shape of tensor `index`."""
+        ...
+
 
 class Host(Protocol):
     """One subgraph of an interpreter, as its own nodes see it, and the nodes that call it.

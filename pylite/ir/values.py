@@ -10,6 +10,7 @@ from pylite._core.graph.calls import NodeBase, ValueBase, enter_types
 from pylite._core.graph.calls import Packed as Packed
 from pylite._core.graph.calls import Scratch as Scratch
 from pylite._core.graph.calls import View as View
+from pylite._core.graph.dimensions import slots_in
 from pylite._core.kernels import is_owned as is_owned
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
@@ -197,6 +198,11 @@ class Node(NodeBase):
         if value.data is None:
             raise errors.DataDependentError(f"{self}: {value!r}: its {what} is computed at run time", value)
         return value.data
+
+
+def sizes(numbers: "Sequence[int]", dtype: str) -> "NDArray[Any]":
+    """A vector of dimensions, for a Constant; of objects where some of them are Dims."""
+    return np.array(numbers, object if slots_in(numbers) else dtype)
 
 
 def raw(array: "NDArray[Any] | None") -> "NDArray[np.uint8]":

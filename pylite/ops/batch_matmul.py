@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch
@@ -38,10 +39,11 @@ def _sizes(value, adjoint):
 
 
 def _pairs(x, w, y):
-    """The indices of the matrices of x, w and y of each product, in the order of w's: int64 (3, products)."""
-    batch = y.shape[:-2]
-    which = [np.broadcast_to(np.arange(math.prod(v.shape[:-2])).reshape(v.shape[:-2]), batch).reshape(-1)
-             for v in (x, w, y)]
+    """The indices of the matrices of x, w and y of each product, in the order of w's: int64 (3, products).
+
+    x, w, y: how many matrices there are along each dimension.
+    """
+    which = [np.broadcast_to(np.arange(math.prod(lead)).reshape(lead), y).reshape(-1) for lead in (x, w, y)]
     return np.ascontiguousarray(np.stack(which)[:, np.argsort(which[1], kind="stable")], np.int64)
 
 
@@ -56,7 +58,7 @@ def lower_batch_matmul(node):
     if matrices == 1 and not o.adj_x:                   # one matrix for all rows of x
         m, which = math.prod(x.shape[:-1]), np.zeros((3, 1), np.int64)
     else:
-        which = _pairs(x, w, y)
+        which = computed(_pairs, *[v.shape[:-2] for v in (x, w, y)])
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
     if w.data is not None:
         weights = {"packed": _packed(kind, w, matrices, Matrices(transposed=not o.adj_y))}

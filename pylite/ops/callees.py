@@ -36,7 +36,7 @@ def result_shapes(host, shapes, given):
     bound = host.prepared(shapes, given)
     if bound.boundary is not None:
         return None
-    return [bound.lowered.values[i].shape for i in host.subgraph.outputs]
+    return [bound.shape(i) for i in host.subgraph.outputs]
 
 
 def kernels_can_run(node, hosts):

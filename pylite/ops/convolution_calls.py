@@ -1,8 +1,7 @@
 """The kernels of convolutions: one Call for each Window, by the types of its operands.  docs/numerics.md section 4."""
-import math
-
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import filter_layout, products
 from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels
@@ -93,27 +92,30 @@ def _int8(node, operands, window, images, out, bias):
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
                        layout, window.dilation[1], (low - y.zero_point, high - y.zero_point)),
                 filter=window.filter, groups=window.groups,
-                zero=_zeros(x, seen * images.shape[3] // window.groups), w_zero=w_zero, zero_point=y.zero_point - lift,
-                low=low - lift, high=high - lift, x_flip=flip, y_flip=flip, strided=(0, 1) if most == 1 else (0,))
+                zero=computed(_zeros, x.zero_point, seen * images.shape[3] // window.groups), w_zero=w_zero,
+                zero_point=y.zero_point - lift, low=low - lift, high=high - lift, x_flip=flip, y_flip=flip,
+                strided=(0, 1) if most == 1 else (0,))
 
 
 def _packed_pixels(images, out, window):
     """The largest number of output pixels that may count as one with the columns of all: see PixelPacking."""
     plain = window.groups == 1 and window.layout is None and window.dilation[1] == 1 and out.strides is None
     most = 16 if images.shape[3] % 4 else 15    # 16 columns fill vectors; steps of 4 channels are fast without
-    return math.gcd(out.shape[2], 4) if plain and out.shape[3] <= most else 1
+    if not plain or out.shape[3] > most:
+        return 1
+    return 4 if out.shape[2] % 4 == 0 else 2 if out.shape[2] % 2 == 0 else 1
 
 
 def _integer_winograd_pays(images, out, window):
     """May it pay?  It has 36 products of 16 bits for 4 x 4 pixels, each of which takes as long as two of the 144."""
     n, h, w, c = out.shape
     return (_is_plain_3x3(window) and images.shape[3] % 16 == 0 and min(c, images.shape[3]) >= 32
-            and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 1.25 * n * h * w)
+            and 64 <= n * -(-h // 4) * -(-w // 4) * 16 <= 5 * n * h * w // 4)
 
 
-def _zeros(x, n):
-    """n bytes of x's zero point."""
-    return bytes((x.zero_point & 0xFF,)) * n
+def _zeros(zero_point, n):
+    """n bytes of a zero point."""
+    return bytes((zero_point & 0xFF,)) * n
 
 
 # ---- depthwise -----------------------------------------------------------------------------------------------
@@ -141,5 +143,5 @@ def lower_channels(node, operands, window):
     return Call("conv.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
                 Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
                        window.filter, (low - y.zero_point, high - y.zero_point)),
-                filter=window.filter, zero=_zeros(x, y.shape[3]), w_zero=w_zero, zero_point=y.zero_point - lift,
-                low=low - lift, high=high - lift, x_flip=flip, y_flip=flip)
+                filter=window.filter, zero=computed(_zeros, x.zero_point, y.shape[3]), w_zero=w_zero,
+                zero_point=y.zero_point - lift, low=low - lift, high=high - lift, x_flip=flip, y_flip=flip)

@@ -1,6 +1,7 @@
 """Ops whose output's size is always what their inputs' contents make it: WHERE, UNIQUE, RANGE."""
 import numpy as np
 
+from pylite._core.graph.dimensions import Dim
 from pylite._core.kernels import kernel_class
 from pylite.ir.registry import register
 from pylite.ir.values import Constant, raw
@@ -56,14 +57,15 @@ register("UNIQUE", types=["float32|int8|uint8|int16|int32|int64 -> any int32|int
 def range_of(node):
     """Start, stop and step of RANGE as scalars of its type, and the number of its elements."""
     start, stop, step = [node.constant(i, what).reshape(-1)[0] for i, what in enumerate(("start", "limit", "delta"))]
+    if node.inputs[0].dtype != "float32":
+        start, stop, step = [n if type(n) is Dim else int(n) for n in (start, stop, step)]
     if step == 0 or (stop > start and step < 0) or (stop < start and step > 0):
         raise node.error(f"cannot go from {start} to {stop} by {step}")
-    if start.dtype.kind == "f":
+    if node.inputs[0].dtype == "float32":
         count = np.ceil(abs((stop - start) / step))
         if not np.isfinite(count):
             raise node.error(f"cannot go from {start} to {stop} by {step}")
         return start, step, int(count)
-    start, stop, step = int(start), int(stop), int(step)
     return start, step, max(0, -((start - stop) // step))
 
 

@@ -1,6 +1,7 @@
 """Helpers of ops that only move elements: their types, constant operands, slices of tensors as views, copies."""
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.shapes import contiguous_strides
 from pylite.ir.values import Call
@@ -95,8 +96,13 @@ def repeated(value, shape):
     """One element, a Value or a numpy array, read as an array of `shape`."""
     strides = (0,) * len(shape)
     if isinstance(value, np.ndarray):
-        return np.ndarray(shape, value.dtype, value, 0, strides)
+        return computed(_spread, value, shape)
     return value.view(shape, strides)
+
+
+def _spread(array, shape):
+    """An array of `shape` of which each element is the one of `array`."""
+    return np.ndarray(shape, array.dtype, array, 0, (0,) * len(shape))
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir import shapes
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call, Constant
@@ -86,15 +87,21 @@ def lower_sum(mean):
         for value in (x, y):
             if not value.quantized:
                 raise node.error(f"{value.dtype} needs a scale here, and it has none", value)
-        if mean:
-            m, e = quantization.mean_multiplier(x.scale, y.scale, n)
-        else:
-            m, e = quantization.quantize_multiplier(float(x.scale) / float(y.scale))
         shift = 128 if x.dtype == "uint8" else 0        # the kernel takes uint8 as int8
-        low, high = quantization.LIMITS[y.dtype]
-        return reduce_call(node, "sum", axes, requantize=(
-            fixed_point.wrap32((x.zero_point - shift) * n), m, e, y.zero_point - shift, low - shift, high - shift))
+        zero_points = x.zero_point - shift, y.zero_point - shift
+        limits = tuple([limit - shift for limit in quantization.LIMITS[y.dtype]])
+        return reduce_call(node, "sum", axes, requantize=computed(
+            _requantization, x.scale, y.scale, zero_points, limits, n, mean))
     return lower
+
+
+def _requantization(x_scale, y_scale, zero_points, limits, n, mean):
+    """How sums of `n` elements, or their means, become y: (sum of zero points, multiplier, exponent, zero, limits)."""
+    if mean:
+        m, e = quantization.mean_multiplier(x_scale, y_scale, n)
+    else:
+        m, e = quantization.quantize_multiplier(float(x_scale) / float(y_scale))
+    return fixed_point.wrap32(zero_points[0] * n), m, e, zero_points[1], *limits
 
 
 def lower_extreme(operation, start):

@@ -5,7 +5,7 @@ import numpy as np
 
 from pylite.ir.graph import DTYPE_BITS, NUMPY_DTYPES
 from pylite.ir.registry import register
-from pylite.ir.values import Alias, Constant
+from pylite.ir.values import Alias, Constant, sizes
 from pylite.ops.moves import INDICES, MOVABLE, axis_of, integers, movable, scalar
 
 
@@ -90,7 +90,7 @@ def infer_shape(node):
 
 def lower_shape(node):
     y = node.outputs[0]
-    return Constant(y, np.array(node.inputs[0].shape, y.dtype))
+    return Constant(y, sizes(node.inputs[0].shape, y.dtype))
 
 
 register("SHAPE", types=[f"any -> {INDICES}"], infer=infer_shape, lower=lower_shape,

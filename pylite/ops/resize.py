@@ -3,6 +3,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call
 from pylite.ops.moves import pixels
@@ -106,16 +107,18 @@ def lower_bilinear(node):
     across = w, cols, o.align_corners, o.half_pixel_centers
     few = c < (8 if x.dtype == "float32" else 16 if x.dtype != "int16" and cols > w else 48)
     return Call("resize.Bilinear", x.bytes, pixels(y), x.dtype, x.shape,
-                rows=axis(h, rows, o.align_corners, o.half_pixel_centers),
-                cols=spread(axis, *across, c) if few else axis(*across), gather=few, strided=() if few else (1,))
+                rows=computed(axis, h, rows, o.align_corners, o.half_pixel_centers),
+                cols=computed(spread, axis, *across, c) if few else computed(axis, *across), gather=few,
+                strided=() if few else (1,))
 
 
 def lower_nearest(node):
     x, y, o = node.inputs[0], node.outputs[0], node.options
     _, h, w, _ = x.shape
     _, rows, cols, _ = y.shape
-    return Call("resize.Nearest", pixels(x), pixels(y), nearest_axis(h, rows, o.align_corners, o.half_pixel_centers),
-                nearest_axis(w, cols, o.align_corners, o.half_pixel_centers), strided=(1,))
+    tables = [computed(nearest_axis, size, out, o.align_corners, o.half_pixel_centers)
+              for size, out in ((h, rows), (w, cols))]
+    return Call("resize.Nearest", pixels(x), pixels(y), *tables, strided=(1,))
 
 
 def reference_bilinear(x, size, o):

@@ -4,6 +4,7 @@ Where only the place of the part is computed, not its size, the kernel looks at 
 """
 import numpy as np
 
+from pylite._core.graph.dimensions import computed
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ir.registry import register
 from pylite.ir.shapes import contiguous_strides
@@ -33,7 +34,11 @@ def floating(node, sized, wrap):
     if any(room < 0 for _, room, _ in axes):
         return None
     shape = [n if count is None else count for n, count in zip(x.shape, sized, strict=False)]
-    return (*shape, *x.shape[len(sized):]), np.array(axes, np.int64).reshape(len(axes), 3)
+    return (*shape, *x.shape[len(sized):]), computed(_table, tuple(axes))
+
+
+def _table(axes):
+    return np.array(axes, np.int64).reshape(len(axes), 3)
 
 
 def lower_floating(node, found):

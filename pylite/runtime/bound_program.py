@@ -3,20 +3,23 @@ import sys
 from typing import TYPE_CHECKING
 
 from pylite import errors
+from pylite._core import simd
 from pylite._core.run.program import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
 
     from pylite._core.run.program import Memory, Program
     from pylite.compiler.binding import Storage
+    from pylite.ir.values import Value
     from pylite.runtime.blueprint import Blueprint
 
 GUARD_BYTE = 0xA5
 CACHED_SHAPES = 8       # sets of input shapes whose programs are kept
+KEPT_HISTORIES = 16     # ranks of inputs, and constants from callers, with which programs are recorded
 CACHED_SEGMENTS = 512   # segments that follow on data found at run time, to keep
 
 
@@ -55,9 +58,13 @@ class BoundProgram(Segment):
         if not ending():        # modules may be empty then
             self.blueprint.release()
 
+    def value(self, index: int) -> "Value":
+        """Tensor `index`."""
+        return self.lowered.values[index]
+
     def array(self, index: int) -> "Any":
         """The array of tensor `index`, or None where this segment has no memory for it."""
-        value, storage = self.lowered.values[index], self.storage
+        value, storage = self.value(index), self.storage
         if value.data is None and index not in storage.arrays:
             root = value.root.index
             if root not in storage.arrays and root not in storage.offsets:
@@ -66,15 +73,15 @@ class BoundProgram(Segment):
 
     def shape(self, index: int) -> "tuple[int, ...]":
         """The shape of tensor `index`."""
-        return self.lowered.values[index].shape
+        return self.value(index).shape
 
     def dtype(self, index: int) -> str:
         """The data type of tensor `index`."""
-        return self.lowered.values[index].dtype
+        return self.value(index).dtype
 
     def overwritten(self, index: int) -> bool:
         """Is the memory of tensor `index` written after its last use?"""
-        return self.plan.overwritten(self.lowered.values[index])
+        return self.plan.overwritten(self.value(index))
 
     def failure(self, step: int, status: int) -> "errors.ExecutionError":
         """The ExecutionError for the kernel of `step`, which returned `status`."""
@@ -108,11 +115,14 @@ class ProgramCache:
 
     capacity: sets of input shapes to keep.
     """
-    __slots__ = ("capacity", "_programs", "_predecessors")
+    __slots__ = ("capacity", "histories", "_programs", "_arenas", "_predecessors")
 
     def __init__(self) -> None:
         self.capacity = CACHED_SHAPES
+        # {(ranks of inputs, constants given, ISA level): the shapes that came first, or the ShapeHistory}
+        self.histories: dict[Any, Any] = {}
         self._programs: dict[Any, BoundProgram] = {}        # by input shapes, the one used last at the end
+        self._arenas: dict[int, list[int]] = {}             # {id of an arena: [its bytes, programs in it]}
         # {segment: (the segment before it, its key there)}, the oldest first
         self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
 
@@ -120,7 +130,23 @@ class ProgramCache:
         """Drop everything, also the references of loops to themselves."""
         for program in (*self._programs.values(), *self._predecessors):
             program.iterations.clear()
-        self._programs, self._predecessors = {}, {}
+        self.histories, self._programs, self._arenas, self._predecessors = {}, {}, {}, {}
+
+    @staticmethod
+    def history_key(shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
+        """Where `histories` has what is known of inputs like these."""
+        return (tuple([len(shape) for shape in shapes]), tuple([(i, id(data)) for i, data in given.items()]),
+                simd.current)
+
+    def is_first(self, shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> bool:
+        """Are these the first input shapes of their kind?  Notes them."""
+        key = self.history_key(shapes, given)
+        if key in self.histories:
+            return False
+        if len(self.histories) >= KEPT_HISTORIES:
+            self.histories.clear()
+        self.histories[key] = list(shapes)
+        return True
 
     def get(self, key: "Any") -> BoundProgram | None:
         """The BoundProgram for a set of input shapes, or None."""
@@ -134,13 +160,23 @@ class ProgramCache:
 
         Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
         """
+        if key in self._programs:
+            self._pop(key)
         self._programs[key] = program
-        arena = program.arena
-        for old in list(self._programs)[:-1]:
-            outgrown = {id(p.arena): p.arena.nbytes for p in self._programs.values() if p.arena is not arena}
-            if len(self._programs) <= self.capacity and sum(outgrown.values()) <= arena.nbytes:
-                break
-            self.drop([self._programs.pop(old)])
+        arena, arenas = program.arena, self._arenas
+        arenas.setdefault(id(arena), [arena.nbytes, 0])[1] += 1
+        while len(self._programs) > 1 and (len(self._programs) > self.capacity
+                                           or sum([nbytes for nbytes, _ in arenas.values()]) > 2 * arena.nbytes):
+            self.drop([self._pop(next(iter(self._programs)))])
+
+    def _pop(self, key: "Any") -> BoundProgram:
+        """Take a program out."""
+        old = self._programs.pop(key)
+        held = self._arenas[id(old.arena)]
+        held[1] -= 1
+        if not held[1]:
+            del self._arenas[id(old.arena)]
+        return old
 
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
         """Keep `segment`, which follows on `before` for the data `key`; drops segments that were not used lately."""

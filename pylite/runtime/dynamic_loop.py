@@ -45,7 +45,7 @@ class LoopIteration:
         test = condition.prepared(shapes, {})
         if inner.boundary is not None or test.boundary is not None:
             return
-        block, count = kernel_class("control.Block"), prod(test.lowered.values[condition.subgraph.outputs[0]].shape)
+        block, count = kernel_class("control.Block"), prod(test.shape(condition.subgraph.outputs[0]))
         if count != 1:
             raise node.error(f"the condition gives {count} values, not one")
         self.goes_on = np.zeros(1, np.uint8)
@@ -56,7 +56,7 @@ class LoopIteration:
         """Find `next`, and make the kernel that runs the body into its variables."""
         inner = body.prepared([x.shape for x in self.state], {})
         self.next = _iteration(host, node, condition, body,
-                               [inner.lowered.values[i].shape for i in body.subgraph.outputs])
+                               [inner.shape(i) for i in body.subgraph.outputs])
         self.body = kernel_class("control.Block")(self.entry, *map(raw, self.state), *map(raw, self.next.state))
 
 

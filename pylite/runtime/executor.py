@@ -1,4 +1,7 @@
-"""One subgraph made runnable: shapes in, memory planned and bound, invoke."""
+"""One subgraph made runnable: shapes in, memory planned and bound, invoke.
+
+The file is longer than others, as a class is in one file; what few graphs need is in the modules imported on demand.
+"""
 from typing import TYPE_CHECKING
 
 from pylite import errors
@@ -49,6 +52,8 @@ class Executor(TensorAccess, ExecutorBase):
     given                   {position of an input: its contents} that the caller, an operator, knows to be constant
     shapes                  of the inputs
     cache, memory           the ProgramCache; the TensorMemory
+    called                  the CalledProgram, while a caller is recorded
+    read                    the tensors that operators read, and the outputs; None before they are asked for
     plans                   the PlanCache with the programs of earlier processes, or None
     current                 the BoundProgram of the present shapes, or None before the first allocate()
     segments                of the last run: `current`, and what followed on shapes that depend on data
@@ -83,6 +88,8 @@ class Executor(TensorAccess, ExecutorBase):
         if held is not None:        # a plan has memory for this subgraph
             self.memory.arenas, self.memory.variables = held.arenas, held.variables
         self.plans: PlanCache | None = None
+        self.called: Any = None
+        self.read: frozenset[int] | None = None
         self.current = None  # type: ignore[assignment]     # until allocate()
         self.segments = []
         self.ready = self.checked = self.stale = False
@@ -233,6 +240,7 @@ class Executor(TensorAccess, ExecutorBase):
         """Run the nodes of another Subgraph with the same tensors."""
         self.subgraph = subgraph
         self.cache.clear()
+        self.read = None
         self.checked = False
         self.invalidate()
 
@@ -294,7 +302,7 @@ class Executor(TensorAccess, ExecutorBase):
             self.cache.clear()
         bound = self.cache.get(key)
         if bound is None:
-            bound = self._planned() or self._compile()
+            bound = self._planned() or self._recorded() or self._compile()
             self.cache.add(key, bound)
         self.current = bound
         self.segments = [bound]
@@ -311,6 +319,14 @@ class Executor(TensorAccess, ExecutorBase):
             return None
         from pylite.runtime import planned_program
         return planned_program.bind(self)
+
+    def _recorded(self) -> BoundProgram | None:
+        """A program for the present input shapes from one that was recorded for others, or None."""
+        if self.cache.is_first(self.shapes, self.given):
+            return None
+        self.use_graph()
+        from pylite.runtime import recorded_program
+        return recorded_program.bind(self)
 
     def use_graph(self) -> None:
         """Replace what a plan knows of the subgraph, if that is all there is, by the graph's record."""

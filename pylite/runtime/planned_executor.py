@@ -29,6 +29,7 @@ class PlannedExecutor(ExecutorBase):
     callees: "set[Any]" = set()
     given: "dict[int, Any]" = {}
     delegation = access = None
+    cached_shapes = 8       # as the Interpreter's
     _bound: "Bound | None" = None
 
     def __init__(self, model: "Model", pool: "Pool", shared: "dict[str, Any]", plans: PlanCache) -> None:
@@ -123,6 +124,7 @@ class PlannedExecutor(ExecutorBase):
     def _change(self, executor_class: "type[Executor]", program_class: "type[PlannedProgram]") -> None:
         executor = executor_class(self.model, self.subgraph, self.pool, self.preserve, shared=self.shared,
                                   attach=False)     # those that were registered since the interpreter was made
+        executor.cache.capacity = self.cached_shapes
         executor.checked, executor.ready, executor.plans, executor.access = True, self.ready, self.plans, self.access
         bound, segments = self._bound, []
         if bound is not None:
@@ -130,6 +132,7 @@ class PlannedExecutor(ExecutorBase):
             program.executor, program.readable, program.writable = cast("Executor", self), self.readable, self.writable
             executor.memory.arenas[:] = [bound.arena]
             executor.cache.add(tuple(bound.shapes), program)
+            executor.cache.is_first(bound.shapes, {})
             executor.current = program
             segments = [program]
         ExecutorBase.segments.__set__(self, segments)  # type: ignore[attr-defined]

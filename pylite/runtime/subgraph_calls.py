@@ -46,6 +46,11 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
 
     given: {position of an input: its contents, which the caller does not copy there}.
     """
+    if "recording" in executor.shared:
+        from pylite.runtime import recorded_program
+        executor.called = recorded_program.called(executor, shapes, given)
+        return executor.called
+    executor.called = None
     for position, shape in enumerate(shapes):
         executor.resize(position, shape)
     now = executor.given
@@ -63,9 +68,12 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
 
     Inputs and outputs are byte arrays; inputs without a reader are None, unless `whole`, and so are those given.
     """
+    if executor.called is not None:
+        return executor.called.entering(whole)
     bound, subgraph = executor.current, executor.subgraph
-    read = {i for operator in subgraph.operators for i in operator.inputs}.union(subgraph.outputs)
-    ins = [raw(bound.array(i)) if position not in executor.given and (whole or i in read) else None
+    if executor.read is None:
+        executor.read = frozenset([i for operator in subgraph.operators for i in operator.inputs] + [*subgraph.outputs])
+    ins = [raw(bound.array(i)) if position not in executor.given and (whole or i in executor.read) else None
            for position, i in enumerate(subgraph.inputs)]
     outs = [raw(bound.array(i)) for i in subgraph.outputs]
     return bound.program, bound.failure, ins, outs

@@ -130,7 +130,7 @@ class TensorMemory:
         arrays = {}
         for value in lowered.values:
             if value.kind == "variable":
-                arrays[value.index] = self._variable(value)
+                arrays[value.index] = self.variable(value)
             elif value.kind == "carried":
                 array = next((a for a in (segment.array(value.index) for segment in before) if a is not None), None)
                 if array is not None:
@@ -140,7 +140,8 @@ class TensorMemory:
                 arrays[value.index] = _empty_strings(value)
         return arrays
 
-    def _variable(self, value: "Value") -> "NDArray[Any]":
+    def variable(self, value: "Value") -> "NDArray[Any]":
+        """The array of a variable, a new one where its shape has changed."""
         array = self.variables.get(value.index)
         if NUMPY_DTYPES[value.dtype].hasobject:
             raise errors.TensorError(f"{value!r} is a variable, which cannot hold {value.dtype}")

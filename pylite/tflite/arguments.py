@@ -37,6 +37,14 @@ def resolver_type(given: "Any") -> str:
     return given.name
 
 
+def shape_count(given: "Any") -> int:
+    """The argument cached_shapes, checked."""
+    count = operator.index(given)
+    if count < 1:
+        raise ValueError(f"cached_shapes must be at least 1, not {count}")
+    return count
+
+
 def plans(cache_dir: "Any", options: "dict[str, Any]") -> "PlanCache | None":
     """The plan cache in `cache_dir`, or where the environment says; None if there is none or `options` forbid it."""
     folder = os.environ.get("PYLITE_CACHE_DIR") if cache_dir is None else cache_dir

@@ -39,7 +39,8 @@ ANYTHING = st.one_of(
     st.tuples(st.integers(-2, 2**40), st.integers(-2, 9)))
 NAMES = ["model_path", "model_content", "experimental_delegates", "num_threads", "experimental_op_resolver_type",
          "experimental_preserve_all_tensors", "experimental_disable_delegate_clustering",
-         "experimental_default_delegate_latest_features", "guard_bands", "max_memory", "op_resolver", "model"]
+         "experimental_default_delegate_latest_features", "guard_bands", "max_memory", "op_resolver", "model",
+         "cached_shapes"]
 often = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 

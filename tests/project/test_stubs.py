@@ -25,6 +25,7 @@ ALLOWED = "\n".join([
     # Functions without arguments: Python 3.13 and later say that those in C take a `self`.
     r"pylite\._core\.(run\.memory\.(lost_pages|memory_limit)|simd\.(available|begin_packing|finish_packing))",
     r"pylite\._core\.graph\.decoder\.(Field|Layout|Table)",        # classes that only this module uses
+    r"pylite\._core\.(graph\.(dimensions|tapes)|run\.rebinding)\..*",      # attributes that only these modules use
 ])
 
 

@@ -49,12 +49,16 @@ def outputs(interpreter, shape=None):
     return [interpreter.get_tensor(d["index"]).tobytes() for d in interpreter.get_output_details()]
 
 
-def traces(interpreter):
-    """What `pylite inspect` tells of the program: kernels with their paths and notes, places, why nothing runs."""
+def traces(interpreter, places=True):
+    """What `pylite inspect` tells of the program: kernels with their paths and notes, places, why nothing runs.
+
+    places: leave them out for recorded programs, which have those of the largest shapes so far.
+    """
     bound = interpreter._main.current
     kernels = [(type(kernel), getattr(kernel, "path", None), call.note, call.node.index)
                for call, kernel in zip(bound.lowered.calls, bound.program.kernels, strict=True)]
-    return kernels, bound.plan.offsets, bound.plan.total, bound.lowered.notes, [v.shape for v in bound.lowered.values]
+    return (kernels, (bound.plan.offsets, bound.plan.total) if places else None, bound.lowered.notes,
+            [v.shape for v in bound.lowered.values])
 
 
 # ---- sharing -------------------------------------------------------------------------------------------------
@@ -243,15 +247,23 @@ def test_results_and_traces_are_those_of_a_model_lowered_anew(seed, sizes):
     shared = [Interpreter(model_content=content) for _ in range(2)]
     for size in [*sizes, *reversed(sizes)]:
         anew = Interpreter(model=Model(content))
-        want = outputs(anew, (size, 4)), traces(anew)
+        want = outputs(anew, (size, 4)), traces(anew, places=False)
         for interpreter in shared:
-            assert (outputs(interpreter, (size, 4)), traces(interpreter)) == want
+            assert same((outputs(interpreter, (size, 4)), traces(interpreter, places=False)), want)
     del interpreter
     shared.clear()
     again = Interpreter(model_content=content)
     for size in reversed(sizes):
         anew = Interpreter(model=Model(content))
-        assert (outputs(anew, (size, 4)), traces(anew)) == (outputs(again, (size, 4)), traces(again))
+        want = outputs(anew, (size, 4)), traces(anew, places=False)
+        assert same((outputs(again, (size, 4)), traces(again, places=False)), want)
+
+
+def same(got, want):
+    """Are outputs and traces equal?  Of graphs that leave copies out, which ones is chosen for the recorded shapes."""
+    elided = any(note.startswith(("slice of", "computed in place")) for _, traced in (got, want)
+                 for note in traced[2].values())
+    return got[0] == want[0] and (got[1][3] == want[1][3] if elided else got[1] == want[1])
 
 
 def test_threads_load_and_drop_one_model():
@@ -290,6 +302,7 @@ def test_more_shapes_than_are_kept():
     for size in [*range(1, 12), *range(1, 12)]:
         want = outputs(Interpreter(model=Model(content)), (size, 4))
         assert outputs(one, (size, 4)) == want == outputs(other, (size, 4))
+        assert outputs(Interpreter(model_content=content), (size, 4)) == want       # its first shapes
     assert len(one._model.blueprints) == KEPT_BLUEPRINTS
 
 

@@ -18,6 +18,7 @@ class ValueBase:
     pad: Any
     kind: str
     quantization: Any
+    def copied(self) -> Any: ...
     quantized: bool
     scale: Any
     zero_point: int

@@ -8,6 +8,8 @@ from math import prod
 cimport cython
 from libc.stdint cimport int64_t
 
+from pylite._core.graph.dimensions cimport Dim
+
 from numpy import float32
 
 cdef object NO_SCALE = float32(0)
@@ -27,6 +29,8 @@ cdef object product(numbers):
     """The product of integers of any size."""
     cdef int64_t made = 1, factor
     for number in numbers:
+        if type(number) is Dim:
+            return prod(numbers)
         try:
             factor = number
         except OverflowError:
@@ -75,6 +79,16 @@ cdef class ValueBase:
     def bytes(self):
         """A View of the bytes of this value, shape (nbytes,), for kernels of any type."""
         return view_of(self, (self.nbytes,), None, 0, "uint8")
+
+    def copied(self):
+        """A copy, whose root and pad are to be set."""
+        cdef ValueBase made = ValueBase.__new__(type(self))
+        made.tensor, made.index, made.name, made.dtype, made.shape = (
+            self.tensor, self.index, self.name, self.dtype, self.shape)
+        made.data, made.fixed, made.byte_offset, made.kind = self.data, self.fixed, self.byte_offset, self.kind
+        made.quantization, made.quantized = self.quantization, self.quantized
+        made.scale, made.zero_point = self.scale, self.zero_point
+        return made
 
     cdef int start(self, record, data) except -1:
         cdef tuple tensor = <tuple>record       # a subclass

@@ -11,11 +11,11 @@ from libc.string cimport memmove
 
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.run.program cimport Program, nanoseconds, run_steps
-from pylite._core.simd cimport pl_pool
+from pylite._core.simd cimport memory_of, pl_pool
 
 
 cdef void *address(array) except? NULL:
-    return <void *><size_t>array.__array_interface__["data"][0]
+    return memory_of(array, array.nbytes)
 
 
 cdef enum:
@@ -40,10 +40,10 @@ cdef class Moves:
         self.moves = <Move *>malloc(max(1, len(self.pairs)) * sizeof(Move))
         if self.moves == NULL:
             raise MemoryError("no memory for a list of copies")
+        cdef Py_ssize_t n
         for to, source in self.pairs:
-            if to.nbytes != source.nbytes:
-                raise ValueError(f"{source.nbytes} bytes for a tensor of {to.nbytes}")
-            self.moves[self.count] = Move(address(to), address(source), to.nbytes)
+            n = to.nbytes
+            self.moves[self.count] = Move(memory_of(to, n), memory_of(source, n), n)
             self.count += 1
 
     def __dealloc__(self):

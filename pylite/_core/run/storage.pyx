@@ -16,9 +16,6 @@ cdef class Storage:
     arrays: {tensor index: typed array}; arena: uint8 array; offsets: {root tensor index: byte offset}; scratch:
     {Scratch: byte offset}.  Without an arena, as for constant folding, each value gets an array of its own.
     """
-    cdef readonly dict arrays, offsets, scratch
-    cdef readonly object arena
-
     def __init__(self, dict arrays, arena=None, dict offsets=None, dict scratch=None):
         self.arrays, self.arena, self.offsets, self.scratch = arrays, arena, offsets, scratch
 

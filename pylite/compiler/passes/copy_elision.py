@@ -18,9 +18,9 @@ MANY_BYTES = 1 << 16
 
 
 def run(lowered, lifetimes):
-    """The Plan of `lowered` without the copies that aliasing replaces, or with all where that takes a smaller arena.
+    """The Lifetimes and Plan of `lowered` without the copies that aliasing replaces.
 
-    lifetimes: the Lifetimes with all copies.
+    With all copies where that takes a smaller arena.  lifetimes: the Lifetimes with all copies.
     """
     copies = _slice_copies(lowered, lifetimes)
     plain = None
@@ -30,14 +30,15 @@ def run(lowered, lifetimes):
             elision = Elision(lowered, lifetimes, trial)
             if not elision.notes:
                 break
-            plan = placement.place(elision.lifetimes())
+            ranges = elision.lifetimes()
+            plan = placement.place(ranges)
             if plan.total > elision.peak - ALIGNMENT:       # no more is alive, but blocks may fit together worse
                 plain = plain or placement.place(lifetimes)
             if plain is None or plan.total <= plain.total:
                 elision.apply(lowered)
-                return plan
+                return ranges, plan
             elision.log.undo()
-    return plain or placement.place(lifetimes)
+    return lifetimes, plain or placement.place(lifetimes)
 
 
 def _slice_copies(lowered, lifetimes):

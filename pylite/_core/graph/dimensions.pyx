@@ -1,0 +1,303 @@
+"""Dimensions that record what is done with them, so that a graph is lowered once for many shapes.
+
+A Dim stands for a dimension of an input.  Arithmetic gives other Dims.  A comparison gives a bool, and a conversion
+gives a plain number; the Recording notes both as guards: what was lowered holds for all shapes that give the same
+results.  A Dim is not an int, so that nothing reads its number without a guard.
+"""
+import operator
+
+cdef object MOST = 1 << 62              # numbers on a tape are smaller
+cdef tuple functions = (None, None, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+                        operator.eq, operator.lt, operator.le)
+
+
+class UnrecordableError(Exception):
+    """What was done with a dimension cannot be repeated for others."""
+
+
+cdef class Recording:
+    """The arithmetic done with the dimensions of one lowering.
+
+    instructions: [(operation, operand, operand)], one for each slot; values: of the slots, for the shapes at hand;
+    guards: {slot: the value on which something depends}; closed: nothing more may be recorded.
+    """
+    def __init__(self):
+        self.instructions, self.values, self.guards, self.slots = [], [], {}, {}
+
+    def given(self, value):
+        """A Dim for the next dimension that is given; value: at hand."""
+        cdef Py_ssize_t number = len([i for i in self.instructions if i[0] == GIVEN])
+        self.values.append(value)
+        self.instructions.append((GIVEN, number, 0))
+        return dim_of(self, len(self.values) - 1)
+
+    cdef Py_ssize_t operand(self, number) except -1:
+        """The slot of a Dim or of a plain number."""
+        if type(number) is Dim:
+            if (<Dim>number).recording is not self:
+                raise UnrecordableError("dimensions of two recordings meet")
+            return (<Dim>number).slot
+        return self.slot(NUMBER, int(number), 0)
+
+    cdef Py_ssize_t slot(self, int operation, a, b) except -1:
+        """The slot of a result."""
+        key = operation, a, b
+        found = self.slots.get(key)
+        if found is not None:
+            return found
+        if self.closed:
+            raise UnrecordableError("a dimension is used after its recording")
+        value = a if operation == NUMBER else functions[operation](self.values[a], self.values[b])
+        if not -MOST < value < MOST:
+            raise UnrecordableError("a number is too large")
+        self.instructions.append(key)
+        self.values.append(int(value))
+        self.slots[key] = found = len(self.values) - 1
+        return found
+
+    cdef object made(self, int operation, a, b):
+        """The result of arithmetic: a Dim."""
+        return dim_of(self, self.slot(operation, self.operand(a), self.operand(b)))
+
+    cdef object tested(self, Py_ssize_t slot):
+        """The value of a slot, which becomes a guard."""
+        value = self.values[slot]
+        if slot not in self.guards:
+            if self.closed:
+                raise UnrecordableError("a dimension is read after its recording")
+            self.guards[slot] = value
+        return value
+
+
+cdef Dim dim_of(Recording recording, Py_ssize_t slot):
+    cdef Dim made = Dim.__new__(Dim)
+    made.recording, made.slot = recording, slot
+    return made
+
+
+cdef bint plain(number) noexcept:
+    """A number whose arithmetic is that of Python's integers?  Not numpy's, which may overflow."""
+    return type(number) is int or type(number) is Dim or type(number) is bool
+
+
+cdef class Dim:
+    """A dimension while it is recorded.  Other operands than Python's integers get its plain number, with a guard."""
+    __array_ufunc__ = None      # numpy leaves arithmetic to the methods here
+
+    def __index__(self):
+        return self.recording.tested(self.slot)
+
+    def __int__(self):
+        return self.recording.tested(self.slot)
+
+    def __float__(self):
+        return float(self.recording.tested(self.slot))
+
+    def __bool__(self):
+        return not equals(self, 0)
+
+    def __hash__(self):
+        raise UnrecordableError("a dimension is a key of a dictionary")     # which may outlive the recording
+
+    def __repr__(self):
+        return repr(self.recording.tested(self.slot))
+
+    def __str__(self):
+        return str(self.recording.tested(self.slot))
+
+    def __format__(self, layout):
+        return format(self.recording.tested(self.slot), layout)
+
+    def __add__(self, other):
+        if not plain(other):
+            return int(self) + other
+        return self if type(other) is not Dim and other == 0 else self.recording.made(ADD, self, other)
+
+    def __radd__(self, other):
+        if not plain(other):
+            return other + int(self)
+        return self if other == 0 else self.recording.made(ADD, self, other)
+
+    def __sub__(self, other):
+        if not plain(other):
+            return int(self) - other
+        if type(other) is Dim and (<Dim>other).slot == self.slot:
+            return 0
+        return self if type(other) is not Dim and other == 0 else self.recording.made(SUBTRACT, self, other)
+
+    def __rsub__(self, other):
+        return self.recording.made(SUBTRACT, other, self) if plain(other) else other - int(self)
+
+    def __mul__(self, other):
+        return times(self, other) if plain(other) else int(self) * other
+
+    def __rmul__(self, other):
+        return times(self, other) if plain(other) else other * int(self)
+
+    def __floordiv__(self, other):
+        if not plain(other):
+            return int(self) // other
+        return self if type(other) is not Dim and other == 1 else divided(DIVIDE, self, other)
+
+    def __rfloordiv__(self, other):
+        return divided(DIVIDE, other, self) if plain(other) else other // int(self)
+
+    def __mod__(self, other):
+        if not plain(other):
+            return int(self) % other
+        return 0 if type(other) is not Dim and other == 1 else divided(REMAINDER, self, other)
+
+    def __rmod__(self, other):
+        return divided(REMAINDER, other, self) if plain(other) else other % int(self)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def __truediv__(self, other):
+        return int(self) / other
+
+    def __rtruediv__(self, other):
+        return other / int(self)
+
+    def __pow__(self, other, modulo):
+        return pow(int(self), other, modulo)
+
+    def __rpow__(self, other, modulo):
+        return pow(other, int(self), modulo)
+
+    def __neg__(self):
+        return self.recording.made(SUBTRACT, 0, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return self if self >= 0 else -self
+
+    def __and__(self, other):
+        return int(self) & other
+
+    def __rand__(self, other):
+        return other & int(self)
+
+    def __or__(self, other):
+        return int(self) | other
+
+    def __ror__(self, other):
+        return other | int(self)
+
+    def __xor__(self, other):
+        return int(self) ^ other
+
+    def __rxor__(self, other):
+        return other ^ int(self)
+
+    def __lshift__(self, other):
+        return int(self) << other
+
+    def __rlshift__(self, other):
+        return other << int(self)
+
+    def __rshift__(self, other):
+        return int(self) >> other
+
+    def __rrshift__(self, other):
+        return other >> int(self)
+
+    def __invert__(self):
+        return ~int(self)
+
+    def __eq__(self, other):
+        if plain(other):
+            return equals(self, other)
+        return other is not None and type(other) is not str and int(self) == other
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __lt__(self, other):
+        return less(self.recording, LESS, self, other) if plain(other) else int(self) < other
+
+    def __le__(self, other):
+        return less(self.recording, NOT_GREATER, self, other) if plain(other) else int(self) <= other
+
+    def __gt__(self, other):
+        return less(self.recording, LESS, other, self) if plain(other) else int(self) > other
+
+    def __ge__(self, other):
+        return less(self.recording, NOT_GREATER, other, self) if plain(other) else int(self) >= other
+
+
+cdef bint equals(Dim a, b) except -1:
+    if type(b) is Dim and (<Dim>b).slot == a.slot and (<Dim>b).recording is a.recording:
+        return True
+    cdef Recording recording = a.recording
+    return recording.tested(recording.slot(EQUAL, recording.operand(a), recording.operand(b)))
+
+
+cdef object less(Recording recording, int operation, a, b):
+    return bool(recording.tested(recording.slot(operation, recording.operand(a), recording.operand(b))))
+
+
+cdef object times(Dim a, b):
+    if type(b) is not Dim and 0 <= b <= 1:
+        return a if b else 0
+    return a.recording.made(MULTIPLY, a, b)
+
+
+cdef object divided(int operation, a, b):
+    """a // b or a % b; a divisor that is recorded must not be 0."""
+    if b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    cdef Recording recording = (<Dim>a).recording if type(a) is Dim else (<Dim>b).recording
+    return recording.made(operation, a, b)
+
+
+def estimate(number):
+    """The number of a Dim for the shapes at hand, without a guard: for choices on which no result depends."""
+    return (<Dim>number).recording.values[(<Dim>number).slot] if type(number) is Dim else number
+
+
+cdef class Computed:
+    """function(*args) of args with Dims, once they are numbers."""
+    def __init__(self, function, tuple args):
+        self.function, self.args = function, args
+
+    def settled(self):
+        """The result for the shapes at hand; the Dims become guards."""
+        return self.function(*with_guards(self.args))
+
+
+def with_guards(thing):
+    """`thing` with numbers in place of Dims, which become guards."""
+    if not slots_in(thing):
+        return thing
+    if type(thing) is tuple or type(thing) is list:
+        return type(thing)([with_guards(item) for item in thing])
+    if type(thing) is Computed:
+        return thing.settled()
+    return int(thing)
+
+
+def computed(function, *args):
+    """function(*args), an argument of a Call; a Computed where some of the args are Dims.
+
+    The function must depend on nothing else, and nothing may look at its result while lowering.
+    """
+    return Computed(function, args) if slots_in(args) else function(*args)
+
+
+def slots_in(thing):
+    """The slots of all Dims in `thing`, a Dim, or a tuple or list of things; a set."""
+    found = set()
+    if type(thing) is Dim:
+        found.add((<Dim>thing).slot)
+    elif isinstance(thing, (tuple, list)):
+        for item in thing:
+            found |= slots_in(item)
+    elif type(thing) is Computed:
+        return slots_in((<Computed>thing).args)
+    return found

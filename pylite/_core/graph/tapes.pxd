@@ -1,0 +1,15 @@
+from libc.stdint cimport int64_t
+
+
+cdef class Tape:
+    cdef readonly Py_ssize_t size, inputs
+    cdef int *operations
+    cdef int64_t *first         # operands: slots, or a number
+    cdef int64_t *second
+    cdef int64_t *expected
+    cdef char *guarded
+    cdef int64_t *numbers       # the values of all slots, after evaluate()
+    cdef bint run(self) noexcept nogil
+
+
+cdef object filled(const int64_t *numbers, thing)

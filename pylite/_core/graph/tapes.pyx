@@ -1,0 +1,143 @@
+"""Recordings for evaluation: the numbers of all that was done with dimensions, for one set of shapes at a time."""
+from libc.stdint cimport int64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pylite._core.graph.dimensions cimport (
+    ADD,
+    DIVIDE,
+    EQUAL,
+    GIVEN,
+    LESS,
+    MULTIPLY,
+    NOT_GREATER,
+    NUMBER,
+    SUBTRACT,
+    Computed,
+    Dim,
+    Recording,
+)
+
+cdef enum:
+    FACTOR = 0x7FFFFFFF                 # the product of two such numbers fits into 64 bits
+cdef int64_t LARGEST = <int64_t>1 << 62
+
+
+cdef class Tape:
+    """A Recording for evaluation.  size: number of slots; inputs: of dimensions that are given."""
+    def __cinit__(self, Recording recording not None):
+        cdef Py_ssize_t i, n = len(recording.instructions)
+        self.size = n
+        self.operations = <int *>calloc(max(n, 1), sizeof(int))
+        self.first = <int64_t *>calloc(4 * max(n, 1), sizeof(int64_t))
+        self.guarded = <char *>calloc(max(n, 1), 1)
+        if self.operations == NULL or self.first == NULL or self.guarded == NULL:
+            raise MemoryError(f"no memory for {n} instructions")
+        self.second, self.expected, self.numbers = self.first + n, self.first + 2 * n, self.first + 3 * n
+        for i, (operation, a, b) in enumerate(recording.instructions):
+            self.operations[i], self.first[i], self.second[i] = operation, a, b
+            self.inputs += operation == GIVEN
+            if operation == NUMBER:
+                self.numbers[i] = a
+        for i, value in recording.guards.items():
+            self.guarded[i], self.expected[i] = 1, value
+        recording.closed = True
+
+    def __dealloc__(self):
+        free(self.operations)
+        free(self.first)
+        free(self.guarded)
+
+    def evaluate(self, given):
+        """Compute all slots for the dimensions `given`; do the guards hold?"""
+        cdef Py_ssize_t i, j = 0
+        for i in range(self.size):
+            if self.operations[i] == GIVEN:
+                self.numbers[i] = given[j]
+                j += 1
+        return self.run()
+
+    cdef bint run(self) noexcept nogil:
+        cdef int64_t a, b, c
+        cdef Py_ssize_t i
+        cdef int operation
+        for i in range(self.size):
+            operation = self.operations[i]
+            if operation >= ADD:
+                a, b = self.numbers[self.first[i]], self.numbers[self.second[i]]
+                if operation == ADD:
+                    c = a + b
+                elif operation == SUBTRACT:
+                    c = a - b
+                elif operation == MULTIPLY:
+                    if not (-FACTOR <= a <= FACTOR and -FACTOR <= b <= FACTOR) and a != 0 and (
+                            b > LARGEST // (a if a > 0 else -a) or -b > LARGEST // (a if a > 0 else -a)):
+                        return False
+                    c = a * b
+                elif operation == EQUAL:
+                    c = a == b
+                elif operation == LESS:
+                    c = a < b
+                elif operation == NOT_GREATER:
+                    c = a <= b
+                elif b == 0:
+                    return False
+                elif operation == DIVIDE:
+                    c = a // b
+                    if a % b and (a < 0) != (b < 0):
+                        c -= 1
+                else:
+                    c = a % b
+                    if c and (c < 0) != (b < 0):
+                        c += b
+                if c >= LARGEST or c <= -LARGEST:
+                    return False
+                self.numbers[i] = c
+            if self.guarded[i] and self.numbers[i] != self.expected[i]:
+                return False
+        return True
+
+    def filled(self, thing):
+        """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers, after evaluate()."""
+        return filled(self.numbers, thing)
+
+    def numbers_now(self):
+        """A copy of the numbers of all slots, after evaluate()."""
+        return Numbers(self)
+
+
+cdef class Numbers:
+    """The numbers of all slots of a Tape for one set of shapes."""
+    cdef int64_t *numbers
+
+    def __cinit__(self, Tape tape not None):
+        self.numbers = <int64_t *>calloc(max(tape.size, 1), sizeof(int64_t))
+        if self.numbers == NULL:
+            raise MemoryError(f"no memory for {tape.size} numbers")
+        memcpy(self.numbers, tape.numbers, tape.size * sizeof(int64_t))
+
+    def __dealloc__(self):
+        free(self.numbers)
+
+    def filled(self, thing):
+        """`thing`, a number or a tuple or list of things, with Dims replaced by their numbers."""
+        return filled(self.numbers, thing)
+
+
+cdef object filled(const int64_t *numbers, thing):
+    cdef list made
+    cdef Py_ssize_t i
+    if type(thing) is Dim:
+        return numbers[(<Dim>thing).slot]
+    if isinstance(thing, tuple) or type(thing) is list:
+        made = list(thing)
+        for i in range(len(made)):
+            item = made[i]
+            if type(item) is not int:
+                made[i] = filled(numbers, item)
+        if type(thing) is list:
+            return made
+        return tuple(made) if type(thing) is tuple else type(thing)(*made)      # a named one
+    if type(thing) is Computed:
+        return (<Computed>thing).function(*filled(numbers, (<Computed>thing).args))
+    return thing

@@ -1,0 +1,196 @@
+"""A subgraph lowered once for all input shapes that pass the same tests: see _core/graph/dimensions.pyx."""
+from functools import cached_property
+
+from pylite._core.graph.dimensions import Recording, UnrecordableError, slots_in
+from pylite._core.graph.tapes import Tape
+from pylite._core.run.rebinding import Operands, Rebinder, changed, contents
+from pylite.compiler import lowering, memory_planner
+from pylite.compiler.placement import Plan
+from pylite.compiler.settling import settle
+from pylite.ir.lowered import Lowered
+from pylite.ir.values import Call, FoldablePad, Node, Packed, Scratch, Value, View
+
+
+class RecordedProgram:
+    """A subgraph lowered for input shapes with Dims.
+
+    varying: [(input, axis)] of the Dims; constant: [(input, axis, size)] of the other dimensions; lowered, lifetimes:
+    with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds; variables: Values.
+    """
+
+    def __init__(self, lowered, lifetimes, recording, shapes, varying):
+        self.lowered, self.lifetimes, self.varying = lowered, lifetimes, varying
+        self.constant = [(i, axis, size) for i, shape in enumerate(shapes) for axis, size in enumerate(shape)
+                         if (i, axis) not in varying]
+        for call in lowered.calls:
+            settle(call)
+        self.tape = Tape(recording)         # closes the recording
+        self.tape.evaluate([recording.values[i] for i in range(len(varying))])
+        self.present = Instance(lowered, self.tape.numbers_now())
+        self.variables = [value for value in lowered.values if value.kind == "variable"]
+        owners, sizes, firsts, lasts = _blocks(lifetimes)
+        copies = [owner.index if isinstance(owner, Value) else self.present.thing(owner) for owner in owners]
+        calls = self.present.calls
+        operands = [self._operands(source, target) for source, target in zip(lowered.calls, calls, strict=True)]
+        self.rebinder = Rebinder(self.tape, operands, copies, len(lifetimes.first), sizes, firsts, lasts)
+
+    def evaluate(self, shapes):
+        """Evaluate the tape for input `shapes` of the same ranks; False where another lowering is due."""
+        for position, axis, size in self.constant:
+            if shapes[position][axis] != size:
+                return False
+        return self.tape.evaluate([shapes[i][axis] for i, axis in self.varying])
+
+    def _operands(self, source, target):
+        """The Operands of a call and its copy."""
+        changes, entries, seen = [], [], set()
+        for i, argument in enumerate(source.args):
+            for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
+                if hasattr(item, "renew"):
+                    entries.append((i, number, item))
+            _collect(argument, changes, seen)
+        copies = [(thing, self.present.thing(thing)) for thing in changes]
+        args = tuple([a if slots_in(a) else None for a in source.args])
+        return Operands(target, copies, None if args.count(None) == len(args) else args, entries)
+
+    def instance(self, numbers):
+        """The Instance for the Numbers of certain shapes."""
+        return Instance(self.lowered, numbers)
+
+    def variable_values(self, numbers):
+        """The variables, with their shapes."""
+        return self.variables and [self.instance(numbers).thing(value) for value in self.variables]
+
+
+def _collect(argument, changes, seen):
+    """Append the Values, Views and Scratches with Dims that `argument` consists of, roots first."""
+    if id(argument) in seen:
+        return
+    seen.add(id(argument))
+    if type(argument) is View:
+        _collect(argument.value, changes, seen)
+    elif isinstance(argument, Value):
+        if argument.root is not argument:
+            _collect(argument.root, changes, seen)
+    elif type(argument) is not Scratch:
+        return
+    if slots_in(changed(argument)):
+        changes.append(argument)
+
+
+def _blocks(lifetimes):
+    """(owners, their sizes, first and last steps): roots by tensor index, then Scratches, as placement.place() has
+    them."""
+    first, last = lifetimes.first, lifetimes.last
+    roots = sorted(first, key=lambda root: root.index)
+    owners = roots + [scratch for scratch, _ in lifetimes.scratch]
+    steps = [step for _, step in lifetimes.scratch]
+    return (owners, [lifetimes.sizes[owner] for owner in owners], [first[root] for root in roots] + steps,
+            [last[root] for root in roots] + steps)
+
+
+# ---- recording -----------------------------------------------------------------------------------------------
+def record(model, subgraph, shapes, varying, preserve, find, host):
+    """The RecordedProgram of `subgraph` where the dimensions `varying`, [(input, axis)], change; shapes: at hand.
+
+    Raises UnrecordableError, or what lowering raises, where only lowering anew will do.
+    """
+    recording = Recording()
+    dims = [list(shape) for shape in shapes]
+    for position, axis in varying:
+        dims[position][axis] = recording.given(dims[position][axis])
+    lowered = lowering.lower(model, subgraph, [tuple(shape) for shape in dims], preserve, find, True, host)
+    if lowered.boundary is not None:
+        raise UnrecordableError("shapes depend on data")
+    lifetimes = memory_planner.lifetimes(lowered, preserve)
+    if lifetimes.banded:
+        raise UnrecordableError("guard bands")
+    return RecordedProgram(lowered, lifetimes, recording, shapes, varying)
+
+
+# ---- copies with numbers ---------------------------------------------------------------------------------------
+class Instance:
+    """Copies of what a Lowered consists of, with numbers in place of Dims; each is made when it is first asked for."""
+
+    def __init__(self, lowered, numbers):
+        self._source, self._numbers, self._filled = lowered, numbers, numbers.filled
+        self._copies = {}       # {id of a thing: its copy}
+
+    @cached_property
+    def values(self):
+        return [self.thing(value) for value in self._source.values]
+
+    @cached_property
+    def calls(self):
+        return [self._call(call) for call in self._source.calls]
+
+    def thing(self, thing):
+        """The copy of a Value, View, Scratch, or anything else with Dims; itself where it has none."""
+        made = self._copies.get(id(thing))
+        if made is None:
+            kind = type(thing)
+            if isinstance(thing, Value):
+                made = self._value(thing)
+            elif kind is View:
+                made = View(self.thing(thing.value), self._filled(thing.shape), self._filled(thing.strides),
+                            self._filled(thing.offset), thing.dtype)
+            elif kind is Scratch:
+                made = Scratch(self._filled(thing.shape), thing.dtype)
+            elif kind is Packed:
+                made = Packed(thing.function, self.thing(thing.value), *thing.args)
+                made.made = thing.made
+            else:
+                return self._filled(thing)
+            self._copies[id(thing)] = made
+        return made
+
+    def _value(self, value):
+        made = value.copied()
+        self._copies[id(value)] = made
+        made.shape, made.byte_offset = self._filled(value.shape), self._filled(value.byte_offset)
+        made.data, made.pad = contents(self._numbers, value.data, value.dtype, made.shape), None
+        made.root = made if value.root is value else self.thing(value.root)
+        return made
+
+    def _call(self, call):
+        made = Call(call.kernel, *[self.thing(a) for a in call.args], note=call.note, strided=call.strided)
+        made.names, made.node = call.names, call.node
+        if call.inplace is not None:
+            made.inplace = tuple([self.thing(value) for value in call.inplace])
+        return made
+
+    def lowered(self):
+        """The Lowered for these numbers."""
+        source = self._source
+        made = Lowered(source.subgraph, self.values, source.model)
+        nodes = {id(node): self._node(node) for node in [*source.nodes, *[call.node for call in source.calls]]}
+        made.nodes = [nodes[id(node)] for node in source.nodes]
+        made.calls = self.calls
+        for call, like in zip(made.calls, source.calls, strict=True):
+            call.node = nodes[id(like.node)]
+        made.pads = [(nodes[id(node)], self._pad(pad)) for node, pad in source.pads if id(node) in nodes]
+        made.later, made.evaluated = source.later, source.evaluated
+        made.notes, made.fused = dict(source.notes), source.fused
+        return made
+
+    def _node(self, node):
+        made = Node(node.index, node.operator, self.values, node.host)
+        made.inputs = [self.thing(value) for value in node.inputs]     # None for an absent one
+        made.outputs = [self.thing(value) for value in node.outputs]
+        return made
+
+    def _pad(self, pad):
+        made = FoldablePad(self.thing(pad.y), self.thing(pad.x), self._filled(tuple(pad.pairs)), pad.fill)
+        made.folded = pad.folded
+        return made
+
+    def plan(self, lifetimes, rebinder_offsets, total):
+        """The Plan with the offsets of a Rebinder; lifetimes: with Dims."""
+        owners, sizes, firsts, lasts = _blocks(lifetimes)
+        owners = [self.thing(owner) for owner in owners]
+        blocks = list(zip(owners, rebinder_offsets, map(self._filled, sizes), firsts, lasts, strict=True))
+        count = len(lifetimes.first)
+        offsets = {owner.index: offset for owner, offset, *_ in blocks[:count]}
+        scratch = {owner: offset for owner, offset, *_ in blocks[count:]}
+        unreadable = {self.thing(value) for value in lifetimes.unreadable}
+        return Plan(offsets, scratch, total, 0, blocks, unreadable)

@@ -1,0 +1,140 @@
+"""Contents that are computed from dimensions, such as the shape that a RESHAPE is given, while these are recorded."""
+from functools import partial
+
+import numpy as np
+
+from pylite._core.graph.dimensions import Computed, Dim, estimate, slots_in
+from pylite.compiler import constant_folding
+from pylite.compiler.settling import give_numbers, has_sizes
+from pylite.ir.graph import NUMPY_DTYPES
+from pylite.ir.values import Value
+
+_LIMITS = {"int32": 2**31, "int64": 2**62}      # those of a tape, which are smaller than those of int64
+
+
+def fold(op, node):
+    """Compute the outputs of `node`, of whose inputs all contents are known; returns False where folding must do.
+
+    Contents of fixed size get Dims; others are computed for each set of shapes.  Where neither will do, the inputs get
+    numbers, with guards.
+    """
+    if not any(value is not None and has_sizes(value) for value in node.inputs):
+        return False
+    results, shapes = None, _shapes(op, node)
+    if shapes is not None and None not in node.outputs:
+        results = _with_dims(op, node, shapes) or _computed(op, node, shapes)
+    if results is None:
+        give_numbers_to(node)
+        return False
+    for value, shape, result in zip(node.outputs, shapes, results, strict=True):
+        value.shape, value.data = shape, result
+    return True
+
+
+def give_numbers_to(node):
+    """Replace the Dims in the contents of the inputs by numbers, with guards; were there any?"""
+    values = [value for value in node.inputs if value is not None and has_sizes(value)]
+    for value in values:
+        give_numbers(value)
+    return bool(values)
+
+
+def tried(node, prepare):
+    """prepare(), which lowers `node`; once more if it fails on inputs with Dims and may not on numbers."""
+    try:
+        return prepare()
+    except Exception:
+        if not give_numbers_to(node):
+            raise
+        return prepare()
+
+
+def _shapes(op, node):
+    """What the op infers, or None where it does not, or needs numbers."""
+    try:
+        return None if op.lower is None else op.infer(node)
+    except Exception:       # with numbers, it may do; or says what is wrong
+        return None
+
+
+def _with_dims(op, node, shapes):
+    """The contents of the outputs, with Dims; None where they have no fixed size, or are not the reference's.
+
+    The op's reference computes with integers and Dims as with any numbers.  It is used only where it gives what the
+    kernels give for the shapes at hand.
+    """
+    inputs = [value for value in node.inputs if value is not None]
+    if op.reference is None or slots_in(list(shapes)) or Computed in [type(value.data) for value in inputs]:
+        return None
+    results = _referenced(op, node)
+    expected = _evaluated(op, node, *[_contents(value, estimate) for value in node.inputs])
+    if len(results) != len(expected):
+        return None
+    checked = [_checked(result, known, _LIMITS.get(value.dtype, 0))
+               for value, result, known in zip(node.outputs, results, expected, strict=True)]
+    return None if any(result is None for result in checked) else checked
+
+
+def _referenced(op, node):
+    """The results of the op's reference, a list of arrays of objects; empty where it fails."""
+    try:
+        results = op.reference(*[None if value is None else value.data for value in node.inputs], node.options)
+    except Exception:       # it needs numbers, or other operands
+        return []
+    return [np.array(r, object) for r in (results if isinstance(results, (list, tuple)) else [results])]
+
+
+def _checked(result, known, limit):
+    """A result of a reference with integers and Dims alone, or None; known: what is due for the shapes at hand."""
+    numbers = [int(n) if isinstance(n, np.integer) else n for n in result.reshape(-1).tolist()]
+    if result.shape != known.shape or not {type(n) for n in numbers} <= {int, Dim}:
+        return None
+    if [estimate(n) for n in numbers] != known.reshape(-1).tolist() or not all(-limit <= n < limit for n in numbers):
+        return None
+    result = np.array(numbers, object).reshape(result.shape)
+    result.flags.writeable = False
+    return result
+
+
+def _computed(op, node, shapes):
+    """The contents of the only output as a Computed."""
+    if len(shapes) != 1:
+        return None
+    return [Computed(partial(_only, op, node), tuple([_contents(value) for value in node.inputs]))]
+
+
+def _contents(value, number=None):
+    """(shape, contents) of an operand, for a Computed; number: a function for its Dims."""
+    if value is None or not has_sizes(value):
+        return None if value is None else (None, value.data)
+    if type(value.data) is Computed:
+        return None, value.data
+    sizes = tuple(value.data.reshape(-1).tolist())
+    return value.data.shape, sizes if number is None else tuple([number(n) for n in sizes])
+
+
+def _only(op, node, *contents):
+    """The contents of the only output of `node`."""
+    return _evaluated(op, node, *contents)[0]
+
+
+def _evaluated(op, node, *contents):
+    """What the kernels of `node` compute from inputs with these (shape, contents): a list of arrays."""
+    inputs = [None if given is None else _copy(value, *given)
+              for value, given in zip(node.inputs, contents, strict=True)]
+    copy = node.with_operands(inputs, [Value(value.tensor) for value in node.outputs])
+    for value, shape in zip(copy.outputs, op.infer(copy), strict=True):
+        value.shape = shape
+    emitted = op.lower(copy)
+    constant_folding.compute(None, copy, emitted if isinstance(emitted, list) else [emitted], copy.outputs)
+    for value in copy.outputs:
+        value.data.flags.writeable = False
+    return [value.data for value in copy.outputs]
+
+
+def _copy(value, shape, contents):
+    """A Value with numbers."""
+    made = Value(value.tensor)
+    made.data = contents if shape is None else np.array(contents, NUMPY_DTYPES[value.dtype]).reshape(shape)
+    made.shape, made.dtype = made.data.shape, value.dtype
+    return made

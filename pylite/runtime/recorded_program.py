@@ -1,0 +1,198 @@
+"""Programs of an Executor for further input shapes, from one lowering that was recorded: see compiler/recorded.py."""
+from typing import TYPE_CHECKING
+
+from pylite._core.graph.dimensions import UnrecordableError
+from pylite._core.kernels import kernel_class
+from pylite._core.run.program import Program
+from pylite.compiler import lowering, recorded
+from pylite.ir.registry import default
+from pylite.runtime.blueprint import Blueprint
+from pylite.runtime.bound_program import BoundProgram
+from pylite.runtime.tensor_memory import LARGE_ARENA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite._core.run.storage import Storage
+    from pylite.ir.values import Value
+
+    Executor = Any      # it imports this module
+    Shape = tuple[int, ...]
+
+KEPT = 4            # recordings for inputs of certain ranks
+ATTEMPTS = 4        # recordings in a row that serve no second set of shapes
+PLANNED_SHAPES = 7  # sets of shapes that get plans where there is a plan cache, beside the first one
+
+
+class ShapeHistory:
+    """What an Executor knows of the shapes that its inputs have had, all of the same ranks.
+
+    first: the shapes that came first; varying: {(input, axis)} of the dimensions that have changed since; programs:
+    the RecordedPrograms, the latest first; attempts: recordings that are still worth while; planned: sets of
+    shapes that are still lowered anew, for the plan cache.
+    """
+    __slots__ = ("first", "varying", "programs", "attempts", "planned")
+
+    def __init__(self, shapes: "Sequence[Shape]") -> None:
+        self.first = list(shapes)
+        self.varying: set[tuple[int, int]] = set()
+        self.programs: list[Any] = []
+        self.attempts = ATTEMPTS
+        self.planned = PLANNED_SHAPES
+
+    def program(self, executor: "Executor") -> "Any":
+        """A RecordedProgram that is evaluated for the present input shapes, or None."""
+        shapes = executor.shapes
+        for program in self.programs:
+            if program.evaluate(shapes):
+                self.attempts = ATTEMPTS
+                return program
+        if not self.attempts:
+            return None
+        self.attempts -= 1
+        self.varying.update((i, axis) for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
+                            for axis in range(len(new)) if old[axis] != new[axis])
+        executor.shared["recording"] = True
+        try:
+            program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
+                                      executor.preserve, executor.find, executor)
+        except Exception:       # lowering anew serves every shape, or says what is wrong
+            return None
+        finally:
+            del executor.shared["recording"]
+        if executor.stale or not program.evaluate(shapes):
+            return None
+        self.programs = [program, *self.programs[:KEPT - 1]]
+        return program
+
+
+def bind(executor: "Executor") -> "ShapedProgram | None":
+    """A program for the present input shapes of `executor` from a recording; None where it lowers anew."""
+    if not _may_record(executor):
+        return None
+    histories, key = executor.cache.histories, executor.cache.history_key(executor.shapes, executor.given)
+    history = histories[key]
+    if type(history) is list:       # the shapes that came first
+        history = histories[key] = ShapeHistory(history)
+    if executor.plans is not None and history.planned:
+        history.planned -= 1
+        return None
+    program = history.program(executor)
+    if program is None:
+        return None
+    try:
+        return _bound(executor, program)
+    except Exception:       # kernels refuse operands that lowering does not check; lowering anew says so
+        history.programs.remove(program)
+        return None
+
+
+def _may_record(executor: "Executor") -> bool:
+    """Does what an executor lowers depend on its input shapes alone?"""
+    main = executor.shared.get("executors", {}).get(0, executor)
+    return not (executor.guard or executor.plugins or executor.delegation or executor.tables or executor.access
+                or executor.max_memory is not None or executor.resolver is not default or not default.is_plain()
+                or (main is not executor and main.plans is not None)
+                or not executor.shared.keys() <= {"executors", "planned", "recording"})
+
+
+def _bound(executor: "Executor", program: "Any") -> "ShapedProgram":
+    """`program`, which is evaluated for the present shapes, bound to the executor's memory."""
+    memory, model, rebinder = executor.memory, executor.model, program.rebinder
+    numbers = program.tape.numbers_now()
+    total = rebinder.place()
+    made = ShapedProgram(program, numbers, total)
+    if total > LARGE_ARENA:
+        memory.check(made.lowered, made.plan, lambda: 0)
+    arena = memory.arena(total, 0, executor.cache.drop_arena)
+    outside = {value.index: memory.variable(value) for value in program.variable_values(numbers)}
+    kernels, storage = rebinder.bind(arena, outside, model.pack, kernel_class)
+    made.finish(executor, storage, Program(kernels, executor.pool), arena)
+    return made
+
+
+class ShapedProgram(BoundProgram):
+    """A BoundProgram from a recording; what only inspection needs is made when it is first asked for."""
+    __slots__ = ("program_of_all", "instance", "offsets", "total", "executor")
+
+    def __init__(self, program: "Any", numbers: "Any", total: int) -> None:
+        self.program_of_all, self.instance = program, program.instance(numbers)
+        self.offsets, self.total = program.rebinder.offsets, total
+
+    def finish(self, executor: "Executor", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
+        """Set what runs need."""
+        self.executor, self.storage = executor, storage
+        self.start(program, arena)
+
+    def __getattr__(self, name: str) -> "Any":
+        if name == "lowered":
+            self.lowered = self.instance.lowered()
+        elif name == "plan":
+            self.plan = self.instance.plan(self.program_of_all.lifetimes, self.offsets, self.total)
+        elif name == "blueprint":
+            self.blueprint = Blueprint(self.lowered, self.plan).acquire()
+        else:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self, name)
+
+    def __del__(self, ending: "Any" = None) -> None:
+        pass            # no Blueprint is shared
+
+    def value(self, index: int) -> "Value":
+        return self.instance.thing(self.program_of_all.lowered.values[index])
+
+
+# ---- subgraphs that a recorded one calls -------------------------------------------------------------------------
+class CalledProgram:
+    """Stands for the Entry of a subgraph in the args of a recorded Call.
+
+    executor: of the subgraph; shapes: of its inputs, with Dims; given, whole: as for entry(); lowered: with Dims.
+    bound, entry: of the shapes at hand, after renew().
+    """
+    boundary = None
+    __slots__ = ("executor", "shapes", "given", "whole", "lowered", "bound", "entry")
+
+    def __init__(self, executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int, NDArray[Any]]",
+                 lowered: "Any", whole: bool = False) -> None:
+        self.executor, self.shapes, self.given, self.lowered, self.whole = executor, shapes, given, lowered, whole
+        self.bound = self.entry = None
+
+    def renew(self, tape: "Any") -> bool:
+        """Prepare the subgraph for the shapes at hand; has its program changed?"""
+        bound = self.executor.prepared([tape.filled(shape) for shape in self.shapes], self.given)
+        if bound.boundary is not None:
+            raise UnrecordableError("shapes depend on data")
+        if bound is self.bound:
+            return False
+        self.bound, self.entry = bound, self.executor.entry(self.whole)
+        return True
+
+    def entering(self, whole: bool) -> "CalledProgram":
+        """What stands for the Entry with `whole`."""
+        return CalledProgram(self.executor, self.shapes, self.given, self.lowered, whole)
+
+    def shape(self, index: int) -> "Shape":
+        """The shape of tensor `index`, with Dims."""
+        shape: Shape = self.lowered.values[index].shape
+        return shape
+
+
+def called(executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int, NDArray[Any]]") -> CalledProgram:
+    """prepared() for shapes with Dims."""
+    if not _may_record(executor):
+        raise UnrecordableError("the subgraph depends on more than its shapes")
+    executor.use_graph()
+    executor.check()
+    before, executor.given = executor.given, given
+    try:
+        lowered = lowering.lower(executor.model, executor.subgraph, shapes, executor.preserve, executor.find, True,
+                                 executor)
+    finally:
+        executor.given = before
+    if lowered.boundary is not None or executor.stale:
+        raise UnrecordableError("shapes depend on data")
+    executor.callees.update(*[other.callees for other in executor.callees])
+    return CalledProgram(executor, shapes, given, lowered)

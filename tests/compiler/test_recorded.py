@@ -1,0 +1,257 @@
+"""Programs that are recorded for many shapes equal fresh lowerings: of every op's one-op models, at random shapes."""
+import importlib
+import math
+import operator
+import pkgutil
+import struct
+import zlib
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tests.ops
+from pylite import errors
+from pylite._core.graph.dimensions import Recording, UnrecordableError
+from pylite._core.graph.tapes import Tape
+from pylite._core.run.program import Program
+from pylite.interpreter import Interpreter
+from pylite.ir.values import Packed, Scratch, Value, View
+from tests.tools import op_models
+from tests.tools.oneop import draw
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 33)
+TRIES = 4           # random sets of shapes for each model
+LARGE = 1 << 14     # elements of inputs that would take long
+
+
+# ---- what is compared ----------------------------------------------------------------------------------------
+def described(thing):
+    """`thing`, an arg of a Call, as something that is equal for args that kernels cannot tell apart."""
+    kind = type(thing)
+    if hasattr(thing, "renew") or (kind is tuple and thing and type(thing[0]) is Program):
+        return "a subgraph that is called"
+    if isinstance(thing, Value):
+        data = None if thing.data is None else (thing.data.dtype.str, thing.data.tolist())
+        return (kind.__name__, thing.index, thing.shape, thing.dtype, thing.root.index, thing.byte_offset, data)
+    if kind is View:
+        return ("View", described(thing.value), thing.shape, thing.strides, thing.offset, thing.dtype)
+    if kind is Scratch:
+        return ("Scratch", thing.shape, thing.dtype)
+    if kind is Packed:
+        return ("Packed", thing.function, described(thing.value), described(thing.args))
+    if kind is np.ndarray:
+        return (thing.dtype.str, thing.shape, thing.tobytes())
+    if isinstance(thing, (tuple, list)):
+        return [described(item) for item in thing]
+    if isinstance(thing, (int, float, str, bytes, bool, np.generic)) or thing is None:
+        return (type(thing).__name__, repr(thing))
+    if hasattr(kind, "__slots__"):
+        return (kind.__name__, [described(getattr(thing, name)) for name in kind.__slots__])
+    raise AssertionError(f"{thing!r} cannot be compared")
+
+
+def listed(lowered):
+    """All of a Lowered that programs and inspection depend on."""
+    calls = [(call.kernel, call.note, call.strided, call.names, described(call.args))
+             for call in lowered.calls]
+    values = [(v.index, v.shape, v.dtype, v.kind, v.root.index, v.byte_offset,
+               None if v.data is None else v.data.tolist()) for v in lowered.values]
+    return calls, values, dict(lowered.notes)
+
+
+def fresh(content, shapes):
+    """An Interpreter that is lowered anew for input shapes."""
+    interpreter = Interpreter(model_content=content)
+    for index, shape in zip([d["index"] for d in interpreter.get_input_details()], shapes, strict=True):
+        interpreter.resize_tensor_input(index, shape)
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+def outputs(interpreter, rng):
+    """Results for random inputs of an Interpreter that is allocated, bytes or lists of strings."""
+    for detail in interpreter.get_input_details():
+        shape, dtype = tuple(detail["shape"]), np.dtype(detail["dtype"])
+        if dtype.hasobject or dtype == np.bytes_:
+            array = np.full(shape, b"abc", object)
+        elif dtype.kind in "fc":
+            array = rng.normal(0, 1, shape).astype(dtype)
+        else:
+            array = rng.integers(0, 3, shape).astype(dtype)
+        interpreter.set_tensor(detail["index"], array)
+    try:
+        interpreter.invoke()
+    except errors.PyliteError as error:
+        return str(error)
+    arrays = [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+    return [array.tolist() if array.dtype.hasobject else array.tobytes() for array in arrays]
+
+
+# ---- shapes --------------------------------------------------------------------------------------------------
+def resized(shapes, constant, rng):
+    """Input shapes where one size, or some dimensions, have others."""
+    places = [(i, axis) for i, shape in enumerate(shapes) if not constant[i] for axis in range(len(shape))]
+    if not places:
+        return shapes
+    chosen = places[rng.integers(len(places))]
+    old = shapes[chosen[0]][chosen[1]]
+    if rng.integers(3):     # everything of this size is likely to be the same dimension
+        group = [(i, a) for i, a in places if shapes[i][a] == old]
+    else:
+        group = [chosen] + [place for place in places if rng.integers(4) == 0]
+    new, made = int(rng.choice(SIZES)), [list(shape) for shape in shapes]
+    for i, axis in group:
+        made[i][axis] = new
+    return [tuple(shape) for shape in made]
+
+
+def check(content, label, counts=None):
+    """Compare a recording of a model with fresh lowerings at random shapes; counts: of what happened."""
+    counts = Counter() if counts is None else counts
+    rng = np.random.default_rng(zlib.crc32(label.encode()))
+    try:
+        interpreter = Interpreter(model_content=content)
+        interpreter.allocate_tensors()
+    except (errors.PyliteError, ValueError):
+        return counts
+    executor = interpreter._main
+    first = list(executor.shapes)
+    if max([np.prod(shape) for shape in first], default=0) > LARGE:
+        return counts
+    constant = [executor.subgraph.tensors[i].data is not None for i in executor.subgraph.inputs]
+    programs = []
+    for _ in range(TRIES):
+        shapes = resized(resized(first, constant, rng), constant, rng) if rng.integers(2) else resized(
+            first, constant, rng)
+        if shapes == first:
+            continue
+        try:
+            other = fresh(content, shapes)
+        except (errors.PyliteError, ValueError, MemoryError):
+            other = None
+        counts["shapes"] += other is not None
+        for program in programs:
+            holds = program.evaluate(shapes)
+            assert other is not None or not holds, f"{label}: {shapes} is refused, but the recording takes it"
+            counts["held"] += holds
+            if holds:
+                assert listed(program.instance(program.tape.numbers_now()).lowered()) == listed(
+                    other._main.current.lowered), f"{label}: {shapes}"
+        for index, shape in zip([d["index"] for d in interpreter.get_input_details()], shapes, strict=True):
+            interpreter.resize_tensor_input(index, shape)
+        try:
+            interpreter.allocate_tensors()
+            allocated = True
+        except (errors.PyliteError, ValueError, MemoryError):
+            allocated = False
+        assert allocated == (other is not None), f"{label}: {shapes} is refused, when fresh or by a recording"
+        if not allocated:
+            continue
+        seed = int(rng.integers(1 << 30))
+        kind = type(interpreter._main.current).__name__
+        counts[kind] += 1
+        got, want = (outputs(x, np.random.default_rng(seed)) for x in (interpreter, other))
+        assert got == want, f"{label}: {shapes}, {kind}"
+        got, want = ([tuple(d["shape"]) for d in x.get_tensor_details()] for x in (interpreter, other))
+        assert got == want, f"{label}: {shapes}"
+        histories = [h for h in executor.cache.histories.values() if type(h) is not list]
+        programs = [program for history in histories for program in history.programs]
+    return counts
+
+
+# ---- every op ------------------------------------------------------------------------------------------------
+def drawn():
+    """{name: (function, dtypes)} of every random one-op model of tests/ops."""
+    found = {}
+    for module in pkgutil.iter_modules(tests.ops.__path__):
+        if module.name.startswith("test_"):
+            for name, test in vars(importlib.import_module(f"tests.ops.{module.name}")).items():
+                if hasattr(test, "drawn"):
+                    found[f"{module.name}.{name}"] = test.drawn[:2]
+    return found
+
+
+DRAWN = drawn()
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_recordings_equal_fresh_lowerings(name):
+    function, dtypes = DRAWN[name]
+    for dtype in dtypes:
+        check(draw(function, dtype, 0)[0], f"{name} {dtype}")
+
+
+@pytest.mark.parametrize("line", op_models.lines(), ids=lambda line: line.op)
+def test_recordings_of_every_op(line):
+    checked = 0
+    for choice in line.cases():
+        counts = check(line.model(choice), f"{line.op} {line.signature} {choice}")
+        checked += bool(counts["shapes"])
+        if checked == 2:
+            break
+
+
+# ---- dimensions ----------------------------------------------------------------------------------------------
+INTEGERS = st.integers(-40, 40)
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+              "min": min, "max": max, "neg": lambda x, y: -x, "abs": lambda x, y: abs(x)}
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(OPERATIONS)), INTEGERS,
+                          st.integers(0, 5), st.integers(0, 5)), max_size=12),
+       st.tuples(INTEGERS, INTEGERS), st.tuples(INTEGERS, INTEGERS))
+def test_a_tape_computes_what_python_does(steps, first, second):
+    """Where all guards hold, and only there, the same results."""
+    def run(a, b):
+        numbers = [a, b]
+        for operation, constant, i, j in steps:
+            x, y = numbers[i % len(numbers)], (numbers + [constant])[j % (len(numbers) + 1)]
+            try:
+                numbers.append(OPERATIONS[operation](x, y))
+            except ZeroDivisionError:
+                numbers.append(0)
+        return numbers
+
+    recording = Recording()
+    made = run(recording.given(first[0]), recording.given(first[1]))
+    tape = Tape(recording)
+    assert tape.evaluate(first)
+    assert list(tape.filled(tuple(made))) == run(*first)
+    if tape.evaluate(second):
+        assert list(tape.filled(tuple(made))) == run(*second)
+
+
+@pytest.mark.parametrize("read", [int, float, bool, str, hex, lambda n: [0] * n, range, lambda n: f"{n}", np.zeros,
+                                  lambda n: np.array([n], np.int32), lambda n: np.int64(3) * n, lambda n: n ** 2,
+                                  lambda n: n / 2, lambda n: n & 1, lambda n: math.gcd(n, 4), lambda n: n == 7,
+                                  lambda n: n < 9, lambda n: struct.pack("i", n)])
+def test_what_reads_a_dimension_leaves_a_guard(read):
+    recording = Recording()
+    read(recording.given(7))
+    assert recording.guards
+    tape = Tape(recording)
+    assert tape.evaluate([7])
+    assert not (tape.evaluate([0]) and tape.evaluate([10]))
+
+
+def test_a_dimension_is_no_key_and_is_not_read_later():
+    recording = Recording()
+    n = recording.given(7)
+    with pytest.raises(UnrecordableError):
+        hash(n)
+    Tape(recording)
+    for read in (int, str, lambda n: n + 1, lambda n: n == 7):
+        with pytest.raises(UnrecordableError):
+            read(n)
+
+
+def test_numbers_beyond_64_bits_are_refused():
+    recording = Recording()
+    n = recording.given(3)
+    product = n * n * n * n * n * n
+    tape = Tape(recording)
+    assert tape.evaluate([1000]) and tape.filled(product) == 1000**6
+    assert not tape.evaluate([1 << 20])
