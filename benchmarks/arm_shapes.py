@@ -79,12 +79,12 @@ def table(race, types):
         yield f"| {dtype} | layers | " + " | ".join(f"{core} | worst" for core in arm_table.CORES.values()) + " |"
         yield "| --- | ---: |" + " ---: | --- |" * len(arm_table.CORES)
         for group in [*dict.fromkeys(group for group, _ in rows), "all"]:
-            some = {name: row for (g, name), row in rows.items() if group in ("all", g)}
+            some = {key: row for key, row in rows.items() if group in ("all", key[0])}
             cells = []
             for i in range(len(arm_table.CORES)):
-                worst = max(some, key=lambda name, i=i, some=some: some[name][i])
+                worst = max(some, key=lambda key, i=i, some=some: some[key][i])
                 cells.append(f"{arm_table.mean([row[i] for row in some.values()]):.2f} | "
-                             + (f"{some[worst][i]:.2f} {worst}" if group != "all" else
+                             + (f"{some[worst][i]:.2f} {worst[1]}" if group != "all" else
                                 f"{sum(row[i] > 1 for row in some.values())} above 1"))
             yield f"| {group} | {len(some)} | {' | '.join(cells)} |"
         yield ""

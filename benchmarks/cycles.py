@@ -1,4 +1,4 @@
-"""Products per cycle in the hot loops of Arm's micro-kernels, computed by llvm-mca: the table in docs/arm.md.
+"""Products per cycle in the hot loops of Arm's micro-kernels, computed by llvm-mca: the table in docs/arm-loops.md.
 
 Compiles the micro-kernels with cross compilers (gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf), finds the innermost
 loop with the most products per instruction (or in total) in the object code, and lets llvm-mca compute its cycles on a
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SIMD = ROOT / "pylite" / "_core" / "simd"
-PAGE = ROOT / "docs" / "arm.md"
+PAGE = ROOT / "docs" / "arm-loops.md"
 BEGIN, END = "<!-- cycles: begin -->\n", "<!-- cycles: end -->\n"
 
 # As in meson.build and pylite/_core/simd/meson.build.
@@ -198,7 +198,7 @@ def table(mca):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/arm.md instead of printing it")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/arm-loops.md, do not print it")
     parser.add_argument("--loop", metavar="TEXT", help="print the loops whose name or ISA level contains TEXT instead")
     options = parser.parse_args()
     mca = find_mca()
