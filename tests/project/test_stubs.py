@@ -18,7 +18,7 @@ EXAMPLES = [ROOT / "examples" / name for name in (
 # Public modules, and modules with a stub, are compared.  Internal packages have no stubs.
 ALLOWED = "\n".join([
     *[rf"pylite\.{folder.name}\..*" for folder in HERE.iterdir() if folder.is_dir() and folder.name != "_core"],
-    r"pylite\.__main__",
+    r"pylite\.(__main__|clib\..*)",        # what the C library calls
     r"pylite\._core\.(kernels|capi)\..*",
     r"pylite\._core(\.\w+)*\.__(test|pyx_capi)__",          # Cython's
     r"pylite\._core\.run\.memory\.Pages\.__buffer__",            # visible in Python 3.12 and later
