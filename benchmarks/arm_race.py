@@ -102,7 +102,7 @@ if which == "pylite" and steps:
         mark(tag, 1)
     for i, call in enumerate(calls):
         shapes = [v.shape for v in call.node.inputs[:2] if v is not None] + [v.shape for v in call.node.outputs]
-        print(call.node, *shapes, bound.program.kernels[i].path or "")
+        print(call.node, *shapes, bound.program.kernels[i].algorithm or "")
 """
 
 

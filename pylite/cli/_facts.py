@@ -205,7 +205,7 @@ def _kernels(program):
             y, x = call.inplace or (None, None)
             in_place = f"in place in tensor {x.index}" if y is not None and y.root is x.root else None
             texts = chosen.setdefault(call.node.index, [])
-            texts += [text for text in (call.note, kernel.path, in_place) if text and text not in texts]
+            texts += [text for text in (call.note, kernel.algorithm, in_place) if text and text not in texts]
     return found, chosen
 
 

@@ -4,17 +4,14 @@ import math
 import numpy as np
 
 from pylite._core.graph.dimensions import computed
+from pylite._core.kernels.batch_matmul import PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS
+from pylite._core.product.layouts import Matrices
 from pylite.ir import shapes
 from pylite.ir.registry import register
-from pylite.ir.values import Call, Packed, Scratch
+from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.convolution_window import Window
-from pylite.ops.filter_layout import Matrices
-
-# As in _core/kernels/batch_matmul.pyx: bytes of panels and column sums that fit on the stack, and matrices that are
-# packed at a time, where they are packed at each run.
-_LOCAL, _LOCAL_SUMS, _ROUND = 16384, 2048, 4
 
 
 def infer_batch_matmul(node):
@@ -54,9 +51,14 @@ def lower_batch_matmul(node):
     y, o = node.outputs[0], node.options
     m, k = _sizes(x, o.adj_x)
     n = y.shape[-1]
-    matrices = math.prod(w.shape[:-2])
-    if matrices == 1 and not o.adj_x:                   # one matrix for all rows of x
-        m, which = math.prod(x.shape[:-1]), np.zeros((3, 1), np.int64)
+    matrices, batch = math.prod(w.shape[:-2]), x.shape[:-2]
+    calls, left = [], x
+    if o.adj_x:
+        left = Temporary(node, (*batch, m, k), x.dtype)
+        calls = [_transposed(x, left)]
+    rows = math.prod(batch) * m
+    if matrices == 1:                                   # one matrix for all rows of x
+        m, which = rows, np.zeros((3, 1), np.int64)
     else:
         which = computed(_pairs, *[v.shape[:-2] for v in (x, w, y)])
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
@@ -64,18 +66,25 @@ def lower_batch_matmul(node):
         weights = {"packed": _packed(kind, w, matrices, Matrices(transposed=not o.adj_y))}
         sums = matrices
     else:
-        sums = min(matrices, _ROUND)
+        sums = min(matrices, PACKED_AT_ONCE)
         weights = {"w": w.bytes, **_packing_scratch(kind, sums, n, k)}
     details = {}
     if kind == "hybrid":
-        details = _hybrid(node, x, w, n, k)
+        details = _hybrid(node, x, w, n, rows)
     elif kind == "int8":
         size = sums * _padded(n)
-        details = {**_integer(node, x, w, y), "bias": Scratch((size,), "int32") if size > _LOCAL_SUMS else None}
+        details = {**_integer(node, x, w, y), "bias": Scratch((size,), "int32") if size > STACK_SUMS else None}
     elif kind == "int16":
         details = {**_integer(node, x, w, y), "w_item": 1 if w.dtype == "int8" else 2}
-    return Call("batch_matmul.BatchMatmul", kind, x.bytes, y.bytes, which=which, sizes=(m, n, k),
-                adjoints=(o.adj_x, o.adj_y), **weights, **details)
+    return [*calls, Call("batch_matmul.BatchMatmul", kind, left.bytes, y.bytes, which=which, sizes=(m, n, k),
+                         adjoint=o.adj_y, **weights, **details)]
+
+
+def _transposed(x, y):
+    """The Call that copies matrices x to y, transposed."""
+    m, k = y.shape[-2:]
+    batch = math.prod(y.shape[:-2])
+    return Call("movement.Copy", x.view((batch, m, k), (m * k, 1, m)), y.view((batch, m, k)))
 
 
 def _is_fully_connected(node, x, w):
@@ -111,8 +120,8 @@ def _packing_scratch(kind, matrices, n, k):
     """Memory for the panels and column sums of as many matrices (k, n); None for what fits on the stack."""
     itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
     size, columns = matrices * itemsize * _padded(n) * (_padded(k) if itemsize == 1 else k), matrices * n
-    return {"scratch": Scratch((size,), "uint8") if size > _LOCAL else None,
-            "scratch_sums": Scratch((columns,), "int32") if columns > _LOCAL_SUMS else None}
+    return {"scratch": Scratch((size,), "uint8") if size > STACK_BYTES else None,
+            "scratch_sums": Scratch((columns,), "int32") if columns > STACK_SUMS else None}
 
 
 def _integer(node, x, w, y):
@@ -132,12 +141,10 @@ def _require_scales_of_columns(node, w, n):
         raise node.error(f"has {len(w.scales)} scales for {n} columns", w)
 
 
-def _hybrid(node, x, w, n, k):
+def _hybrid(node, x, w, n, rows):
     _require_scales_of_columns(node, w, n)
-    rows = x.size // k if k else 1
     return {"scales": products.per_channel(w.scales, n), "q": Scratch((x.size,), "int8"),
             "row_scales": Scratch((rows,), "float32"), "row_zeros": Scratch((rows,), "int32"),
-            "gathered": Scratch((x.size,), "float32") if node.options.adj_x else None,
             "asymmetric": node.options.asymmetric_quantize_inputs, "column_first": len(w.scales) > 1}
 
 

@@ -3,11 +3,11 @@ import math
 
 import numpy as np
 
+from pylite._core.kernels.fourier import STACK_NUMBERS
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Scratch
 from pylite.ops.elementwise import infer_same
 
-LOCAL = 4224                # numbers of scratch up to which the kernel uses its stack
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 _TYPES = [f"{number} -> {part}" for number, part in _PARTS.items()]
 
@@ -38,7 +38,7 @@ def _length(node):
 def transform_scratch(n, height, width):
     """What fourier.Rfft2d needs to transform n images."""
     shape = (height + max(height, 2), width + 2)
-    return Scratch((min(n, 4), *shape), "float64") if math.prod(shape) > LOCAL else None
+    return Scratch((min(n, 4), *shape), "float64") if math.prod(shape) > STACK_NUMBERS else None
 
 
 def infer_rfft2d(node):

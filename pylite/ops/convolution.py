@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
+from pylite._core.product import layouts
 from pylite.ir import shapes
 from pylite.ir.registry import register
-from pylite.ops import filter_layout, products
+from pylite.ops import products
 from pylite.ops.convolution_calls import lower_channels, lower_images
 from pylite.ops.convolution_window import Operands, check_images, output_shape, window_of
 from pylite.ops.moves import fold_pad
@@ -17,7 +18,6 @@ TYPES = ["float32 float32 float32? -> float32",
          "int16 int8 int32|int64? -> int16"]
 MAX_TAPS = 1024             # of the filters that the depthwise kernels take
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
-SPREAD_BYTES = 48 * 1024    # of kernels/spread.pxd
 
 
 def _operands(node):
@@ -106,7 +106,7 @@ def lower_depthwise(node):
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if _by_channels(x, w, y, window):
         return _noted([lower_channels(node, operands, window)], "channel by channel", window.note)
-    window.groups, window.layout = x.shape[3], filter_layout.Depthwise()
+    window.groups, window.layout = x.shape[3], layouts.Depthwise()
     return _noted(lower_images(node, operands, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)
 
@@ -116,9 +116,12 @@ def _by_channels(x, w, y, window):
     c, hybrid = y.shape[3], x.dtype == "float32" != w.dtype
     if x.shape[3] == 1 and (c == 1 or (not hybrid and x.dtype != "int16")):
         return False
-    pixel = window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize
-    return window.fh * window.fw <= (MAX_HYBRID_TAPS if hybrid else MAX_TAPS) and (
-        x.shape[3] == c or pixel <= SPREAD_BYTES)
+    if window.fh * window.fw > (MAX_HYBRID_TAPS if hybrid else MAX_TAPS):
+        return False
+    if x.shape[3] == c:
+        return True
+    from pylite._core.kernels.depthwise import LARGEST_PATCH  # imported on demand: few models repeat channels
+    return window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize <= LARGEST_PATCH
 
 
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,

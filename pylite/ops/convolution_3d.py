@@ -2,11 +2,11 @@
 import itertools
 import math
 
+from pylite._core.product.layouts import VolumePhaseTaps, Volumes
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed
 from pylite.ops import products
-from pylite.ops.filter_layout import VolumePhaseTaps, Volumes
 
 
 def _options(node):

@@ -2,8 +2,9 @@
 import numpy as np
 
 from pylite._core.graph.dimensions import computed
+from pylite._core.product import layouts
 from pylite.ir.values import Call, Packed, Scratch
-from pylite.ops import filter_layout, products
+from pylite.ops import products
 from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels
 
 
@@ -35,7 +36,7 @@ def lower_window(node, operands, window):
 # ---- float32 -------------------------------------------------------------------------------------------------
 def _float(node, operands, window, images, out, bias):
     winograd = _winograd_pays(images, out, window)
-    layout = (16, filter_layout.WinogradFloat()) if winograd else (window.groups, window.layout)
+    layout = (16, layouts.WinogradFloat()) if winograd else (window.groups, window.layout)
     low, high = products.float_range(node)
     return Call("conv_float.ConvF32", images, out, Packed("conv_float.pack_f32", operands.w, *layout), bias,
                 filter=window.filter, groups=window.groups, low=low, high=high, winograd=winograd, strided=(0, 1))
@@ -55,7 +56,7 @@ def _winograd_pays(images, out, window):
 def _hybrid(node, operands, window, images, out, bias):
     """As in the reference, images are quantized with a zero point where filters are depthwise or scales differ."""
     x, w = operands.x, operands.w
-    depthwise = isinstance(window.layout, filter_layout.Depthwise)
+    depthwise = isinstance(window.layout, layouts.Depthwise)
     varied = window.transposed or products.varied(w.scales)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("matmul.pack_weights", w, window.groups, window.layout, window.dilation[1]))
@@ -84,9 +85,9 @@ def _int8(node, operands, window, images, out, bias):
     w_zero = w.zero_point - lift if flip else 0
     layout, most = window.layout, _packed_pixels(images, out, window)
     if most > 1:
-        layout = filter_layout.PixelPacking(window.stride[1], most)
+        layout = layouts.PixelPacking(window.stride[1], most)
     elif _integer_winograd_pays(images, out, window):
-        layout = filter_layout.WinogradInteger()
+        layout = layouts.WinogradInteger()
     seen = window.fw + (most - 1) * window.stride[1]        # pixels of a line
     return Call("conv.ConvQ8", images, out,
                 Packed("matmul.pack_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero, window.groups,
@@ -127,21 +128,22 @@ def lower_channels(node, operands, window):
     if x.dtype == "float32":
         low, high = products.float_range(node)
         if w.dtype == "float32":
-            return Call("conv_float.DepthwiseF32", x, y, w, bias, filter=window.filter, low=low, high=high)
-        return Call("hybrid.DepthwiseHybrid", x, y, Packed("hybrid.pack_depthwise_hybrid", w), bias,
+            return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, low=low, high=high)
+        return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_depthwise_hybrid", w), bias,
                     q=Scratch(x.shape, "float32"), row_scales=Scratch((x.shape[0],), "float32"),
                     scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, low=low, high=high)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-        return Call("conv16.Depthwise16", x, y, Packed("conv16.pack_depthwise_s16", w), filter=window.filter, rule=rule,
-                    bias=products.as_int64(bias), factors=products.multipliers(x, w, y, y.shape[3]), low=low, high=high)
+        return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_depthwise_s16", w),
+                    filter=window.filter, rule=rule, bias=products.as_int64(bias),
+                    factors=products.multipliers(x, w, y, y.shape[3]), low=low, high=high)
     multipliers, shifts = products.multipliers(x, w, y)
     flip, lift = products.signs(x)
     w_zero = w.zero_point - lift if flip else 0
     window = column_as_line(x, y, window)
-    return Call("conv.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
-                Packed("conv.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
+    return Call("depthwise.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
+                Packed("depthwise_packing.pack_depthwise_q8", w, bias, multipliers, shifts, x.zero_point - lift, w_zero,
                        window.filter, (low - y.zero_point, high - y.zero_point)),
                 filter=window.filter, zero=computed(_zeros, x.zero_point, y.shape[3]), w_zero=w_zero,
                 zero_point=y.zero_point - lift, low=low - lift, high=high - lift, x_flip=flip, y_flip=flip)

@@ -2,8 +2,8 @@
 
 docs/numerics.md section 3 has the windows and paddings.
 """
+from pylite._core.product import layouts
 from pylite.ir import shapes
-from pylite.ops import filter_layout
 
 SHORT_LINE = 4              # pixels of a line up to which it may count as one pixel
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
@@ -107,7 +107,7 @@ def lines_as_pixels(operands, window):
             or x.dtype not in ("float32", "int8") or (x.dtype == "float32") != (w.dtype == "float32")
             or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))):
         return window
-    layout = filter_layout.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
+    layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
     lines.note, lines.pixels = window.note, out
     lines.x_view, lines.y_view = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)

@@ -96,7 +96,7 @@ def lower_non_max_suppression(node):
     limits = {name: value.flat for name, value in zip(("iou_threshold", "score_threshold", "sigma"), node.inputs[3:],
                                                       strict=False)}
     chosen, *chosen_scores, count = node.outputs
-    return Call("detection.NonMaxSuppression", boxes, scores, **limits, chosen=chosen,
+    return Call("non_max_suppression.NonMaxSuppression", boxes, scores, **limits, chosen=chosen,
                 chosen_scores=chosen_scores[0] if chosen_scores else None, count=count.flat,
                 heap=Scratch((scores.size, 3), "int32"))
 

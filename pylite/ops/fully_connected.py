@@ -4,12 +4,12 @@ from struct import pack
 
 import numpy as np
 
+from pylite._core.product.layouts import Matrices, SignedBytes
 from pylite.ir.registry import register
 from pylite.ir.values import Call, Packed, Scratch, Temporary
 from pylite.numerics import quantization
 from pylite.ops import products
 from pylite.ops.convolution_window import Window
-from pylite.ops.filter_layout import Matrices, SignedBytes
 from pylite.ops.moves import filled
 
 
@@ -95,8 +95,8 @@ def _lower_blockwise(node, x, w, y, bias, rows):
     if depth % w.block_size or len(w.scales) != columns * blocks:
         raise node.error(f"has {len(w.scales)} scales for blocks of {w.block_size} in rows of {depth}", w)
     low, high = products.float_range(node)
-    return Call("hybrid.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
-                Packed("hybrid.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")), bias,
+    return Call("blockwise.BlockwiseHybrid", x.view((rows, depth)), y.view((rows, columns)),
+                Packed("blockwise.pack_blocks", w, w.scales, blocks, w.dtype in ("int4", "int2")), bias,
                 q=Scratch((rows, depth), "uint8"), row_scales=Scratch((rows,), "float32"),
                 terms=Scratch((rows,), "int32"), blocks=blocks, low=low, high=high)
 

@@ -34,9 +34,9 @@ def lower_basic(node):
     products.contents(node, w, "weights")
     outputs = {"y": y, "c_out": c_out, "both": joined, "gates": gates}
     if x.dtype == "float32":
-        return Call("recurrent.BasicLstm", x, h, c, w=Packed("recurrent.pack", w), bias=bias, **outputs)
+        return Call("recurrent_basic.BasicLstm", x, h, c, w=Packed("recurrent.pack", w), bias=bias, **outputs)
     products.require_scales(node, w, b)
     if power_of_two(c_out.scale or 1.0) != -11:
         raise node.error(f"its scale {c_out.scale} must be 2^-11", c_out)
-    return Call("recurrent_integer.BasicLstm", x, h, c, packed=Packed("matmul.pack_weights", w), bias=bias,
+    return Call("recurrent_integer_basic.BasicLstm", x, h, c, packed=Packed("matmul.pack_weights", w), bias=bias,
                 multiplier=quantize_multiplier(f32(4096) * b.scale), w_zero=w.zero_point - 128, **outputs)

@@ -60,7 +60,7 @@ def _without(node, i, kernel, value, problem):
     """Calls that refuse a `value` in input i when run; the node's error when it is known now."""
     x = node.inputs[i]
     if x.data is None:
-        return [Call("elementwise." + kernel, x.dtype, x.bytes, value)]
+        return [Call("conditions." + kernel, x.dtype, x.bytes, value)]
     if (x.data < value if kernel == "RequireAtLeast" else x.data == value).any():
         raise node.error(problem, x)
     return []

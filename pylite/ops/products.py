@@ -143,7 +143,7 @@ def hybrid(node, images, out, packed, bias, window, asymmetric, column_first=Fal
         bias = np.concatenate((bias, padding))
     low, high = float_range(node)
     q, row_scales, row_zeros, padding = scratch
-    return Call("hybrid.TransposeHybrid" if window.transposed else "hybrid.ConvHybrid", images, out, packed, bias,
+    return Call("hybrid.ConvHybrid", images, out, packed, bias,
                 q=q, row_scales=row_scales, row_zeros=row_zeros, padding=padding, first=window.first, scales=scales,
                 filter=window.filter, groups=window.groups, asymmetric=asymmetric, column_first=column_first, low=low,
                 high=high, seen=seen, strided=(1,))

@@ -4,11 +4,11 @@ from collections import namedtuple
 
 import numpy as np
 
+from pylite._core.kernels.recurrent import STACK_ELEMENTS
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.numerics import quantization
 from pylite.ops import products
 
-LOCAL = 4096                # elements of scratch up to which the kernels use their stack
 INTEGER_WEIGHTS = ("int8", "uint8")
 # The types of h, c, the biases, and of peepholes and layer normalization, by the type of the input.
 _TYPES = {"float32": ("float32", "float32", "float32", "float32"), "int8": ("int8", "int16", "int32", "int16")}
@@ -133,7 +133,7 @@ def activation(node):
 
 def scratch(size, dtype):
     """Scratch of the recurrent kernels, or None where that much fits their stack."""
-    return Scratch((size,), dtype) if size > LOCAL else None
+    return Scratch((size,), dtype) if size > STACK_ELEMENTS else None
 
 
 def packed(node, w):

@@ -1,11 +1,11 @@
 """TRANSPOSE_CONV: several plain convolutions.  docs/numerics.md sections 3 and 4."""
+from pylite._core.product.layouts import PhaseTaps, SideBySide
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ops import products
 from pylite.ops.convolution import TYPES
 from pylite.ops.convolution_calls import lower_window
 from pylite.ops.convolution_window import Operands, Window, check_images, strides_of
-from pylite.ops.filter_layout import PhaseTaps, SideBySide
 
 
 def infer(node):

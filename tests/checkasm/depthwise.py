@@ -1,7 +1,7 @@
 """Checks of depthwise convolutions."""
 import numpy as np
 
-from pylite._core.kernels import conv
+from pylite._core.kernels import depthwise_packing
 from tests.checkasm.core import Call, In, Out, Pointers, Struct, check, run
 from tests.checkasm.gemm import B, F, L, S, columns_of, ends_of, members_of, parameters, using
 from tests.checkasm.slots import ISA_LEVELS, Columns, DepthwiseWindow
@@ -45,10 +45,10 @@ def depthwise_q8(draw):
     filter = g["fh"], g["fw"], 1, g["stride"], 1, g["dilation"], 0, g["pad"]
     ends = ends_of(draw)
     arguments = stored, bias, mult, shift, zero, w_zero, filter, (ends[1] - ends[0], ends[2] - ends[0])
-    packed, numbers = using(draw.isa_level, conv.pack_depthwise_q8, *arguments)
+    packed, numbers = using(draw.isa_level, depthwise_packing.pack_depthwise_q8, *arguments)
     members = columns_of(draw, numbers, g["fh"] * g["fw"], ends)
     padding = np.full(c, (zero & 0xFF) ^ flip, B)
-    plain_packed, plain = using(ISA_LEVELS["base"], conv.pack_depthwise_q8, *arguments)
+    plain_packed, plain = using(ISA_LEVELS["base"], depthwise_packing.pack_depthwise_q8, *arguments)
     rest = {**members, **members_of(plain)}
     want = []
     for first in range(0, g["lines"] * g["stride"], g["stride"]):       # one line at a time

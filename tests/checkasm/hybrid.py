@@ -3,7 +3,7 @@ import ctypes
 
 import numpy as np
 
-from pylite._core.kernels import hybrid, matmul
+from pylite._core.kernels import blockwise, matmul
 from tests.checkasm.core import Call, In, InOut, Out, Struct, check
 from tests.checkasm.gemm import B, F, I, L, padded, product, using
 from tests.checkasm.slots import Blocks, Hybrid
@@ -91,7 +91,7 @@ def gemm_blocks(draw):
     low, high = (-8, 7) if narrow else (-128, 127)
     x, w = draw.array(np.int8, (rows, blocks * size)), draw.array(np.int8, (columns, blocks * size), low, high)
     scales = draw.rng.random((columns, blocks)).astype(F)
-    panels, sums, scale, nibbles = using(draw.isa_level, hybrid.pack_blocks, w, scales.reshape(-1), blocks, narrow)
+    panels, sums, scale, nibbles = using(draw.isa_level, blockwise.pack_blocks, w, scales.reshape(-1), blocks, narrow)
     zeros, row_scales = draw.rng.integers(-128, 128, rows).astype(I), draw.rng.random(rows).astype(F)
     bias = draw.choice(draw.whole(columns), None)
     j = tile.nr * draw.integer(0, (columns - 1) // tile.nr)

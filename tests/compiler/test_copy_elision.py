@@ -244,7 +244,7 @@ CONVOLUTIONS = {"float32": {("conv_float.ConvF32", 0), ("conv_float.ConvF32", 1)
                 "int8": {("conv.ConvQ8", 0), ("conv.ConvQ8", 1)},
                 "uint8": {("conv.ConvQ8", 0), ("conv.ConvQ8", 1)},
                 "int16": {("conv16.Conv16", 0), ("conv16.Conv16", 1)},
-                "hybrid": {("hybrid.ConvHybrid", 1), ("hybrid.TransposeHybrid", 1)}}
+                "hybrid": {("hybrid.ConvHybrid", 1)}}
 
 
 @pytest.mark.parametrize("dtype", list(CONVOLUTIONS))

@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 
 from pylite._core import simd
-from pylite._core.kernels import conv, conv16, conv_float, elementwise, hybrid, matmul, pooling, softmax
+from pylite._core.kernels import (
+    blockwise,
+    conv,
+    conv16,
+    conv_float,
+    depthwise,
+    depthwise_packing,
+    elementwise,
+    matmul,
+    pooling,
+    softmax,
+)
+from pylite._core.product.layouts import PixelPacking
 from pylite.numerics import fixed_point, quantization
-from pylite.ops.filter_layout import PixelPacking
 from tests.tools.operands import (
     Guarded,
     draw_bytes,
@@ -153,12 +164,12 @@ def test_depthwise_q8(isa_level, seed):
     ends = draw_ends(rng)
     want = requantized(sums(x, w, filter, output_size(size, filter), c, x_zero, w_zero) + bias, m, e, *ends)
     w = w.transpose(3, 1, 2, 0)
-    packed = conv.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m[own], e[own], x_zero,
-                                    w_zero, filter, in_reach(ends, seed))
+    packed = depthwise_packing.pack_depthwise_q8(stored(w, flip) if flip else w.astype(np.int8), bias, m[own], e[own],
+                                                 x_zero, w_zero, filter, in_reach(ends, seed))
     zero = np.full(c, (x_zero & 0xFF) ^ flip, np.uint8)
     for pool in threads():
         y = Guarded(want.shape, np.uint8)
-        kernel = conv.DepthwiseQ8(stored(x, flip), y.array, packed, filter=filter, zero=zero, w_zero=w_zero,
+        kernel = depthwise.DepthwiseQ8(stored(x, flip), y.array, packed, filter=filter, zero=zero, w_zero=w_zero,
                                   **finish_of(ends, flip))
         assert kernel.run(pool) == 0
         y.check()
@@ -217,7 +228,7 @@ def test_depthwise_f32(isa_level, seed):
     want = np.clip(sums(x, w, filter, output_size(size, filter), c), -50, 100)
     y = Guarded(want.shape, np.float32)
     weights = np.ascontiguousarray(w.transpose(3, 1, 2, 0))
-    assert conv_float.DepthwiseF32(x, y.array, weights, None, filter=filter, low=-50, high=100).run(simd.Pool(2)) == 0
+    assert depthwise.DepthwiseF32(x, y.array, weights, None, filter=filter, low=-50, high=100).run(simd.Pool(2)) == 0
     y.check()
     np.testing.assert_array_equal(y.array, want)
 
@@ -226,7 +237,7 @@ def test_depthwise_f32_tall():
     """Many more lines at a time than a filter may have taps."""
     x, y = np.ones((1, 100_000, 1, 1), np.float32), Guarded((1, 100_000, 1, 1), np.float32)
     filter = (3, 1, 1, 1, 1, 1, 1, 0)
-    assert conv_float.DepthwiseF32(x, y.array, x[:, :3], None, filter=filter, low=-50, high=100).run(simd.Pool(1)) == 0
+    assert depthwise.DepthwiseF32(x, y.array, x[:, :3], None, filter=filter, low=-50, high=100).run(simd.Pool(1)) == 0
     y.check()
     np.testing.assert_array_equal(y.array.ravel(), [2] + [3] * 99_998 + [2])
 
@@ -308,8 +319,8 @@ def test_blockwise(isa_level, seed):
     y = Guarded((m, n), np.float32)
     want = x @ dense.T
     for narrow in (False, True):
-        packed = hybrid.pack_blocks(w, scales.reshape(-1), blocks, narrow)
-        kernel = hybrid.BlockwiseHybrid(x, y.array, packed, None, q=np.zeros(x.shape, np.uint8),
+        packed = blockwise.pack_blocks(w, scales.reshape(-1), blocks, narrow)
+        kernel = blockwise.BlockwiseHybrid(x, y.array, packed, None, q=np.zeros(x.shape, np.uint8),
                                         row_scales=np.zeros(m, np.float32), terms=np.zeros(m, np.int32), blocks=blocks,
                                         low=-1e9, high=1e9)
         assert kernel.run(simd.Pool(2)) == 0

@@ -55,7 +55,7 @@ def traces(interpreter, places=True):
     places: leave them out for recorded programs, which have those of the largest shapes so far.
     """
     bound = interpreter._main.current
-    kernels = [(type(kernel), getattr(kernel, "path", None), call.note, call.node.index)
+    kernels = [(type(kernel), getattr(kernel, "algorithm", None), call.note, call.node.index)
                for call, kernel in zip(bound.lowered.calls, bound.program.kernels, strict=True)]
     return (kernels, (bound.plan.offsets, bound.plan.total) if places else None, bound.lowered.notes,
             [v.shape for v in bound.lowered.values])

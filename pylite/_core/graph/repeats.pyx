@@ -1,4 +1,4 @@
-"""Operators that repeat an earlier one are lowered by copying what that was lowered to.
+"""Operators that repeat an earlier one are lowered by copying its calls.
 
 Large graphs consist of a few blocks, each of them many times.  Operators with scales are lowered one by one: their
 outputs hardly ever have the same ones.
@@ -22,7 +22,7 @@ cdef class Repeats:
     values: of the graph, by tensor index; op: the class of ops whose nodes may repeat others; classes: the module of
     Node, Temporary and Alias.
 
-    Things that may be alike have numbers, which are equal for those that are.
+    Objects that may be alike have numbers; equal numbers mean that they are.
     """
     cdef list values
     cdef object op, classes
@@ -31,7 +31,7 @@ cdef class Repeats:
     cdef int32_t *deep          # with the contents
     cdef dict numbers           # {what tells things apart, or the id of one: its number}
     cdef dict known             # {id: the thing}, so that it stays the only one of this id
-    # By op and outputs, which tell most nodes apart: (a single node, what that was lowered to), or by the other
+    # By op and outputs, which tell most nodes apart: (a single node, its calls), or by the other
     # operands, too: such a pair, its Template, or None.
     cdef dict groups
     cdef dict kinds             # those of the group that find() looked in last, None where it is new
@@ -164,7 +164,7 @@ cdef class Repeats:
         return number
 
     cdef int32_t number_of(self, thing) except -1:
-        """The number of an object that only itself is like."""
+        """The number of an object that no other equals."""
         return self.seen(thing) or self.remember(thing, <int32_t>len(self.numbers) + 1)
 
     cdef int32_t options_number(self, options) except -1:

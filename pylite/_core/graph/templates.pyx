@@ -5,6 +5,7 @@ from pylite._core.simd cimport memory_of
 import numpy as np
 
 cdef frozenset PLAIN = frozenset((int, float, bool, str, bytes, type(None)))
+cdef str LAYOUTS = "pylite._core.product.layouts"       # the module of FilterLayouts, which have slots
 cdef object array_type = np.ndarray, number_type = np.generic
 
 
@@ -109,7 +110,7 @@ cdef class Template:
         self.makers, self.places, self.constants = [], {}, []
 
     cdef bint take(self, opaque, node, list emitted) except -1:
-        """Have the Template of a node; False where what that was lowered to cannot be copied."""
+        """Build from the calls of a node; False where these cannot be copied."""
         cdef list operands = node.inputs + node.outputs
         self.shapes = [None if value is None else value.shape for value in node.outputs]
         self.count = len(operands)
@@ -233,8 +234,8 @@ cdef int check_shared(thing) except -1:
     if isinstance(thing, (tuple, list)):
         for item in thing:
             check_shared(item)
-    elif hasattr(kind, "__slots__") and not hasattr(thing, "__dict__") and kind.__module__.startswith("pylite.ops"):
-        for name in kind.__slots__:         # a FilterLayout
+    elif kind.__module__ == LAYOUTS:
+        for name in kind.__slots__:
             check_shared(getattr(thing, name))
     else:
         raise Unrepeatable

@@ -3,49 +3,40 @@ import numpy as np
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memcpy
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
-from pylite._core.kernels.lines cimport LineBuffer, Lines, extend_line_buffer, next_line, plan_lines
-from pylite._core.kernels.spread cimport (
-    SPREAD_BUFFER,
-    Spread,
-    lines_of_run,
-    lines_of_task,
-    plan_spread,
-    see_lines,
-    spread,
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.product.floats cimport (
+    ProductF32,
+    algorithm_of,
+    pack_panels,
+    plan_rows,
+    plan_volume,
+    run_product,
+    set_sizes,
 )
-from pylite._core.kernels.tasks cimport (
-    MAX_MR,
+from pylite._core.product.tasks cimport (
     PIECE,
     Output,
     Task,
-    Tasks,
     get_task,
     padded,
     parallel_pool,
     pl_give_back,
     plan_tasks,
     set_output,
-    share,
+    set_volumes,
 )
-from pylite._core.kernels.window cimport A_PANEL_BYTES, POINTERS, Line, Window, copy_row, gather, see_line, set_window
+from pylite._core.product.volume cimport Volume
+from pylite._core.product.window cimport Window, set_window
 from pylite._core.simd cimport (
-    PL_MAX_TAPS,
-    PL_SLACK,
     defer_packing,
     parallel_for,
     pl_a_layout,
-    pl_dw_window,
-    pl_fill,
     pl_packed_layout,
     pl_packing_task,
     pl_pool,
-    pl_range_fn,
-    pl_slots,
     pl_tile,
-    pool_threads,
     slots,
 )
 
@@ -53,8 +44,6 @@ from pylite._core.kernels.matmul import arranged
 from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
-    DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
-    FEW = 64                # pixels; for up to so many, the weights are read once
     WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
 
 
@@ -128,39 +117,12 @@ cdef int pack_piece(w, ptrdiff_t groups, ptrdiff_t columns, ptrdiff_t depth, ptr
     return 0
 
 
-cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrdiff_t depth,
-                      float *panels) noexcept nogil:
-    """w (columns, depth) to panels [k][column]; columns beyond those of w are zeros."""
-    cdef const pl_tile *t = &s.f32
-    cdef ptrdiff_t j0 = 0, n, width
-    while j0 < columns:
-        n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
-        if n < width:
-            memset(panels, 0, width * depth * 4)
-        s.copy_transposed(4, depth, n, <const uint8_t *>w, depth * 4, <uint8_t *>panels, width * 4)
-        panels += width * depth
-        w += n * depth
-        j0 += t.nr
-
-
 cdef struct Conv:
-    Window window
-    Output output
-    Tasks tasks
-    pl_range_fn run_tasks   # runs some of the tasks
-    Lines lines
-    pl_tile tile            # mr: rows of a task
-    const pl_slots *slots
-    const float *panels
+    ProductF32 product
     const float *weights    # run-time weights, packed at each run
     float *scratch          # in this memory; else NULL
-    const float *bias
-    ptrdiff_t columns, groups, depth, wide
-    ptrdiff_t direct        # floats from one row of x to the next where rows are read in place, else 0
     Output tiles            # of Winograd, which count as pixels,
     ptrdiff_t down, across  # and their numbers
-    float low, high
-    int alone               # 2 where there is a single row, see gemm_f32
 
 
 cdef class ConvF32(Kernel):
@@ -182,51 +144,36 @@ cdef class ConvF32(Kernel):
                  const float[::1] bias, *, filter, groups=1, float low, float high,
                  const float[:, ::1] weights=None, float[::1] scratch=None, bint winograd=False):
         cdef Conv *s = &self.state
-        cdef Window *g = &s.window
+        cdef ProductF32 *p = &s.product
+        cdef Window *g = &p.window
         self.x, self.y, self.panels, self.bias = x, y, panels, bias
         self.weights, self.scratch = weights, scratch
         if 0 in self.y.shape[:4]:
             self.fn = <kernel_fn>nothing
             return
-        self.subnormals = FLUSHED
-        s.slots, s.groups, s.low, s.high = slots, groups, low, high
-        s.columns = y.shape[3] // s.groups
+        self.subnormals = FLUSH
+        self.zero = np.zeros(max(1, filter[1] * x.shape[3] // groups * 4), np.uint8)
+        set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
+                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, &self.zero[0], filter)
+        set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
+                   y.strides[2])
+        set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
+        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
         if panels is None:
             s.weights, s.scratch = &weights[0, 0], &scratch[0]
-            s.panels = s.scratch
+            p.panels = s.scratch
         else:
-            s.panels = &panels[0] if panels.shape[0] else NULL
-        s.bias = &bias[0] if bias is not None else NULL
-        self.zero = np.zeros(max(1, filter[1] * x.shape[3] // s.groups * 4), np.uint8)
-        set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // s.groups * 4, &self.zero[0], filter)
-        set_output(&s.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
-                   y.strides[2])
-        s.alone = 2 if s.output.span * s.output.lines == 1 else 0
-        s.depth = g.fh * g.fw * g.length // 4
-        s.wide = padded(s.columns, s.slots.f32.nv)
-        s.direct = g.sw // 4 if g.direct else 0
-        s.tile = s.slots.f32
+            p.panels = &panels[0] if panels.shape[0] else NULL
         if winograd:
-            s.depth = g.length // 4
+            p.depth = g.length // 4
             s.down, s.across = (g.oh + 1) // 2, (g.ow + 1) // 2
-            s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, y.shape[0] * s.down * s.across
-            s.tile.mr = some_tiles(&s.tile, s.tiles.span, s.depth)
+            s.tiles.od, s.tiles.oh, s.tiles.lines, s.tiles.span = 1, 1, 1, y.shape[0] * s.down * s.across
+            p.tile.mr = some_tiles(&p.tile, s.tiles.span, p.depth)
             self.fn = <kernel_fn>conv_f32_winograd
-            self.path = "Winograd's 16 products for each 2 x 2 pixels"
+            self.algorithm = "Winograd's 16 products for each 2 x 2 pixels"
             return
-        self.fn, s.run_tasks = <kernel_fn>conv_f32, run_packed
-        self.path = "rows as they lie in memory" if s.direct else "taps gathered into packed panels"
-        if s.depth <= DEPTH or not s.direct:
-            if plan_lines(&s.lines, g, &s.output, &s.tile, 4, s.groups, True):
-                s.tile.mr = s.lines.chunk
-                if s.direct:
-                    s.lines.shape.step = s.direct
-                    if s.output.span <= FEW:
-                        s.tile.mr = <int>s.output.span
-                s.run_tasks = run_lines
-                if not s.direct:
-                    self.path = "lines, each packed once"
+        plan_rows(p)
+        self.fn, self.algorithm = <kernel_fn>conv_f32, algorithm_of(p)
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
@@ -236,127 +183,143 @@ cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
 cdef int conv_f32(ConvF32 self, pl_pool *pool) noexcept nogil:
     cdef Conv *s = &self.state
     if s.weights != NULL:
-        pack_panels(s.slots, s.weights, s.columns, s.depth, s.scratch)
-    pool = parallel_pool(pool, 2 * s.output.span * s.output.lines * s.depth * s.columns)
-    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &s.tile, s.columns, s.groups, pool), 1, s.run_tasks, s)
+        pack_panels(s.product.slots, s.weights, s.product.columns, s.product.depth, s.scratch)
+    return run_product(&s.product, pool)
+
+
+# ---- Winograd's F(2x2, 3x3), whose micro-kernels are in simd/winograd_f32.h -----------------------------------
+cdef int some_tiles(const pl_tile *t, ptrdiff_t tiles, ptrdiff_t c):
+    """The number of tiles of a task: tasks are equally large, and multiples of what products take."""
+    cdef ptrdiff_t most = (WINOGRAD_SCRATCH - 16 * (c + 16)) // (16 * (c + t.nr))
+    if most > 4:
+        most -= most % (t.mr if most >= t.mr else 4)
+    cdef ptrdiff_t tasks = (tiles + most - 1) // most
+    return <int>min(padded((tiles + tasks - 1) // tasks, 4), most)
+
+
+cdef int conv_f32_winograd(ConvF32 self, pl_pool *pool) noexcept nogil:
+    cdef Conv *s = &self.state
+    cdef ProductF32 *p = &s.product
+    pool = parallel_pool(pool, 32 * s.tiles.span * p.depth * p.columns)
+    parallel_for(pool, plan_tasks(&p.tasks, &s.tiles, &p.tile, p.columns, 1, pool), 1, conv_f32_winograd_tasks, s)
     return 0
 
 
-cdef const float *pack_lines(const Conv *s, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t rows, char *a_panel,
-                             LineBuffer *line_buffer) noexcept nogil:
-    """The lines under the windows of `pixels` output pixels, packed in sequence."""
-    cdef ptrdiff_t size = s.window.length, i, step = share(s.window.dilation_h, s.lines.down)
-    cdef Line line
-    cdef char *to
-    cdef const uint8_t *x
-    cdef ptrdiff_t iy, row = share(position, s.window.ow), ox = position - row * s.window.ow, n, y
-    cdef ptrdiff_t first = extend_line_buffer(&s.lines, &s.window, row, pixels, rows, line_buffer, &y)
-    if y >= line_buffer.lines:
-        return <const float *>a_panel + first * s.lines.pitch
-    n = share(line_buffer.row, s.window.oh)
-    line = see_line(&s.window, n, ox, pixels)
-    iy = (line_buffer.row - n * s.window.oh) * s.window.stride_h - s.window.pad_h + y * step
-    while y < line_buffer.lines:
-        to = a_panel + y * s.lines.pitch * 4
-        if line.x == NULL or not 0 <= iy < s.window.h:
-            pl_fill(to, 0, (line.before + line.inside + line.after) * size)
-        else:       # the next line overwrites the excess of pl_fill
-            x = line.x + iy * s.window.sh
-            pl_fill(to, 0, line.before * size)
-            to += line.before * size
-            if s.window.sw == size:
-                memmove(to, x, line.inside * size)
-            else:
-                for i in range(line.inside):
-                    memmove(to + i * size, x + i * s.window.sw, size)
-            pl_fill(to + line.inside * size, 0, line.after * size)
-        iy += step
-        y += 1
-    return <const float *>a_panel + first * s.lines.pitch
+cdef void transform(const Conv *s, const Task *task, float *v, ptrdiff_t next, float *patch) noexcept nogil:
+    """Transform the pixels of a task's tiles to the left operands of its products."""
+    cdef const ProductF32 *p = &s.product
+    cdef const Window *g = &p.window
+    cdef const float *line[4]
+    cdef ptrdiff_t step[4]
+    cdef ptrdiff_t done = 0, count, n, ty, tx, ix, iy
+    cdef bint apart
+    cdef int y, x
+    while done < task.rows:
+        tx, ty = (task.position + done) % s.across, (task.position + done) // s.across
+        n, ty = ty // s.down, ty % s.down
+        ix = 2 * tx - g.pad_w
+        apart = ix < 0 or ix + 4 > g.w
+        count = 1 if apart else min(task.rows - done, min(s.across - tx, (g.w - ix - 2) // 2))
+        for y in range(4):
+            iy = 2 * ty - g.pad_h + y
+            if not 0 <= iy < g.h:
+                line[y], step[y] = <const float *>g.zero, 0
+                continue
+            line[y], step[y] = <const float *>(g.x + n * g.sn + iy * g.sh + ix * g.sw), g.sw // 4
+            if apart:
+                for x in range(4):
+                    memcpy(patch + (4 * y + x) * p.depth,
+                           line[y] + x * step[y] if 0 <= ix + x < g.w else <const float *>g.zero, g.length)
+                line[y], step[y] = patch + 4 * y * p.depth, p.depth
+        p.slots.winograd_in(count, p.depth, line, step, v + done * p.depth, next)
+        done += count
 
 
-cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+cdef void finish_tiles(const Conv *s, const Task *task, const float *m, ptrdiff_t j, int n) noexcept nogil:
+    """Transform columns j..j+n of a task's products to output pixels."""
+    cdef const ProductF32 *p = &s.product
+    cdef ptrdiff_t done = 0, count, image, ty, tx, nr = p.tile.nr
+    cdef char *y
+    cdef bint single
+    while done < task.rows:
+        tx, ty = (task.position + done) % s.across, (task.position + done) // s.across
+        image, ty = ty // s.down, ty % s.down
+        single = 2 * tx + 1 == p.window.ow
+        count = 1 if single else min(task.rows - done, p.window.ow // 2 - tx)
+        y = p.output.y + image * p.output.sn + 2 * ty * p.output.sh + 2 * tx * p.output.sw
+        p.slots.winograd_out(count, n, m + done * nr, nr, task.rows * nr, p.bias + j if p.bias != NULL else NULL,
+                             p.low, p.high, <float *>y + j, p.output.sh // 4 if 2 * ty + 1 < p.window.oh else 0,
+                             0 if single else p.output.sw // 4)
+        done += count
+
+
+cdef void conv_f32_winograd_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
     cdef Conv *s = <Conv *>ctx
-    cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
-    cdef const float *rows = NULL
-    cdef ptrdiff_t i = begin, j, width, seen = -1
-    cdef int y
+    cdef const ProductF32 *p = &s.product
+    cdef float space[WINOGRAD_SCRATCH + 16]
+    cdef float *scratch = <float *>(<size_t>(space + 15) & ~<size_t>63)      # vectors do not cross cache lines
+    cdef float *m
+    cdef ptrdiff_t i, j, part, next, transformed = -1
+    cdef pl_a_layout shape = pl_packed_layout(p.depth)
     cdef Task task
-    cdef LineBuffer line_buffer
-    line_buffer.row = line_buffer.lines = 0
-    line_buffer.ready = 1
-    while i < end:
-        get_task(&s.tasks, &s.output, s.columns, i, &task)
-        if s.direct:
-            rows = <const float *>s.window.x + task.position * s.direct
-        elif share(i, s.tasks.splits) != seen:
-            seen = share(i, s.tasks.splits)
-            rows = pack_lines(s, task.position, task.rows, share(end - i - 1, s.tasks.splits) + 1, a_panel,
-                              &line_buffer)
-        while True:
-            j = task.begin
-            while j < task.end:
-                width = min(<ptrdiff_t>s.tile.nr, s.wide - j)
-                for y in range(s.lines.passes):
-                    s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &s.lines.shape,
-                                     rows + y * s.lines.down * s.lines.pitch,
-                                     s.panels + j * s.depth + y * s.lines.line * s.window.fw * width,
-                                     s.alone | (y == 0), y == s.lines.passes - 1,
-                                     s.bias + j if s.bias != NULL else NULL, s.low, s.high, <float *>task.y + j,
-                                     s.output.sw // 4)
-                j += width
-            i += 1
-            if not next_line(&s.tasks, &s.output, &line_buffer, &task):
-                break
-            rows += s.window.stride_h * s.lines.pitch
-
-
-cdef void run_packed(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Conv *s = <Conv *>ctx
-    cdef float a_panel[MAX_MR * DEPTH]
-    cdef const uint8_t *src[POINTERS]
-    cdef const float *rows = a_panel
-    cdef ptrdiff_t length
-    cdef int segments
-    cdef pl_a_layout shape
-    cdef ptrdiff_t i, j, k, piece, step, offset, width
-    cdef const float *bias
-    cdef Task task
-    cdef int r
+    cdef int n
     for i in range(begin, end):
-        get_task(&s.tasks, &s.output, s.columns, i, &task)
-        offset = task.group * s.window.length
-        k = 0
-        while True:
-            piece = min(<ptrdiff_t>DEPTH, s.depth - k)
-            if s.direct:
-                step = s.direct
-                rows = <const float *>(s.window.x + offset) + task.position * step + k
-            else:
-                step = piece
-                if piece == s.depth and s.window.fh * s.window.fw * task.rows <= POINTERS:
-                    segments = gather(&s.window, task.position, task.rows, offset, src, &length)
-                    for r in range(task.rows * segments):
-                        memmove(<char *>a_panel + r * length, src[r], length)
-                else:
-                    for r in range(task.rows):
-                        copy_row(&s.window, task.position + r, offset, k * 4, (k + piece) * 4,
-                                 <uint8_t *>(a_panel + r * piece))
-            shape.lines, shape.depth, shape.step, shape.pitch = 1, piece, step, 0
-            j = task.begin
-            while j < task.end:
-                width = min(<ptrdiff_t>s.slots.f32.nr, s.wide - j)
-                bias = s.bias + task.group * s.columns + j if s.bias != NULL else NULL
-                s.slots.gemm_f32(task.rows, <int>min(width, task.end - j), &shape, rows,
-                                 s.panels + (task.group * s.wide + j) * s.depth + k * width, s.alone | (k == 0),
-                                 k + piece == s.depth, bias, s.low, s.high,
-                                 <float *>task.y + task.group * s.columns + j, s.output.sw // 4)
-                j += width
-            k += piece
-            if k >= s.depth:
-                break
+        get_task(&p.tasks, &s.tiles, NULL, p.columns, i, &task)
+        next = task.rows * p.depth
+        if next % 1024 == 0:        # the 16 operands would share few sets of the cache
+            next += 16
+        m = scratch + 16 * next
+        if i // p.tasks.splits != transformed:
+            transformed = i // p.tasks.splits
+            transform(s, &task, scratch, next, m)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
+            for part in range(16):
+                p.slots.gemm_f32(task.rows, n, &shape, scratch + part * next,
+                                 p.panels + (part * p.wide + j) * p.depth, 1, 0, NULL, 0, 0,
+                                 m + part * task.rows * p.tile.nr, p.tile.nr)
+            finish_tiles(s, &task, m, j, n)
+            j += p.tile.nr
 
 
-include "depthwise_float.pxi"
-include "winograd.pxi"
-include "conv_float_3d.pxi"
+# ---- volumes -------------------------------------------------------------------------------------------------
+cdef class Conv3D(Kernel):
+    """float32 3-D convolution: clamp(sum w x + b).
+
+    x: the elements of (n, d, h, w, c), whose sizes are x_shape; y: those in which (n, d, h, w, k) is the window of
+    y_shape, y_strides (but the channels', which is 1) and y_offset; panels: pack_f32's; bias: (k,) or None; axes: for
+    each of d, h and w the (taps, stride, step, pad) of Axis.
+    """
+    cdef const float[::1] x, panels, bias
+    cdef float[::1] y
+    cdef ProductF32 state
+    cdef Volume volume
+
+    def __init__(self, const float[::1] x, float[::1] y, const float[::1] panels, const float[::1] bias, *,
+                 x_shape, y_shape, y_strides, ptrdiff_t y_offset, axes, float low, float high):
+        cdef ProductF32 *p = &self.state
+        cdef Volume *v = &self.volume
+        cdef ptrdiff_t depth = x_shape[4]
+        cdef int i
+        self.x, self.y, self.panels, self.bias = x, y, panels, bias
+        if 0 in y_shape:
+            self.fn = <kernel_fn>nothing
+            return
+        v.x, v.channels = &x[0] if x.shape[0] else NULL, x_shape[4]
+        v.image = x_shape[1] * x_shape[2] * x_shape[3] * x_shape[4]
+        for i in range(3):
+            v.axis[i].taps, v.axis[i].stride, v.axis[i].step, v.axis[i].pad = axes[i]
+            v.axis[i].size, v.axis[i].out = x_shape[1 + i], y_shape[1 + i]
+            depth *= v.axis[i].taps
+        set_sizes(p, slots, y_shape[4], 1, depth)
+        p.low, p.high, p.bias = low, high, &bias[0] if bias is not None else NULL
+        p.panels = &panels[0] if panels.shape[0] else NULL
+        sn, sd, sh, sw = [4 * stride for stride in y_strides]
+        set_volumes(&p.output, <char *>&y[y_offset], y_shape[0], y_shape[1], y_shape[2], y_shape[3], sn, sd, sh, sw)
+        plan_volume(p, v)
+        self.fn, self.subnormals = <kernel_fn>conv_3d, FLUSH
+
+
+cdef int conv_3d(Conv3D self, pl_pool *pool) noexcept nogil:
+    return run_product(&self.state, pool)

@@ -1,8 +1,9 @@
 """The end of SSD detectors: boxes decoded from anchors, and non-maximum suppression."""
-from libc.math cimport exp, expf
+from libc.math cimport exp
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from pylite._core.kernels.boxes cimport Box, overlap
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, slots
 
@@ -11,10 +12,6 @@ cdef struct Numbers:            # floats, or bytes with a table of floats
     const float *values
     const uint8_t *codes
     const float *table
-
-
-cdef struct Box:
-    float ymin, xmin, ymax, xmax
 
 
 cdef class DetectionPostProcess(Kernel):
@@ -153,19 +150,6 @@ cdef void sift(uint64_t *heap, Py_ssize_t root, Py_ssize_t n) noexcept nogil:
     heap[root] = value
 
 
-cdef float overlap(const Box *a, const Box *b) noexcept nogil:
-    """Intersection over union; 0 for a box without area."""
-    cdef float area_a = (a.ymax - a.ymin) * (a.xmax - a.xmin)
-    cdef float area_b = (b.ymax - b.ymin) * (b.xmax - b.xmin)
-    cdef float h, w
-    if area_a <= 0 or area_b <= 0:
-        return 0
-    h = (b.ymax if b.ymax < a.ymax else a.ymax) - (b.ymin if a.ymin < b.ymin else a.ymin)
-    w = (b.xmax if b.xmax < a.xmax else a.xmax) - (b.xmin if a.xmin < b.xmin else a.xmin)
-    h = (0 if h < 0 else h) * (0 if w < 0 else w)
-    return h / (area_a + area_b - h)
-
-
 cdef Py_ssize_t suppress(DetectionPostProcess self, Py_ssize_t n, Py_ssize_t most, int32_t *chosen) noexcept nogil:
     """Select boxes from self.heap[:n], best first, that overlap no selected one by more than the threshold."""
     cdef Py_ssize_t i, taken = 0
@@ -301,6 +285,3 @@ cdef void by_class(DetectionPostProcess self) noexcept nogil:
     for i in range(kept):
         put(self, i, self.chosen[i], self.chosen_class[i], self.chosen_score[i])
     self.count[0] = kept
-
-
-include "non_max_suppression.pxi"

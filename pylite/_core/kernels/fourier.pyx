@@ -4,11 +4,13 @@ import numpy as np
 from libc.math cimport hypot
 from libc.string cimport memset
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn
 
 cdef enum:
-    LOCAL = 4224            # numbers of scratch on the stack; as LOCAL in ops/complex.py
+    LOCAL = 4224            # numbers of scratch on the stack
+
+STACK_NUMBERS = LOCAL       # for lowering, which reserves scratch for more
 
 
 cdef extern from "<math.h>" nogil:
@@ -35,7 +37,7 @@ cdef class Rfft2d(Kernel):
         if scratch is None and (height + max(height, 2)) * (width + 2) > LOCAL:
             raise ValueError("scratch is needed")
         self.along_width, self.along_height, self.halves = turns(width // 2), turns(height), turns(width)
-        self.fn, self.subnormals = <kernel_fn>rfft2d, FLUSHED
+        self.fn, self.subnormals = <kernel_fn>rfft2d, FLUSH
         if 0 in y.shape[:3]:
             self.fn = <kernel_fn>nothing
 

@@ -1,5 +1,4 @@
 """8-bit matrix products: packing of weights, and FULLY_CONNECTED with its own rule of rounding."""
-
 import numpy as np
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -7,36 +6,34 @@ from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from pylite._core.run.kernel cimport Kernel, kernel_fn
-from pylite._core.kernels.columns cimport PARAMETERS, UNFIT, finish_columns, fit_columns, set_column, set_constant
-from pylite._core.kernels.lines cimport in_place, padded_lines
-from pylite._core.kernels.product8 cimport Product8, accumulate, one_row, single_row
 from pylite._core.kernels.rounding cimport pl_quantize_multiplier
-from pylite._core.kernels.tasks cimport (
-    MAX_MR,
-    MAX_NR,
-    PIECE,
-    Output,
-    Task,
-    Tasks,
-    get_task,
-    padded,
-    parallel_pool_q8,
-    pl_give_back,
-    plan_tasks,
-    set_output,
-    share,
+from pylite._core.product.bytes cimport (
+    COLUMNS,
+    FLOAT64,
+    ProductQ8,
+    gather_rows,
+    run_product,
+    set_sizes,
+    use_single_row,
 )
-from pylite._core.kernels.window cimport A_PANEL_BYTES, set_window
+from pylite._core.product.columns cimport (
+    BIAS,
+    PARAMETERS,
+    finish_columns,
+    fit_columns,
+    point_columns,
+    set_column,
+    set_constant,
+)
+from pylite._core.product.lines cimport padded_lines
+from pylite._core.product.tasks cimport PIECE, padded, parallel_pool_q8, pl_give_back, set_output
+from pylite._core.product.window cimport set_matrix
 from pylite._core.simd cimport (
-    PL_SLACK,
     PL_WINOGRAD_DEEPEST,
     PL_WINOGRAD_WIDE,
     defer_packing,
     memory_of,
-    parallel_for,
-    pl_a_layout,
     pl_columns,
-    pl_packed_layout,
     pl_packing_task,
     pl_pool,
     pl_slots,
@@ -44,31 +41,231 @@ from pylite._core.simd cimport (
     slots,
 )
 
+from pylite._core.product import layouts
 from pylite._core.run.memory import pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
 
 
-include "packing.pxi"
+def arranged(w, layout):
+    """Filters (columns, fh, fw, c) of a plain convolution; layout: a FilterLayout (product/layouts.py) or None."""
+    return w if layout is None else layout.arrange(w)
 
 
-cdef struct FullyConnected:
-    Product8 product
-    Output output
-    Tasks tasks
-    const pl_slots *slots
-    const uint8_t *weights          # where they are only known at run time: packed at each run,
+def multipliers(scales):
+    """(m, e), int32 arrays: quantization.quantize_multiplier of each of the scales, float64.
+
+    Raises ValueError for inf and nan.
+    """
+    cdef Py_ssize_t count = scales.shape[0], i
+    both = np.empty((2, count), np.int32)
+    cdef const double *d = <const double *>memory_of(scales, 8 * count)
+    cdef int32_t *m = <int32_t *>memory_of(both, 8 * count)
+    for i in range(count):
+        if not pl_quantize_multiplier(d[i], m + i, m + count + i):
+            raise ValueError(f"a multiplier of {d[i]} cannot be quantized")
+    return both[0], both[1]
+
+
+cdef struct Packing:            # a task; parameters is NULL where columns have none
+    pl_packing_task task
+    const uint8_t *w            # (groups * columns, depth)
     uint8_t *panels
-    int32_t *sums                   # with the sum of each column
-    const int32_t *start            # of the sums: bias and terms of zero points
+    int32_t *sums
+    int32_t *parameters         # (PARAMETERS, groups * wide)
     const int32_t *bias
-    const double *scales
-    pl_a_layout shape
-    bint as_is                      # rows of x are read in place
-    ptrdiff_t rows, size
-    pl_columns columns
-    bint finished                   # by gemm_q8: where float32 fits, or the tile knows the float64 rule
-    int w_flip, x_zero, w_zero, zero_point, low, high, flip, itemsize
+    const int32_t *multipliers
+    const int32_t *shifts
+    ptrdiff_t step              # of multipliers and shifts: 0 where all columns share one
+    ptrdiff_t groups, columns, depth, wide
+    ptrdiff_t products          # of a sum
+    int64_t constant, zero      # the start of a column is constant - zero * its sum + its bias
+    int flip, w_zero, low, high
+    bint fit, winograd          # winograd: panels of Winograd's products
+
+
+cdef void run_packing(pl_packing_task *task) noexcept nogil:
+    cdef Packing *p = <Packing *>task
+    cdef const pl_slots *table = task.slots
+    cdef ptrdiff_t group_bytes = p.wide * padded(p.depth, table.q8.ka), g, j, columns
+    cdef ptrdiff_t step = padded(PIECE // max(p.depth, 1) + 1, table.q8.nr)
+    cdef const uint8_t *w
+    if p.sums != NULL:
+        memset(p.sums, 0, p.groups * p.columns * sizeof(int32_t))
+    if p.winograd:
+        table.winograd_pack(p.columns, p.depth // 9, p.w, p.flip, p.w_zero, <int16_t *>p.panels, p.sums)
+    for g in range(p.groups if p.depth and not p.winograd else 0):
+        j = 0
+        while j < p.columns:
+            columns, w = min(step, p.columns - j), p.w + (g * p.columns + j) * p.depth
+            table.pack_b_q8(&table.q8, columns, p.depth, w, p.flip,
+                            p.panels + g * group_bytes + j * padded(p.depth, table.q8.ka), p.sums + g * p.columns + j)
+            pl_give_back(w, columns * p.depth)
+            j += step
+    if p.parameters != NULL:
+        set_parameters(p)
+    pl_give_back(p.w, p.groups * p.columns * p.depth)
+
+
+cdef void set_parameters(Packing *p) noexcept nogil:
+    """The parameters of all columns, whose weights are packed."""
+    cdef const pl_slots *table = p.task.slots
+    cdef ptrdiff_t size = p.groups * p.wide, i, at
+    cdef int64_t start
+    for i in range(p.groups * p.columns):
+        at, start = i // p.columns * p.wide + i % p.columns, p.constant - p.zero * p.sums[i]
+        if p.bias != NULL:
+            start += p.bias[i]
+        if p.sums[i] or p.w_zero or any_weight(p.w + i * p.depth, p.depth, p.flip):
+            set_column(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+        else:
+            set_constant(p.parameters, size, at, start, p.multipliers[i * p.step], p.shifts[i * p.step])
+    finish_columns(p.parameters, size)
+    if p.fit:
+        fit_columns(table, p.parameters, size, NULL, p.products, p.low, p.high, p.panels if not p.winograd else NULL,
+                    p.groups * p.wide * padded(p.depth, table.q8.ka))
+
+
+cdef bint any_weight(const uint8_t *w, ptrdiff_t n, int zero) noexcept nogil:
+    cdef ptrdiff_t i
+    for i in range(n):
+        if w[i] != zero:
+            return True
+    return False
+
+
+cdef Py_ssize_t copied_bytes(weights) except -1:
+    """Bytes that only a packing task holds: of weights that are neither the file's nor kept with the model."""
+    return weights.nbytes if weights.flags.writeable else 0
+
+
+cdef Packing *packing(w, Py_ssize_t groups, list held, bint winograd=False) except NULL:
+    """A task that packs w (groups * columns, ...); appends its arrays to held: the bytes of w, panels and sums."""
+    cdef ptrdiff_t columns = w.shape[0] // groups, depth = w.size // w.shape[0] if w.size else 0
+    cdef ptrdiff_t wide = padded(columns, slots.q8.nv)
+    cdef ptrdiff_t nbytes = (padded(columns, PL_WINOGRAD_WIDE) * 8 * depth if winograd else
+                             groups * wide * padded(depth, slots.q8.ka))
+    flat, panels, sums = np.ascontiguousarray(w), pooled(nbytes), np.empty(groups * columns, np.int32)
+    held += flat, panels, sums
+    cdef void *source = memory_of(flat, groups * columns * depth)
+    cdef void *to = memory_of(panels, nbytes)
+    cdef void *totals = memory_of(sums, groups * columns * 4)
+    cdef Packing *p = <Packing *>calloc(1, sizeof(Packing))
+    if p == NULL:
+        raise MemoryError("no memory to pack weights")
+    p.task.run = run_packing
+    p.groups, p.columns, p.depth, p.wide, p.winograd = groups, columns, depth, wide, winograd
+    p.flip = 0x80 if w.dtype == UINT8 else 0
+    if columns:
+        p.sums = <int32_t *>totals
+    if depth:
+        p.w, p.panels = <const uint8_t *>source, <uint8_t *>to
+    return p
+
+
+def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
+    """Panels of 8-bit weights w (columns, ...), the columns of all groups; uint8 becomes int8.
+
+    layout: see arranged(); dilation: the horizontal one of filters, 0 for other weights.
+    Returns (panels, int32 sum of each column's weights); deferred until finish_packing().
+    """
+    held = []
+    cdef Packing *p = packing(in_lines(arranged(w, layout), groups, dilation), groups, held)
+    defer_packing(&p.task, w.size, held, copied_bytes(held[0]))
+    return held[1], held[2]
+
+
+def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
+    """Filters w (columns, fh, fw, c) with each line padded to a multiple of the tile's ka, where that is for images
+    that are read by lines; other weights as they are.
+    """
+    if dilation != 1 or w.ndim != 4:
+        return w
+    cdef Py_ssize_t line = w.shape[2] * w.shape[3]
+    if not padded_lines(&slots.q8, groups, w.shape[1], line):
+        return w
+    lines = np.full((*w.shape[:2], padded(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
+    lines[:, :, :line] = w.reshape(*w.shape[:2], line)
+    return lines
+
+
+def use_winograd(w, zero):
+    """Does Winograd's F(4x4, 3x3) suit 8-bit filters w (columns, 3, 3, c)?  Its sums must be below 2^25."""
+    cdef Py_ssize_t c = w.shape[3], low = 0 if w.dtype == UINT8 else -128, largest = max(zero - low, low + 255 - zero)
+    if slots.winograd_q8 == NULL or c > PL_WINOGRAD_DEEPEST:
+        return False
+    if 9 * c * largest * 255 < 1 << 25:
+        return True
+    return np.abs(w - np.int16(zero)).reshape(len(w), -1).sum(1).max() * 255 < 1 << 25
+
+
+def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
+    """Pixel packing: how many output pixels to compute as one with the columns of all, which then fill vectors.
+
+    w: (columns, fh, fw, c); stride: the horizontal one; most: the result divides it.  A window of several pixels
+    multiplies some weights that are 0.  The cost counts steps of products, two for finishing each vector of sums, and a
+    quarter for loading each value.
+    """
+    cdef const pl_tile *t = &slots.q8
+    cdef ptrdiff_t columns = w.shape[0], fh = w.shape[1], fw = w.shape[2], c = w.shape[3], line, depth, vectors, n
+    cdef double cost, least = 0
+    best = 1
+    for n in range(1, most + 1):
+        line = (fw + (n - 1) * stride) * c
+        vectors = padded(n * columns, t.nv) // t.nv
+        if most % n or vectors * t.nv > t.nr:
+            continue
+        depth = padded(line, t.ka) * fh if padded_lines(t, 1, fh, line) else padded(line * fh, t.ka)
+        cost = (depth * (vectors + .25) + 2 * t.ka * vectors) / n
+        if n == 1 or cost < least:
+            best, least = n, cost
+    return best
+
+
+def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, Py_ssize_t groups=1, layout=None,
+            Py_ssize_t dilation=1, ends=None):
+    """Weights and column parameters of a product that is finished by MBQM32.
+
+    w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,) or
+    (1,) for all; x_zero, w_zero: zero points as of int8; dilation: the horizontal one; ends: (low, high) of the results
+    less their zero point, to look for a faster way to them; layout: may leave a choice to the ISA level, see
+    WinogradInteger and PixelPacking in product/layouts.py.
+    Returns (panels, parameters), see columns.pxd, by finish_packing(), and a third one where the choice is
+    taken: how many output pixels count as one, 0 for Winograd's tiles.
+    """
+    cdef Py_ssize_t zero = w_zero + (128 if w.dtype == UINT8 else 0), pixels = 1
+    cdef bint winograd = False
+    if isinstance(layout, layouts.WinogradInteger):
+        winograd = use_winograd(w, zero)
+        pixels = 0 if winograd else 1
+    elif isinstance(layout, layouts.PixelPacking):
+        pixels = packed_pixels(w, layout.stride, layout.most)
+        if pixels > 1:
+            w = layout.combine(w, pixels, zero)
+            bias = None if bias is None else np.tile(bias, pixels)
+            if len(multipliers) > 1:
+                multipliers, shifts = np.tile(multipliers, pixels), np.tile(shifts, pixels)
+    else:
+        w = arranged(w, layout)
+    cdef Py_ssize_t count = w.shape[0], nbytes = PARAMETERS * padded(count // groups, slots.q8.nv) * groups * 4
+    rows = pooled(nbytes)
+    held = [bias, multipliers, shifts, rows]
+    cdef void *at = memory_of(rows, nbytes)
+    cdef void *b = NULL if bias is None else memory_of(bias, 4 * count)
+    cdef Py_ssize_t one = 1 if len(multipliers) == 1 else count
+    cdef void *m = memory_of(multipliers, 4 * one)
+    cdef void *e = memory_of(shifts, 4 * one)
+    cdef Packing *p = packing(in_lines(w, groups, dilation), groups, held, winograd)
+    if count:
+        p.parameters, p.bias = <int32_t *>at, <const int32_t *>b
+        p.multipliers, p.shifts, p.step = <const int32_t *>m, <const int32_t *>e, one > 1
+    p.zero, p.w_zero, p.products = x_zero + slots.q8.offset, w_zero, w.size // count if count else 0
+    p.constant = p.products * w_zero * p.zero
+    if ends is not None:
+        p.fit, p.low, p.high = True, ends[0], ends[1]
+    defer_packing(&p.task, w.size, held, copied_bytes(held[4]))
+    parameters = rows.view(np.int32).reshape(PARAMETERS, -1)
+    return (held[5], parameters) if pixels == 1 else (held[5], parameters, pixels)
 
 
 cdef class FullyConnectedQ8(Kernel):
@@ -82,163 +279,87 @@ cdef class FullyConnectedQ8(Kernel):
     cdef const uint8_t[:, ::1] x, w
     cdef uint8_t[:, ::1] y
     cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums, bias, start
+    cdef const int32_t[::1] sums, bias
+    cdef int32_t[::1] start
     cdef const double[::1] scales
-    cdef int32_t[::1] late          # scratch of weights that are only known at run time
+    cdef uint8_t[::1] late_panels   # scratch of weights that are only known at run time
     cdef int32_t[:, ::1] parameters
     cdef double[::1] real
-    cdef FullyConnected state
+    cdef ProductQ8 state
+    cdef int w_flip, x_zero
 
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
                  *, const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
                  int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
                  int32_t[::1] sums=None):
-        cdef FullyConnected *s = &self.state
-        cdef Product8 *p = &s.product
-        cdef ptrdiff_t m = x.shape[0], n = scales.shape[0]
+        cdef ProductQ8 *p = &self.state
+        cdef ptrdiff_t m = x.shape[0], n = scales.shape[0], depth = x.shape[1]
         self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
-        self.panels, self.sums = (panels, sums) if packed is None else packed
-        self.late = sums
+        self.w_flip, self.x_zero = w_flip, x_zero
         if m == 0 or n == 0:
             self.fn = <kernel_fn>nothing
             return
-        s.slots = slots
-        s.rows, s.itemsize = m, itemsize
-        p.tile, p.slots, p.flip = s.slots.q8, s.slots, x_flip
-        p.columns, p.groups, p.depth = n, 1, x.shape[1]
-        p.deep, p.wide = padded(p.depth, p.tile.ka), padded(n, p.tile.nv)
-        p.panels = &self.panels[0] if self.panels.shape[0] else NULL
-        set_window(&p.window, &x[0, 0] if x.shape[1] else NULL, x.shape[1], 0, 0, 1, 1, 1, 1, x.shape[1], NULL,
-                   (1, 1, 1, 1, 1, 1, 0, 0))
-        set_output(&s.output, <char *>&y[0, 0], m, 1, 1, y.shape[1], y.shape[1], y.shape[1])
-        s.bias = &bias[0] if bias is not None else NULL
-        if packed is None:
-            s.weights, s.panels, s.sums, s.size = &w[0, 0], &panels[0], &sums[0], p.deep * p.wide
-            s.start = s.sums
-        else:
-            start = np.empty(n, np.int32)
-            self.start = start
-            starts(s, &self.sums[0], w_zero, x_zero, start)
-            s.start = &self.start[0]
-            if itemsize == 1:
-                self.fit(low - zero_point, high - zero_point)
-        s.shape = pl_packed_layout(p.deep)
-        s.as_is = p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0 and p.deep == p.depth
-        s.scales = &scales[0]
-        s.w_flip, s.x_zero, s.w_zero = w_flip, x_zero, w_zero
-        s.zero_point, s.low, s.high, s.flip = zero_point, low, high, y_flip
-        s.columns.zero_point, s.columns.low, s.columns.high, s.columns.flip = zero_point, low, high, y_flip
+        set_sizes(p, slots, n, 1, depth)
+        set_matrix(&p.window, &x[0, 0] if depth else NULL, depth)
+        set_output(&p.output, <char *>&y[0, 0], m, 1, 1, y.shape[1], y.shape[1], y.shape[1])
+        p.flip, p.w_zero, p.count, p.finish, p.scales, p.item = x_flip, w_zero, m, FLOAT64, &scales[0], itemsize
+        p.zero_point, p.low, p.high, p.y_flip = zero_point, low, high, y_flip
+        p.q.zero_point, p.q.low, p.q.high, p.q.flip = zero_point, low, high, y_flip
+        gather_rows(p)
         self.fn = <kernel_fn>fully_connected_q8
-        if s.finished and single_row(p, m):
-            self.fn = <kernel_fn>fully_connected_q8_row
+        if packed is None:
+            self.late_panels, self.start = panels, sums
+            p.panels, p.start = &panels[0], &sums[0]
+            self.fn = <kernel_fn>fully_connected_q8_late
+            return
+        self.panels, self.sums = packed
+        self.start = np.empty(n, np.int32)
+        p.panels, p.start = &self.panels[0] if self.panels.shape[0] else NULL, &self.start[0]
+        self.set_starts(&self.sums[0])
+        if itemsize == 1:
+            self.fit(low - zero_point, high - zero_point)
+
+    cdef void set_starts(self, const int32_t *sums) noexcept nogil:
+        """The start of each column's sum, from the sums of its weights, which may lie in the same memory."""
+        cdef const ProductQ8 *p = &self.state
+        cdef int32_t zero = self.x_zero + p.tile.offset
+        cdef ptrdiff_t j
+        for j in range(p.columns):
+            self.start[j] = ((self.bias[j] if self.bias is not None else 0)
+                             + <int32_t>p.depth * p.w_zero * zero - zero * sums[j])
 
     cdef void fit(self, int low, int high):
         """Try to requantize tile by tile."""
-        cdef FullyConnected *s = &self.state
-        cdef ptrdiff_t n = s.product.columns, wide = s.product.wide
-        cdef pl_columns *q = &s.columns
-        cdef double[::1] scales = np.zeros(wide)
-        cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, wide), np.int32)
-        scales[:n] = self.scales
-        rows[0, :n] = self.start
-        fit_columns(s.slots, &rows[0, 0], wide, &scales[0], s.product.depth, low, high,
-                    s.product.panels if s.product.tile.real else NULL, self.panels.shape[0])
+        cdef ProductQ8 *p = &self.state
+        cdef pl_columns *q = &p.q
+        cdef double[::1] scales = np.zeros(p.wide)
+        cdef int32_t[:, ::1] rows = np.zeros((PARAMETERS, p.wide), np.int32)
+        scales[:p.columns] = self.scales
+        rows[<int>BIAS, :p.columns] = self.start
+        fit_columns(p.slots, &rows[0, 0], p.wide, &scales[0], p.depth, low, high, p.panels if p.tile.real else NULL,
+                    self.panels.shape[0])
         self.parameters, self.real = rows, scales
-        q.fit = rows[9, 0] != UNFIT
-        if s.product.tile.real and np.abs(scales).max() < 1:
+        point_columns(q, &rows[0, 0], p.wide)
+        if p.tile.real and np.abs(scales).max() < 1:
             q.real = &scales[0]
-        s.finished = q.real != NULL if s.product.tile.real else q.fit
-        q.bias, q.scale, q.rest, q.start = (
-            &rows[0, 0], <float *>&rows[7, 0], <float *>&rows[8, 0], <float *>&rows[9, 0])
+        if q.real != NULL if p.tile.real else q.fit:
+            p.finish = COLUMNS
+            use_single_row(p)
 
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
 
-cdef void starts(const FullyConnected *s, const int32_t *sums, int w_zero, int x_zero,
-                 int32_t[::1] start) noexcept nogil:
-    """The start of each column's sum, from the sums of its weights; start may be the same memory as sums."""
-    cdef int32_t zero = x_zero + s.product.tile.offset
-    cdef ptrdiff_t j
-    for j in range(s.product.columns):
-        start[j] = (s.bias[j] if s.bias != NULL else 0) + <int32_t>s.product.depth * w_zero * zero - zero * sums[j]
-
-
 cdef int fully_connected_q8(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
-    cdef FullyConnected *s = &self.state
-    cdef Product8 *p = &s.product
-    if s.weights != NULL:
-        memset(s.panels, 0, s.size)
-        s.slots.pack_b_q8(&p.tile, p.columns, p.depth, s.weights, s.w_flip, s.panels, s.sums)
-        starts(s, s.sums, s.w_zero, s.x_zero, self.late)
-    pool = parallel_pool_q8(pool, s.slots, s.rows * p.depth * p.columns)
-    parallel_for(pool, plan_tasks(&s.tasks, &s.output, &p.tile, p.columns, 1, pool), 1, fully_connected_q8_tasks, s)
-    return 0
+    cdef ProductQ8 *p = &self.state
+    return run_product(p, parallel_pool_q8(pool, p.slots, p.output.span * p.output.lines * p.depth * p.columns))
 
 
-cdef int fully_connected_q8_row(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
-    cdef FullyConnected *s = &self.state
-    one_row(&s.product, &s.columns, s.w_zero, s.product.window.x, <uint8_t *>s.output.y)
-    return 0
-
-
-cdef void fully_connected_q8_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef FullyConnected *s = <FullyConnected *>ctx
-    cdef const Product8 *p = &s.product
-    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
-    cdef const uint8_t *src[MAX_MR]
-    cdef const uint8_t *rows = a_panel
-    cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef int32_t sums[MAX_MR]
-    cdef Task task
-    cdef ptrdiff_t i, j, packed = -1
-    cdef bint deep = p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
-    cdef int n, r
-    memset(sums, 0, sizeof(sums))
-    for i in range(begin, end):
-        get_task(&s.tasks, &s.output, p.columns, i, &task)
-        if share(i, s.tasks.splits) != packed and not deep:
-            packed = share(i, s.tasks.splits)
-            for r in range(task.rows):
-                src[r] = p.window.x + (task.position + r) * p.depth
-            rows = src[0]
-            if not (s.as_is and in_place(task.position, task.rows, s.rows)):
-                p.slots.pack_a_q8(task.rows, 1, p.depth, src, p.flip, a_panel, p.deep)
-                rows = a_panel
-            if s.w_zero:
-                p.slots.sums_q8(task.rows, &s.shape, p.depth, rows, sums)
-                for r in range(task.rows):
-                    sums[r] *= -s.w_zero
-        j = task.begin
-        while j < task.end:
-            n = <int>min(<ptrdiff_t>p.tile.nr, task.end - j)
-            if deep:
-                accumulate(p, 0, task.position, task.rows, j, n, acc, sums if s.w_zero else NULL)
-                for r in range(task.rows):
-                    sums[r] *= -s.w_zero
-            elif s.finished:
-                p.slots.gemm_q8(task.rows, n, &s.shape, rows, p.panels + j * p.deep, sums if s.w_zero else NULL,
-                                &s.columns, j, <uint8_t *>task.y + j, s.output.sw)
-                j += p.tile.nr
-                continue
-            else:
-                memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
-                p.slots.gemm_s32(task.rows, n, &s.shape, rows, p.panels + j * p.deep, acc, MAX_NR)
-            for r in range(task.rows):
-                finish(s, n, &acc[r * MAX_NR], sums[r], j, task.y + r * s.output.sw)
-            j += p.tile.nr
-
-
-cdef void finish(const FullyConnected *s, int n, const int32_t *acc, int32_t term, ptrdiff_t j,
-                 char *y) noexcept nogil:
-    """Requantize columns j..j+n of one row."""
-    cdef int64_t wide[MAX_NR]
-    cdef int c
-    if s.itemsize == 1:
-        s.slots.finish_f64_q8(n, acc, s.start + j, term, s.scales + j, s.zero_point, s.low, s.high, s.flip,
-                              <uint8_t *>y + j)
-        return
-    for c in range(n):
-        wide[c] = acc[c] + s.start[j + c] + term
-    s.slots.finish_f64(n, wide, NULL, False, s.scales + j, s.zero_point, s.low, s.high, <int16_t *>y + j)
+cdef int fully_connected_q8_late(FullyConnectedQ8 self, pl_pool *pool) noexcept nogil:
+    """With weights that are packed at each run."""
+    cdef ProductQ8 *p = &self.state
+    memset(&self.late_panels[0], 0, p.deep * p.wide)
+    p.slots.pack_b_q8(&p.tile, p.columns, p.depth, &self.w[0, 0], self.w_flip, &self.late_panels[0], &self.start[0])
+    self.set_starts(&self.start[0])
+    return fully_connected_q8(self, pool)

@@ -3,7 +3,7 @@ from cpython.buffer cimport PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyO
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport MOVED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport IRRELEVANT, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, slots
 
 cdef enum:
@@ -47,7 +47,7 @@ cdef class Copy(Kernel):
             raise ValueError(f"{self.x_buffer.ndim} dimensions; at most {MAX_DIMS} can be copied")
         order(self)
         choose(self)
-        self.path = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
+        self.algorithm = "runs of bytes" if self.inner == RUNS else "transposed in tiles" if self.inner == TRANSPOSED \
             else "element by element"
         self.total = 1
         for i in range(self.n - 1):
@@ -55,7 +55,7 @@ cdef class Copy(Kernel):
         if 0 in y.shape:
             self.total = 0
         self.cost = max(ROW, self.shape[self.n - 1] * (1 if self.inner == RUNS else self.item))
-        self.fn, self.subnormals = <kernel_fn>copy, MOVED
+        self.fn, self.subnormals = <kernel_fn>copy, IRRELEVANT
 
     def __dealloc__(self):
         PyBuffer_Release(&self.x_buffer)

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_pool, pl_pooling_fn, pl_pooling_kernel, pl_range_fn, pl_window, slots
 
 SUFFIXES = {"float32": "f32", "int8": "i8", "uint8": "u8", "int16": "i16"}
@@ -55,7 +55,7 @@ cdef class Pool(Kernel):
             self.grain = 1 + GRAIN // (self.out_w * w.channels * self.rows * w.cols)
         self.fn = <kernel_fn>pool
         if dtype == "float32" and operation != "max":
-            self.subnormals = FLUSHED
+            self.subnormals = FLUSH
 
 
 cdef void pool_rows(Pool self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,13 +1,13 @@
 """Float recurrent layers with float or integer weights: LSTM, RNN and SVDF, over a full sequence."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, uint8_t
-from libc.string cimport memcpy, memmove, memset
+from libc.stdint cimport int8_t, int32_t
+from libc.string cimport memcpy, memset
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
-from pylite._core.kernels.tasks cimport padded
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.kernels.recurring cimport (
     CLAMP,
+    LOCAL,
     SIGN_BIT,
     TANH,
     Activation,
@@ -16,18 +16,20 @@ from pylite._core.kernels.recurring cimport (
     Operand,
     activate,
     add_product,
+    check_scratch,
     normalize,
     quantize,
+    set_matrix,
 )
-from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
+from pylite._core.simd cimport parallel_for, pl_pool, slots
 
 from pylite._core.kernels import conv_float, matmul
 
 cdef enum:
     WORK = 1 << 16          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
+STACK_ELEMENTS = LOCAL      # of scratch that kernels need no memory for
 GATE_NAMES = "input", "forget", "cell", "output"
 GATE_OPERANDS = "x", "aux", "h", "peephole", "bias", "norm"
 
@@ -41,30 +43,6 @@ def pack(w, scales=None):
         return conv_float.pack_f32(w), None, None
     panels, sums = matmul.pack_weights(w.view(np.int8))
     return panels, sums, scales
-
-
-cdef list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
-    """Point m at weights from pack(), at a diagonal (float32 array) or at NULL; returns objects to keep alive."""
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] sums
-    cdef const float[::1] scales, diagonal
-    m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
-    m.columns, m.depth = columns, depth
-    if given is None or columns == 0 or depth == 0:
-        return []
-    if isinstance(given, np.ndarray):
-        diagonal = given
-        m.diagonal = &diagonal[0]
-        return [diagonal]
-    panels = given[0].view(np.uint8)
-    m.panels = <const char *>&panels[0]
-    m.deep, m.wide = depth, padded(columns, slots.f32.nv)
-    if given[1] is None:
-        return [panels]
-    sums, scales = given[1], given[2]
-    m.sums, m.scales = &sums[0], &scales[0]
-    m.deep, m.wide = padded(depth, slots.q8.ka), padded(columns, slots.q8.nv)
-    return [panels, sums, scales]
 
 
 cdef struct Gate:
@@ -174,7 +152,7 @@ cdef class Recurrent(Kernel):
         check_scratch(scratch, s.count * s.rows * s.cells)
         check_scratch(q, at)
         check_scratch(row_scales, 4 * s.rows if s.hybrid else 0)
-        self.fn, self.subnormals = <kernel_fn>recurrent, FLUSHED
+        self.fn, self.subnormals = <kernel_fn>recurrent, FLUSH
 
     cdef const float *floats(self, given):
         cdef const float[::1] array
@@ -187,11 +165,6 @@ cdef class Recurrent(Kernel):
 
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
-
-
-def check_scratch(given, Py_ssize_t size):
-    if (LOCAL if given is None else len(given)) < size:
-        raise ValueError(f"{size} elements of scratch are needed")
 
 
 cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
@@ -211,11 +184,11 @@ cdef int recurrent(Recurrent self, pl_pool *pool) noexcept nogil:
     if self.row_scales is not None:
         for_scales, for_zeros = &self.row_scales[0], &self.row_zeros[0]
     if s.hybrid:
-        share(s, for_q, for_scales, for_zeros)
+        divide_scratch(s, for_q, for_scales, for_zeros)
     return walk(s, pool)
 
 
-cdef void share(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
+cdef void divide_scratch(Layer *s, int8_t *q, float *scales, int32_t *zeros) noexcept nogil:
     """Divide the scratch among the operands."""
     cdef int i
     for i in range(4):
@@ -360,6 +333,3 @@ cdef void lstm_output(Layer *s) noexcept nogil:
         j += s.nr
     if s.projection_clip > 0:
         clip(s.rows * s.outputs, s.projection_clip, s.h)
-
-
-include "recurrent_basic.pxi"

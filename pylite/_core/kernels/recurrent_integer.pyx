@@ -1,106 +1,30 @@
-"""Integer recurrent layers: LSTM with 16-bit or 8-bit gates, the basic 8-bit LSTM cell, and SVDF."""
-import numpy as np
-
+"""Integer LSTM layers, with gates of 16 or 8 bits."""
 from libc.math cimport sqrtf
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
-    pl_fx_shl,
     pl_logistic_q12,
     pl_mbqm32,
     pl_mbqm64,
-    pl_mul_high,
     pl_multiplier16,
     pl_rdbpot,
     pl_round_away32,
     pl_sat16,
-    pl_shl32,
-    pl_srdhm16,
     pl_tanh_scaled,
 )
-from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_packed_layout, pl_pool, pl_slots, pl_tile, slots
+from pylite._core.kernels.recurring cimport LOCAL, check_scratch
+from pylite._core.kernels.recurring_integer cimport Matrix, most_columns, multiply, set_matrix
+from pylite._core.product.tasks cimport MAX_MR, MAX_NR
+from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
 
 cdef enum:
-    DEPTH = 1024            # elements of a row that are multiplied at a time
     WORK = 1 << 17          # products: the parallel threshold
     GATES = 4               # input, forget, cell, output
-    LOCAL = 4096            # elements of scratch on the stack; as in ops/recurrent_layer.py
 
 GATE_OPERANDS = "x", "bias", "h", "peephole", "norm", "norm_bias", "multipliers"
-
-
-cdef struct Matrix:         # weights (columns, depth), and the bias of their sums
-    const uint8_t *panels   # NULL: no weights
-    const int32_t *bias
-    ptrdiff_t columns, depth, deep, wide
-    int32_t m
-    int e
-
-
-cdef list set_matrix(Matrix *w, packed, bias, ptrdiff_t columns, ptrdiff_t depth, int zero, multiplier):
-    """Point w at weights from matmul.pack_weights; zero: of the rows that they multiply.  Returns objects to keep."""
-    cdef const uint8_t[::1] panels
-    cdef const int32_t[::1] start
-    w.panels = NULL
-    if packed is None or columns == 0:
-        return []
-    panels = packed[0]
-    total = -(zero + slots.q8.offset) * packed[1].astype(np.int64)
-    start = (total if bias is None else total + bias).astype(np.int32)
-    w.panels = &panels[0] if panels.shape[0] else <const uint8_t *>&start[0]
-    w.bias, w.columns, w.depth = &start[0], columns, depth
-    w.deep, w.wide = padded(depth, slots.q8.ka), padded(columns, slots.q8.nv)
-    w.m, w.e = multiplier
-    return [panels, start]
-
-
-cdef inline ptrdiff_t most_columns(const pl_slots *table) noexcept nogil:
-    """The most columns of one multiply(), whole panels."""
-    return MAX_NR // table.q8.nr * table.q8.nr
-
-
-cdef void multiply(const pl_slots *table, const Matrix *w, const int8_t *x, ptrdiff_t step, int rows, ptrdiff_t j,
-                   int n, int flip, int32_t *acc, int32_t *sums) noexcept nogil:
-    """acc (rows, MAX_NR) = rows of x times columns j .. j + n; sums: of each row with the tile's offset, or NULL."""
-    cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_a_layout shape
-    cdef const uint8_t *src[MAX_MR]
-    cdef const void *packed
-    cdef int32_t part[MAX_MR]
-    cdef const pl_tile *t = &table.q8
-    cdef ptrdiff_t k = 0, piece, size, c, width
-    cdef bint as_is = rows == 1 and t.bytes == 1 and (flip ^ t.offset) == 0
-    cdef int r
-    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
-    if sums != NULL:
-        memset(sums, 0, rows * sizeof(int32_t))
-    while k < w.depth:
-        piece = min(<ptrdiff_t>DEPTH, w.depth - k)
-        size = padded(piece, t.ka)
-        packed = x + k
-        if not as_is or size != piece:
-            for r in range(rows):
-                src[r] = <const uint8_t *>x + r * step + k
-            table.pack_a_q8(rows, 1, piece, src, flip, a_panel, size)
-            packed = a_panel
-        shape = pl_packed_layout(size)
-        c = 0
-        while c < n:
-            width = min(<ptrdiff_t>t.nr, w.wide - j - c)
-            if rows == 1 and t.any_n and size == w.deep:      # panels follow each other
-                width = n
-            table.gemm_s32(rows, <int>min(width, n - c), &shape, packed, w.panels + (j + c) * w.deep + k * width,
-                           acc + c, MAX_NR)
-            c += width
-        if sums != NULL:
-            table.sums_q8(rows, &shape, piece, packed, part)
-            for r in range(rows):
-                sums[r] += part[r]
-        k += piece
 
 
 cdef struct Middle:         # the zero point and multiplier of 8-bit sums, and the multiplier from there to the gate
@@ -130,7 +54,7 @@ cdef struct Layer:
     ptrdiff_t pieces        # of the columns of a gate
     int first               # the first gate in use: 1 without an input gate
     int flat                # peepholes are indexed over all rows as if they were one
-    int narrow              # gates have 8 bits: recurrent_integer_narrow.pxi
+    int narrow              # gates have 8 bits
     const int32_t *projection_bias      # of a narrow layer
     int cell_log2, cell_clip, projection_clip
     int32_t hidden_m, hidden_zero, h_zero
@@ -224,11 +148,6 @@ cdef class Lstm(Kernel):
         self.fn = <kernel_fn>lstm
 
 
-def check_scratch(given, Py_ssize_t size):
-    if (LOCAL if given is None else len(given)) < size:
-        raise ValueError(f"{size} elements of scratch are needed")
-
-
 cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
     return 0
 
@@ -238,7 +157,7 @@ cdef int lstm(Lstm self, pl_pool *pool) noexcept nogil:
     cdef int8_t hidden[LOCAL]
     cdef Layer *s = &self.state
     cdef ptrdiff_t t, r
-    cdef ptrdiff_t grain = 1 + WORK // (s.rows * most_columns(s.slots) * (s.gates[1].input.depth + s.outputs))
+    cdef ptrdiff_t grain = 1 + WORK // (s.rows * most_columns(s.slots) * (s.gates[1].input.product.depth + s.outputs))
     s.scratch, s.hidden = scratch, hidden
     if self.scratch is not None:
         s.scratch = &self.scratch[0]
@@ -274,11 +193,11 @@ cdef void gate_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
                 narrow_sums(s, g, row, rows, j, n, acc, y)
                 row += rows
                 continue
-            multiply(s.slots, &g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, 0, acc, NULL)
+            multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
             for r in range(rows):
                 memset(y + r * s.cells, 0, n * sizeof(int16_t))
                 s.slots.gate_s16(n, acc + r * MAX_NR, g.input.bias + j, g.input.m, g.input.e, y + r * s.cells)
-            multiply(s.slots, &g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, 0, acc, NULL)
+            multiply(&g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, acc, NULL)
             for r in range(rows):
                 s.slots.gate_s16(n, acc + r * MAX_NR, g.recurrent.bias + j, g.recurrent.m, g.recurrent.e,
                                  y + r * s.cells)
@@ -343,7 +262,7 @@ cdef void output(Layer *s) noexcept nogil:
         j = 0
         while j < s.outputs:
             n = <int>min(most_columns(s.slots), s.outputs - j)
-            multiply(s.slots, w, s.hidden + row * s.cells, s.cells, rows, j, n, 0, acc, NULL)
+            multiply(w, s.hidden + row * s.cells, s.cells, rows, j, n, acc, NULL)
             for r in range(rows):
                 for k in range(n):
                     v = pl_mbqm32(acc[r * MAX_NR + k] + w.bias[j + k], w.m, w.e) + s.h_zero
@@ -355,5 +274,97 @@ cdef void output(Layer *s) noexcept nogil:
         row += rows
 
 
-include "recurrent_integer_narrow.pxi"
-include "recurrent_integer_basic.pxi"
+# ---- gates in 8 bits, whose normalization and activations are computed in float32 ------------------------------
+cdef void set_middle(Gate *g, given):
+    """given: (zero point, m, e) of the sums of the input, the same of the state, and the normalization's scale."""
+    x, h, scale = given
+    g.from_input.zero, g.from_input.m, g.from_input.e = x
+    g.from_recurrent.zero, g.from_recurrent.m, g.from_recurrent.e = h
+    g.norm_scale = scale
+
+
+cdef void narrow_sums(const Layer *s, const Gate *g, ptrdiff_t row, int rows, ptrdiff_t j, int n, int32_t *acc,
+                      int16_t *y) noexcept nogil:
+    """The sums of `rows` rows for cells j .. j + n of a gate; y: the first of them, rows s.cells apart."""
+    cdef int32_t sums[MAX_MR * MAX_NR]
+    cdef int r, k
+    memset(sums, 0, rows * MAX_NR * sizeof(int32_t))
+    multiply(&g.input, <const int8_t *>s.x + row * s.x_row, s.x_row, rows, j, n, acc, NULL)
+    add_middle(&g.input, &g.from_input, rows, j, n, acc, sums)
+    multiply(&g.recurrent, s.h + row * s.outputs, s.outputs, rows, j, n, acc, NULL)
+    add_middle(&g.recurrent, &g.from_recurrent, rows, j, n, acc, sums)
+    for r in range(rows):
+        for k in range(n):
+            y[r * s.cells + k] = <int16_t>pl_sat16(sums[r * MAX_NR + k])
+
+
+cdef void add_middle(const Matrix *w, const Middle *m, int rows, ptrdiff_t j, int n, const int32_t *acc,
+                     int32_t *sums) noexcept nogil:
+    cdef int r, k
+    cdef int32_t v
+    for r in range(rows * MAX_NR):
+        k = r % MAX_NR
+        if k < n:
+            v = pl_clamp32(pl_mbqm32(acc[r] + w.bias[j + k], w.m, w.e) + m.zero, -128, 127)
+            sums[r] += pl_mbqm32(v - m.zero, m.m, m.e)
+
+
+cdef void narrow_gate(const Layer *s, const Gate *g, int which, int16_t *x) noexcept nogil:
+    """Normalization and activation of a gate, in place."""
+    cdef ptrdiff_t r
+    for r in range(s.rows):
+        normalize(s.cells, g, x + r * s.cells)
+    for r in range(s.rows * s.cells):
+        x[r] = <int16_t>(pl_tanh_scaled(x[r], 1.0 / 4096) if which == 2 else pl_logistic_q12(x[r]))
+
+
+cdef void normalize(ptrdiff_t n, const Gate *g, int16_t *x) noexcept nogil:
+    """Layer normalization of a row, in the order and the width of the reference's steps."""
+    cdef float bias_scale = g.norm_scale / 1024, sum = 0, squares = 0, inverse = 10000
+    cdef float mean, variance, v
+    cdef ptrdiff_t i
+    for i in range(n):
+        v = x[i]
+        sum += v
+        squares += v * v
+    mean = sum / n
+    variance = squares / n - mean * mean
+    if variance != 0:
+        inverse = 1 / sqrtf(variance)       # NaN of a negative variance, which gives 0 below
+    for i in range(n):
+        v = ((x[i] - mean) * inverse * g.norm[i] * g.norm_scale + g.norm_bias[i] * bias_scale) * 4096
+        x[i] = <int16_t>pl_round_away32(max(<float>-32768, min(<float>32767, v))) if v == v else 0
+
+
+cdef void narrow_output(Layer *s, const int16_t *o) noexcept nogil:
+    """The state from the output gate and the cells.  The input of a projection has 16 bits, multiplied byte by byte."""
+    cdef int32_t high[MAX_MR * MAX_NR]
+    cdef int32_t low[MAX_MR * MAX_NR]
+    cdef const Matrix *w = &s.projection
+    cdef int8_t *lower = s.hidden + s.rows * s.cells
+    cdef ptrdiff_t i, row = 0, j
+    cdef int32_t v
+    cdef int64_t sum
+    cdef int r, k, n, rows
+    for i in range(s.rows * s.cells):
+        v = pl_rdbpot(o[i] * pl_tanh_scaled(s.c[i], 1.0 / 32768), 15)      # tanh is below 0.77: the high byte fits
+        lower[i] = <int8_t>v
+        s.hidden[i] = <int8_t>((v - lower[i]) >> 8)
+    while row < s.rows:
+        rows = <int>min(<ptrdiff_t>s.slots.q8.mr, s.rows - row)
+        j = 0
+        while j < s.outputs:
+            n = <int>min(most_columns(s.slots), s.outputs - j)
+            multiply(w, s.hidden + row * s.cells, s.cells, rows, j, n, high, NULL)
+            multiply(w, lower + row * s.cells, s.cells, rows, j, n, low, NULL)
+            for r in range(rows):
+                for k in range(n):
+                    i = r * MAX_NR + k
+                    sum = s.projection_bias[j + k] if s.projection_bias != NULL else 0
+                    sum += <int64_t>(high[i] + w.bias[j + k]) * 256 + (low[i] + w.bias[j + k])
+                    v = pl_clamp32(pl_mbqm64(sum, pl_multiplier16(w.m), w.e) + s.h_zero, -128, 127)
+                    if s.projection_clip > 0:
+                        v = pl_clamp32(v, -s.projection_clip, s.projection_clip)
+                    s.h[(row + r) * s.outputs + j + k] = <int8_t>v
+            j += n
+        row += rows

@@ -1,17 +1,17 @@
 # Shared by float recurrent layers: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int8_t, int32_t, uint8_t
-from libc.string cimport memset
 
-from pylite._core.kernels.tasks cimport MAX_MR, MAX_NR, padded
-from pylite._core.simd cimport PL_SLACK, pl_a_layout, pl_packed_layout, pl_slots, pl_tile
+from pylite._core.product.bytes cimport ProductQ8, add_sums, set_sizes
+from pylite._core.product.tasks cimport MAX_MR, MAX_NR
+from pylite._core.simd cimport pl_a_layout, pl_slots, slots
 
 cdef extern from "<math.h>" nogil:
     int signbit(float x)
 
 
 cdef enum:
-    DEPTH = 1024            # elements of a row of bytes that are multiplied at a time
+    LOCAL = 4096            # elements of scratch on the stack
 
 cdef enum Activation:
     CLAMP
@@ -24,7 +24,7 @@ cdef struct Matrix:         # weights (columns, depth), or a diagonal
     const int32_t *sums     # of the columns of integer weights; else NULL
     const float *scales
     const float *diagonal
-    ptrdiff_t columns, depth, deep, wide
+    ProductQ8 product       # the sizes, for integer weights those of their panels
 
 
 cdef struct Operand:        # the rows that they are multiplied by
@@ -48,26 +48,12 @@ cdef inline void quantize(const Engine *e, Operand *x, ptrdiff_t rows) noexcept 
 
 cdef inline void add_bytes(const Engine *e, const Matrix *w, const Operand *x, ptrdiff_t row, int rows, ptrdiff_t j,
                            int n, float *y, ptrdiff_t step) noexcept nogil:
-    cdef uint8_t a_panel[2 * MAX_MR * DEPTH + 2 * PL_SLACK]
-    cdef pl_a_layout shape
-    cdef const uint8_t *src[MAX_MR]
     cdef int32_t acc[MAX_MR * MAX_NR]
-    cdef const pl_tile *t = &e.slots.q8
-    cdef ptrdiff_t k = 0, piece, size, width = min(<ptrdiff_t>t.nr, w.wide - j)
-    cdef const char *panel = w.panels + j * w.deep
     cdef int r
-    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
-    while k < w.depth:
-        piece = min(<ptrdiff_t>DEPTH, w.depth - k)
-        size = padded(piece, t.ka)
-        for r in range(rows):
-            src[r] = <const uint8_t *>x.q + (row + r) * x.depth + k
-        e.slots.pack_a_q8(rows, 1, piece, src, 0, a_panel, size)
-        shape = pl_packed_layout(size)
-        e.slots.gemm_s32(rows, n, &shape, a_panel, panel + k * width, acc, MAX_NR)
-        k += piece
+    add_sums(&w.product, <const uint8_t *>x.q + row * x.depth, x.depth, 0, 0, rows, <const uint8_t *>w.panels, j, n,
+             acc, NULL)
     for r in range(rows):
-        e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + t.offset, w.sums + j, w.scales + j,
+        e.slots.finish_hybrid(n, acc + r * MAX_NR, x.zeros[row + r] + e.slots.q8.offset, w.sums + j, w.scales + j,
                               x.scales[row + r], 0, y + (row + r) * step + j, -INFINITY, INFINITY,
                               y + (row + r) * step + j)
 
@@ -76,7 +62,7 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
                              ptrdiff_t nr, float *y, ptrdiff_t step) noexcept nogil:
     """y[r][j .. j + nr] += x[r] times those columns of w."""
     cdef ptrdiff_t r = 0, some, i
-    cdef int n = <int>min(nr, w.columns - j)
+    cdef int n = <int>min(nr, w.product.columns - j)
     cdef pl_a_layout shape
     if w.diagonal != NULL:
         for r in range(rows):
@@ -86,10 +72,10 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
     if w.panels == NULL or x.x == NULL:
         return
     if w.sums == NULL:
-        shape.lines, shape.depth, shape.step, shape.pitch = 1, w.depth, x.step, 0
+        shape.lines, shape.depth, shape.step, shape.pitch = 1, w.product.depth, x.step, 0
         while r < rows:
             some = min(<ptrdiff_t>e.slots.f32.mr, rows - r)
-            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.depth,
+            e.slots.gemm_f32(<int>some, n, &shape, x.x + r * x.step, <const float *>w.panels + j * w.product.depth,
                              2 if rows == 1 else 0, 0, NULL, -INFINITY, INFINITY, y + r * step + j, step)
             r += some
         return
@@ -99,13 +85,13 @@ cdef inline void add_product(const Engine *e, const Matrix *w, const Operand *x,
         r += some
 
 
-cdef inline void activate(const pl_slots *slots, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
+cdef inline void activate(const pl_slots *table, Activation kind, const float *bounds, ptrdiff_t n, const float *x,
                           float *y) noexcept nogil:
     cdef ptrdiff_t i
     if kind == TANH:
-        slots.tanh_f32(n, x, y, bounds)
+        table.tanh_f32(n, x, y, bounds)
     elif kind == CLAMP:
-        slots.clamp_f32(n, x, y, bounds)
+        table.clamp_f32(n, x, y, bounds)
     else:
         for i in range(n):
             y[i] = 1 if signbit(x[i]) else 0
@@ -123,3 +109,31 @@ cdef inline void normalize(ptrdiff_t n, const float *scale, const float *bias, f
     inverse = 1 / sqrtf(variance / n + <float>1e-8)
     for i in range(n):
         x[i] = (x[i] - mean) * inverse * scale[i] + bias[i]
+
+
+cdef inline list set_matrix(Matrix *m, given, ptrdiff_t columns, ptrdiff_t depth):
+    """Point m at weights from pack(), at a diagonal (float32 array) or at NULL; returns objects to keep alive."""
+    cdef const uint8_t[::1] panels
+    cdef const int32_t[::1] sums
+    cdef const float[::1] scales, diagonal
+    m.panels, m.sums, m.scales, m.diagonal = NULL, NULL, NULL, NULL
+    set_sizes(&m.product, slots, columns, 1, depth)
+    if given is None or columns == 0 or depth == 0:
+        return []
+    if hasattr(given, "dtype"):
+        diagonal = given
+        m.diagonal = &diagonal[0]
+        return [diagonal]
+    panels = given[0].view("uint8")
+    m.panels = <const char *>&panels[0]
+    if given[1] is None:
+        return [panels]
+    sums, scales = given[1], given[2]
+    m.sums, m.scales = &sums[0], &scales[0]
+    return [panels, sums, scales]
+
+
+cdef inline int check_scratch(given, Py_ssize_t size) except -1:
+    if (LOCAL if given is None else len(given)) < size:
+        raise ValueError(f"{size} elements of scratch are needed")
+    return 0

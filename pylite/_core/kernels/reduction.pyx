@@ -1,7 +1,7 @@
 """Sums, means, extremes and products over axes."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport (
     parallel_for,
     pl_join_fn,
@@ -96,7 +96,7 @@ cdef class Reduce(Reduction):
         g.x_zero_sum, g.multiplier, g.exponent, g.y_zero, g.low, g.high = requantize
         self.fn = <kernel_fn>reduce
         if dtype == "float32" and operation == "sum":
-            self.subnormals = FLUSHED
+            self.subnormals = FLUSH
 
 
 cdef void reduce_blocks(Reduce self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

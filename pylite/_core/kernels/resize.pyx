@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport parallel_for, pl_bilinear_fn, pl_bilinear_kernel, pl_pool, pl_range_fn, slots
 
 TYPES = {"float32": ("f32", 4), "uint8": ("u8", 1), "int8": ("i8", 1), "int16": ("i16", 2)}    # suffix, bytes
@@ -39,7 +39,7 @@ cdef class Bilinear(Kernel):
         self.col_fraction = fraction.view("uint8")
         self.fn = <kernel_fn>bilinear
         if dtype == "float32":
-            self.subnormals = FLUSHED
+            self.subnormals = FLUSH
 
 
 cdef void bilinear_rows(Bilinear self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

@@ -1,7 +1,7 @@
 """Softmax, its logarithm and L2 normalization, along the last dimension."""
 from libc.stdint cimport int16_t, int32_t, uint8_t
 
-from pylite._core.run.kernel cimport FLUSHED, Kernel, kernel_fn
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.kernels.rounding cimport pl_exp_q, pl_mbqm32, pl_rdbpot
 from pylite._core.simd cimport parallel_for, pl_pool, pl_range_fn, pl_softmax16, pl_softmax8, slots
 
@@ -24,7 +24,7 @@ cdef class RowsF32(Kernel):
     def __init__(self, const float[:, ::1] x, float[:, ::1] y, str function, float beta=1.0):
         self.x, self.y, self.beta = x, y, beta
         self.function = ("softmax", "log_softmax", "l2_normalize").index(function)
-        self.fn, self.subnormals = <kernel_fn>rows_f32, FLUSHED
+        self.fn, self.subnormals = <kernel_fn>rows_f32, FLUSH
 
 
 cdef void range_f32(RowsF32 self, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:

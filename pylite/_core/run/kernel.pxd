@@ -6,12 +6,12 @@ ctypedef int (*kernel_fn)(void *self, pl_pool *pool) noexcept nogil
 
 
 cdef enum:      # what Kernel.subnormals says of subnormal floats:
-    KEPT = 0            # they matter
-    FLUSHED = 1         # they count as 0
-    MOVED = 2           # the kernel computes nothing with floats
+    PRESERVE = 0        # they matter
+    FLUSH = 1           # they count as 0
+    IRRELEVANT = 2      # the kernel computes nothing with floats
 
 
 cdef class Kernel:
     cdef kernel_fn fn
     cdef signed char subnormals
-    cdef readonly str path      # the algorithm, where there are several, for `pylite inspect`; or None
+    cdef readonly str algorithm     # where there are several, for `pylite inspect`; or None

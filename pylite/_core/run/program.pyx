@@ -5,7 +5,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memmove
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from pylite._core.run.kernel cimport FLUSHED, KEPT, MOVED, Kernel
+from pylite._core.run.kernel cimport FLUSH, PRESERVE, IRRELEVANT, Kernel
 from pylite._core.simd cimport Pool, pl_pool
 
 
@@ -91,7 +91,7 @@ cdef class Program:
                     status = self.steps[i].fn(self.steps[i].self, pool)
                     clock[row, i + 2] = nanoseconds()
                     i += 1
-                flush(KEPT, &flushing, &mode)
+                flush(PRESERVE, &flushing, &mode)
                 if status != 0:
                     i -= 1
                     break
@@ -219,14 +219,14 @@ cdef int run_steps(Program program, pl_pool *pool, Py_ssize_t *at, Py_ssize_t st
         if status != 0:
             break
         i += 1
-    flush(KEPT, &flushing, &mode)
+    flush(PRESERVE, &flushing, &mode)
     at[0] = i
     return status
 
 
 cdef inline void flush(int subnormals, bint *flushing, unsigned int *mode) noexcept nogil:
     """Let this thread take subnormal floats as the next kernel wants it; mode: what the caller of invoke() had."""
-    if PL_FLUSH_BITS == 0 or subnormals == MOVED or (subnormals == FLUSHED) == flushing[0]:
+    if PL_FLUSH_BITS == 0 or subnormals == IRRELEVANT or (subnormals == FLUSH) == flushing[0]:
         return
     if flushing[0]:
         pl_set_float_mode(mode[0])

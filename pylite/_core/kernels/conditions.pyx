@@ -1,4 +1,17 @@
-# The rest of elementwise.pyx: conditions on the data of a run.
+"""Conditions on the data of a run, which fail it."""
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+
+from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool
+
+ctypedef fused integer:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+
+
 cdef class RequireNot(Kernel):
     """Fails when an element of x is `value`, as a divisor must not be zero.  x: bytes of elements of `dtype`."""
     ERRORS = {1: "division by zero"}

@@ -1,47 +1,48 @@
-# Depthwise convolutions whose channels have several outputs: as those with one, of lines whose channels are repeated.
+# Depthwise convolutions with several outputs for each channel: those with one, on lines whose channels are repeated.
 #
 # A patch of the image at a time is repeated in a buffer on the stack, which stays in the first-level cache.
 from libc.stdint cimport uint8_t
 from pylite._core.simd cimport PL_MAX_TAPS, PL_REPEAT_SLACK, pl_dw_window, pl_slots
 
 cdef enum:
-    SPREAD_BYTES = 48 * 1024    # of the lines in the buffer; ops/convolution.py knows it, too
-    SPREAD_BUFFER = SPREAD_BYTES + PL_REPEAT_SLACK
-    SPREAD_LINES = 16           # output lines of a patch
+    REPEAT_BYTES = 48 * 1024    # of the lines in the buffer
+    REPEAT_BUFFER = REPEAT_BYTES + PL_REPEAT_SLACK
+    REPEAT_LINES = 16           # output lines of a patch
     RUN_BYTES = 256 * 1024      # of the input lines of a run where nothing is repeated
 
 
-cdef struct Spread:
+cdef struct ChannelRepeat:
     ptrdiff_t multiplier        # outputs of a channel; 1: the image is read as it lies
     ptrdiff_t item              # bytes of an element
     ptrdiff_t stride            # the vertical one
     ptrdiff_t pixels, lines     # of the output in a patch, at most
 
 
-cdef inline ptrdiff_t seen(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation) noexcept nogil:
+cdef inline ptrdiff_t input_extent(ptrdiff_t outputs, ptrdiff_t stride, ptrdiff_t taps,
+                                   ptrdiff_t dilation) noexcept nogil:
     """Input lines or pixels under the windows of so many outputs."""
     return (outputs - 1) * stride + (taps - 1) * dilation + 1
 
 
-cdef inline int plan_spread(Spread *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
+cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_window *g, ptrdiff_t channels, ptrdiff_t item, int stride,
                             int dilation) except -1:
     """Fill p for windows g of an image with so many channels; stride, dilation: the vertical ones."""
     cdef ptrdiff_t pixel = g.c * item, line
     p.multiplier, p.item, p.stride, p.lines, p.pixels = g.c // channels, item, stride, 1, g.pixels
     if p.multiplier == 1:
         return 0
-    line = seen(g.pixels, g.stride, g.fw, g.dilation) * pixel
-    while dilation == 1 and p.lines < SPREAD_LINES and seen(p.lines + 1, stride, g.fh, 1) <= min(
-            <ptrdiff_t>PL_MAX_TAPS, SPREAD_BYTES // line):
+    line = input_extent(g.pixels, g.stride, g.fw, g.dilation) * pixel
+    while dilation == 1 and p.lines < REPEAT_LINES and input_extent(p.lines + 1, stride, g.fh, 1) <= min(
+            <ptrdiff_t>PL_MAX_TAPS, REPEAT_BYTES // line):
         p.lines += 1
-    while p.pixels > 1 and g.fh * seen(p.pixels, g.stride, g.fw, g.dilation) * pixel > SPREAD_BYTES:
+    while p.pixels > 1 and g.fh * input_extent(p.pixels, g.stride, g.fw, g.dilation) * pixel > REPEAT_BYTES:
         p.pixels = (p.pixels + 1) // 2
-    if g.fh * seen(p.pixels, g.stride, g.fw, g.dilation) * pixel > SPREAD_BYTES:
+    if g.fh * input_extent(p.pixels, g.stride, g.fw, g.dilation) * pixel > REPEAT_BYTES:
         raise ValueError(f"a depthwise filter of {g.fh} x {g.fw} taps and {g.c} channels is too large")
     return 0
 
 
-cdef inline ptrdiff_t lines_of_run(const Spread *p, ptrdiff_t line) noexcept nogil:
+cdef inline ptrdiff_t lines_of_run(const ChannelRepeat *p, ptrdiff_t line) noexcept nogil:
     """Output lines at a time: as many as keep their input in the second-level cache for all vectors of channels.
 
     line: bytes of one of the input.
@@ -54,8 +55,8 @@ cdef inline ptrdiff_t lines_of_task(ptrdiff_t lines, ptrdiff_t threads) noexcept
     return 4 if lines > 8 * threads else (lines + threads - 1) // threads
 
 
-cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl_dw_window *g, ptrdiff_t at, int rows,
-                                uint8_t *buffer, const uint8_t **row) noexcept nogil:
+cdef inline pl_dw_window repeat_channels(const pl_slots *slots, const ChannelRepeat *p, const pl_dw_window *g,
+                                         ptrdiff_t at, int rows, uint8_t *buffer, const uint8_t **row) noexcept nogil:
     """The windows of output pixels at .. at + p.pixels of g, whose `rows` lines are repeated in the buffer.
 
     row: gets the addresses of these lines.  Where nothing is repeated, g itself.
@@ -67,7 +68,7 @@ cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl
         return w
     w.pixels = min(p.pixels, g.pixels - at)
     first = max(begin, <ptrdiff_t>0)
-    last = min(begin + seen(w.pixels, g.stride, g.fw, g.dilation), g.width)
+    last = min(begin + input_extent(w.pixels, g.stride, g.fw, g.dilation), g.width)
     w.width, w.pad, w.row = max(last - first, <ptrdiff_t>0), <int>(first - begin), row
     for y in range(rows):
         row[y] = NULL
@@ -79,17 +80,19 @@ cdef inline pl_dw_window spread(const pl_slots *slots, const Spread *p, const pl
     return w
 
 
-cdef inline int see_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height, ptrdiff_t line,
-                          ptrdiff_t first, int stride, int dilation, ptrdiff_t most) noexcept nogil:
+cdef inline int input_lines(pl_dw_window *g, const uint8_t **row, const uint8_t *image, ptrdiff_t height,
+                            ptrdiff_t line, ptrdiff_t first, int stride, int dilation, ptrdiff_t most,
+                            bint borders) noexcept nogil:
     """Let g be output lines whose first one sees the image from its line `first` on; returns the lines in `row`.
 
-    most: the output lines that are wanted; g gets one where windows lie partly outside of the image.
+    most: the output lines that are wanted; g gets only one where windows lie partly outside of the image, unless
+    `borders` says that micro-kernels take several such lines.
     """
     cdef ptrdiff_t inside = (height - first - <ptrdiff_t>(g.fh - 1) * dilation - 1) // stride + 1, y
     cdef ptrdiff_t fitting = (PL_MAX_TAPS - g.fh) // stride + 1     # into `row`
     cdef int i, rows
-    g.lines = 1
-    if first >= 0:
+    g.lines = <int>most if borders else 1
+    if first >= 0 and not borders:
         g.lines = <int>max(<ptrdiff_t>1, min(min(most, inside), fitting))
     rows = g.fh if g.lines == 1 else (g.lines - 1) * stride + g.fh
     for i in range(rows):

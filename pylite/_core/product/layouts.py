@@ -1,6 +1,6 @@
 """How weights of an operator become the filters (columns, fh, fw, c) of a plain convolution, before they are packed.
 
-The functions of _core that pack weights take a FilterLayout, or None where the weights are such filters.  Equal layouts
+The functions that pack weights take a FilterLayout, or None where the weights are such filters.  Equal layouts
 compare equal: calls with the same weights and layout share the packed weights (runtime/model.py).
 """
 import math
@@ -10,13 +10,8 @@ import numpy as np
 
 
 class FilterLayout:
-    """The base of all layouts.
-
-    choice: what packing may decide by the ISA level and the weights: None, "winograd" or "pixels", see the layouts;
-    by_columns: may some columns be arranged at a time?
-    """
+    """The base of all layouts.  by_columns: may some columns be arranged at a time?"""
     __slots__ = ()
-    choice = None
     by_columns = False
 
     def arrange(self, w):
@@ -147,7 +142,6 @@ class PixelPacking(FilterLayout):
     stride: the horizontal one; most: the largest number, of which the chosen one is a divisor.
     """
     __slots__ = ("stride", "most")
-    choice = "pixels"
 
     def __init__(self, stride, most):
         self.stride = stride
@@ -183,7 +177,6 @@ class WinogradFloat(FilterLayout):
 class WinogradInteger(FilterLayout):
     """3 x 3 filters of 8 bits for which packing chooses between Winograd's products of 16 bits and plain ones."""
     __slots__ = ()
-    choice = "winograd"
 
     def arrange(self, w):
         return w

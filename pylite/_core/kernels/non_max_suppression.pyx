@@ -1,4 +1,12 @@
-# The rest of detection.pyx: NON_MAX_SUPPRESSION_V4 and _V5.
+"""NON_MAX_SUPPRESSION_V4 and _V5."""
+from libc.math cimport expf
+from libc.stdint cimport int32_t
+
+from pylite._core.kernels.boxes cimport Box, overlap
+from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool
+
+
 cdef struct Candidate:
     float score
     int32_t index, begin        # begin: the selected boxes before this one have been compared

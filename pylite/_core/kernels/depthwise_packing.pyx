@@ -1,4 +1,28 @@
-# The rest of conv.pyx: 8-bit depthwise convolutions.
+"""Packing of the weights of depthwise convolutions."""
+import numpy as np
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc
+
+from pylite._core.product.columns cimport PARAMETERS, finish_columns, fit_columns, set_column, set_constant
+from pylite._core.product.tasks cimport MAX_NR, padded
+from pylite._core.simd cimport (
+    PL_MAX_TAPS,
+    defer_packing,
+    memory_of,
+    pl_block_start,
+    pl_packing_task,
+    pl_tap_order,
+    pl_tile,
+    pl_wraps,
+    slots,
+)
+
+from pylite._core.run.memory import pooled
+
+cdef object UINT8 = np.dtype(np.uint8)
+
+
 cdef struct DepthwisePacking:
     pl_packing_task task
     const uint8_t *w            # (taps, channels)
@@ -104,86 +128,11 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     return packed, parameters
 
 
-cdef struct Depthwise:
-    const pl_slots *slots
-    Spread spread
-    pl_columns columns
-    pl_dw_window window
-    const uint8_t *x
-    const uint8_t *w
-    uint8_t *y
-    ptrdiff_t h, oh         # lines of the images
-    ptrdiff_t line, image, y_line   # strides in bytes
-    int stride, dilation, pad, w_zero, flip
+def pack_depthwise_s16(w):
+    """Weights (1, fh, fw, c) as int16 (taps, c)."""
+    return np.ascontiguousarray(w.reshape(-1, w.shape[3]), np.int16)
 
 
-cdef class DepthwiseQ8(Kernel):
-    """8-bit depthwise convolution.
-
-    x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous bytes, m outputs for each channel of x; packed: from
-    pack_depthwise_q8; zero: (c,) bytes of x's zero point; the rest as in ConvQ8.
-    """
-    cdef const uint8_t[:, :, :, ::1] x
-    cdef uint8_t[:, :, :, ::1] y
-    cdef object held        # owners of the other memory that state points to
-    cdef Depthwise state
-
-    def __init__(self, const uint8_t[:, :, :, ::1] x, uint8_t[:, :, :, ::1] y, tuple packed, *, filter,
-                 zero, int w_zero, int zero_point, int low, int high, int x_flip=0, int y_flip=0):
-        cdef Depthwise *s = &self.state
-        weights, parameters = packed
-        self.x, self.y, self.held = x, y, (weights, parameters, zero)
-        if 0 in self.y.shape[:4] or 0 in self.x.shape[:4]:
-            self.fn = <kernel_fn>nothing
-            return
-        s.slots = slots
-        s.x, s.y = &x[0, 0, 0, 0], &y[0, 0, 0, 0]
-        s.w = <const uint8_t *>memory_of(weights, weights.size)
-        s.h, s.oh, s.line, s.image, s.y_line = x.shape[1], y.shape[1], x.strides[1], x.strides[0], y.strides[1]
-        s.w_zero, s.flip = w_zero, x_flip
-        (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad,
-         s.window.pad) = filter
-        s.window.width, s.window.pixels, s.window.c, s.window.zero = x.shape[2], y.shape[2], y.shape[3], (
-            <const uint8_t *>memory_of(zero, y.shape[3]))
-        plan_spread(&s.spread, &s.window, x.shape[3], 1, s.stride, s.dilation)
-        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
-        self.fn = <kernel_fn>depthwise_q8
-        self.path = "channels repeated, patch by patch" if s.spread.multiplier > 1 else None
-
-
-cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
-    cdef ptrdiff_t lines = self.y.shape[0] * self.y.shape[1]
-    cdef const pl_dw_window *g = &self.state.window
-    # Each product takes as long as several products of a matrix.
-    pool = parallel_pool_q8(pool, self.state.slots, 6 * lines * g.pixels * g.c * g.fh * g.fw)
-    parallel_for(pool, lines, self.state.spread.lines, depthwise_q8_lines, &self.state)
-    return 0
-
-
-cdef void depthwise_q8_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    cdef Depthwise *s = <Depthwise *>ctx
-    cdef pl_dw_window g, patch
-    cdef const uint8_t *row[PL_MAX_TAPS]
-    cdef const uint8_t *repeated[PL_MAX_TAPS]
-    cdef uint8_t buffer[SPREAD_BUFFER]
-    cdef ptrdiff_t image, line, iy, most = s.slots.dw8.mr, at
-    cdef int y
-    memmove(&g, &s.window, sizeof(g))
-    if s.spread.multiplier > 1:
-        most = min(most, s.spread.lines)
-    g.row, g.y_line = row, s.y_line
-    while begin < end:
-        image = share(begin, s.oh)
-        line = begin - image * s.oh
-        g.lines = 1
-        if s.dilation == 1 and s.stride == g.stride and s.slots.dw8.mr * s.stride + g.fh <= PL_MAX_TAPS:
-            g.lines = <int>min(end - begin, s.oh - line, most)
-        for y in range((g.lines - 1) * s.stride + g.fh):
-            iy = line * s.stride - s.pad + <ptrdiff_t>y * s.dilation
-            row[y] = s.x + image * s.image + iy * s.line if 0 <= iy < s.h else NULL
-        at = 0
-        while at < g.pixels:
-            patch = spread(s.slots, &s.spread, &g, at, (g.lines - 1) * s.stride + g.fh, buffer, repeated)
-            s.slots.depthwise_q8(&patch, s.flip, s.w_zero, s.w, &s.columns, s.y + begin * s.y_line + at * g.c)
-            at += patch.pixels
-        begin += g.lines
+def pack_depthwise_hybrid(w):
+    """Weights (1, fh, fw, c) as float32 (taps, c)."""
+    return np.ascontiguousarray(w.reshape(-1, w.shape[3]), np.float32)

@@ -1,4 +1,14 @@
-# A part of hybrid.pyx: weights with a scale for each block of the depth.
+"""Float activations times integer weights with a scale for each block of the depth."""
+import numpy as np
+
+from libc.stdint cimport int32_t, uint8_t
+
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.product.tasks cimport MAX_NR, padded, parallel_pool
+from pylite._core.simd cimport PL_BLOCK_ROWS, parallel_for, pl_blocks, pl_pool, pl_slots, pl_tile, slots
+
+from pylite._core.run.memory import pooled
+
 
 cdef void halve(const uint8_t *x, ptrdiff_t step, ptrdiff_t pairs, uint8_t *to) noexcept nogil:
     """Pack two steps of 4-bit weights, a byte each, into one step of bytes."""
@@ -84,8 +94,12 @@ cdef class BlockwiseHybrid(Kernel):
         b.deep, b.wide = padded(b.depth // b.blocks, s.slots.q8.ka), padded(b.columns, s.slots.q8.nv)
         s.x, s.q, s.row_scales, s.terms, s.y = &x[0, 0], &q[0, 0], &row_scales[0], &terms[0], &y[0, 0]
         s.rows, s.splits = x.shape[0], (b.columns + s.slots.q8.nr - 1) // s.slots.q8.nr
-        self.fn, self.path = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
-        self.subnormals = FLUSHED
+        self.fn, self.algorithm = <kernel_fn>blockwise_hybrid, "weights of 4 bits" if b.nibbles else "weights of 8 bits"
+        self.subnormals = FLUSH
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
 
 
 cdef int blockwise_hybrid(BlockwiseHybrid self, pl_pool *pool) noexcept nogil:

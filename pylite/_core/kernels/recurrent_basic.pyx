@@ -1,4 +1,30 @@
-# The rest of recurrent.pyx: float SVDF, and the basic LSTM cell.
+"""Float SVDF, and the basic LSTM cell."""
+from libc.stdint cimport int8_t, int32_t
+from libc.string cimport memcpy, memmove, memset
+
+from pylite._core.kernels.recurring cimport (
+    CLAMP,
+    LOCAL,
+    SIGN_BIT,
+    TANH,
+    Activation,
+    Engine,
+    Matrix,
+    Operand,
+    activate,
+    add_product,
+    check_scratch,
+    quantize,
+    set_matrix,
+)
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool, pl_slots, slots
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
 cdef struct Filters:
     Engine engine
     Matrix features
@@ -56,7 +82,7 @@ cdef class Svdf(Kernel):
         check_scratch(row_scales, s.rows)
         s.time, s.bias = &time[0, 0], &bias[0] if bias is not None else NULL
         s.memory, s.y = &memory[0], &y[0, 0]
-        self.fn, self.subnormals = <kernel_fn>svdf, FLUSHED
+        self.fn, self.subnormals = <kernel_fn>svdf, FLUSH
 
 
 cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
@@ -139,12 +165,12 @@ cdef class BasicLstm(Kernel):
         s.both.x, s.both.step, s.both.depth = &both[0, 0], both.shape[1], both.shape[1]
         s.x, s.h, s.c, s.y, s.c_out = &x[0, 0] if s.x_depth else NULL, &h[0, 0], &c[0, 0], &y[0, 0], &c_out[0, 0]
         s.gates, s.bias = &gates[0, 0], &bias[0]
-        self.fn, self.subnormals = <kernel_fn>basic_lstm, FLUSHED
+        self.fn, self.subnormals = <kernel_fn>basic_lstm, FLUSH
 
 
 cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
     cdef Basic *s = &self.state
-    cdef const pl_slots *slots = s.engine.slots
+    cdef const pl_slots *table = s.engine.slots
     cdef ptrdiff_t r, j, n = s.cells
     cdef float *g
     for r in range(s.rows):
@@ -153,23 +179,23 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
         memcpy(s.gates + r * 4 * n, s.bias, 4 * n * sizeof(float))
     j = 0
     while j < 4 * n:
-        add_product(&s.engine, &s.w, &s.both, s.rows, j, slots.f32.nr, s.gates, 4 * n)
-        j += slots.f32.nr
+        add_product(&s.engine, &s.w, &s.both, s.rows, j, table.f32.nr, s.gates, 4 * n)
+        j += table.f32.nr
     for r in range(s.rows):
         g = s.y + r * n
         for j in range(n):
-            g[j] = basic_cell(slots, s.gates + r * 4 * n + j, n, s.c + r * n + j)
+            g[j] = basic_cell(table, s.gates + r * 4 * n + j, n, s.c + r * n + j)
     memcpy(s.h, s.y, s.rows * n * sizeof(float))
     memcpy(s.c_out, s.c, s.rows * n * sizeof(float))
     return 0
 
 
-cdef float basic_cell(const pl_slots *slots, const float *g, ptrdiff_t step, float *c) noexcept nogil:
+cdef float basic_cell(const pl_slots *table, const float *g, ptrdiff_t step, float *c) noexcept nogil:
     cdef float v[3]
     cdef float t
     v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]
-    slots.logistic_f32(3, v, v, v)
-    slots.tanh_f32(1, g + step, &t, v)
+    table.logistic_f32(3, v, v, v)
+    table.tanh_f32(1, g + step, &t, v)
     c[0] = v[0] * t + v[1] * c[0]
-    slots.tanh_f32(1, c, &t, v)
+    table.tanh_f32(1, c, &t, v)
     return v[2] * t

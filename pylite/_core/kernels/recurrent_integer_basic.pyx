@@ -1,4 +1,29 @@
-# The rest of recurrent_integer.pyx: the basic 8-bit LSTM cell, and integer SVDF.
+"""The basic LSTM cell of 8 bits, and integer SVDF."""
+import numpy as np
+
+from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
+from libc.string cimport memcpy, memset
+
+from pylite._core.kernels.recurring cimport LOCAL, check_scratch
+from pylite._core.kernels.recurring_integer cimport Matrix, most_columns, multiply, set_matrix
+from pylite._core.kernels.rounding cimport (
+    pl_clamp32,
+    pl_fx_shl,
+    pl_mul_high,
+    pl_rdbpot,
+    pl_sat16,
+    pl_shl32,
+    pl_srdhm16,
+)
+from pylite._core.product.tasks cimport MAX_NR
+from pylite._core.run.kernel cimport Kernel, kernel_fn
+from pylite._core.simd cimport pl_pool, pl_slots, slots
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
 cdef struct Basic:
     const pl_slots *slots
     Matrix w
@@ -37,7 +62,7 @@ cdef class BasicLstm(Kernel):
             self.fn = <kernel_fn>nothing
             return
         s.slots, s.w_zero = slots, w_zero
-        self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier)
+        self.kept = set_matrix(&s.w, packed, bias, 4 * s.cells, both.shape[1], 0, multiplier, 0x80)
         s.x, s.h, s.c = &x[0, 0] if x.shape[1] else NULL, &h[0, 0], &c[0, 0]
         s.y, s.c_out, s.both, s.gates = &y[0, 0], &c_out[0, 0], &both[0, 0], &gates[0, 0]
         self.fn = <kernel_fn>basic_lstm
@@ -51,20 +76,20 @@ cdef int basic_lstm(BasicLstm self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t r, j
     cdef int n, k, left = w.e if w.e > 0 else 0, right = -w.e if w.e < 0 else 0
     for r in range(s.rows):
-        memcpy(s.both + r * w.depth, s.x + r * s.x_depth, s.x_depth)
-        memcpy(s.both + r * w.depth + s.x_depth, s.h + r * s.cells, s.cells)
+        memcpy(s.both + r * w.product.depth, s.x + r * s.x_depth, s.x_depth)
+        memcpy(s.both + r * w.product.depth + s.x_depth, s.h + r * s.cells, s.cells)
         j = 0
-        while j < w.columns:
-            n = <int>min(most_columns(s.slots), w.columns - j)
-            multiply(s.slots, w, <const int8_t *>s.both + r * w.depth, w.depth, 1, j, n, 0x80, acc, &sum)
-            term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.depth)
+        while j < w.product.columns:
+            n = <int>min(most_columns(s.slots), w.product.columns - j)
+            multiply(w, <const int8_t *>s.both + r * w.product.depth, w.product.depth, 1, j, n, acc, &sum)
+            term = s.w_zero * (sum - s.slots.q8.offset * <int32_t>w.product.depth)
             for k in range(n):      # rounds twice, halves up at the second step
                 v = pl_mul_high(pl_shl32(acc[k] + w.bias[j + k] - term, left), w.m)
                 if right > 0:
                     v = (v + (1 << (right - 1))) >> right
-                s.gates[r * w.columns + j + k] = <int16_t>pl_sat16(v)
+                s.gates[r * w.product.columns + j + k] = <int16_t>pl_sat16(v)
             j += n
-        basic_cells(s, s.gates + r * w.columns, s.c + r * s.cells, s.h + r * s.cells)
+        basic_cells(s, s.gates + r * w.product.columns, s.c + r * s.cells, s.h + r * s.cells)
     memcpy(s.y, s.h, s.rows * s.cells)
     memcpy(s.c_out, s.c, s.rows * s.cells * sizeof(int16_t))
     return 0
@@ -172,7 +197,7 @@ cdef int svdf(Svdf self, pl_pool *pool) noexcept nogil:
         j = 0
         while j < s.filters:
             n = <int>min(most_columns(s.slots), s.filters - j)
-            multiply(s.slots, w, s.x + r * w.depth, w.depth, 1, j, n, 0, acc, NULL)
+            multiply(w, s.x + r * w.product.depth, w.product.depth, 1, j, n, acc, NULL)
             memset(s.newest + j, 0, n * sizeof(int16_t))
             s.slots.gate_s16(n, acc, w.bias + j, w.m, w.e, s.newest + j)
             j += n

@@ -2,8 +2,8 @@
 #
 # With one group, the row of an output pixel is the lines of the image under the filter (pl_a_layout), and the rows of
 # neighbours overlap.  Lines are packed, with their padding, into a line buffer on the stack.
-from pylite._core.kernels.tasks cimport MAX_MR, Output, Task, Tasks, padded, share
-from pylite._core.kernels.window cimport A_PANEL_BYTES, CHUNK, Window
+from pylite._core.product.tasks cimport MAX_MR, Output, Task, Tasks, fast_div, padded
+from pylite._core.product.window cimport A_PANEL_BYTES, CHUNK, Window
 from pylite._core.simd cimport pl_a_layout, pl_tile
 
 cdef enum:
@@ -49,7 +49,8 @@ cdef inline bint plan_lines(Lines *l, const Window *g, Output *o, const pl_tile 
     cdef bint dilated = extent != g.fw      # then taps of a line are runs of their own
     if groups > 1 or line * g.fh == 0 or (dilated and ((g.fh > 1 and not adds) or c % t.ka)):
         return False
-    # Output lines of a few pixels do not fill a tile, which is better than gathering their taps by the byte.
+    # Taps are gathered, not lines read, where output lines of a few pixels would not fill a tile, unless a tap is so
+    # short that gathering by the byte takes longer.
     if not g.direct and not packed:
         if (g.ow < 5 and g.length * g.fw > 16) or (g.fh > 1 and line % t.ka):
             return False
@@ -106,14 +107,14 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *l, const Window *g, ptrdif
     The caller packs lines begin[0]..buffer.lines, counted from the first under buffer.row.
     """
     cdef ptrdiff_t first = (row - buffer.row) * g.stride_h, ahead
-    if (g.fh == 1 or buffer.lines == 0 or row < buffer.row or share(row, g.oh) != share(buffer.row, g.oh)
+    if (g.fh == 1 or buffer.lines == 0 or row < buffer.row or fast_div(row, g.oh) != fast_div(buffer.row, g.oh)
             or l.down != g.dilation_h or pixels != g.ow or first + l.reach > l.most):
         buffer.row, buffer.lines, first = row, 0, 0
     begin[0] = max(first, buffer.lines)
     if first + l.reach > buffer.lines:
         ahead = 1
         if pixels == g.ow:
-            ahead = min(min(rows, l.ahead), g.oh - (row - share(row, g.oh) * g.oh))
+            ahead = min(min(rows, l.ahead), g.oh - (row - fast_div(row, g.oh) * g.oh))
             if first:
                 ahead = max(<ptrdiff_t>1, min(ahead, (l.most - first - l.reach) // g.stride_h + 1))
         buffer.lines = first + l.reach + (ahead - 1) * g.stride_h

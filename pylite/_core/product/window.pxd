@@ -54,6 +54,15 @@ cdef inline void set_window(Window *g, const uint8_t *x, ptrdiff_t sn, ptrdiff_t
                 and sh == w * sw and sn == h * sh)
 
 
+cdef inline void set_matrix(Window *g, const uint8_t *x, ptrdiff_t length):
+    """Consecutive rows of `length` bytes, as pixels of images of one."""
+    g.x, g.sn, g.sh, g.sw, g.length = x, length, length, length, length
+    g.h = g.w = g.oh = g.ow = 1
+    g.fh = g.fw = g.stride_h = g.stride_w = g.dilation_h = g.dilation_w = 1
+    g.pad_h = g.pad_w = 0
+    g.zero, g.zero_step, g.direct = NULL, 0, True
+
+
 cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
                        ptrdiff_t *length) noexcept nogil:
     """Pointers to the taps of output positions position..position+rows, `offset` bytes into each pixel.
@@ -61,13 +70,7 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
     Each row is `segments` pieces of `length` bytes; returns segments.  A line of the filter is one piece where its taps
     are neighbours in memory and no row reaches beyond the sides of the image.
     """
-    cdef ptrdiff_t n = position // (g.oh * g.ow)
-    cdef ptrdiff_t oy = position // g.ow % g.oh
-    cdef ptrdiff_t ox = position % g.ow
-    cdef ptrdiff_t first = ox
-    cdef ptrdiff_t last = ox + rows - 1
-    cdef ptrdiff_t extent = (g.fw - 1) * g.dilation_w + 1
-    cdef ptrdiff_t iy, ix, x0
+    cdef ptrdiff_t n, oy, ox, first, last, iy, ix, x0, extent = (g.fw - 1) * g.dilation_w + 1
     cdef const uint8_t *line
     cdef const uint8_t *zero
     cdef bint whole
@@ -77,6 +80,8 @@ cdef inline int gather(const Window *g, ptrdiff_t position, int rows, ptrdiff_t 
         for x in range(rows):
             src[x] = g.x + offset + (position + x) * g.sw
         return 1
+    n, oy, ox = position // (g.oh * g.ow), position // g.ow % g.oh, position % g.ow
+    first, last = ox, ox + rows - 1
     if last >= g.ow:
         first, last = 0, g.ow - 1
     whole = first * g.stride_w >= g.pad_w and last * g.stride_w - g.pad_w + extent <= g.w
@@ -163,7 +168,7 @@ cdef struct Line:
     ptrdiff_t before, inside, after     # pixels: left of the image, inside, and right of it
 
 
-cdef inline Line see_line(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
+cdef inline Line input_span(const Window *g, ptrdiff_t n, ptrdiff_t ox, ptrdiff_t pixels) noexcept nogil:
     """The pixels of a line under the windows of `pixels` output pixels of image n, from ox on."""
     cdef ptrdiff_t begin = ox * g.stride_w - g.pad_w
     cdef ptrdiff_t end = begin + (pixels - 1) * g.stride_w + (g.fw - 1) * g.dilation_w + 1

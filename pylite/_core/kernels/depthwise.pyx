@@ -1,0 +1,351 @@
+"""Depthwise convolutions: bytes, int16, float32, and float32 times integer weights."""
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
+from pylite._core.kernels.conv16 cimport Finished
+from pylite._core.kernels.rounding cimport pl_quantization
+from pylite._core.product.channel_repeat cimport (
+    REPEAT_BUFFER,
+    REPEAT_BYTES,
+    ChannelRepeat,
+    input_lines,
+    lines_of_run,
+    lines_of_task,
+    plan_repeat,
+    repeat_channels,
+)
+from pylite._core.product.columns cimport set_columns
+from pylite._core.product.tasks cimport fast_div, parallel_pool, parallel_pool_q8
+from pylite._core.product.words cimport Finish, finish_row
+from pylite._core.simd cimport (
+    PL_DEPTH,
+    PL_MAX_TAPS,
+    memory_of,
+    parallel_for,
+    pl_columns,
+    pl_dw_window,
+    pl_pool,
+    pl_slots,
+    pool_threads,
+    slots,
+)
+
+cdef enum:
+    CHANNELS = 1024         # of sums of int16 on the stack
+
+LARGEST_PATCH = REPEAT_BYTES    # bytes under the window of an output pixel whose channels are repeated
+
+
+cdef struct DequantizeParameters:       # of the slot dequantize_i8
+    float scale
+    int32_t zero
+
+
+cdef struct Range:                      # of the slots add_f32 and mul_f32
+    float low, high
+
+
+# ---- one loop for all types ----------------------------------------------------------------------------------
+cdef struct Factors:         # of sums, and what is added to them: repeated, since rows of few channels are short
+    ptrdiff_t image, c, n   # whose they are; the first channel, and the number of elements
+    float scale[PL_DEPTH]
+    float bias[PL_DEPTH]
+
+
+cdef struct Depthwise:
+    const pl_slots *slots
+    ChannelRepeat repeat
+    pl_dw_window window
+    const uint8_t *x
+    const uint8_t *w
+    uint8_t *y
+    ptrdiff_t h, oh         # lines of the images
+    ptrdiff_t line, image, y_line           # strides in bytes,
+    ptrdiff_t y_item        # and bytes of a result
+    ptrdiff_t run           # output lines that micro-kernels take at a time,
+    bint borders            # also where windows lie partly outside of the image
+    int stride, dilation, pad               # the vertical ones
+    # The results of the output pixels `g`, written to y; and what is done with the sums of the lines of an image.
+    void (*multiply)(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil
+    void (*complete)(const Depthwise *s, ptrdiff_t image, Factors *factors, int lines, float *y) noexcept nogil
+    int w_zero, flip        # of bytes,
+    pl_columns columns
+    Finish finish           # of int16,
+    float low, high         # of floats,
+    const float *bias
+    const float *column_scales      # and of floats times integers:
+    const float *floats     # the images, of which x holds the quantized values
+    float *row_scales
+    ptrdiff_t size          # elements of an image
+
+
+cdef class DepthwiseKernel(Kernel):
+    """x: (n, h, w, c / m) and y: (n, oh, ow, c), contiguous, m outputs for each channel of x."""
+    cdef Depthwise state
+    cdef object held        # owners of the memory that state points to
+    cdef ptrdiff_t lines    # of all outputs
+
+
+cdef bint set_up(Depthwise *s, x, y, filter, zero) except -1:
+    """Fill s for arrays x and y; False where there is nothing to do.  zero: bytes of a pixel outside of the image."""
+    cdef ptrdiff_t item = x.itemsize
+    if 0 in y.shape or 0 in x.shape:
+        return False
+    s.slots = slots
+    s.x, s.y = <const uint8_t *>memory_of(x, x.nbytes), <uint8_t *>memory_of(y, y.nbytes)
+    s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
+    s.y_line, s.y_item = y.strides[1], y.itemsize
+    (s.window.fh, s.window.fw, s.stride, s.window.stride, s.dilation, s.window.dilation, s.pad, s.window.pad) = filter
+    if s.window.fh * s.window.fw > PL_MAX_TAPS:
+        raise ValueError(f"a depthwise filter of {s.window.fh} x {s.window.fw} taps is too large")
+    s.window.width, s.window.pixels, s.window.c = x.shape[2], y.shape[2], y.shape[3]
+    s.window.zero, s.window.y_line = <const uint8_t *>memory_of(zero, len(zero)), s.y_line // item
+    plan_repeat(&s.repeat, &s.window, x.shape[3], item, s.stride, s.dilation)
+    s.run = lines_of_run(&s.repeat, s.line)
+    return True
+
+
+cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef pl_dw_window g = s.window, patch
+    cdef const uint8_t *row[PL_MAX_TAPS]
+    cdef const uint8_t *repeated[PL_MAX_TAPS]
+    cdef uint8_t buffer[REPEAT_BUFFER]
+    cdef Factors factors
+    cdef ptrdiff_t image, line, pixel
+    cdef uint8_t *y
+    cdef int rows
+    factors.image = -1
+    while begin < end:
+        image = fast_div(begin, s.oh)
+        line = begin - image * s.oh
+        rows = input_lines(&g, row, s.x + image * s.image, s.h, s.line, line * s.stride - s.pad, s.stride, s.dilation,
+                           min(s.run, min(end - begin, s.oh - line)), s.borders)
+        y = s.y + begin * s.y_line
+        pixel = 0
+        while pixel < g.pixels:
+            patch = repeat_channels(s.slots, &s.repeat, &g, pixel, rows, buffer, repeated)
+            s.multiply(s, &patch, y + pixel * g.c * s.y_item)
+            pixel += patch.pixels
+        if s.complete != NULL:
+            s.complete(s, image, &factors, g.lines, <float *>y)
+        begin += g.lines
+
+
+cdef int nothing(Kernel self, pl_pool *pool) noexcept nogil:
+    return 0
+
+
+# ---- 8 bits --------------------------------------------------------------------------------------------------
+cdef class DepthwiseQ8(DepthwiseKernel):
+    """8-bit depthwise convolution.
+
+    x, y: bytes; packed: from depthwise_packing.pack_depthwise_q8; zero: (c,) bytes of x's zero point; the rest as
+    in conv.ConvQ8.
+    """
+    def __init__(self, x, y, tuple packed, *, filter, zero, int w_zero, int zero_point, int low, int high,
+                 int x_flip=0, int y_flip=0):
+        cdef Depthwise *s = &self.state
+        weights, parameters = packed
+        self.held = x, y, weights, parameters, zero
+        self.fn = <kernel_fn>nothing
+        if not set_up(s, x, y, filter, zero):
+            return
+        s.w, s.w_zero, s.flip = <const uint8_t *>memory_of(weights, weights.size), w_zero, x_flip
+        set_columns(&s.columns, parameters, s.window.fh * s.window.fw, zero_point, low, high, y_flip)
+        s.multiply, s.borders = multiply_q8, True
+        s.run = 1
+        if s.dilation == 1 and s.stride == s.window.stride and s.slots.dw8.mr * s.stride + s.window.fh <= PL_MAX_TAPS:
+            s.run = s.slots.dw8.mr
+            if s.repeat.multiplier > 1:
+                s.run = min(s.run, s.repeat.lines)
+        self.lines = y.shape[0] * y.shape[1]
+        self.fn = <kernel_fn>depthwise_q8
+        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+
+
+cdef int depthwise_q8(DepthwiseQ8 self, pl_pool *pool) noexcept nogil:
+    cdef Depthwise *s = &self.state
+    cdef const pl_dw_window *g = &s.window
+    # Each product takes as long as several products of a matrix.
+    pool = parallel_pool_q8(pool, s.slots, 6 * self.lines * g.pixels * g.c * g.fh * g.fw)
+    parallel_for(pool, self.lines, s.repeat.lines, run_lines, s)
+    return 0
+
+
+cdef void multiply_q8(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+    s.slots.depthwise_q8(g, s.flip, s.w_zero, s.w, &s.columns, y)
+
+
+# ---- 16 bits -------------------------------------------------------------------------------------------------
+cdef class Depthwise16(Finished):
+    """int16 depthwise convolution, zero points 0.
+
+    x, y: as in DepthwiseKernel; w: from depthwise_packing.pack_depthwise_s16; the rest as in conv16.Conv16.
+    """
+    cdef Depthwise state
+    cdef object held
+    cdef ptrdiff_t lines
+
+    def __init__(self, x, y, w, *, filter, rule, const int64_t[::1] bias, factors, int low, int high):
+        cdef Depthwise *s = &self.state
+        zero = bytes(2 * y.shape[3])
+        self.held = x, y, w, zero
+        self.fn = <kernel_fn>nothing
+        if not set_up(s, x, y, filter, zero):
+            return
+        self.set_finish(rule, bias, factors, low, high)
+        s.w, s.finish, s.multiply, s.run = <const uint8_t *>memory_of(w, w.nbytes), self.finish, multiply_s16, 1
+        self.lines = y.shape[0] * y.shape[1]
+        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        self.fn = <kernel_fn>depthwise16
+
+
+cdef int depthwise16(Depthwise16 self, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, self.lines, 1, run_lines, &self.state)
+    return 0
+
+
+cdef void multiply_s16(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+    cdef int64_t acc[CHANNELS]
+    cdef ptrdiff_t pixel, c
+    cdef int n
+    for pixel in range(g.pixels):
+        c = 0
+        while c < g.c:
+            n = <int>min(<ptrdiff_t>CHANNELS, g.c - c)
+            s.slots.depthwise_s64(g, pixel, c, n, <const int16_t *>s.w, acc)
+            finish_row(s.slots, &s.finish, n, acc, c, <int16_t *>y + pixel * g.c + c)
+            c += n
+
+
+# ---- float32 -------------------------------------------------------------------------------------------------
+cdef class DepthwiseF32(DepthwiseKernel):
+    """float32 depthwise convolution.
+
+    x, y: float32; w: (1, fh, fw, c); the rest as in conv_float.ConvF32.
+    """
+    def __init__(self, x, y, w, bias, *, filter, float low, float high):
+        cdef Depthwise *s = &self.state
+        zero = bytes(4 * y.shape[3])
+        w = np.ascontiguousarray(w)
+        self.held = x, y, w, bias, zero
+        self.fn = <kernel_fn>nothing
+        if not set_up(s, x, y, filter, zero):
+            return
+        s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
+        s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
+        s.multiply = multiply_f32
+        self.lines = y.shape[0] * y.shape[1]
+        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        self.fn, self.subnormals = <kernel_fn>depthwise_f32, FLUSH
+
+
+cdef int depthwise_f32(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
+    cdef Depthwise *s = &self.state
+    cdef const pl_dw_window *g = &s.window
+    cdef ptrdiff_t grain = lines_of_task(self.lines, pool_threads(pool))
+    pool = parallel_pool(pool, 2 * self.lines * g.pixels * g.c * g.fh * g.fw)
+    parallel_for(pool, self.lines, grain, run_lines, s)
+    return 0
+
+
+cdef void multiply_f32(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+    s.slots.depthwise_f32(g, <const float *>s.w, s.bias, s.low, s.high, <float *>y)
+
+
+# ---- float32 times integers ----------------------------------------------------------------------------------
+# Images are quantized to whole numbers in float32: sums of their products with weights of 8 bits stay below 2^24, so
+# that float32 has them exactly, in whatever order they are added.
+cdef class DepthwiseHybrid(DepthwiseKernel):
+    """Depthwise convolution of float32 images, each quantized to int8 with a zero point first, with int8 weights.
+
+    x, y: float32; q: like x, and row_scales: (n,), float32 of scratch; w: from
+    depthwise_packing.pack_depthwise_hybrid, 512 taps at most; scales: (c,) float32; bias: (c,) float32 or None; the
+    rest as in hybrid.ConvHybrid.
+    """
+    def __init__(self, x, y, w, bias, *, q, row_scales, scales, filter, float low, float high):
+        cdef Depthwise *s = &self.state
+        zero = bytes(4 * y.shape[3])
+        self.held = x, y, w, bias, q, row_scales, scales, zero
+        self.fn = <kernel_fn>nothing
+        if not set_up(s, q, y, filter, zero):
+            return
+        s.w, s.low, s.high = <const uint8_t *>memory_of(w, w.nbytes), low, high
+        s.bias = <const float *>memory_of(bias, bias.nbytes) if bias is not None else NULL
+        s.floats = <const float *>memory_of(x, x.nbytes)
+        s.row_scales = <float *>memory_of(row_scales, row_scales.nbytes)
+        s.column_scales = <const float *>memory_of(scales, scales.nbytes)
+        s.size = x.shape[1] * x.shape[2] * x.shape[3]
+        s.multiply, s.complete = multiply_whole, scale_sums
+        self.lines = y.shape[0] * y.shape[1]
+        self.algorithm = "channels repeated, patch by patch" if s.repeat.multiplier > 1 else None
+        self.fn, self.subnormals = <kernel_fn>depthwise_hybrid, FLUSH
+
+
+cdef int depthwise_hybrid(DepthwiseKernel self, pl_pool *pool) noexcept nogil:
+    cdef Depthwise *s = &self.state
+    parallel_for(parallel_pool(pool, 2 * self.lines * s.window.pixels * s.window.c * s.window.fh * s.window.fw),
+                 fast_div(self.lines, s.oh), 1, center_images, s)
+    return depthwise_f32(self, pool)
+
+
+cdef void multiply_whole(const Depthwise *s, const pl_dw_window *g, uint8_t *y) noexcept nogil:
+    """Sums of whole numbers."""
+    s.slots.depthwise_f32(g, <const float *>s.w, <const float *>g.zero, -INFINITY, INFINITY, <float *>y)
+
+
+cdef void repeat_factors(const Depthwise *s, ptrdiff_t image, ptrdiff_t c, Factors *f) noexcept nogil:
+    """Those of channels c to c + PL_DEPTH, of as many pixels as fit where that is all channels."""
+    cdef ptrdiff_t some = min(<ptrdiff_t>PL_DEPTH, s.window.c - c), j
+    if image == f.image and c == f.c:
+        return
+    f.image, f.c, f.n = image, c, some
+    if some == s.window.c:
+        f.n = PL_DEPTH // some * some
+    for j in range(f.n):
+        if j < some:
+            f.scale[j] = s.row_scales[image] * s.column_scales[c + j]
+            f.bias[j] = s.bias[c + j] if s.bias != NULL else 0
+        else:
+            f.scale[j], f.bias[j] = f.scale[j - some], f.bias[j - some]
+
+
+cdef void scale_sums(const Depthwise *s, ptrdiff_t image, Factors *f, int lines, float *y) noexcept nogil:
+    """The sums of these lines times the product of both scales, plus bias, each rounded."""
+    cdef Range ends = Range(s.low, s.high), unbounded = Range(-INFINITY, INFINITY)
+    cdef ptrdiff_t c = 0, at, n, channels = s.window.c, elements = lines * s.window.pixels * channels, step
+    while c < channels:
+        repeat_factors(s, image, c, f)
+        at, step = c, max(f.n, channels)
+        while at < elements:
+            n = min(f.n, elements - at)
+            s.slots.mul_f32(n, y + at, 1, f.scale, 1, y + at, &ends if s.bias == NULL else &unbounded)
+            if s.bias != NULL:
+                s.slots.add_f32(n, y + at, 1, f.bias, 1, y + at, &ends)
+            at += step
+        c += PL_DEPTH
+
+
+cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    """Quantize, and take the zero point off: padding then is 0."""
+    cdef Depthwise *s = <Depthwise *>ctx
+    cdef uint8_t piece[PL_DEPTH]
+    cdef DequantizeParameters p
+    cdef const float *x
+    cdef float *q
+    cdef float low, high, inverse
+    cdef ptrdiff_t i, k, n
+    p.scale = 1
+    for i in range(begin, end):
+        x, q, k = s.floats + i * s.size, <float *>s.x + i * s.size, 0
+        s.slots.range_f32(s.size, x, &low, &high)
+        p.zero = pl_quantization(low, high, True, s.row_scales + i, &inverse)
+        while k < s.size:
+            n = min(<ptrdiff_t>PL_DEPTH, s.size - k)
+            s.slots.quantize_s8(n, x + k, inverse, p.zero, True, 0, piece)
+            s.slots.dequantize_i8(n, piece, q + k, &p)
+            k += n

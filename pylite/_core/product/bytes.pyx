@@ -1,0 +1,393 @@
+"""Products of 8-bit rows: the loop over their tasks, and sums of any depth."""
+from libc.stdint cimport int16_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pylite._core.product.lines cimport (
+    MAX_CHUNK,
+    LineBuffer,
+    Lines,
+    extend_line_buffer,
+    in_place,
+    next_line,
+    padded_lines,
+    plan_lines,
+)
+from pylite._core.product.tasks cimport MAX_MR, MAX_NR, PARALLEL_THRESHOLD, Task, fast_div, get_task, padded, plan_tasks
+from pylite._core.product.window cimport (
+    A_PANEL_BYTES,
+    CHUNK,
+    POINTERS,
+    SHORT,
+    Line,
+    copy_lines,
+    copy_row,
+    gather,
+    input_span,
+    short_lines,
+)
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_fill, pl_packed_layout
+
+
+# ---- planning ------------------------------------------------------------------------------------------------
+cdef void set_sizes(ProductQ8 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
+    """Set the sizes of p, whose rows are packed; columns: of all groups."""
+    p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.q8, groups, columns // groups, depth
+    p.deep, p.wide = padded(depth, p.tile.ka), padded(p.columns, p.tile.nv)
+    p.shape = pl_packed_layout(p.deep)
+
+
+cdef void plan_rows(ProductQ8 *p):
+    """Choose where the rows of a window come from."""
+    cdef const Window *w = &p.window
+    if p.groups == 1 and plan_lines(&p.lines, w, &p.output, &p.tile, 1, p.groups):
+        p.rows, p.tile.mr, p.shape = LINES, p.lines.chunk, p.lines.shape
+        p.deep = p.shape.lines * p.shape.depth
+        p.as_is = (w.direct and w.sw == w.length and p.tile.bytes == 1 and (p.flip ^ p.tile.offset) == 0
+                   and p.lines.line % p.tile.ka == 0)
+    else:
+        gather_rows(p)
+
+
+cdef void gather_rows(ProductQ8 *p):
+    """Gather the taps of each row, as far as they do not lie in memory as micro-kernels read them."""
+    cdef const Window *w = &p.window
+    p.rows = TAPS
+    if (p.depth == 0 or p.deep * p.tile.bytes * p.tile.mr > A_PANEL_BYTES
+            or w.fh * w.fw * p.tile.mr > POINTERS):
+        p.rows = PIECES
+    p.as_is = (p.groups == 1 and w.direct and w.sw == p.depth == p.deep and p.tile.bytes == 1
+               and (p.flip ^ p.tile.offset) == 0)
+
+
+cdef void use_single_row(ProductQ8 *p):
+    """Let the caller of run_product() multiply by itself, where there is a single row of consecutive bytes."""
+    cdef const uint8_t *src[ROW]
+    cdef ptrdiff_t length
+    cdef int segments, i
+    if (p.output.span * p.output.lines != 1 or p.groups != 1 or p.deep > ROW
+            or p.depth * p.columns >= PARALLEL_THRESHOLD
+            or padded_lines(&p.tile, 1, p.window.fh, p.window.fw * p.window.length)):
+        return
+    segments = gather(&p.window, 0, 1, 0, src, &length)
+    for i in range(1, segments):
+        if src[i] != src[i - 1] + length:
+            return
+    p.row = src[0]
+
+
+cdef str algorithm_of(const ProductQ8 *p):
+    """Where the rows come from, for users."""
+    if p.row != NULL:
+        return "a single row"
+    if p.rows == LINES:
+        return "rows as they lie in memory" if p.as_is else "lines, each packed once"
+    return ("taps gathered into packed panels" if p.rows == TAPS else
+            "gathered in pieces, too long for one packed panel")
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------
+cdef uint8_t *pack_pixels(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t n,
+                          uint8_t *to) noexcept nogil:
+    """Pack n pixels of x, `step` bytes apart (0: one pixel repeated), in the form of A panels; returns their end."""
+    cdef ptrdiff_t c = p.window.length, i, k
+    cdef uint8_t mask = <uint8_t>(p.flip ^ p.tile.offset)
+    cdef uint64_t word, mask_word = mask * <uint64_t>0x0101010101010101
+    if step == c:
+        p.slots.pack_a_q8(1, 1, n * c, &x, p.flip, to, n * c)
+    elif p.tile.bytes == 1 and c < 8:       # calls would take longer than these bytes
+        for i in range(n):
+            for k in range(c):
+                to[i * c + k] = x[i * step + k] ^ mask
+    elif p.tile.bytes == 1 and c % 8 == 0 and c <= 64:
+        for i in range(n):
+            for k in range(0, c, 8):
+                memcpy(&word, x + i * step + k, 8)
+                word ^= mask_word
+                memcpy(to + i * c + k, &word, 8)
+    else:
+        for i in range(n):
+            p.slots.pack_a_q8(1, 1, c, &x, p.flip, to + i * c * p.tile.bytes, c)
+            x += step
+    return to + n * c * p.tile.bytes
+
+
+cdef const uint8_t *pack_lines(const ProductQ8 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines,
+                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+    """The lines under the windows of `pixels` output pixels: packed in a_panel, or in place.
+
+    lines: consecutive output lines of this task, this one included.
+    """
+    cdef const Lines *plan = &p.lines
+    cdef Line line
+    cdef uint8_t *to = a_panel
+    cdef const uint8_t *zero
+    cdef ptrdiff_t row, ox, n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.down)
+    cdef int border         # the packed byte of pixels outside
+    cdef bint outside
+    if p.as_is and in_place(position, pixels, plan.pixels):
+        return p.window.x + position * p.window.sw
+    if p.window.direct:
+        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, to)
+        return a_panel
+    row = fast_div(position, p.window.ow)
+    ox = position - row * p.window.ow
+    first = extend_line_buffer(plan, &p.window, row, pixels, lines, buffer, &y)
+    if y >= buffer.lines:
+        return a_panel + first * plan.pitch * p.tile.bytes
+    n = fast_div(buffer.row, p.window.oh)
+    zero = p.window.zero + n * p.window.zero_step
+    border = zero[0] ^ p.flip ^ p.tile.offset
+    line = input_span(&p.window, n, ox, pixels)
+    iy = (buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
+    while y < buffer.lines:
+        to = a_panel + y * plan.pitch * p.tile.bytes
+        outside = line.x == NULL or not 0 <= iy < p.window.h
+        n = 1
+        if p.tile.bytes > 1:
+            to = pack_pixels(p, zero, 0, line.before + line.inside + line.after if outside else line.before, to)
+            if not outside:
+                to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to)
+                pack_pixels(p, zero, 0, line.after, to)
+        elif outside:
+            pl_fill(to, border, (line.before + line.inside + line.after) * c)
+        elif p.window.sw == c and buffer.lines - y > 1 and step == 1:
+            n = min(buffer.lines - y, p.window.h - iy)
+            p.slots.pack_lines_q8(n, line.before * c, line.inside * c, line.after * c, line.x + iy * p.window.sh,
+                                  p.window.sh, p.flip ^ p.tile.offset, border, to, plan.pitch)
+        else:       # the next line overwrites the excess of pl_fill
+            pl_fill(to, border, line.before * c)
+            to = pack_pixels(p, line.x + iy * p.window.sh, p.window.sw, line.inside, to + line.before * c)
+            pl_fill(to, border, line.after * c)
+        iy += n * step
+        y += n
+    return a_panel + first * plan.pitch * p.tile.bytes
+
+
+cdef const uint8_t *pack_taps(const ProductQ8 *p, const Task *task, uint8_t *a_panel) noexcept nogil:
+    """The rows of a task, gathered into a_panel, or in place."""
+    cdef uint8_t copies[MAX_MR * SHORT]
+    cdef const uint8_t *src[POINTERS]
+    cdef ptrdiff_t length = p.depth
+    cdef int segments = 1
+    if p.as_is and in_place(task.position, task.rows, p.count):
+        return p.window.x + task.position * p.window.sw
+    if p.groups == 1 and short_lines(&p.window):
+        copy_lines(&p.window, task.position, task.rows, copies, src)
+    else:
+        segments = gather(&p.window, task.position, task.rows, task.group * p.window.length, src, &length)
+    p.slots.pack_a_q8(task.rows, segments, length, src, p.flip, a_panel, p.deep)
+    return a_panel
+
+
+cdef void add_sums(const ProductQ8 *p, const uint8_t *x, ptrdiff_t step, ptrdiff_t group, ptrdiff_t position, int rows,
+                   const uint8_t *panels, ptrdiff_t j, int n, int32_t *acc, int32_t *sums) noexcept nogil:
+    """acc (rows, MAX_NR) = rows times columns j .. j + n of these panels, a piece of the depth at a time.
+
+    x: the rows, `step` bytes apart; NULL: those of p's window for this group of channels, from `position` on.
+    sums: of each row's elements (with the tile's offset), or NULL.
+    """
+    cdef pl_a_layout shape
+    cdef uint8_t a_panel[2 * MAX_MR * CHUNK + 2 * PL_SLACK]
+    cdef uint8_t copies[MAX_MR * CHUNK]
+    cdef const uint8_t *src[MAX_MR]
+    cdef const uint8_t *packed
+    cdef int32_t part[MAX_MR]
+    cdef const pl_tile *t = &p.tile
+    cdef ptrdiff_t k = 0, piece, size, c, width
+    cdef int r
+    memset(acc, 0, rows * MAX_NR * sizeof(int32_t))
+    if sums != NULL:
+        memset(sums, 0, rows * sizeof(int32_t))
+    while k < p.depth:
+        piece = min(<ptrdiff_t>CHUNK, p.depth - k)
+        size = padded(piece, t.ka)
+        for r in range(rows):
+            src[r] = x + r * step + k
+            if x == NULL:
+                src[r] = &copies[r * CHUNK]
+                copy_row(&p.window, position + r, group * p.window.length, k, k + piece, &copies[r * CHUNK])
+        packed = src[0]
+        if rows > 1 or t.bytes > 1 or (p.flip ^ t.offset) or size != piece:
+            p.slots.pack_a_q8(rows, 1, piece, src, p.flip, a_panel, size)
+            packed = a_panel
+        shape = pl_packed_layout(size)
+        c = 0
+        while c < n:
+            width = min(<ptrdiff_t>t.nr, p.wide - j - c)
+            if rows == 1 and t.any_n and size == p.deep:        # panels follow each other
+                width = n
+            p.slots.gemm_s32(rows, <int>min(width, n - c), &shape, packed, panels + (j + c) * p.deep + k * width,
+                             acc + c, MAX_NR)
+            c += width
+        if sums != NULL:
+            p.slots.sums_q8(rows, &shape, piece, packed, part)
+            for r in range(rows):
+                sums[r] += part[r]
+        k += piece
+
+
+# ---- tasks ---------------------------------------------------------------------------------------------------
+cdef int run_product(ProductQ8 *p, pl_pool *pool) noexcept nogil:
+    if p.row != NULL:
+        multiply_row(p)
+    else:
+        parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+    return 0
+
+
+cdef void multiply_row(const ProductQ8 *p) noexcept nogil:
+    """The product of the single row, by the caller alone."""
+    cdef uint8_t a_panel[2 * ROW + 2 * PL_SLACK]
+    cdef const uint8_t *x = p.row
+    cdef int32_t term = 0
+    cdef ptrdiff_t j = 0, most = p.columns if p.tile.any_n else p.tile.nr
+    if p.tile.bytes > 1 or p.deep != p.depth or p.flip ^ p.tile.offset:
+        p.slots.pack_a_q8(1, 1, p.depth, &x, p.flip, a_panel, p.deep)
+        x = a_panel
+    if p.w_zero:
+        p.slots.sums_q8(1, &p.shape, p.depth, x, &term)
+        term *= -p.w_zero
+    while j < p.columns:
+        p.slots.gemm_q8(1, <int>min(most, p.columns - j), &p.shape, x, p.panels + j * p.deep,
+                        &term if p.w_zero else NULL, &p.q, j, <uint8_t *>p.output.y + j, 0)
+        j += most
+
+
+cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const ProductQ8 *p = <const ProductQ8 *>ctx
+    cdef uint8_t a_panel[A_PANEL_BYTES + 2 * PL_SLACK]
+    cdef const uint8_t *rows = NULL
+    cdef int32_t terms[MAX_CHUNK]
+    cdef float scales[MAX_CHUNK]
+    cdef Task task
+    cdef LineBuffer buffer
+    cdef ptrdiff_t i = begin, packed = -1, step = p.window.stride_h * p.lines.pitch * p.tile.bytes
+    buffer.row = buffer.lines = 0
+    buffer.ready = 1
+    while i < end:
+        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
+        if fast_div(i, p.tasks.splits) != packed:
+            packed = fast_div(i, p.tasks.splits)
+            buffer.ready = 1
+            if p.rows == LINES:
+                rows = pack_lines(p, task.position, task.rows, fast_div(end - i - 1, p.tasks.splits) + 1, a_panel,
+                                  &buffer)
+            elif p.rows == TAPS:
+                rows = pack_taps(p, &task, a_panel)
+            if p.finish == HYBRID:
+                load_row_scales(p, &task, p.tile.offset, terms, scales)
+            elif p.w_zero and rows != NULL:
+                weigh_rows(p, &task, rows, terms)
+        while True:
+            multiply(p, &task, rows, terms, scales)
+            i += 1
+            if not next_line(&p.tasks, &p.output, &buffer, &task):
+                break
+            rows += step
+            if p.w_zero:
+                weigh_rows(p, &task, rows, terms)
+
+
+cdef void load_row_scales(const ProductQ8 *p, const Task *task, int offset, int32_t *terms,
+                          float *scales) noexcept nogil:
+    """The scales of a task's rows, and their zero points plus `offset`."""
+    cdef ptrdiff_t image = 0
+    cdef int r
+    for r in range(task.rows):
+        if p.images > 1:
+            image = (task.position + r) // (p.window.oh * p.window.ow)
+        terms[r] = p.row_zeros[image] + offset
+        scales[r] = p.row_scales[image]
+
+
+cdef void weigh_rows(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms) noexcept nogil:
+    """What the zero point of the panels adds to the sums of each row."""
+    cdef int r
+    p.slots.sums_q8(task.rows, &p.shape, p.lines.line if p.rows == LINES else p.depth, rows, terms)
+    for r in range(task.rows):
+        terms[r] *= -p.w_zero
+
+
+cdef void multiply(const ProductQ8 *p, const Task *task, const uint8_t *rows, int32_t *terms,
+                   const float *scales) noexcept nogil:
+    """The rows of a task (NULL: a piece at a time) times its columns."""
+    cdef pl_columns columns
+    cdef pl_hybrid hybrid
+    cdef const pl_columns *q = &p.q
+    cdef const pl_hybrid *h = &p.hybrid
+    cdef const uint8_t *panels = p.panels + task.matrix * p.wide * p.deep
+    cdef bint whole = rows != NULL and (p.finish == COLUMNS or p.finish == HYBRID)
+    cdef ptrdiff_t j = task.begin, most = p.columns if whole and task.rows == 1 and p.tile.any_n else p.tile.nr
+    cdef ptrdiff_t column = task.group * p.columns, entry = task.group * p.wide
+    cdef int n
+    if p.pairs != NULL:
+        columns, hybrid = p.q, p.hybrid
+        columns.bias += task.matrix * p.wide
+        hybrid.sums += task.matrix * p.columns
+        q, h = &columns, &hybrid
+    while j < task.end:
+        n = <int>min(most, task.end - j)
+        if not whole:
+            multiply_sums(p, q, h, task, rows, panels, j, n, terms, scales)
+        elif p.finish == COLUMNS:
+            p.slots.gemm_q8(task.rows, n, &p.shape, rows, panels + j * p.deep, terms if p.w_zero else NULL, q,
+                            entry + j, <uint8_t *>task.y + column + j, p.output.sw)
+        else:
+            p.slots.gemm_hybrid(p.slots, task.rows, n, &p.shape, rows, panels + j * p.deep, terms, scales, h,
+                                column + j, <float *>task.y + column + j, p.output.sw // sizeof(float))
+        j += most
+
+
+cdef void multiply_sums(const ProductQ8 *p, const pl_columns *q, const pl_hybrid *h, const Task *task,
+                        const uint8_t *rows, const uint8_t *panels, ptrdiff_t j, int n, int32_t *terms,
+                        const float *scales) noexcept nogil:
+    """Sums of columns j .. j + n, then their finish, row by row."""
+    cdef int32_t acc[MAX_MR * MAX_NR]
+    cdef const uint8_t *x = NULL
+    cdef int r
+    if rows != NULL:
+        memset(acc, 0, task.rows * sizeof(int32_t) * MAX_NR)
+        p.slots.gemm_s32(task.rows, n, &p.shape, rows, panels + j * p.deep, acc, MAX_NR)
+    else:
+        if p.window.direct:
+            x = p.window.x + task.position * p.window.sw + task.group * p.window.length
+        add_sums(p, x, p.window.sw, task.group, task.position, task.rows, panels, j, n, acc,
+                 terms if p.w_zero else NULL)
+        if p.w_zero:
+            for r in range(task.rows):
+                terms[r] *= -p.w_zero
+    for r in range(task.rows):
+        if p.finish == HYBRID:
+            finish_hybrid_row(p, h, n, &acc[r * MAX_NR], terms[r], scales[r], task.group * p.columns + j,
+                              <float *>(task.y + r * p.output.sw))
+        else:
+            finish_row(p, q, n, &acc[r * MAX_NR], terms[r] if p.w_zero else 0, task, j, task.y + r * p.output.sw)
+
+
+cdef void finish_hybrid_row(const ProductQ8 *p, const pl_hybrid *h, int n, const int32_t *acc, int32_t term,
+                            float scale, ptrdiff_t column, float *y) noexcept nogil:
+    p.slots.finish_hybrid(n, acc, term, h.sums + column, h.scale + column, scale, h.column_first,
+                          h.bias + column if h.bias != NULL else NULL, h.low, h.high, y + column)
+
+
+cdef void finish_row(const ProductQ8 *p, const pl_columns *q, int n, int32_t *acc, int32_t term, const Task *task,
+                     ptrdiff_t j, char *y) noexcept nogil:
+    """The results of columns j .. j + n of one row, from its sums and what the zero point of the panels adds."""
+    cdef int64_t wide[MAX_NR]
+    cdef const int32_t *sums = p.sums + task.matrix * p.columns + j
+    cdef int c
+    if p.finish == COLUMNS:
+        if term:
+            for c in range(n):
+                acc[c] += term
+        p.slots.requantize_q8(n, acc, q, task.group * p.wide + j, <uint8_t *>y + task.group * p.columns + j)
+    elif p.finish == SUMS:
+        for c in range(n):
+            (<int32_t *>y)[j + c] = acc[c] - p.tile.offset * sums[c]
+    elif p.item == 1:
+        p.slots.finish_f64_q8(n, acc, p.start + j, term, p.scales + j, p.zero_point, p.low, p.high, p.y_flip,
+                              <uint8_t *>y + j)
+    else:
+        for c in range(n):
+            wide[c] = acc[c] + p.start[j + c] + term
+        p.slots.finish_f64(n, wide, NULL, False, p.scales + j, p.zero_point, p.low, p.high, <int16_t *>y + j)

@@ -1,0 +1,100 @@
+# The parameters that requantize the columns of 8-bit products: an array int32 (PARAMETERS, size), a row for each
+# Parameter.
+#
+# It begins as zeros.  Call set_column for each column in use, then finish_columns, and fit_columns to try float32.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pylite._core.simd cimport memory_of, pl_columns, pl_slots
+
+cdef extern from "rounding.h" nogil:
+    int32_t pl_mbqm32(int32_t x, int32_t m, int e)
+
+cdef enum Parameter:        # see pl_columns
+    BIAS
+    MULT
+    ODD
+    LEFT
+    RIGHT
+    HALF
+    SIGN
+    SCALE                   # the bits of floats, as those of REST and START
+    REST
+    START
+    PARAMETERS              # their number
+
+cdef enum:
+    NO_FLOAT_FORM = -1      # in place of the first START: float32 does not give the results of some column
+
+
+cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
+                            int32_t shift) noexcept nogil:
+    """start: of the accumulator, wrapped to int32; mult, shift: of MBQM32."""
+    rows[BIAS * size + j] = <int32_t>start
+    rows[MULT * size + j] = mult
+    if shift > 0:
+        rows[LEFT * size + j] = shift
+    elif shift < 0:
+        rows[RIGHT * size + j] = -shift
+        rows[HALF * size + j] = <int32_t>((<int64_t>1 << -shift) >> 1)
+
+
+cdef inline void set_constant(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t start, int32_t mult,
+                              int32_t shift) noexcept nogil:
+    """A column whose weights are all 0, restated with small numbers: its bias is often too large for float32.
+
+    The root of an eighth is a scale that fits float32: few of its steps are close to a whole number.
+    """
+    cdef int32_t result = max(-(1 << 20), min(pl_mbqm32(<int32_t>start, mult, shift), 1 << 20))
+    # twice the result before it is shifted
+    set_column(rows, size, j, <int32_t>(result * 2.8284271247461903 + (.5 if result >= 0 else -.5)), 1518500250, -1)
+
+
+cdef inline void finish_columns(int32_t *rows, ptrdiff_t size) noexcept nogil:
+    cdef ptrdiff_t j
+    for j in range(size):
+        rows[ODD * size + j] = rows[MULT * size + (j | 1)]
+        rows[SIGN * size + j] = 31 if rows[RIGHT * size + j] else 32
+    if size:
+        rows[START * size] = NO_FLOAT_FORM
+
+
+cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t size, const double *real, ptrdiff_t depth,
+                             int low, int high, const uint8_t *panels, ptrdiff_t nbytes) noexcept nogil:
+    """Try to finish these columns of sums of `depth` products in float32, with results between low and high.
+
+    real: the scales of FULLY_CONNECTED, or NULL; panels: of the weights, or NULL.
+    """
+    cdef int unfit = 0
+    if size:
+        rows[START * size] = 0
+        slots.fit_q8(size, rows + BIAS * size, rows + MULT * size, rows + LEFT * size, rows + RIGHT * size, real,
+                     2. * 255 * 128 * depth, low, high, panels, nbytes, <float *>(rows + SCALE * size),
+                     <float *>(rows + REST * size), <float *>(rows + START * size), &unfit)
+        if unfit:
+            rows[START * size] = NO_FLOAT_FORM
+
+
+cdef inline void point_columns(pl_columns *q, const int32_t *rows, ptrdiff_t size) noexcept nogil:
+    """Point q at parameters (PARAMETERS, size); `left` only where some column needs it, for sums below 2^30."""
+    cdef ptrdiff_t i
+    q.bias, q.mult, q.odd, q.left = rows + BIAS * size, rows + MULT * size, rows + ODD * size, NULL
+    q.right, q.half, q.sign = rows + RIGHT * size, rows + HALF * size, rows + SIGN * size
+    q.scale, q.rest, q.start = (<const float *>(rows + SCALE * size), <const float *>(rows + REST * size),
+                                <const float *>(rows + START * size))
+    q.fit = rows[START * size] != NO_FLOAT_FORM
+    for i in range(size):
+        if rows[MULT * size + i] < 0 or (rows[MULT * size + i] and rows[RIGHT * size + i] == 0):
+            q.left = rows + LEFT * size
+
+
+cdef inline int set_columns(pl_columns *q, parameters, ptrdiff_t depth, int zero_point, int low, int high,
+                            int flip) except -1:
+    """Point q at parameters (PARAMETERS, columns); depth: of the sums; zero_point, low, high as of int8."""
+    cdef ptrdiff_t size = parameters.size // PARAMETERS, limit = (1 << 30) - 2 * depth * 255 * 128, i
+    cdef const int32_t *rows = <const int32_t *>memory_of(parameters, 4 * parameters.size)
+    point_columns(q, rows, size)
+    for i in range(size):
+        if not -limit < rows[BIAS * size + i] < limit:
+            q.left = rows + LEFT * size
+    q.zero_point, q.low, q.high, q.flip = zero_point, low, high, flip
+    return 0

@@ -1,0 +1,203 @@
+"""Products of float32 rows: the loop over their tasks."""
+from libc.stdint cimport uint8_t
+from libc.string cimport memmove, memset
+
+from pylite._core.product.lines cimport LineBuffer, extend_line_buffer, next_line, plan_lines
+from pylite._core.product.tasks cimport Task, fast_div, get_task, padded, parallel_pool, plan_tasks
+from pylite._core.product.volume cimport Axis, Spot, gather_volume, pack_volume_lines, spot_of, volume_line
+from pylite._core.product.window cimport A_PANEL_BYTES, POINTERS, Line, copy_row, gather, input_span
+from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout
+
+cdef enum:
+    DEPTH = 768             # of an A panel: with MAX_MR rows it stays in the first-level cache
+    FEW = 64                # pixels; for up to so many, the weights are read once
+    SHORT = 128             # floats of a line of a volume's filter, up to which lines are packed instead of rows
+    LONG = 8                # output positions of a line of a volume, from which on
+
+
+# ---- planning ------------------------------------------------------------------------------------------------
+cdef void set_sizes(ProductF32 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
+    """columns: of all groups."""
+    p.slots, p.tile, p.groups, p.columns, p.depth = slots, slots.f32, groups, columns // groups, depth
+    p.wide = padded(p.columns, p.tile.nv)
+
+
+cdef void plan_rows(ProductF32 *p):
+    """Choose where the rows of a window come from."""
+    cdef const Window *w = &p.window
+    plan_rows_in_place(p)
+    if not w.direct:
+        p.rows = TAPS
+    if ((p.depth <= DEPTH or not w.direct)
+            and plan_lines(&p.lines, w, &p.output, &p.tile, 4, p.groups, True)):
+        p.tile.mr = p.lines.chunk
+        if not w.direct:
+            p.rows = LINES
+        elif p.output.span <= FEW:
+            p.tile.mr = <int>p.output.span
+
+
+cdef void plan_rows_in_place(ProductF32 *p):
+    p.alone = 2 if p.output.span * p.output.lines == 1 else 0
+    p.rows, p.step = IN_PLACE, p.window.sw // 4
+
+
+cdef void plan_volume(ProductF32 *p, Volume *volume):
+    """Let a volume have the rows; p.output has its lines."""
+    cdef const Axis *line = &volume.axis[2]
+    cdef ptrdiff_t size = volume.axis[0].taps * volume.axis[1].taps * volume_line(volume, line.out) * sizeof(float)
+    p.rows, p.volume = VOLUME, volume
+    volume.lines = (line.step == 1 and line.out >= LONG and line.taps * volume.channels <= SHORT
+                    and size <= A_PANEL_BYTES)
+    if volume.lines:
+        p.output.lines *= p.output.span // line.out
+        p.output.span = p.tile.mr = <int>line.out
+
+
+cdef str algorithm_of(const ProductF32 *p):
+    """Where the rows come from, for users."""
+    if p.rows == LINES:
+        return "lines, each packed once"
+    return "rows as they lie in memory" if p.rows == IN_PLACE else "taps gathered into packed panels"
+
+
+cdef void pack_panels(const pl_slots *s, const float *w, ptrdiff_t columns, ptrdiff_t depth,
+                      float *panels) noexcept nogil:
+    """w (columns, depth) to panels [k][column]; columns beyond those of w are zeros."""
+    cdef const pl_tile *t = &s.f32
+    cdef ptrdiff_t j0 = 0, n, width
+    while j0 < columns:
+        n, width = min(<ptrdiff_t>t.nr, columns - j0), min(<ptrdiff_t>t.nr, padded(columns - j0, t.nv))
+        if n < width:
+            memset(panels, 0, width * depth * 4)
+        s.copy_transposed(4, depth, n, <const uint8_t *>w, depth * 4, <uint8_t *>panels, width * 4)
+        panels += width * depth
+        w += n * depth
+        j0 += t.nr
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------
+cdef const float *pack_lines(const ProductF32 *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t lines, char *a_panel,
+                             LineBuffer *line_buffer) noexcept nogil:
+    """The lines under the windows of `pixels` output pixels, packed in sequence."""
+    cdef ptrdiff_t size = p.window.length, i, step = fast_div(p.window.dilation_h, p.lines.down)
+    cdef Line line
+    cdef char *to
+    cdef const uint8_t *x
+    cdef ptrdiff_t iy, row = fast_div(position, p.window.ow), ox = position - row * p.window.ow, n, y
+    cdef ptrdiff_t first = extend_line_buffer(&p.lines, &p.window, row, pixels, lines, line_buffer, &y)
+    if y >= line_buffer.lines:
+        return <const float *>a_panel + first * p.lines.pitch
+    n = fast_div(line_buffer.row, p.window.oh)
+    line = input_span(&p.window, n, ox, pixels)
+    iy = (line_buffer.row - n * p.window.oh) * p.window.stride_h - p.window.pad_h + y * step
+    while y < line_buffer.lines:
+        to = a_panel + y * p.lines.pitch * 4
+        if line.x == NULL or not 0 <= iy < p.window.h:
+            pl_fill(to, 0, (line.before + line.inside + line.after) * size)
+        else:       # the next line overwrites the excess of pl_fill
+            x = line.x + iy * p.window.sh
+            pl_fill(to, 0, line.before * size)
+            to += line.before * size
+            if p.window.sw == size:
+                memmove(to, x, line.inside * size)
+            else:
+                for i in range(line.inside):
+                    memmove(to + i * size, x + i * p.window.sw, size)
+            pl_fill(to + line.inside * size, 0, line.after * size)
+        iy += step
+        y += 1
+    return <const float *>a_panel + first * p.lines.pitch
+
+
+cdef const float *pack_piece(const ProductF32 *p, const Task *task, ptrdiff_t k, ptrdiff_t piece, float *a_panel,
+                             pl_a_layout *shape) noexcept nogil:
+    """Elements k .. k + piece of a task's rows, and their layout."""
+    cdef const uint8_t *src[POINTERS]
+    cdef ptrdiff_t offset = task.group * p.window.length, length
+    cdef const Volume *volume = p.volume
+    cdef Spot spot
+    cdef int r, segments
+    shape[0] = pl_packed_layout(piece)
+    if p.rows == IN_PLACE:
+        shape.step = p.step
+        return <const float *>(p.window.x + offset) + task.position * p.step + k
+    if p.rows == VOLUME:
+        spot = spot_of(volume, task.position)
+        if volume.lines:
+            shape.lines = <int>(volume.axis[0].taps * volume.axis[1].taps)
+            shape.depth, shape.step = volume.axis[2].taps * volume.channels, volume.axis[2].stride * volume.channels
+            shape.pitch = volume_line(volume, task.rows)
+            pack_volume_lines(volume, &spot, shape.pitch, a_panel)
+        else:
+            for r in range(task.rows):
+                gather_volume(volume, &spot, k, k + piece, a_panel + r * piece)
+    elif piece == p.depth and p.window.fh * p.window.fw * task.rows <= POINTERS:
+        segments = gather(&p.window, task.position, task.rows, offset, src, &length)
+        for r in range(task.rows * segments):
+            memmove(<char *>a_panel + r * length, src[r], length)
+    else:
+        for r in range(task.rows):
+            copy_row(&p.window, task.position + r, offset, k * 4, (k + piece) * 4, <uint8_t *>(a_panel + r * piece))
+    return a_panel
+
+
+# ---- tasks ---------------------------------------------------------------------------------------------------
+cdef int run_product(ProductF32 *p, pl_pool *pool) noexcept nogil:
+    pool = parallel_pool(pool, 2 * p.output.span * p.output.lines * p.depth * p.columns)
+    parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+    return 0
+
+
+cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const ProductF32 *p = <const ProductF32 *>ctx
+    cdef char a_panel[A_PANEL_BYTES + PL_SLACK]
+    cdef const float *rows = NULL
+    cdef pl_a_layout shape
+    cdef ptrdiff_t i = begin, k, piece, packed = -1
+    cdef Task task
+    cdef LineBuffer line_buffer
+    line_buffer.row = line_buffer.lines = 0
+    line_buffer.ready = 1
+    while i < end:
+        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
+        if p.rows == LINES:
+            if fast_div(i, p.tasks.splits) != packed:
+                packed = fast_div(i, p.tasks.splits)
+                rows = pack_lines(p, task.position, task.rows, fast_div(end - i - 1, p.tasks.splits) + 1, a_panel,
+                                  &line_buffer)
+            while True:
+                multiply(p, &task, &p.lines.shape, rows, 0, p.depth)
+                i += 1
+                if not next_line(&p.tasks, &p.output, &line_buffer, &task):
+                    break
+                rows += p.window.stride_h * p.lines.pitch
+            continue
+        k = 0
+        while True:
+            piece = p.depth - k
+            if not (p.rows == VOLUME and p.volume.lines):
+                piece = min(<ptrdiff_t>DEPTH, piece)
+            rows = pack_piece(p, &task, k, piece, <float *>a_panel, &shape)
+            multiply(p, &task, &shape, rows, k, piece)
+            k += piece
+            if k >= p.depth:
+                break
+        i += 1
+
+
+cdef void multiply(const ProductF32 *p, const Task *task, const pl_a_layout *shape, const float *rows, ptrdiff_t k,
+                   ptrdiff_t piece) noexcept nogil:
+    """Elements k .. k + piece of a task's rows times its columns, added to what y has of those before."""
+    cdef ptrdiff_t j = task.begin, column = task.group * p.columns, width
+    cdef const float *panels = p.panels + task.matrix * p.wide * p.depth
+    cdef int passes = p.lines.passes if p.rows == LINES else 1, i
+    while j < task.end:
+        width = min(<ptrdiff_t>p.tile.nr, p.wide - j)
+        for i in range(passes):
+            p.slots.gemm_f32(task.rows, <int>min(width, task.end - j), shape, rows + i * p.lines.down * p.lines.pitch,
+                             panels + j * p.depth + (k + i * p.lines.line * p.window.fw) * width,
+                             p.alone | (k == 0 and i == 0), k + piece == p.depth and i == passes - 1,
+                             p.bias + column + j if p.bias != NULL else NULL, p.low, p.high,
+                             <float *>task.y + column + j, p.output.sw // 4)
+        j += width

@@ -1,0 +1,71 @@
+"""Products of int16 rows: the loop over their tasks, and the rules of rounding."""
+from libc.stdint cimport uint8_t
+from libc.string cimport memset
+
+from pylite._core.product.tasks cimport Task, get_task, plan_tasks
+from pylite._core.product.window cimport copy_row
+from pylite._core.simd cimport parallel_for
+
+cdef enum:
+    ROWS = 8                # of an A panel
+    COLUMNS = 32            # computed at a time
+    DEPTH = 1024            # packed at a time
+    CHUNK = 256             # products of 16 and 8 bits that are summed in 32 bits
+
+
+cdef Rule rule_of(str name) except *:
+    return {"MBQM64": MBQM64, "MBQM32": MBQM32, "FLOAT64": FLOAT64, "FLOAT64_OF_32": FLOAT64_OF_32}[name]
+
+
+cdef void set_sizes(ProductS16 *p, const pl_slots *slots, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth,
+                    bint wide):
+    """columns: of all groups; wide: the right operand uses more than 8 bits."""
+    p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
+    p.tile.mr, p.tile.nr, p.chunk = ROWS, COLUMNS, 1 if wide else CHUNK
+
+
+cdef int run_product(ProductS16 *p, pl_pool *pool) noexcept nogil:
+    parallel_for(pool, plan_tasks(&p.tasks, &p.output, &p.tile, p.columns, p.groups, pool), 1, run_tasks, p)
+    return 0
+
+
+cdef void run_tasks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
+    cdef const ProductS16 *p = <const ProductS16 *>ctx
+    cdef int16_t a_panel[ROWS * DEPTH]
+    cdef int64_t acc[ROWS * COLUMNS]
+    cdef Task task
+    cdef ptrdiff_t i, j, k, piece, column
+    cdef int n, r
+    for i in range(begin, end):
+        get_task(&p.tasks, &p.output, p.pairs, p.columns, i, &task)
+        j = task.begin
+        while j < task.end:
+            n = <int>min(<ptrdiff_t>COLUMNS, task.end - j)
+            memset(acc, 0, sizeof(acc))
+            k = 0
+            while k < p.depth:
+                piece = min(<ptrdiff_t>DEPTH, p.depth - k)
+                if j == task.begin or piece < p.depth:
+                    for r in range(task.rows):
+                        copy_row(&p.window, task.position + r, task.group * p.window.length, k * 2, (k + piece) * 2,
+                                 <uint8_t *>(a_panel + r * piece))
+                p.slots.gemm_s64(task.rows, n, piece, a_panel, p.w + (task.matrix * p.columns + j) * p.depth + k,
+                                 p.depth, p.chunk, acc, COLUMNS)
+                k += piece
+            column = task.group * p.columns + j
+            for r in range(task.rows):
+                finish_row(p.slots, &p.finish, n, acc + r * COLUMNS, column,
+                           <int16_t *>(task.y + r * p.output.sw) + column)
+            j += COLUMNS
+
+
+cdef void finish_row(const pl_slots *table, const Finish *f, int n, const int64_t *acc, ptrdiff_t j,
+                     int16_t *y) noexcept nogil:
+    """Round the sums of n columns, from column j on."""
+    cdef const int64_t *bias = f.bias + j if f.bias != NULL else NULL
+    if f.rule >= FLOAT64:
+        table.finish_f64(n, acc, bias, f.rule == FLOAT64_OF_32, f.scales + j, 0, f.low, f.high, y)
+    elif f.rule == MBQM32:
+        table.finish_mbqm32(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
+    else:
+        table.finish_mbqm64(n, acc, bias, f.multipliers + j, f.shifts + j, f.low, f.high, y)
