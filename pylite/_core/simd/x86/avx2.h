@@ -10,7 +10,8 @@ enum { NR = 16, LANES = 8 };
 
 PL_INLINE __m256i load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* 8 accumulators to results: by MBQM32, whose second rounding is (v + half - (v < 0)) >> right, or in float32 (fit). */
+/* 8 accumulators to results: by MBQM32, or in float32 (fit).  The second rounding is
+ * (v + half - (v < 0)) >> right; where v is not negative the sum may reach 2^31, and has no sign. */
 PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_t j) {
   if (fit) {
     const __m256 x = _mm256_cvtepi32_ps(acc), sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0f));
@@ -25,8 +26,10 @@ PL_INLINE __m256i requantize(int fit, __m256i acc, const pl_columns *q, ptrdiff_
   odd = _mm256_slli_epi64(_mm256_add_epi64(odd, nudge), 1);
   __m256i v = _mm256_blend_epi32(even, odd, 0xAA);
   __m256i negative = _mm256_srlv_epi32(v, load(q->sign + j));
-  v = _mm256_sub_epi32(_mm256_add_epi32(v, load(q->half + j)), negative);
-  return _mm256_srav_epi32(v, load(q->right + j));
+  const __m256i sum = _mm256_sub_epi32(_mm256_add_epi32(v, load(q->half + j)), negative), right = load(q->right + j);
+  return _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(_mm256_srlv_epi32(sum, right)),
+                                              _mm256_castsi256_ps(_mm256_srav_epi32(sum, right)),
+                                              _mm256_castsi256_ps(v)));
 }
 
 /* Results of two lines, each packed to 16 bits, to bytes; the pack interleaves their 128-bit lanes. */

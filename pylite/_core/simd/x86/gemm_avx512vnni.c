@@ -45,8 +45,10 @@ void pl_requantize_lines(int rows, int n, const int32_t *acc, ptrdiff_t step, in
       odd = _mm512_slli_epi64(_mm512_add_epi64(odd, nudge), 1);
       x = _mm512_mask_mov_epi32(even, 0xAAAA, odd);
       __m512i negative = _mm512_srlv_epi32(x, _mm512_loadu_si512(q->sign + at));
-      x = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
-      v[i] = _mm512_srav_epi32(x, _mm512_loadu_si512(q->right + at));
+      const __m512i right = _mm512_loadu_si512(q->right + at);
+      const __m512i sum = _mm512_sub_epi32(_mm512_add_epi32(x, _mm512_loadu_si512(q->half + at)), negative);
+      /* where x is not negative the sum may reach 2^31, and has no sign */
+      v[i] = _mm512_mask_srav_epi32(_mm512_srlv_epi32(sum, right), _mm512_movepi32_mask(x), sum, right);
     }
     __m512i bytes = narrow(0, v[0], v[1], v[2], v[3], &e);
     store(4, y, linear ? in_order(bytes) : bytes, n);
