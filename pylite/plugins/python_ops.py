@@ -149,6 +149,7 @@ class PythonNodeOp:
     stateful = True
     blockwise = False
     fuses_activation = False
+    conditions = ()
     versions = (0, 1 << 31)
 
     def __init__(self, where: str, op: Any) -> None:

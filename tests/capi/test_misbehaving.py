@@ -1,6 +1,9 @@
 """Plug-ins that break the rules get an error that says which one, and the interpreter stays usable."""
+import contextlib
 import ctypes
 import logging
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +53,7 @@ def run(i):
     ("N", "changed the allocation type of tensor 0"), ("s", "changed the shape of tensor 1"),
     ("t", "changed the shape of tensor 1"), ("u", "changed the shape of tensor 0"),
     ("v", "changed the size of tensor 1"), ("w", "changed the size of tensor 0"),
+    ("7", "changed context->tensors"), ("8", "changed context->tensors"), ("9", "changed context->tensors"),
     ("y", "changed the type of tensor 1"), ("q", "changed the data pointer of tensor 0")])
 def test_ops_that_break_the_rules(library, what, words):
     i = interpreter(library, what)
@@ -70,7 +74,19 @@ def test_ops_that_change_a_constant(library, what, words):
             run(i)
 
 
-@pytest.mark.parametrize("what", ["-", "e", "f"])
+def test_a_write_to_a_constant_traps(library):
+    """Also where the model came as bytes, whose constants other interpreters share."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(RuntimeError):
+            run(interpreter(library, "c", constant=True))
+            os._exit(1)         # the write was not noticed
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGSEGV, -signal.SIGBUS)
+
+
+@pytest.mark.parametrize("what", ["-", "e", "f", "6"])
 def test_ops_that_keep_them(library, what):
     i = interpreter(library, what)
     for _ in range(3):

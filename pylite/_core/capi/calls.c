@@ -3,7 +3,8 @@
 
 // Calls a function that is not called at every invoke; its arguments are in a struct.
 static TfLiteStatus call(const pl_node *node, TfLiteStatus (*fn)(void *), void *arguments, pl_host *host) {
-  return (node->trapped ? pl_trapped : pl_guard.any)(fn, arguments, &host->context);
+  TfLiteStatus status = (node->trapped ? pl_trapped : pl_guard.any)(fn, arguments, &host->context);
+  return pl_table_changed(host) ? kTfLiteError : status;
 }
 
 // The functions of a TfLiteOperator under the signatures of a TfLiteRegistration.
@@ -168,7 +169,8 @@ int pl_node_invoke(pl_host *host, pl_node *node, const pl_binding *bindings, int
   TfLiteStatus status = invoke(host, node);
   if (host->profiler != NULL) pl_profiler_running(host->profiler, NULL);
   host->invoking = false;
-  bool changed = pl_watched_changed(host, watched, num_watched);
+  bool changed = pl_table_changed(host);
+  changed |= pl_watched_changed(host, watched, num_watched);
   if (status != kTfLiteOk || changed) return PL_FAILED;
   for (int i = 0; i < count; i++) {
     const pl_binding *b = &bindings[i];

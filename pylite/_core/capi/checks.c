@@ -73,6 +73,7 @@ void pl_remember_operands(const pl_node *node, pl_operands *before) {
 TfLiteStatus pl_check_operands(pl_host *host, pl_node *node, const pl_operands *before) {
   TfLiteContext *context = &host->context;
   bool inputs = restored(&node->node.inputs, before->inputs), outputs = restored(&node->node.outputs, before->outputs);
+  if (node->node.temporaries == NULL) node->node.temporaries = TfLiteIntArrayCreate(0); // freed: there are none
   if (node->node.intermediates != before->intermediates) {
     context->ReportError(context, "it wrote to node->intermediates, where node->temporaries was before TensorFlow 2.0: "
                                   "plug-ins built for that layout are not supported");
@@ -84,6 +85,15 @@ TfLiteStatus pl_check_operands(pl_host *host, pl_node *node, const pl_operands *
     return kTfLiteError;
   }
   return kTfLiteOk;
+}
+
+bool pl_table_changed(pl_host *host) {
+  TfLiteContext *context = &host->context;
+  if (context->tensors == host->tensors && context->tensors_size == host->num_tensors) return false;
+  context->tensors = host->tensors;
+  context->tensors_size = host->num_tensors;
+  context->ReportError(context, "it changed context->tensors or context->tensors_size: the table is the host's");
+  return true;
 }
 
 void pl_watch(const pl_host *host, pl_watched *watched, int count) {

@@ -115,7 +115,7 @@ static TfLiteStatus add_tensors(TfLiteContext *context, int count, int *first) {
   }
   if (first != NULL) *first = (int)context->tensors_size;
   for (int i = 0; i < count; i++) context->tensors[context->tensors_size + (size_t)i].buffer_handle = -1;
-  context->tensors_size += (size_t)count;
+  host->num_tensors = context->tensors_size += (size_t)count;
   return kTfLiteOk;
 }
 

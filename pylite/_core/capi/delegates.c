@@ -23,7 +23,7 @@ TfLiteStatus pl_host_apply_delegate(pl_host *host, TfLiteDelegate *delegate) {
   TfLiteStatus status = pl_trapped(run_apply, &call, &host->context);
   host->delegating = false;
   pl_host_drop_previews(host);
-  return status;
+  return pl_table_changed(host) ? kTfLiteDelegateError : status;
 }
 
 typedef struct destroy_call {

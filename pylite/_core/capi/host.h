@@ -76,6 +76,8 @@ typedef struct pl_allocated {
 
 struct pl_host {
   TfLiteContext context;      // first: a plug-in's TfLiteContext * is a pl_host *
+  TfLiteTensor *tensors;      // what context.tensors must be, and context.tensors_size
+  size_t num_tensors;
   size_t capacity;            // of the table of tensors
   size_t model_tensors;       // the tensors of the model; those after them were added by plug-ins
   pl_allocated *allocated;    // for each tensor, if the host allocated it
@@ -175,6 +177,9 @@ typedef struct pl_operands {
 } pl_operands;
 void pl_remember_operands(const pl_node *, pl_operands *);
 TfLiteStatus pl_check_operands(pl_host *, pl_node *, const pl_operands *before);    // puts them back, and reports
+
+// Did a plug-in change context->tensors or its size?  Puts them back, and reports.
+bool pl_table_changed(pl_host *);
 
 // A tensor of a node before invoke(), which may only change the contents of outputs and the size of dynamic ones.
 #define PL_WATCHED_DIMS 8

@@ -49,7 +49,8 @@ pl_host *pl_host_new(size_t tensors, void (*fill)(TfLiteContext *), const pl_cal
     return NULL;
   }
   for (size_t i = 0; i < tensors; i++) c->tensors[i].buffer_handle = -1;
-  c->tensors_size = tensors;
+  c->tensors_size = host->num_tensors = tensors;
+  host->tensors = c->tensors;
   c->recommended_num_threads = -1;
   fill(c);
   return host;

@@ -15,6 +15,7 @@ from pylite._core.simd cimport memory_of
 cdef extern from "threads/platform.h":
     long long pl_physical_memory()
     void *pl_pages_map(size_t size, int descriptor)
+    int pl_pages_protect(void *at, size_t size)
     void pl_pages_unmap(void *at, size_t size, int is_file)
     void pl_pages_make_huge(void *at, size_t size)
     int pl_lost_pages
@@ -66,7 +67,7 @@ cdef class Pages:
     cdef char *address
     cdef Py_ssize_t size
     cdef readonly Py_ssize_t start
-    cdef bint read_only
+    cdef bint read_only, sealed
     cdef int file
 
     def __cinit__(self, Py_ssize_t size, int descriptor=-1, Py_ssize_t huge=0):
@@ -86,13 +87,22 @@ cdef class Pages:
                 pl_unwatch(self.file)
             pl_pages_unmap(self.address, self.size, self.read_only)
 
+    def protect(self):
+        """Make the memory read-only: a write stops the process, or fails as a plug-in's fault does."""
+        self.sealed = pl_pages_protect(self.address, self.size) == 0
+
+    @property
+    def is_protected(self):
+        """Does a write through an address trap?"""
+        return self.read_only or self.sealed
+
     @property
     def lost(self):
         """Number of pages that the file no longer had when they were read; they are zeros now."""
         return pl_lost_of(self.file) if self.file >= 0 else 0
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.address, self.size, self.read_only, flags)
+        PyBuffer_FillInfo(view, self, self.address, self.size, self.read_only or self.sealed, flags)
 
 
 def lost_pages():

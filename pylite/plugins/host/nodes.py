@@ -31,6 +31,7 @@ class NativeNodeOp:
     attach = None           # it is the Op of its node already
     blockwise = True        # a plug-in may read any byte of a blockwise quantized tensor
     fuses_activation = False
+    conditions = ()
 
     def __init__(self, tables, index, name):
         self.tables = tables

@@ -5,6 +5,8 @@ import numpy as np
 
 from pylite._core.capi.hosting import Externals, Host
 from pylite._core.capi.kernels import Plugin, ReadBack
+from pylite._core.run.memory import Pages
+from pylite.errors import MemoryLimitError
 from pylite.ir.graph import DTYPE_BITS, packed_size
 from pylite.ir.values import Call, Value, View
 from pylite.plugins.host.layouts import TYPE_CODES, builtin_data
@@ -31,8 +33,9 @@ class Tables:
         if "externals" not in executor.shared:
             executor.shared["externals"] = Externals()
         self.host = Host(len(subgraph.tensors), executor.shared["externals"])
+        contents = protected_constants(subgraph.tensors)
         for tensor in subgraph.tensors:
-            self._add_tensor(tensor)
+            self._add_tensor(tensor, contents.get(tensor.index, tensor.data))
             self._add_sparsity(tensor)
             self._add_quantization(tensor)
         for operator in subgraph.operators:
@@ -42,12 +45,12 @@ class Tables:
         self.host.finish([o.index for o in subgraph.operators], subgraph.inputs, subgraph.outputs, variables,
                          subgraph.name)
 
-    def _add_tensor(self, tensor):
+    def _add_tensor(self, tensor, contents):
         data, signature = 0, None
-        if tensor.data is not None:
-            where, nbytes = MMAP_RO, tensor.data.nbytes
-            if tensor.data.size:
-                data = tensor.data.ctypes.data
+        if contents is not None:
+            where, nbytes = MMAP_RO, contents.nbytes
+            if contents.size:
+                data = contents.ctypes.data
         else:
             nbytes = packed_size(tensor.dtype, tensor.shape) or 0
             where = ARENA_PERSISTENT if tensor.is_variable else ARENA_RW
@@ -56,7 +59,7 @@ class Tables:
             if -1 in tensor.shape_signature:
                 signature = tensor.shape_signature
         self.host.set_tensor(tensor.index, tensor.name, TYPE_CODES.get(tensor.dtype, 0), tensor.shape, signature,
-                             where, data, nbytes, tensor.is_variable, tensor.data)
+                             where, data, nbytes, tensor.is_variable, contents)
 
     def _add_sparsity(self, tensor):
         s = tensor.sparsity
@@ -168,3 +171,37 @@ def tables_of(executor):
     if executor.tables is None:
         executor.tables = Tables(executor)
     return executor.tables
+
+
+# ---- constants that plug-ins cannot write to -------------------------------------------------------------------
+_ALIGNMENT = 64
+
+
+def protected_constants(tensors):
+    """{tensor index: its contents in memory that only can be read}; constants of mapped files already are there."""
+    found = [t for t in tensors if t.data is not None and t.data.size and not _is_protected(t.data)]
+    sizes = [(t.data.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT for t in found]
+    if not found:
+        return {}
+    try:
+        pages = Pages(sum(sizes))
+    except OSError as problem:
+        raise MemoryLimitError(f"{problem} of constants that plug-ins may read: open the model by its path, which is "
+                               "mapped") from None
+    memory = np.frombuffer(memoryview(pages), np.uint8)
+    contents, start = {}, 0
+    for tensor, size in zip(found, sizes, strict=True):
+        part = memory[start:start + tensor.data.nbytes]
+        part[:] = tensor.data.reshape(-1).view(np.uint8)
+        contents[tensor.index] = part
+        start += size
+    pages.protect()
+    return contents
+
+
+def _is_protected(array):
+    """Does the memory of an array belong to Pages that trap writes?"""
+    owner = array
+    while isinstance(owner, (np.ndarray, memoryview)):
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    return isinstance(owner, Pages) and owner.is_protected

@@ -41,6 +41,11 @@ static TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
       node->temporaries = other;
       break;
     }
+    case '6':
+      TfLiteIntArrayFree(node->temporaries);
+      node->temporaries = NULL;
+      break;
+    case '7': context->tensors = NULL; return kTfLiteOk;
     case 'p': context->ReportError(context, "prepare is %s", "pleased"); break;
     case 'd':
     case 'e':
@@ -76,6 +81,9 @@ static TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
     case 'w': x->bytes = 0; break;
     case 'y': y->type = kTfLiteString; break;
     case 'q': x->data.raw = y->data.raw; break;
+    case '8': context->tensors = NULL; return kTfLiteOk;
+    case 'c': x->data.f[0] = 9; break;
+    case '9': context->tensors_size = 0; return kTfLiteOk;
     case 'l': context->ReportError(context, "invoke is pleased"); break;
     case 'd':
     case 'e':

@@ -50,6 +50,7 @@ int64_t pl_physical_memory(void); /* bytes */
 /* `size` bytes of zeros, or of the file `descriptor` unless it is -1, read-only; NULL where that fails. */
 void *pl_pages_map(size_t size, int descriptor);
 void pl_pages_unmap(void *at, size_t size, int is_file);
+int pl_pages_protect(void *at, size_t size); /* from writes; 0, or -1 where the system refuses */
 void pl_pages_make_huge(void *at, size_t size); /* where the system has huge pages */
 /* A mapped file that another program truncates loses pages.  Those are zeros from then on, and counted.  Watch the file
  * mapped at `at`: the number to ask with, or -1 where it is not watched.  One thread calls at a time. */

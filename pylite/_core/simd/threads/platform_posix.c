@@ -99,6 +99,8 @@ void pl_pages_unmap(void *at, size_t size, int is_file) {
   munmap(at, size);
 }
 
+int pl_pages_protect(void *at, size_t size) { return mprotect(at, size, PROT_READ); }
+
 void pl_pages_make_huge(void *at, size_t size) {
 #ifdef MADV_HUGEPAGE
   madvise(at, size, MADV_HUGEPAGE);

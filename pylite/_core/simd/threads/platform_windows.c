@@ -97,6 +97,11 @@ void pl_pages_unmap(void *at, size_t size, int is_file) {
   else VirtualFree(at, 0, MEM_RELEASE);
 }
 
+int pl_pages_protect(void *at, size_t size) {
+  DWORD before;
+  return VirtualProtect(at, size, PAGE_READONLY, &before) ? 0 : -1;
+}
+
 void pl_pages_make_huge(void *at, size_t size) { (void)at, (void)size; }
 
 volatile int pl_lost_pages;
