@@ -458,9 +458,16 @@ class Interpreter(FastPath):
 
     def _get(self, executor: "Executor", tensor_index: "Any") -> "NDArray[Any]":
         try:
-            return executor.readable[tensor_index].array.copy()
+            array = executor.readable[tensor_index].array
         except (KeyError, TypeError):
-            return executor.to_read(arguments.checked_index(executor, tensor_index)).copy()
+            array = executor.to_read(arguments.checked_index(executor, tensor_index))
+        try:
+            return array.copy()
+        except MemoryError:
+            name = executor.subgraph.tensors[int(tensor_index)].name
+            raise errors.MemoryLimitError(
+                f"there is no memory for a copy of tensor {tensor_index} ({name!r}, {array.dtype} "
+                f"{list(array.shape)}): {array.nbytes} bytes. tensor({tensor_index})() gives its own memory") from None
 
     def _view(self, tensor_index: "SupportsIndex") -> "NDArray[Any]":
         with self._lock:

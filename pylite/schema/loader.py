@@ -139,7 +139,10 @@ class _Loader:
         _check_operands(where, operators, count)
         tensors = self.tensors(where, records)
         _fill_empty(tensors, inputs, operators)
-        fetch_scales(tensors)
+        try:
+            fetch_scales(tensors)
+        except ValueError as problem:
+            raise _invalid(where, str(problem)) from None
         found = graph_records.misordered(tensors, inputs, operators, graph)
         if found is not None:
             op, index, does, why = found

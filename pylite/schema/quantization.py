@@ -8,6 +8,7 @@ from pylite.ir.graph import Quantization, replace
 
 _NO_ZERO_POINTS = np.empty(0, np.int64)
 _NO_ZERO_POINTS.flags.writeable = False
+_SCALES, _ZERO_POINTS = ("float16", "float32"), ("int8", "int16", "int32", "int64")
 _NO_SCALES = np.empty(0, np.float32)
 
 
@@ -37,19 +38,25 @@ def detailed(record, count):
 
 
 def fetch_scales(tensors):
-    """Copy scales and zero points that are tensors of their own to the tensors that they quantize."""
+    """Copy scales and zero points that are tensors of their own to the tensors that they quantize.
+
+    Raises ValueError where these tensors have other types.
+    """
     for t in tensors:
         q = t.quantization
         if q is not None and q.scale_tensor >= 0:
-            scale = _numbers(tensors[q.scale_tensor], ("float16", "float32"), q.scale)
+            scale = _numbers(t, "scales", tensors[q.scale_tensor], _SCALES, q.scale)
             zero_point = q.zero_point
             if q.zero_point_tensor >= 0:
-                zero_point = _numbers(tensors[q.zero_point_tensor], ("int8", "int16", "int32", "int64"), zero_point)
+                zero_point = _numbers(t, "zero points", tensors[q.zero_point_tensor], _ZERO_POINTS, zero_point)
             tensors[t.index] = replace(t, quantization=replace(q, scale=scale, zero_point=zero_point))
 
 
-def _numbers(tensor, dtypes, default):
-    """A constant's elements in `default`'s dtype, or `default` where they are unknown or of another type."""
-    if tensor.data is None or tensor.dtype not in dtypes:
+def _numbers(owner, what, tensor, dtypes, default):
+    """A constant's elements in `default`'s dtype, or `default` where they are unknown."""
+    if tensor.dtype not in dtypes:
+        raise ValueError(f"tensor {owner.index} {owner.name!r}: its {what} are tensor {tensor.index} {tensor.name!r} "
+                         f"of {tensor.dtype}; they must be one of {', '.join(dtypes)}")
+    if tensor.data is None:
         return default
     return tensor.data.view(tensor.dtype).astype(default.dtype)

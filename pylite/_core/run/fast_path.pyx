@@ -133,6 +133,8 @@ cdef class FastPath:
                 memory = PyDict_GetItem(self.executor.readable, index)
                 if memory != NULL:
                     array = (<Memory>memory).copy()
+            except MemoryError:
+                pass                # the full method says so
             finally:
                 self.lock.release()
         return array
