@@ -39,6 +39,8 @@ def run(args):
 class Row:
     """One op.
 
+    conditions: what it demands of scales and zero points, see ir/conditions.py.
+
     ours, theirs: the versions in pylite and in LiteRT, or None; signatures: {signature: [(types of T and U, whether
     pylite takes them, whether LiteRT does)]}; uncompared: the other signatures of pylite, [(signature, types of T)].
     """
@@ -49,6 +51,7 @@ class Row:
         self.theirs = theirs
         self.signatures = {}
         self.uncompared = []
+        self.conditions = ()
 
     @property
     def missing(self):
@@ -74,6 +77,7 @@ def rows():
         op = registry.find(name)
         row = table.setdefault(name, Row(name, op.versions, None))
         compared = [_types(s, case) for s, cells in row.signatures.items() for case, ours, _ in cells if ours]
+        row.conditions = op.conditions
         row.uncompared = _joined([s for s in op.types if not (compared and "resource" in s) and not any(
             registry.matches(s, *types) for types in compared)])
     return table
@@ -150,6 +154,7 @@ def _text(table):
         lines.append(f"{row.name}  versions {_span(row.ours)}, LiteRT {_span(row.theirs)}")
         lines += [f"    {signature}:  {_cells(cells)}" for signature, cells in row.signatures.items()]
         lines += [f"  * {signature}" + (f":  {types}" if types else "") for signature, types in row.uncompared]
+        lines += [f"    demands {condition}" for condition in row.conditions]
     return "\n".join([*lines, ""])
 
 
@@ -162,6 +167,7 @@ def _markdown(table):
              "| `+`, `-` | only pylite takes the type; only LiteRT does |",
              "| _italics_ | not compared: ops that need more than one node, and types that only occur in these |",
              "| `a?`, `a*`, `a\\|b` | may be absent; any number of operands; a or b |",
+             "| demands | of scales and zero points: x or a is the first input, b the second, y the output |",
              "",
              "| op | versions | LiteRT's | signature: types |", "| --- | --- | --- | --- |"]
     for row in table.values():
@@ -169,5 +175,6 @@ def _markdown(table):
         for signature, types in row.uncompared:
             shown = signature.replace("|", "\\|").replace("*", "\\*")
             signatures.append(f"_{shown}_" + (f": {types}" if types else ""))
+        signatures += [f"demands {condition}" for condition in row.conditions]
         lines.append(f"| {row.name} | {_span(row.ours)} | {_span(row.theirs)} | {'<br>'.join(signatures)} |")
     return "\n".join([*lines, ""])

@@ -12,6 +12,7 @@ from pylite._core.run.kernel import of_types
 from pylite._core.run.memory import MemoryPool, memory_limit
 from pylite.compiler import pipeline
 from pylite.ir import values as ir_values
+from pylite.ir.conditions import check as check_conditions
 from pylite.ir.graph import NUMPY_DTYPES, replace
 from pylite.ir.lowered import Lowered
 from pylite.ir.registry import Op, default
@@ -282,6 +283,8 @@ def _prepared(op, node, foldable, budget):
                 raise node.error(f"its shape would be {list(shape)}, and no dimension exceeds {_LARGEST}", value)
     if empty and node.outputs and not op.stateful:
         return None
+    if op.conditions:
+        check_conditions(node, op.conditions)
     return op.lower(node)
 
 

@@ -18,10 +18,10 @@ class Op:
     """
     attach: "Any" = None    # plug-ins whose nodes have a state make an Op for each node; see plugins/resolver.py
     __slots__ = ("name", "versions", "types", "infer", "lower", "reference", "stateful", "blockwise",
-                 "evaluate", "aliasing", "fuses_activation", "opaque", "_matches")
+                 "evaluate", "aliasing", "fuses_activation", "opaque", "conditions", "_matches")
 
     def __init__(self, name, versions, types, infer, lower, reference, stateful, blockwise=False, evaluate=None,
-                 aliasing=None, fuses_activation=False, opaque=()):
+                 aliasing=None, fuses_activation=False, opaque=(), conditions=()):
         self.name = name
         self.versions = versions
         self.types = types
@@ -34,6 +34,7 @@ class Op:
         self.aliasing = aliasing
         self.fuses_activation = fuses_activation
         self.opaque = opaque
+        self.conditions = conditions
         self._matches: dict[tuple[Any, Any], bool] = {}
 
     def __copy__(self):
@@ -76,7 +77,7 @@ _missing: "set[str]" = set()        # names that no module registers
 
 
 def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None, stateful=False, blockwise=False,
-             evaluate=None, aliasing=None, fuses_activation=False, opaque=()):
+             evaluate=None, aliasing=None, fuses_activation=False, opaque=(), conditions=()):
     """Register an op under its builtin or custom name.
 
     types: list of signatures "a b c? -> y": one word per operand, alternatives with `|`, `?` for an operand that may
@@ -94,9 +95,11 @@ def register(name, *, types, infer, lower=None, versions=(1, 1), reference=None,
     and all calls copy each element once: slice and full tensor may then share memory, see copy_elision.
     opaque: the inputs whose contents, where they are constant, neither infer nor lower looks at: they only pass them
     to the kernels.  Nodes that differ in nothing else are lowered once, see _core/graph/repeats.pyx.
+    conditions: what the op demands of scales and zero points, as lines such as "int16: x y zero_point = 0"; see
+    conditions.py, which checks them before `lower`.
     """
     _ops[name] = Op(name, versions, types, infer, lower, reference, stateful, blockwise, evaluate, aliasing,
-                    fuses_activation, opaque)
+                    fuses_activation, opaque, conditions)
 
 
 def matches(signature: str, inputs: "tuple[str | None, ...]", outputs: "tuple[str | None, ...]") -> bool:

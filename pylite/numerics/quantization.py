@@ -110,13 +110,11 @@ def activation_bounds(activation, dtype="float32"):
 def add_parameters(a_scale, b_scale, y_scale, dtype):
     """ADD and SUB: (left shift, (m_a, e_a), (m_b, e_b), (m_y, e_y)).  Section 5.
 
-    Raises ValueError when the output scale is too small for the inputs'.
+    e_y is above 0 where the output scale is too small for the rule.
     """
     left = 15 if dtype == "int16" else 20
     twice = 2.0 * float(max(a_scale, b_scale))
     y = quantize_multiplier(twice / float(f32(1 << left) * f32(y_scale)))
-    if y[1] > 0:
-        raise ValueError(f"the output scale {y_scale} is too small for the input scales {a_scale} and {b_scale}")
     return left, quantize_multiplier(float(a_scale) / twice), quantize_multiplier(float(b_scale) / twice), y
 
 

@@ -15,14 +15,14 @@ from pylite.ops.elementwise import (
     infer_same,
     lut,
     parameters,
-    require_quantized,
     unary,
 )
-from pylite.ops.products import require_symmetric
 from pylite.ops.wide import wide_unary
 
 FLOAT = {"float32": "f32", "float16": "f16"}
 BYTES = ("int8", "uint8")
+ONE_SCALE = ("quantized: x y one scale", "quantized: x y scale > 0")
+SYMMETRIC16 = (*ONE_SCALE, "int16: x y zero_point = 0")
 
 
 def real_function(node, name, f):
@@ -30,7 +30,6 @@ def real_function(node, name, f):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype in FLOAT:
         return unary(node, f"{name}_{FLOAT[y.dtype]}")
-    require_quantized(node, x, y)
     if y.dtype == "int16":
         table = lookup_tables.lut16(f, x.scale, x.zero_point, y.scale, y.zero_point)
         return unary(node, "lut16", table.view(np.uint8))
@@ -48,8 +47,6 @@ def lower_sigmoid(node):
         name, f, shifts = "logistic", lookup_tables.logistic, (0,)
     if x.dtype != "int16":
         return real_function(node, name, f)
-    require_quantized(node, x, node.outputs[0])
-    require_symmetric(node, x, node.outputs[0])
     p = parameters(node, "2i", *sigmoid16_multiplier(x.scale, shifts)) + lookup_tables.sigmoid16_table().tobytes()
     return unary(node, f"{name}_i16", p)
 
@@ -70,7 +67,6 @@ def lower_relu(node):
     low, high = _CLAMPS[node.name]
     if y.dtype == "float32":
         return unary(node, "clamp_f32", parameters(node, "2f", low, float("inf") if high is None else high))
-    require_quantized(node, x, y)
     m, e = quantize_multiplier(x.scale / y.scale)
     low, high = quantized_range(low, high, y.dtype, y.scale, y.zero_point)
     if y.dtype == "int16":
@@ -83,7 +79,6 @@ def lower_leaky_relu(node):
     x, y, alpha = node.inputs[0], node.outputs[0], np.float32(node.options.alpha)
     if y.dtype == "float32":
         return unary(node, "leaky_relu_f32", parameters(node, "f", alpha))
-    require_quantized(node, x, y)
     m, e = quantize_multiplier(x.scale / y.scale)
     negative_m, negative_e = quantize_multiplier(abs(float(x.scale * alpha / y.scale)))
     if y.dtype == "int16":
@@ -98,7 +93,6 @@ def lower_prelu(node):
     x, alpha, y = node.inputs[0], node.inputs[1], node.outputs[0]
     if y.dtype == "float32":
         return binary(node, "prelu_f32")
-    require_quantized(node, x, alpha, y)
     f = flip(y.dtype)
     low, high = LIMITS[y.dtype]
     p = parameters(node, "10i", x.zero_point - f, alpha.zero_point - flip(alpha.dtype), y.zero_point - f, low - f,
@@ -111,7 +105,6 @@ def lower_hard_swish(node):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype == "float32":
         return unary(node, "hard_swish_f32")
-    require_quantized(node, x, y)
     return lut(node, hard_swish(lookup_tables.bytes_of(y.dtype) - x.zero_point, x.scale, y.scale) + y.zero_point)
 
 
@@ -135,19 +128,21 @@ def _hard_swish(x):
 _CLAMPS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 register("LOGISTIC", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
-         lower=lower_sigmoid, reference=_logistic)
+         lower=lower_sigmoid, reference=_logistic, conditions=(*SYMMETRIC16, "int16: y scale = 2^-15"))
 register("TANH", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
-         lower=lower_sigmoid, reference=np.tanh)
+         lower=lower_sigmoid, reference=np.tanh, conditions=(*SYMMETRIC16, "int16: y scale ~ 2^-15"))
 for _name, _limits in _CLAMPS.items():
     _wide = _name in ("RELU", "RELU6")
     register(_name, versions=(1, 3 if _wide else 1), infer=infer_same, lower=lower_relu, reference=_clamp(*_limits),
-             types=same("float32 int8 uint8 int16" if _wide else "float32 int8 uint8"))
+             types=same("float32 int8 uint8 int16" if _wide else "float32 int8 uint8"), conditions=SYMMETRIC16)
 register("LEAKY_RELU", versions=(1, 2), types=same("float32 int8 uint8 int16"), infer=infer_same,
-         lower=lower_leaky_relu, reference=_leaky_relu)
+         lower=lower_leaky_relu, reference=_leaky_relu, conditions=SYMMETRIC16)
 register("PRELU", types=[*same("float32 int8 uint8", 2), "int16 int8 -> int16"], infer=infer_broadcast,
-         lower=lower_prelu, reference=_leaky_relu)
+         lower=lower_prelu, reference=_leaky_relu,
+         conditions=("quantized: a b y one scale", "quantized: a b y scale > 0"))
 register("HARD_SWISH", types=same("float32 int8 uint8"), infer=infer_same, lower=lower_hard_swish,
-         reference=_hard_swish)
-register("ELU", types=same("float32 int8"), infer=infer_same, lower=lower_elu, reference=lookup_tables.elu)
+         reference=_hard_swish, conditions=ONE_SCALE)
+register("ELU", types=same("float32 int8"), infer=infer_same, lower=lower_elu, reference=lookup_tables.elu,
+         conditions=ONE_SCALE)
 register("GELU", versions=(1, 3), types=same("float32 float16 int8 uint8 int16"), infer=infer_same, lower=lower_gelu,
-         reference=lookup_tables.gelu)
+         reference=lookup_tables.gelu, conditions=ONE_SCALE)

@@ -12,7 +12,7 @@ from pylite.numerics.quantization import (
     power_of_two,
     quantize_multiplier,
 )
-from pylite.ops.elementwise import binary, flip, infer_broadcast, parameters, require_quantized
+from pylite.ops.elementwise import binary, by_definition, flip, infer_broadcast, parameters, require_quantized
 
 SUFFIX = {"float32": "f32", "float16": "f16", "int8": "i8", "uint8": "u8", "int16": "i16", "int32": "i32",
           "int64": "i64", "uint32": "u32"}
@@ -41,9 +41,9 @@ def zeros_and_range(node):
 
 
 def is_quantized(node):
-    """Does the op compute with scales?  8-bit types always do, int16 where the output has one."""
+    """Does the op compute with scales?  8-bit types always do, int16 where the output has one (DIV always)."""
     y = node.outputs[0]
-    if y.dtype in ("int8", "uint8") or (y.dtype == "int16" and y.quantized):
+    if y.dtype in ("int8", "uint8") or (y.dtype == "int16" and (y.quantized or node.name == "DIV")):
         require_quantized(node, *node.inputs[:2], y)
         return True
     return False
@@ -69,6 +69,10 @@ def _sum(node, name, sign):
                 raise node.error("the larger of the inputs' scales must be the output's where all are powers of two", y)
             return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
     left, *scalings = add_parameters(a.scale, b.scale, y.scale, y.dtype)
+    if scalings[2][1] > 0:
+        call = by_definition(node, -1 if sign else 1, False, *output_range(node))
+        call.note = f"the output's scale {y.scale} is so small that next to all results saturate"
+        return call
     p = parameters(node, "14i", *zeros_and_range(node), left, sign, *chain(*scalings))
     return binary(node, "sum_q16" if y.dtype == "int16" else "sum_q8", p)
 
@@ -134,21 +138,24 @@ def lower_extreme(node):
 
 
 _Q = "int8|uint8|int16"
+_CONDITIONS = ("quantized: a b y one scale", "int16: a b y zero_point = 0")
 _MIXED = [f"float32 {_Q} -> float32|{_Q}", f"{_Q} float32 -> float32|{_Q}", f"{_Q} {_Q} -> float32",
           f"float32 float32 -> {_Q}"]
 
 register("ADD", versions=(1, 6), types=[*same("float32 float16 int8 uint8 int16 int32 int64", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, fuses_activation=True, opaque=(0, 1))
+         infer=infer_broadcast, lower=mixed(lower_add), reference=np.add, fuses_activation=True, opaque=(0, 1),
+         conditions=_CONDITIONS)
 register("SUB", versions=(1, 5), types=[*same("float32 int8 uint8 int16 int32 int64", 2), *_MIXED],
          infer=infer_broadcast, lower=mixed(lower_sub), reference=np.subtract, fuses_activation=True,
-         opaque=(0, 1))
+         opaque=(0, 1), conditions=_CONDITIONS)
 register("MUL", versions=(1, 8),
          types=[*same("float32 float16 int8 uint8 int16 int32 uint32 int64 complex64", 2),
                 "int16 int16 -> int8|uint8", *_MIXED],
          infer=infer_broadcast, lower=mixed(lower_mul), reference=np.multiply, fuses_activation=True,
-         opaque=(0, 1))
+         opaque=(0, 1), conditions=_CONDITIONS)
 register("DIV", versions=(1, 2), types=[*same("float32 int8 uint8 int16 int32", 2), *_MIXED],
-         infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide, fuses_activation=True)
+         infer=infer_broadcast, lower=mixed(lower_div), reference=np.divide, fuses_activation=True,
+         conditions=_CONDITIONS[:1])
 for _name, _reference in (("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)):
     register(_name, versions=(1, 4), infer=infer_broadcast, lower=mixed(lower_extreme),
              types=[*same("float32 float16 bfloat16 int8 uint8 int16 int32 int64", 2), *_MIXED],

@@ -27,7 +27,6 @@ def lower_comparison(node):
     if exchanged:
         a, b = b, a
     if a.dtype in ("int8", "uint8"):
-        require_quantized(node, a, b)
         if op == "less_equal":
             a, b = b, a
         kernel, inverted = _QUANTIZED[op]
@@ -51,7 +50,8 @@ for _name, _versions, _reference in (
         ("EQUAL", 5, lambda a, b, *_: a == b), ("NOT_EQUAL", 4, lambda a, b, *_: a != b), ("LESS", 3, np.less),
         ("LESS_EQUAL", 2, np.less_equal), ("GREATER", 2, np.greater), ("GREATER_EQUAL", 3, np.greater_equal)):
     register(_name, versions=(1, _versions), infer=infer_broadcast, lower=lower_comparison, reference=_reference,
-             types=_EQUAL if _name in ("EQUAL", "NOT_EQUAL") else _ORDERED)
+             types=_EQUAL if _name in ("EQUAL", "NOT_EQUAL") else _ORDERED,
+             conditions=("int8 uint8: a b one scale", "int8 uint8: a b scale > 0"))
 for _name, _reference in (("LOGICAL_AND", np.logical_and), ("LOGICAL_OR", np.logical_or)):
     register(_name, types=["bool bool -> bool"], infer=infer_broadcast, lower=lower_logical, reference=_reference)
 register("LOGICAL_NOT", types=["bool -> bool"], infer=infer_same, lower=lambda node: wide_unary(node, "not"),

@@ -73,7 +73,8 @@ def lower_concatenation(node):
 
 
 register("CONCATENATION", versions=(1, 7), types=[f"{t} {t}* -> {t}" for t in MOVABLE], infer=infer_concatenation,
-         lower=lower_concatenation, reference=lambda *a: np.concatenate(a[:-1], a[-1].axis), aliasing="concat")
+         lower=lower_concatenation, reference=lambda *a: np.concatenate(a[:-1], a[-1].axis), aliasing="concat",
+         conditions=("int16: * zero_point = 0",))
 
 
 # ---- PACK ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from numpy import ndarray
 
 from pylite.ir import shapes
 from pylite.ir.values import Call, Packed, Value
+from pylite.numerics.quantization import LIMITS
 
+_REAL_TYPES = ("int8", "uint8", "int16")        # as real_q of common.c numbers them
 SHORT, LONG = 64, 1024      # rows of fewer elements than SHORT are repeated, where that is possible, up to LONG
 
 
@@ -89,6 +91,15 @@ def binary(node, kernel, p=b"", operands=None):
             break
     return Call("elementwise.Binary", kernel, shape, left, a_strides, right, b_strides, y=y.bytes, p=p,
                 inplace=inplace)
+
+
+def by_definition(node, sign, squared=False, low=None, high=None):
+    """The Call for y = a + sign b, or its square, of quantized types: computed on real numbers and rounded once."""
+    a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
+    limits = LIMITS[y.dtype]
+    return binary(node, "real_q", parameters(
+        node, "3d7i", a.scale, sign * b.scale, y.scale, a.zero_point, b.zero_point, y.zero_point,
+        limits[0] if low is None else low, limits[1] if high is None else high, squared, _REAL_TYPES.index(y.dtype)))
 
 
 def _tabulated(node, kernel, p, x, c, exchanged=False):

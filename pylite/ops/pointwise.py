@@ -9,8 +9,8 @@ from pylite.ir.values import Call
 from pylite.numerics.fixed_point import common_scale
 from pylite.numerics.lookup_tables import bytes_of, log_above
 from pylite.numerics.quantization import activation_bounds, f32, round_away, squared_difference_parameters
-from pylite.ops.activation import real_function
-from pylite.ops.elementwise import binary, infer_broadcast, infer_same, parameters, require_quantized, unary
+from pylite.ops.activation import SYMMETRIC16, real_function
+from pylite.ops.elementwise import binary, by_definition, infer_broadcast, infer_same, parameters, unary
 from pylite.ops.moves import require_present
 from pylite.ops.wide import wide_binary, wide_unary
 
@@ -30,10 +30,9 @@ def lower_unary(op):
 
 
 def lower_log(node):
-    x, y = node.inputs[0], node.outputs[0]
+    y = node.outputs[0]
     if y.dtype not in _MIN:
         return lower_unary("log")(node)
-    require_quantized(node, x, y)
     return real_function(node, "log", _log_above(f32(_MIN[y.dtype] - y.zero_point) * y.scale))
 
 
@@ -48,7 +47,7 @@ for _name, _versions, _dtypes, _reference in (
     register(_name, versions=(1, _versions), types=same(_dtypes), infer=infer_same, lower=lower_unary(_name.lower()),
              reference=_reference)
 register("LOG", versions=(1, 2), types=same("float32 float16 bfloat16 int8 int16"), infer=infer_same, lower=lower_log,
-         reference=np.log)
+         reference=np.log, conditions=SYMMETRIC16[1:])
 
 
 # ---- two operands ----------------------------------------------------------------------------------------------
@@ -100,10 +99,13 @@ def lower_squared_difference(node):
     a, b, y = node.inputs[0], node.inputs[1], node.outputs[0]
     if y.dtype == "float32":
         return binary(node, "squared_difference_f32")
+    if y.dtype == "int16":          # the reference has none
+        return by_definition(node, -1, squared=True)
     if y.dtype != "int8":
         return wide_binary(node, "squared_difference")
-    require_quantized(node, a, b, y)
     left, a_scaling, b_scaling, y_scaling = squared_difference_parameters(a.scale, b.scale, y.scale)
+    if y_scaling[1] > 0:            # where the reference stops the process
+        return by_definition(node, -1, squared=True)
     values = [common_scale(bytes_of("int8") - v.zero_point, left, *scaling)
               for v, scaling in ((a, a_scaling), (b, b_scaling))]
     p = parameters(node, "3i", *y_scaling, y.zero_point) + np.array(values, np.int32).tobytes()
@@ -111,8 +113,9 @@ def lower_squared_difference(node):
 
 
 _BITS = "int8 uint8 int16 uint16 int32 uint32"
-register("SQUARED_DIFFERENCE", versions=(1, 2), types=same("float32 int8 int32 int64", 2), infer=infer_broadcast,
-         lower=lower_squared_difference, reference=lambda a, b, *_: np.square(a - b))
+register("SQUARED_DIFFERENCE", versions=(1, 2), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
+         lower=lower_squared_difference, reference=lambda a, b, *_: np.square(a - b),
+         conditions=("quantized: a b y one scale", "quantized: a b y scale > 0"))
 register("FLOOR_DIV", versions=(1, 3), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,
          lower=lower_floor("floor_div"), reference=np.floor_divide)
 register("FLOOR_MOD", versions=(1, 2), types=same("float32 int8 int16 int32 int64", 2), infer=infer_broadcast,

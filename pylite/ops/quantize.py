@@ -77,7 +77,7 @@ _FAST_CASTS = {("float16", "float32"): ("half_to_float",), ("float32", "float16"
                ("bool", "float32"): ("cast_bool_f32",), ("float32", "bool"): ("cast_f32_bool",)}
 _CASTS = "float32|float16|bfloat16|float64|int8|uint8|int16|uint16|int32|uint32|int64|bool|complex64"
 
-register("QUANTIZE", versions=(1, 6), infer=infer_same, lower=lower_quantize,
+register("QUANTIZE", versions=(1, 6), infer=infer_same, lower=lower_quantize, conditions=("quantized: x one scale",),
          types=["float32 -> int8|uint8|int16|int4|uint4", "int8|uint8|int16 -> int8|uint8|int16", "int16 -> int32",
                 "int32 -> int8|int16"])
 register("DEQUANTIZE", versions=(1, 9), infer=infer_same, lower=lower_dequantize,

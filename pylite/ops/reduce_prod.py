@@ -9,7 +9,16 @@ from pylite.ir.registry import register
 from pylite.ir.values import Call, Temporary
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.moves import filled
-from pylite.ops.reduction import BOOL, QUANTIZED, TYPES, infer_reduce, reduce_call, reduced_axes, reference_reduce
+from pylite.ops.reduction import (
+    BOOL,
+    CONDITIONS,
+    QUANTIZED,
+    TYPES,
+    infer_reduce,
+    reduce_call,
+    reduced_axes,
+    reference_reduce,
+)
 from pylite.ops.wide import combining
 
 _NO_PRODUCT = -(2**63)          # for product_q8 and product_q16: no element has been multiplied yet
@@ -57,4 +66,4 @@ def _lower_quantized(node, n, loops):
 
 
 register("REDUCE_PROD", versions=(1, 2), types=TYPES + BOOL, infer=infer_reduce, lower=lower_product,
-         reference=reference_reduce(np.prod))
+         reference=reference_reduce(np.prod), conditions=CONDITIONS)

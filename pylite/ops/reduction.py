@@ -9,11 +9,11 @@ from pylite.ir.registry import register, same
 from pylite.ir.values import Call, Constant
 from pylite.numerics import fixed_point, quantization
 from pylite.ops.moves import integers
-from pylite.ops.products import require_symmetric
 
 TYPES = [t.replace(" ->", " int32 ->") for t in same("float32 int8 uint8 int16 int32 int64")]
 BOOL = ["bool int32 -> bool"]
 QUANTIZED = ("int8", "uint8", "int16")
+CONDITIONS = ("int16: x y zero_point = 0", "quantized: x y one scale")
 
 
 def reduced_axes(node):
@@ -67,15 +67,10 @@ def reduce_call(node, operation, axes, **details):
                 run=run, **details)
 
 
-def check_zero_points(node):
-    require_symmetric(node, *(value for value in (node.inputs[0], node.outputs[0]) if value.dtype == "int16"))
-
-
 def lower_sum(mean):
     """MEAN, or SUM."""
     def lower(node):
         x, y = node.inputs[0], node.outputs[0]
-        check_zero_points(node)
         axes = reduced_axes(node)
         n = math.prod(x.shape[i] for i in axes)
         if n == 0:                          # of no elements: stored zeros, whatever the zero point
@@ -108,7 +103,6 @@ def lower_extreme(operation, start):
     """REDUCE_MAX and REDUCE_MIN.  start: the index of the type's limit that is the result over no elements."""
     def lower(node):
         x, y = node.inputs[0], node.outputs[0]
-        check_zero_points(node)
         if x.scale != y.scale or x.zero_point != y.zero_point:
             raise node.error(f"its scale and zero point ({y.scale}, {y.zero_point}) must be the input's ({x.scale}, "
                              f"{x.zero_point})", y)
@@ -140,12 +134,12 @@ def reference_reduce(f):
 
 
 register("MEAN", versions=(1, 3), types=TYPES, infer=infer_reduce, lower=lower_sum(mean=True),
-         reference=reference_reduce(np.mean))
+         reference=reference_reduce(np.mean), conditions=CONDITIONS)
 register("SUM", versions=(1, 2), types=TYPES + BOOL, infer=infer_reduce, lower=lower_sum(mean=False),
-         reference=reference_reduce(np.sum))
+         reference=reference_reduce(np.sum), conditions=CONDITIONS)
 register("REDUCE_MAX", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, lower=lower_extreme("max", 0),
-         reference=reference_reduce(np.max))
+         reference=reference_reduce(np.max), conditions=CONDITIONS[:1])
 register("REDUCE_MIN", versions=(1, 3), types=TYPES + BOOL, infer=infer_reduce, lower=lower_extreme("min", 1),
-         reference=reference_reduce(np.min))
+         reference=reference_reduce(np.min), conditions=CONDITIONS[:1])
 register("REDUCE_ANY", types=BOOL, infer=infer_reduce, lower=lower_truth("max", 0), reference=reference_reduce(np.any))
 register("REDUCE_ALL", types=BOOL, infer=infer_reduce, lower=lower_truth("min", 1), reference=reference_reduce(np.all))

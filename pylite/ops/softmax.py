@@ -86,6 +86,7 @@ def reference_log_softmax(x, o):
 
 
 register("SOFTMAX", versions=(1, 4), types=same("float32 float16 int8 uint8 int16") + ["int8|uint8 -> int16"],
-         infer=infer_rows, lower=lower_softmax, reference=reference_softmax)
+         infer=infer_rows, lower=lower_softmax, reference=reference_softmax,
+         conditions=("quantized: x one scale", "int16: x zero_point = 0"))
 register("LOG_SOFTMAX", versions=(1, 2), types=same("float32 int8 uint8"), infer=infer_rows, lower=lower_log_softmax,
-         reference=reference_log_softmax)
+         reference=reference_log_softmax, conditions=("quantized: x one scale",))

@@ -8,7 +8,7 @@ from pylite.ir.values import Call
 from pylite.numerics import lookup_tables
 from pylite.numerics.fixed_point import inv_sqrt, mbqm32
 from pylite.numerics.quantization import LIMITS, f32, quantize_multiplier
-from pylite.ops.activation import real_function
+from pylite.ops.activation import SYMMETRIC16, real_function
 from pylite.ops.elementwise import infer_same, lut, parameters, require_quantized, unary
 
 
@@ -26,7 +26,6 @@ def lower_sqrt(node):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype == "float32":
         return unary(node, "sqrt_f32")
-    require_quantized(node, x, y)
     if y.dtype == "int16":
         p = parameters(node, "2f2i", x.scale, y.scale, x.zero_point, y.zero_point)
         return [_not_below_zero(node), unary(node, "sqrt_i16", p)]
@@ -49,7 +48,6 @@ def lower_rsqrt(node):
     x, y = node.inputs[0], node.outputs[0]
     if y.dtype == "float32":
         return unary(node, "rsqrt_f32")
-    require_quantized(node, x, y)
     if y.dtype == "int16":
         return real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
     m, e = quantize_multiplier(1.0 / float(np.sqrt(x.scale) * y.scale))
@@ -86,12 +84,13 @@ def _rsqrt(x):
     return 1 / np.sqrt(x)
 
 
-register("EXP", versions=(1, 2), types=same("float32 int8 int16"), infer=infer_same, lower=lower_exp, reference=np.exp)
+register("EXP", versions=(1, 2), types=same("float32 int8 int16"), infer=infer_same, lower=lower_exp, reference=np.exp,
+         conditions=SYMMETRIC16)
 register("SQRT", versions=(1, 2), types=same("float32 int8 int16"), infer=infer_same, lower=lower_sqrt,
-         reference=np.sqrt)
+         reference=np.sqrt, conditions=SYMMETRIC16[1:])
 register("RSQRT", versions=(1, 3), types=same("float32 int8 int16"), infer=infer_same, lower=lower_rsqrt,
-         reference=_rsqrt)
+         reference=_rsqrt, conditions=SYMMETRIC16[1:])
 register("ABS", versions=(1, 5), types=same("float32 int8 int16 int32"), infer=infer_same, lower=lower_abs,
-         reference=np.abs)
+         reference=np.abs, conditions=SYMMETRIC16[2:])
 register("NEG", types=same("float32 float16 bfloat16 int8 int16 int32 int64"), infer=infer_same, lower=lower_neg,
          reference=np.negative)

@@ -185,6 +185,9 @@ BINARY = {
     **{f"{name}_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 1)])) for name in ("less", "equal")},
     "equal_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 1), 0, draw.multiplier(), -draw.integer(0, 9), 0,
                                                draw.multiplier(), -draw.integer(0, 9))),
+    "real_q": (S, S, S, lambda draw: packed(
+        "3d7i", 2.0**-draw.integer(5, 15), 2.0**-draw.integer(5, 15) / 3, 2.0**-draw.integer(5, 15), 0, 1, 2, -32768,
+        32767, draw.integer(0, 1), 2)),
     "squared_difference_q8": (B, B, np.int8, values(256, lambda draw: [draw.multiplier(), -draw.integer(0, 20), 5])),
     **{f"product_q{bits}": (L, dtype, L, lambda draw: packed(
         "3i", 3, draw.integer(2**14, 2**15 - 1), -draw.integer(0, 9))) for bits, dtype in ((8, np.int8), (16, S))},

@@ -56,6 +56,44 @@ void squared_difference_q8(size_t n, const void *va, int a_step, const void *vb,
   }
 }
 
+/* ---- sums and squared differences by their definition on real numbers, rounded once ----
+ * Products of a stored integer (17 bits) and a scale (24 bits) are exact in double, as is a half step; a sum of two is
+ * hi + lo.  A quotient near a half is compared with it by parts, so that it is rounded as the real one, halves away
+ * from zero. */
+typedef struct {
+  double a_scale, b_scale, y_scale; /* the second operand is added: its scale is negative for differences */
+  int32_t a_zero, b_zero, y_zero, low, high, squared, type; /* 0: int8, 1: uint8, 2: int16 */
+} real_q_p;
+static int32_t real_sum(double a, double b, const real_q_p *p) {
+  const double sum = a + b, part = sum - a, rest = (a - (sum - part)) + (b - part);
+  const double sign = sum < 0 && !p->squared ? -1.0 : 1.0;
+  const double hi = p->squared ? sum * sum : sign * sum;
+  const double lo = p->squared ? fma(sum, sum, -hi) + rest * (2 * sum + rest) : sign * rest;
+  const double steps = hi / p->y_scale;
+  if (!(steps < 131072.0)) return sign < 0 ? -131072 : 131072;
+  const double whole = floor(steps), half = (whole + 0.5) * p->y_scale;
+  const int up = fabs(steps - whole - 0.5) > 1e-6 ? steps - whole > 0.5 : (hi - half) + lo >= 0;
+  return (int32_t)(sign * (whole + up));
+}
+void real_q(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
+  real_q_p p;
+  memcpy(&p, vp, sizeof p);
+#define REAL(T) { \
+    const T *a = va, *b = vb; \
+    T *y = vy; \
+    for (size_t i = 0; i < n; i++, a += a_step, b += b_step) { \
+      const int32_t r = real_sum((*a - p.a_zero) * p.a_scale, (*b - p.b_zero) * p.b_scale, &p); \
+      y[i] = (T)pl_clamp32(r + p.y_zero, p.low, p.high); \
+    } \
+  }
+  switch (p.type) {
+    case 0: REAL(int8_t) break;
+    case 1: REAL(uint8_t) break;
+    default: REAL(int16_t)
+  }
+#undef REAL
+}
+
 /* ---- REDUCE_PROD (section 8) ----
  * y = a b; a: an int64 accumulator, INT64_MIN while it is empty; b: the next element. */
 typedef struct { int32_t zero, m16, e; } product_p;

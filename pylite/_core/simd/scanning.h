@@ -62,12 +62,13 @@ static void pl_cumsum(int type, size_t n, size_t inner, ptrdiff_t step, int excl
 
 /* ---- TOPK_V2 ---- */
 typedef struct { int64_t key, index; } pl_ranked;
-/* An integer for element i that orders elements as they are ordered; equal elements have equal keys. */
+/* An integer for element i that orders elements as they are ordered; equal elements have equal keys.  NaN is last. */
 PL_FAST static int64_t pl_key(int type, const void *x, size_t i) {
   switch (type) {
     case PL_float32: {
       float f = ((const float *)x)[i] + 0.0f; /* -0 becomes 0 */
       int32_t bits;
+      if (f != f) return INT64_MIN;
       memcpy(&bits, &f, 4);
       return bits < 0 ? bits ^ 0x7FFFFFFF : bits;
     }
@@ -90,11 +91,11 @@ PL_FAST static void pl_sift(pl_ranked *heap, size_t n, pl_ranked v) {
   }
   heap[at] = v;
 }
-/* the first index from i on whose element is above that at `least`; n: there is none */
+/* the first index from i on whose element is above that at `least`, or where one of both is NaN; n: there is none */
 #define PL_NEXT(T) { \
     const T *v = x; \
     const T bound = v[least]; \
-    while (i < n && !(v[i] > bound)) i++; \
+    while (i < n && v[i] <= bound) i++; \
     return i; \
   }
 PL_FAST static size_t pl_next_above(int type, size_t n, size_t i, size_t least, const void *x) {

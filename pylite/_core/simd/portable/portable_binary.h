@@ -85,8 +85,12 @@ INTEGER_KERNELS(i16, int16_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i32, int32_t, uint32_t, range_i32_p, pl_clamp32)
 INTEGER_KERNELS(i64, int64_t, uint64_t, range_i64_p, clamp64)
 ARITHMETIC(mul_u32, uint32_t, none_p, a *b)
-/* b is not 0, which the kernel has checked; -2^31 / -1 wraps. */
-ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(b == -1 ? -a : a / b, p.low, p.high))
+/* b is not 0, which the kernel has checked; -2^31 / -1 saturates. */
+PL_INLINE int32_t quotient(int32_t a, int32_t b) {
+  if (b == -1) return a == INT32_MIN ? INT32_MAX : -a;
+  return a / b;
+}
+ARITHMETIC(div_i32, int32_t, range_i32_p, pl_clamp32(quotient(a, b), p.low, p.high))
 
 /* The quotient rounded downwards, and its remainder, by way of float64: its quotient is never rounded up to a whole
  * number. */

@@ -58,7 +58,7 @@ UNARY_FLOAT(square_f32, x *x)
 UNARY_FLOAT(floor_f32, floorf(x))
 UNARY_FLOAT(ceil_f32, ceilf(x))
 UNARY_FLOAT(round_f32, rintf(x)) /* halves to even */
-UNARY_FLOAT(sign_f32, (float)((x > 0.0f) - (x < 0.0f)))
+UNARY_FLOAT(sign_f32, x == x ? (float)((x > 0.0f) - (x < 0.0f)) : x)
 PL_LOOSE_END
 /* sin(x + quarter pi / 2), reduced to a quarter turn in float32 or float64, which is exact enough below PL_TURNS_MAX. */
 typedef struct { int32_t quarter; } turn_p;
