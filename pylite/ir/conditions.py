@@ -1,7 +1,7 @@
 """What an op demands of the quantization of its operands, stated beside its registration and checked before lowering.
 
 A condition is a line "types: operands requirement", such as "int16: x y zero_point = 0".  It holds for those of the
-operands that have one of the types ("quantized": any integer type of up to 16 bits).  Operands are named by position:
+operands that have one of the types ("quantized": any integer type of up to 16 bits), after "all" only if all have.  Operands are named by position:
 x or a is the first input, b or w the second, y the first output, * any.
 
 | requirement          | the operand has                                                                         |
@@ -30,11 +30,12 @@ _INPUTS = {"x": 0, "a": 0, "b": 1, "w": 1}
 def check(node: "Node", conditions: "Sequence[str]") -> None:
     """Raise the node's error for the first of its operands that does not meet one of its op's `conditions`."""
     for condition in conditions:
-        types, operands, require, argument = _parse(condition)
-        for letter in operands:
-            for value in _operands(node, letter):
-                if value is not None and value.dtype in types:
-                    require(node, value, argument)
+        types, together, operands, require, argument = _parse(condition)
+        values = [value for letter in operands for value in _operands(node, letter) if value is not None]
+        found = [value for value in values if value.dtype in types]
+        if not together or len(found) == len(values):
+            for value in found:
+                require(node, value, argument)
 
 
 def _operands(node: "Node", letter: str) -> "Sequence[Value | None]":
@@ -47,14 +48,15 @@ def _operands(node: "Node", letter: str) -> "Sequence[Value | None]":
 
 
 @cache
-def _parse(condition: str) -> "tuple[frozenset[str], list[str], Requirement, str]":
-    """(types, letters of the operands, the function that checks one, its argument)"""
+def _parse(condition: str) -> "tuple[frozenset[str], bool, list[str], Requirement, str]":
+    """(types, whether all must have them, letters of the operands, the function that checks one, its argument)"""
     types, _, rest = condition.partition(": ")
     words = rest.split()
     at = next(i for i, word in enumerate(words) if len(word) > 1)
     kind, argument = " ".join(words[at:at + 2]), " ".join(words[at + 2:])
-    names = TYPES if types == "quantized" else tuple(types.split())
-    return frozenset(names), words[:at], _REQUIREMENTS[kind], argument
+    first, *others = types.split()
+    names = TYPES if first == "quantized" else others if first == "all" else [first, *others]
+    return frozenset(names), first == "all", words[:at], _REQUIREMENTS[kind], argument
 
 
 def _scaled(node: "Node", value: "Value", _: str) -> None:

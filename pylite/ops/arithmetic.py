@@ -138,7 +138,7 @@ def lower_extreme(node):
 
 
 _Q = "int8|uint8|int16"
-_CONDITIONS = ("quantized: a b y one scale", "int16: a b y zero_point = 0")
+_CONDITIONS = ("quantized: a b y one scale", "all int16: a b y zero_point = 0")
 _MIXED = [f"float32 {_Q} -> float32|{_Q}", f"{_Q} float32 -> float32|{_Q}", f"{_Q} {_Q} -> float32",
           f"float32 float32 -> {_Q}"]
 

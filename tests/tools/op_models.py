@@ -278,10 +278,16 @@ class Line:
         left, _, right = self.signature.partition("->")
         return tuple(tuple(choice.get(w, w) for w in side.split()) for side in (left, right))
 
-    def model(self, choice, quantized=True, version=None):
+    def model(self, choice, quantized=True, version=None, adjust=None):
+        """The model, as bytes.
+
+        adjust(number of the operand, dtype, shape, its scale and zero point as keywords, whether the op prescribes
+        them) -> other keywords.
+        """
         m = ModelBuilder()
-        inputs = [self._operand(m, f"x{i}", word, choice, quantized) for i, word in enumerate(self.inputs)]
-        outputs = [self._operand(m, f"y{i}", word, choice, quantized, True) for i, word in enumerate(self.outputs)]
+        inputs = [self._operand(m, i, word, choice, quantized, adjust) for i, word in enumerate(self.inputs)]
+        outputs = [self._operand(m, i, word, choice, quantized, adjust)
+                   for i, word in enumerate(self.outputs, len(self.inputs))]
         reduction = '"ANY"' if choice.get("T") == "bool" else '"ADD"'
         options = eval(f"dict({self.options.replace('%s', reduction)})", {"dict": dict})     # text of this file
         m.operator(self.op, [i for i, _ in inputs], [i for i, _ in outputs], version=version, **options)
@@ -289,17 +295,21 @@ class Line:
         m.outputs([i for i, _ in outputs])
         return m.build()
 
-    def _operand(self, m, name, word, choice, quantized, output=False):
+    def _operand(self, m, i, word, choice, quantized, adjust):
+        output = i >= len(self.inputs)
+        name = f"y{i - len(self.inputs)}" if output else f"x{i}"
         dtype, q, shape, contents, mark = _OPERAND.match(word).groups()
         dtype = choice.get(dtype, dtype)
         shape = tuple(int(n) for n in (shape or "").split(",") if n)
-        fields = {}
+        fields, own = {}, None
         if mark == "~":
             fields = {"scale": 0.0625}
         elif quantized and (q or dtype in ("int8", "uint8", "int16", "int4", "uint4", "int2")):
             own = OUTPUTS.get((self.op, self.signature)) or OUTPUTS.get((self.op, dtype)) if output else None
             scale, zero = own or (0.25, 0)
             fields = {"scale": scale, "zero_point": zero}
+        if adjust is not None:
+            fields = adjust(i, dtype, shape, fields, own is not None)
         if contents:
             values = [1] * int(np.prod(shape)) if contents == "=*" else [float(v) for v in contents[1:].split(",")]
             if dtype == "string":
