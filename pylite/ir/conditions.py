@@ -1,8 +1,9 @@
 """What an op demands of the quantization of its operands, stated beside its registration and checked before lowering.
 
 A condition is a line "types: operands requirement", such as "int16: x y zero_point = 0".  It holds for those of the
-operands that have one of the types ("quantized": any integer type of up to 16 bits), after "all" only if all have.  Operands are named by position:
-x or a is the first input, b or w the second, y the first output, * any.
+operands that have one of the types; "quantized" are all integer types of up to 16 bits, and after "all" it only holds
+where all of them have one.  Operands are named by position: x or a is the first input, b or w the second, y the first
+output, * any.
 
 | requirement          | the operand has                                                                         |
 | scale > 0            | a scale                                                                                 |
@@ -10,7 +11,6 @@ x or a is the first input, b or w the second, y the first output, * any.
 | zero_point = N       | this zero point                                                                         |
 | scale = S            | exactly this scale, a power of two such as 2^-15                                        |
 | scale ~ 2^N          | a scale whose logarithm is within 0.001 of N                                            |
-| quantization = x     | the scale and zero point of the first input                                             |
 """
 import math
 from functools import cache
@@ -87,12 +87,5 @@ def _near_scale(node: "Node", value: "Value", power: str) -> None:
         raise node.error(f"has the scale {value.scale}; it must be {power} for {value.dtype}", value)
 
 
-def _like_input(node: "Node", value: "Value", _: str) -> None:
-    x = node.inputs[0]
-    if value.scale != x.scale or value.zero_point != x.zero_point:
-        raise node.error(f"its scale {value.scale} and zero point {value.zero_point} must be the input's, {x.scale} "
-                         f"and {x.zero_point}", value)
-
-
 _REQUIREMENTS = {"scale >": _scaled, "one scale": _one_scale, "zero_point =": _zero_point, "scale =": _scale,
-                 "scale ~": _near_scale, "quantization =": _like_input}
+                 "scale ~": _near_scale}

