@@ -19,7 +19,7 @@ EXAMPLES = [ROOT / "examples" / name for name in (
 ALLOWED = "\n".join([
     *[rf"pylite\.{folder.name}\..*" for folder in HERE.iterdir() if folder.is_dir() and folder.name != "_core"],
     r"pylite\.(__main__|clib\..*)",        # what the C library calls
-    r"pylite\._core\.(kernels|product|capi)\..*",
+    r"pylite\._core\.(clib|(kernels|product|capi)\..*)",
     r"pylite\._core(\.\w+)*\.__(test|pyx_capi)__",          # Cython's
     r"pylite\._core\.run\.memory\.Pages\.__buffer__",            # visible in Python 3.12 and later
     # Functions without arguments: Python 3.13 and later say that those in C take a `self`.

@@ -112,5 +112,5 @@ interpreter = Interpreter({str(tmp_path / "model.tflite")!r}, cache_dir="")
 interpreter.allocate_tensors()
 interpreter.invoke()
 print(peak() - before)"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
     assert float(found) < megabytes + 14
