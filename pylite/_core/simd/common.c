@@ -77,7 +77,7 @@ static int32_t real_sum(double a, double b, const real_q_p *p) {
 }
 void real_q(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) {
   real_q_p p;
-  memcpy(&p, vp, sizeof p);
+  memcpy(&p, vp, 3 * sizeof(double) + 7 * sizeof(int32_t)); /* without the padding at its end */
 #define REAL(T) { \
     const T *a = va, *b = vb; \
     T *y = vy; \
