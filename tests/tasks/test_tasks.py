@@ -289,7 +289,8 @@ def test_two_inputs_are_not_one_picture():
 def test_tasks_are_imported_on_demand():
     import subprocess
     code = "import sys, pylite, pylite.tasks; print([m for m in sys.modules if m.startswith('pylite.tasks.')])"
-    assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
     import pylite.tasks
     assert set(pylite.tasks.__all__) <= set(dir(pylite.tasks))
     assert ImageClassifier.create_from_file(models.path("digits"), max_results=1).classify(
