@@ -196,7 +196,7 @@ def _operand(word):
 def _patterns(pattern, count):
     """The types that each of `count` operands may have, None for any; nothing for operands beyond the pattern."""
     allowed = [names for names, _, _ in pattern[:count]]
-    rest = allowed[-1] if pattern and pattern[-1][2] else frozenset()
+    rest = pattern[-1][0] if pattern and pattern[-1][2] else frozenset()
     return allowed + [rest] * (count - len(allowed))
 
 

@@ -46,6 +46,12 @@ class Case:
     def op(self):
         return op_models.lines()[self.line].op
 
+    def dtypes(self):
+        """The data types of the operands, inputs first."""
+        line = op_models.lines()[self.line]
+        inputs, outputs = line.types(line.cases()[self.choice])
+        return (*inputs, *outputs)
+
     def model(self):
         line = op_models.lines()[self.line]
         return line.model(line.cases()[self.choice], adjust=self.adjust)

@@ -40,18 +40,21 @@ def compared(case, theirs):
 
 def is_decided(case, relation):
     """Is the difference one that docs/numerics.md (section 11) decides?"""
-    op, change = case.op, case.change
-    if change in ("beyond", "below") or change in grid.CHANNELS or change in ("zero", "negative", "none"):
-        return relation != "different" or op in UNEQUAL or change in ("none", *grid.CHANNELS)
-    if change in ("huge", "denormal", "tiny"):
-        return True                         # multipliers beyond 2^31, or numbers beyond float32
+    op, change, dtypes = case.op, case.change, case.dtypes()
+    if relation == "different":
+        return op in UNEQUAL or change in ("huge", "denormal", "tiny", "none", *grid.CHANNELS) \
+            or (op == "DEPTHWISE_CONV_2D" and dtypes[:2] == ("float32", "int8")) or {"int4", "uint4"} & {*dtypes}
     if relation == "pylite runs":
         return True                         # where the reference refuses and a meaning exists
-    return op in UNEQUAL
+    if change in ("3", "low", "high"):
+        symmetric = op in ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV") and case.operand == 1
+        return symmetric or op in UNEQUAL or (change == "3" and dtypes[case.operand] == "int2")
+    return change in ("beyond", "below", "zero", "negative", "none", "huge", "denormal", "tiny", *grid.CHANNELS)
 
 
-# Wrong or undefined in the reference (SUM, RSQRT of negative numbers, zero points of FULLY_CONNECTED's int16 weights),
-# or set with numbers that its Python interface refuses (4 bits): sections 5, 8 and 11 of docs/numerics.md.
+# Wrong or undefined in the reference (SUM, RSQRT of negative numbers, zero points of FULLY_CONNECTED's int16 weights,
+# one scale for the channels of a hybrid DEPTHWISE_CONV_2D), or set with numbers that its Python interface refuses or
+# leaves unset (4 bits): sections 5, 8 and 11 of docs/numerics.md.
 UNEQUAL = {"SUM", "RSQRT", "FULLY_CONNECTED", "BITCAST"}
 
 
