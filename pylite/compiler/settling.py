@@ -2,6 +2,7 @@
 import numpy as np
 
 from pylite._core.graph.dimensions import Computed, Dim, UnrecordableError, slots_in, with_guards
+from pylite._core.product.layouts import FilterLayout
 from pylite.ir.values import Packed, Scratch, Value, View
 
 _PLAIN = frozenset((int, float, bool, str, bytes, type(None), np.ndarray, Computed, Dim, View, Scratch))
@@ -42,7 +43,7 @@ def _settle(argument):
             _settle(item)
     elif kind is np.ndarray and argument.dtype.hasobject:
         raise UnrecordableError("an array of objects")
-    elif kind.__module__.startswith("pylite.ops") and hasattr(kind, "__slots__"):       # a FilterLayout
+    elif isinstance(argument, FilterLayout):
         _settle_attributes(argument)
     elif not (kind in _PLAIN or isinstance(argument, (Value, np.generic)) or hasattr(argument, "renew")):
         raise UnrecordableError(f"a {kind.__name__} may depend on a dimension")     # renew: of a CalledProgram
@@ -59,4 +60,4 @@ def _settle_attributes(thing):
     for name in type(thing).__slots__:
         _settle(getattr(thing, name))
         if slots_in(getattr(thing, name)):
-            setattr(thing, name, int(getattr(thing, name)))
+            setattr(thing, name, with_guards(getattr(thing, name)))

@@ -91,6 +91,8 @@ def _checked(result, known, limit):
         return None
     if [estimate(n) for n in numbers] != known.reshape(-1).tolist() or not all(-limit <= n < limit for n in numbers):
         return None
+    if Dim not in {type(n) for n in numbers}:
+        return known
     result = np.array(numbers, object).reshape(result.shape)
     result.flags.writeable = False
     return result

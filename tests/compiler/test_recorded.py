@@ -16,9 +16,12 @@ import tests.ops
 from pylite import errors
 from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.graph.tapes import Tape
+from pylite._core.product import layouts
 from pylite._core.run.program import Program
+from pylite.compiler.settling import settle
 from pylite.interpreter import Interpreter
-from pylite.ir.values import Packed, Scratch, Value, View
+from pylite.ir.graph import Tensor
+from pylite.ir.values import Call, Packed, Scratch, Value, View
 from tests.tools import op_models
 from tests.tools.oneop import draw
 
@@ -153,6 +156,7 @@ def check(content, label, counts=None):
         seed = int(rng.integers(1 << 30))
         kind = type(interpreter._main.current).__name__
         counts[kind] += 1
+        counts["by data"] += other._main.current.boundary is not None or "generators" in other._main.shared
         got, want = (outputs(x, np.random.default_rng(seed)) for x in (interpreter, other))
         assert got == want, f"{label}: {shapes}, {kind}"
         got, want = ([tuple(d["shape"]) for d in x.get_tensor_details()] for x in (interpreter, other))
@@ -186,12 +190,26 @@ def test_recordings_equal_fresh_lowerings(name):
 
 @pytest.mark.parametrize("line", op_models.lines(), ids=lambda line: line.op)
 def test_recordings_of_every_op(line):
-    checked = 0
+    checked, total = 0, Counter()
     for choice in line.cases():
         counts = check(line.model(choice), f"{line.op} {line.signature} {choice}")
+        total += counts
         checked += bool(counts["shapes"])
         if checked == 2:
             break
+    assert total["ShapedProgram"] or total["shapes"] == total["by data"], "no shape is served by a recording"
+
+
+@pytest.mark.parametrize("kind", layouts.FilterLayout.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_a_layout_of_filters_is_recorded_with_guards(kind):
+    recording = Recording()
+    layout = kind.__new__(kind)
+    for name in kind.__slots__:
+        setattr(layout, name, recording.given(3))
+    call = Call("conv.ConvQ8", Packed(np.negative, Value(Tensor(0, "w", "int8", (1,), (1,))), layout))
+    settle(call)
+    assert [getattr(layout, name) for name in kind.__slots__] == [3] * len(kind.__slots__)
+    assert len(recording.guards) == len(kind.__slots__)
 
 
 # ---- dimensions ----------------------------------------------------------------------------------------------
