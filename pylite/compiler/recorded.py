@@ -3,7 +3,7 @@ from functools import cached_property
 
 from pylite._core.graph.dimensions import Recording, UnrecordableError, slots_in
 from pylite._core.graph.tapes import Tape
-from pylite._core.run.rebinding import Operands, Rebinder, changed, contents
+from pylite._core.run.rebinding import Rebinder, contents
 from pylite.compiler import lowering, memory_planner
 from pylite.compiler.placement import Plan
 from pylite.compiler.settling import settle
@@ -29,10 +29,8 @@ class RecordedProgram:
         self.present = Instance(lowered, self.tape.numbers_now())
         self.variables = [value for value in lowered.values if value.kind == "variable"]
         owners, sizes, firsts, lasts = _blocks(lifetimes)
-        copies = [owner.index if isinstance(owner, Value) else self.present.thing(owner) for owner in owners]
-        calls = self.present.calls
-        operands = [self._operands(source, target) for source, target in zip(lowered.calls, calls, strict=True)]
-        self.rebinder = Rebinder(self.tape, operands, copies, len(lifetimes.first), sizes, firsts, lasts)
+        self.rebinder = Rebinder(self.tape, lowered.calls, self.present, owners, len(lifetimes.first), sizes, firsts,
+                                 lasts)
 
     def evaluate(self, shapes):
         """Evaluate the tape for input `shapes` of the same ranks; False where another lowering is due."""
@@ -41,18 +39,6 @@ class RecordedProgram:
                 return False
         return self.tape.evaluate([shapes[i][axis] for i, axis in self.varying])
 
-    def _operands(self, source, target):
-        """The Operands of a call and its copy."""
-        changes, entries, seen = [], [], set()
-        for i, argument in enumerate(source.args):
-            for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
-                if hasattr(item, "renew"):
-                    entries.append((i, number, item))
-            _collect(argument, changes, seen)
-        copies = [(thing, self.present.thing(thing)) for thing in changes]
-        args = tuple([a if slots_in(a) else None for a in source.args])
-        return Operands(target, copies, None if args.count(None) == len(args) else args, entries)
-
     def instance(self, numbers):
         """The Instance for the Numbers of certain shapes."""
         return Instance(self.lowered, numbers)
@@ -60,22 +46,6 @@ class RecordedProgram:
     def variable_values(self, numbers):
         """The variables, with their shapes."""
         return self.variables and [self.instance(numbers).thing(value) for value in self.variables]
-
-
-def _collect(argument, changes, seen):
-    """Append the Values, Views and Scratches with Dims that `argument` consists of, roots first."""
-    if id(argument) in seen:
-        return
-    seen.add(id(argument))
-    if type(argument) is View:
-        _collect(argument.value, changes, seen)
-    elif isinstance(argument, Value):
-        if argument.root is not argument:
-            _collect(argument.root, changes, seen)
-    elif type(argument) is not Scratch:
-        return
-    if slots_in(changed(argument)):
-        changes.append(argument)
 
 
 def _blocks(lifetimes):

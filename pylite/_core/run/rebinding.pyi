@@ -6,19 +6,14 @@ from numpy.typing import NDArray
 from pylite._core.graph.tapes import Tape
 from pylite._core.run.storage import Storage
 
-class Operands:
-    def __init__(self, call: Any, changes: list[tuple[Any, Any]], args: tuple[Any, ...] | None,
-                 entries: list[tuple[int, int | None, Any]]) -> None: ...
-
 class Rebinder:
     offsets: list[int]
     total: int
     rebound: int
-    def __init__(self, tape: Tape, operands: list[Operands], owners: list[Any], count: int, sizes: list[Any],
+    def __init__(self, tape: Tape, calls: list[Any], present: Any, owners: list[Any], count: int, sizes: list[Any],
                  firsts: list[int], lasts: list[int]) -> None: ...
     def place(self) -> int: ...
     def bind(self, arena: NDArray[Any], outside: dict[int, NDArray[Any]], pack: Callable[[Any], Any],
              kernel_class: Callable[[str], Any]) -> tuple[list[Any], Storage]: ...
 
 def contents(tape: Any, data: Any, dtype: str, shape: tuple[int, ...]) -> Any: ...
-def changed(thing: Any) -> tuple[Any, ...]: ...

@@ -1,14 +1,18 @@
-"""Binding what was lowered for many shapes to memory: each time the calls whose operands have changed."""
+"""Binding what was lowered for many shapes to memory: each time the kernels whose operands have changed.
+
+Operands consist of Parts.  Calls share a Part where they have the same operand or size, and it is made again only when
+what it depends on changes: dimensions, its place in the arena, or the arena.
+"""
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pylite._core.graph.calls cimport Call, Scratch, ValueBase, View
-from pylite._core.graph.dimensions cimport Computed
+from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
+from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport Tape, filled
 from pylite._core.run.storage cimport Storage
 
-from numpy import array
+from numpy import array, empty, ndarray
 
 from pylite._core.run import arena as planner
 from pylite._core.graph.dimensions import slots_in
@@ -19,24 +23,139 @@ cdef enum:
 cdef dict no_others = {}
 
 
-cdef class Operands:
-    """One call, and what its operands depend on.
+# ---- parts of operands -----------------------------------------------------------------------------------------
+cdef class Slots:
+    """Slots of the tape."""
+    cdef Py_ssize_t *slots
+    cdef Py_ssize_t count
 
-    call: with numbers in place of Dims, for the shapes that its kernel was bound to last; sources, targets: the Values,
-    Views and Scratches with Dims, and their copies with numbers; args: the args, if some have Dims; slots:
-    numbers of the slots of the tape; entries: [(position in the args, in the list there or None, CalledProgram)].
+    def __cinit__(self, found):
+        self.slots = <Py_ssize_t *>calloc(len(found) + 1, sizeof(Py_ssize_t))
+        if self.slots == NULL:
+            raise MemoryError(f"no memory for {len(found)} slots")
+        for slot in found:
+            self.slots[self.count] = slot
+            self.count += 1
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    cdef bint differ(self, Rebinder rebinder) noexcept:
+        """Has a number changed since the last bind()?"""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if rebinder.tape.numbers[self.slots[i]] != rebinder.before[self.slots[i]]:
+                return True
+        return False
+
+
+cdef class Part:
+    """An operand, or what one depends on.  made: for the shapes at hand; changed: by the last bind()?"""
+    cdef object made
+    cdef bint changed
+
+    cdef int renew(self, Rebinder rebinder) except -1:
+        return 0
+
+
+cdef class Sizes(Part):
+    """Numbers, or tuples of things, which may have Dims."""
+    cdef object source
+    cdef Slots slots
+
+    cdef int renew(self, Rebinder rebinder) except -1:
+        self.changed = self.made is None or self.slots.differ(rebinder)
+        if self.changed:
+            self.made = filled(rebinder.tape.numbers, self.source)
+        return 0
+
+
+cdef class Window(Part):
+    """The array of a Value, View or Scratch in the arena.
+
+    block: number of its block; begin, offset: where it begins there, in bytes and in elements; sizes: of the
+    Value; shape, strides: of the array, in elements, or no strides.
+    """
+    cdef Py_ssize_t block
+    cdef Part sizes, shape, strides, begin, offset
+    cdef object dtype
+    cdef int64_t itemsize, address
+
+    cdef int renew(self, Rebinder rebinder) except -1:
+        cdef int64_t begin = self.begin.made, offset = self.offset.made
+        cdef int64_t address = rebinder.starts[self.block] + begin + offset * self.itemsize
+        self.changed = (rebinder.elsewhere or self.shape.changed or self.sizes.changed or address != self.address
+                        or self.made is None or (self.strides is not None and self.strides.changed))
+        if not self.changed:
+            return 0
+        self.address = address
+        shape = self.shape.made
+        if product(shape) == 0 or product(self.sizes.made) == 0:
+            self.made = empty(shape, self.dtype)
+        elif self.strides is None:
+            self.made = ndarray(shape, self.dtype, rebinder.arena, address)
+        else:
+            self.made = ndarray(shape, self.dtype, rebinder.arena, address,
+                                tuple([n * self.itemsize for n in self.strides.made]))
+        return 0
+
+
+cdef class Stored(Part):
+    """What a Storage gives for an argument: contents, variables, packed weights.
+
+    target: the argument with numbers; copies: [(Value, View or Scratch with Dims, its copy with numbers)], roots first.
+    """
+    cdef object target
+    cdef list copies
+    cdef Slots slots
+
+    cdef int renew(self, Rebinder rebinder) except -1:
+        self.changed = self.made is None or rebinder.renamed or self.slots.differ(rebinder)
+        if self.changed:
+            for source, target in self.copies:
+                fill(rebinder.tape, source, target)
+            self.made = rebinder.storage.operand(self.target, rebinder.pack, no_others)
+        return 0
+
+
+cdef class Operands:
+    """One call, and the Parts that it has.
+
+    call: with numbers in place of Dims; args: the arguments of its kernel, of which those at `positions` are what
+    `parts` made; entries: [(position in the args, in the list there or None, CalledProgram)].
     """
     cdef Call call
-    cdef list sources, targets, slots, entries
-    cdef tuple args
+    cdef list args, positions, parts, entries
     cdef object kernel, make
 
-    def __init__(self, call, changes, args, entries):
-        self.call, self.args, self.entries = call, args, entries
-        self.sources, self.targets = [source for source, _ in changes], [target for _, target in changes]
-        self.slots = sorted(slots_in([changed(source) for source in self.sources] + [args]))
+    cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
+        """Construct the kernel where something has changed, or `differs`; returns whether it did."""
+        cdef Part part
+        cdef Py_ssize_t i
+        for part in self.parts:
+            if part.changed:
+                differs = True
+                break
+        for _, _, callee in self.entries:
+            if callee.renew(rebinder.tape):
+                differs = True
+        if not differs and self.kernel is not None:
+            return False
+        for i in range(len(self.parts)):
+            part = self.parts[i]
+            self.args[self.positions[i]] = part.made
+        for position, number, callee in self.entries:
+            if number is None:
+                self.args[position] = callee.entry
+            else:
+                self.args[position] = [*self.args[position][:number], callee.entry, *self.args[position][number + 1:]]
+        if self.make is None:
+            self.make = rebinder.kernel_class(self.call.kernel)
+        self.kernel = construct(self.make, self.args, self.call.names)
+        return True
 
 
+# ---- Values, Views and Scratches with numbers -------------------------------------------------------------------
 def changed(thing):
     """What of a Value, View or Scratch may be or have Dims."""
     if type(thing) is View:
@@ -80,37 +199,150 @@ cdef int fill(Tape tape, source, target) except -1:
     return 0
 
 
+def _collect(argument, found, seen):
+    """Append the Values, Views and Scratches with Dims that `argument` consists of, roots first."""
+    if id(argument) in seen:
+        return
+    seen.add(id(argument))
+    if type(argument) is View:
+        _collect(argument.value, found, seen)
+    elif isinstance(argument, ValueBase):
+        if argument.root is not argument:
+            _collect(argument.root, found, seen)
+    elif type(argument) is not Scratch:
+        return
+    if slots_in(changed(argument)):
+        found.append(argument)
+
+
+cdef object key_of(thing):
+    """Equal for sizes that are equal for all shapes; Dims are no keys."""
+    if type(thing) is Dim:
+        return "Dim", (<Dim>thing).slot
+    if type(thing) is tuple:
+        return tuple([key_of(item) for item in thing])
+    return thing if type(thing) is int else id(thing)
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
 cdef class Rebinder:
     """Kernels of recorded calls, for one set of shapes after the other.
 
-    tape: evaluated for the shapes at hand; operands: an Operands for each call; owners: (root index or Scratch) of each
-    block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner begins; firsts,
-    lasts: live ranges.  offsets, total: of the layout, after place().
+    tape: evaluated for the shapes at hand; calls: with Dims; present: the Instance with their copies; owners: (root or
+    Scratch) of each block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner
+    begins; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
     """
     cdef Tape tape
-    cdef list operands, owners, sizes, shifts, firsts, lasts
+    cdef list operands, parts, owners, sizes, firsts, lasts
     cdef readonly list offsets
     cdef readonly Py_ssize_t total
     cdef Py_ssize_t count
     cdef int64_t *before        # the numbers of all slots at the last bind()
     cdef int64_t *room          # of each block in the layout
+    cdef int64_t *starts        # of each block in the arena
+    cdef dict blocks            # {id of a root or Scratch: number of its block}
+    cdef dict known             # {what a Part was made from: the Part}, while they are made
     cdef dict roots, scratches, outside
-    cdef object arena
+    cdef object arena, pack, kernel_class, present
+    cdef Storage storage        # during bind()
     cdef bint moved             # since the last bind()
+    cdef bint elsewhere         # during bind(): the arena is another one
+    cdef bint renamed           # during bind(): what is outside the arena may be, or where
     cdef readonly Py_ssize_t rebound        # kernels made by the last bind()
 
-    def __cinit__(self, Tape tape not None, list operands, list owners, Py_ssize_t count, list sizes, list firsts,
-                  list lasts):
-        self.tape, self.operands, self.owners, self.count = tape, operands, owners, count
+    def __cinit__(self, Tape tape not None, list calls, present, list owners, Py_ssize_t count, list sizes,
+                  list firsts, list lasts):
+        self.tape, self.present, self.count = tape, present, count
         self.sizes, self.firsts, self.lasts = sizes, firsts, lasts
-        self.before = <int64_t *>calloc(tape.size + len(sizes) + 1, sizeof(int64_t))
+        self.before = <int64_t *>calloc(tape.size + 2 * len(sizes) + 1, sizeof(int64_t))
         if self.before == NULL:
             raise MemoryError(f"no memory for {tape.size} numbers")
         self.room = self.before + tape.size
+        self.starts = self.room + len(sizes)
         self.offsets = None
+        self.blocks = {id(owner): i for i, owner in enumerate(owners)}
+        self.owners = [owner.index for owner in owners[:count]] + [present.thing(owner) for owner in owners[count:]]
+        self.parts, self.known = [], {}
+        self.operands = [self.operands_of(source, target) for source, target in zip(calls, present.calls)]
+        self.blocks = self.known = None
 
     def __dealloc__(self):
         free(self.before)
+
+    cdef Operands operands_of(self, Call source, Call target):
+        """The Operands of a call with Dims; target: its copy."""
+        cdef Operands made = Operands.__new__(Operands)
+        cdef Py_ssize_t i, position
+        cdef Part part
+        made.call, made.args = target, list(target.args)
+        made.positions, made.parts, made.entries = [], [], []
+        for i in range(len(source.args)):
+            argument = source.args[i]
+            for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
+                if hasattr(item, "renew"):
+                    made.entries.append((i, number, item))
+            part = self.part(argument, target.args[i])
+            if part is not None:
+                made.positions.append(i)
+                made.parts.append(part)
+        return made
+
+    cdef Part entered(self, key, Part made):
+        self.known[key] = made
+        self.parts.append(made)
+        return made
+
+    cdef Part part(self, source, target):
+        """The Part of an argument with Dims, whose copy is `target`; None where it never changes."""
+        cdef Stored stored
+        cdef list found = []
+        if not isinstance(source, (View, Scratch, ValueBase, Packed)):
+            return self.sized(source) if slots_in(source) else None
+        made = self.window(source)
+        if made is not None:
+            return made
+        key = "Stored", id(source)
+        made = self.known.get(key)
+        if made is None:
+            stored = Stored()
+            _collect(source, found, set())
+            stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in found]
+            stored.slots = Slots(slots_in([changed(thing) for thing in found]))
+            made = self.entered(key, stored)
+        return made
+
+    cdef Part sized(self, source):
+        cdef Sizes sizes
+        key = "Sizes", key_of(source)
+        made = self.known.get(key)
+        if made is None:
+            sizes = Sizes()
+            sizes.source, sizes.slots = source, Slots(slots_in(source))
+            made = self.entered(key, sizes)
+        return made
+
+    cdef Part window(self, source):
+        """The Window of a View, Value or Scratch, or None where it is not in the arena."""
+        cdef Window window
+        cdef ValueBase value = None
+        value, strides, offset = None, None, 0
+        if type(source) is View:
+            value, strides, offset = source.value, source.strides, source.offset
+        elif isinstance(source, ValueBase):
+            value = source
+        block = self.blocks.get(id(source if value is None else value.root))
+        if block is None or (value is not None and value.data is not None):
+            return None
+        window = Window()
+        window.block, window.dtype, window.itemsize = block, element_types[source.dtype], element_sizes[source.dtype]
+        window.shape = self.sized(source.shape)
+        window.sizes = window.shape if value is None else self.sized(value.shape)
+        window.strides = None if strides is None else self.sized(strides)
+        window.begin, window.offset = self.sized(0 if value is None else value.byte_offset), self.sized(offset)
+        key = ("Window", block, source.dtype, id(window.shape), id(window.sizes), id(window.strides),
+               id(window.begin), id(window.offset))
+        made = self.known.get(key)
+        return self.entered(key, window) if made is None else made
 
     def place(self):
         """Bytes of the arena for the shapes at hand.  The layout stays while every block fits into its place."""
@@ -130,7 +362,7 @@ cdef class Rebinder:
                 sizes = [n if type(nbytes) is int else n + n // 2 for n, nbytes in zip(sizes, self.sizes)]
             self.offsets, self.total, _ = planner.plan(sizes, self.firsts, self.lasts)
             for i in range(len(sizes)):
-                self.room[i] = sizes[i]
+                self.room[i], self.starts[i] = sizes[i], self.offsets[i]
             self.roots = dict(zip(self.owners[:self.count], self.offsets))
             self.scratches = dict(zip(self.owners[self.count:], self.offsets[self.count:]))
             self.moved = True
@@ -143,44 +375,28 @@ cdef class Rebinder:
         and kernels().
         """
         cdef Operands item
-        cdef Storage storage = Storage(outside, arena, self.roots, self.scratches)
-        cdef bint everything = self.moved or arena is not self.arena or not same(outside, self.outside)
-        cdef const int64_t *numbers = self.tape.numbers
-        cdef Py_ssize_t i, slot
-        cdef list kernels = [], args
-        cdef bint differs
+        cdef Part part
+        cdef bint failed = self.arena is None       # the last time, so that kernels do not fit their Parts; or the first
+        cdef list kernels = []
+        self.elsewhere = arena is not self.arena
+        self.renamed = self.moved or self.elsewhere or not same(outside, self.outside)
         self.outside = outside.copy()
-        self.arena = None               # until all is bound
+        self.storage = Storage(outside, arena, self.roots, self.scratches)
+        self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
         self.rebound = 0
-        for item in self.operands:
-            differs = everything or item.kernel is None
-            if not differs:
-                for index in item.slots:
-                    slot = index
-                    if numbers[slot] != self.before[slot]:
-                        differs = True
-                        break
-            for _, _, callee in item.entries:
-                if callee.renew(self.tape):
-                    differs = True
-            if differs:
-                for i in range(len(item.sources)):
-                    fill(self.tape, item.sources[i], item.targets[i])
-                if item.args is not None:
-                    item.call.args = filled_args(numbers, item.args, item.call.args)
-                args = storage.operands(item.call, pack, no_others)
-                for position, number, callee in item.entries:
-                    if number is None:
-                        args[position] = callee.entry
-                    else:
-                        args[position] = [*args[position][:number], callee.entry, *args[position][number + 1:]]
-                if item.make is None:
-                    item.make = kernel_class(item.call.kernel)
-                item.kernel = construct(item.make, args, item.call.names)
-                self.rebound += 1
-            kernels.append(item.kernel)
-        memcpy(self.before, numbers, self.tape.size * sizeof(int64_t))
-        self.arena, self.moved = arena, False
+        try:
+            for part in self.parts:
+                part.renew(self)
+            for item in self.operands:
+                self.rebound += item.renew(self, failed)
+                kernels.append(item.kernel)
+        except BaseException:
+            self.arena = None
+            raise
+        storage, self.storage = self.storage, None
+        self.pack = self.kernel_class = None
+        memcpy(self.before, self.tape.numbers, self.tape.size * sizeof(int64_t))
+        self.moved = False
         return kernels, storage
 
 
@@ -191,13 +407,3 @@ cdef bint same(dict a, dict b) except -1:
         if b.get(key) is not value:
             return False
     return True
-
-
-cdef tuple filled_args(const int64_t *numbers, tuple source, tuple target):
-    """The args of `target`, with those of `source` that are not None, filled."""
-    cdef list made = list(target)
-    cdef Py_ssize_t i
-    for i in range(len(made)):
-        if source[i] is not None:
-            made[i] = filled(numbers, source[i])
-    return tuple(made)

@@ -8,4 +8,5 @@ cdef class Storage:
     cdef object made(self, ValueBase value)
     cdef object viewed(self, View view)
     cdef object temporary(self, Scratch scratch)
+    cdef object operand(self, item, pack, others)
     cdef list operands(self, Call call, pack, others)

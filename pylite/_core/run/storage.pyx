@@ -60,6 +60,19 @@ cdef class Storage:
             return empty(scratch.shape, element_types[scratch.dtype])
         return ndarray(scratch.shape, element_types[scratch.dtype], self.arena, self.scratch[scratch])
 
+    cdef object operand(self, item, pack, others):
+        """What a kernel takes for `item`, one of the args of its call."""
+        kind = type(item)
+        if kind is View:
+            return self.viewed(<View>item)
+        if kind is Packed:
+            return item if pack is None else pack(item) if (<Packed>item).made is None else (<Packed>item).made
+        if kind is Scratch:
+            return self.temporary(<Scratch>item)
+        if isinstance(item, ValueBase):
+            return self.array(<ValueBase>item)
+        return others[kind](item) if kind in others else item
+
     cdef list operands(self, Call call, pack, others):
         """What the kernel of `call` takes."""
         cdef list found = list(call.args)
@@ -67,19 +80,8 @@ cdef class Storage:
         for i in range(len(found)):
             item = found[i]
             kind = type(item)
-            if kind is int or kind is str:
-                continue
-            if kind is View:
-                found[i] = self.viewed(<View>item)
-            elif kind is Packed:
-                if pack is not None:
-                    found[i] = pack(item) if (<Packed>item).made is None else (<Packed>item).made
-            elif kind is Scratch:
-                found[i] = self.temporary(<Scratch>item)
-            elif isinstance(item, ValueBase):
-                found[i] = self.array(<ValueBase>item)
-            elif kind in others:
-                found[i] = others[kind](item)
+            if kind is not int and kind is not str:
+                found[i] = self.operand(item, pack, others)
         return found
 
 
