@@ -187,7 +187,9 @@ cdef class Binary(Kernel):
             loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
             loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
         loop.a_dense, loop.b_dense = 0 not in a_strides, 0 not in b_strides
-        loop.a_row, loop.b_row = not any(a_strides[:-1]), not any(b_strides[:-1])
+        loop.a_row = loop.b_row = True
+        for i in range(loop.outer):
+            loop.a_row, loop.b_row = loop.a_row and not loop.a_strides[i], loop.b_row and not loop.b_strides[i]
         self.fn = <kernel_fn>run_binary
         if name in ARITHMETIC:
             self.subnormals = FLUSH
@@ -197,10 +199,13 @@ cdef class Binary(Kernel):
 
 cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -1:
     """Bytes of one element of an operand of `nbytes`."""
-    cdef ptrdiff_t n, stride, elements = 1
-    for n, stride in zip(shape, strides, strict=True):
-        if stride:
-            elements *= n
+    cdef ptrdiff_t elements = 1
+    cdef Py_ssize_t i
+    if len(shape) != len(strides):
+        raise ValueError(f"strides {strides} are not those of a shape {shape}")
+    for i in range(len(shape)):
+        if <ptrdiff_t>strides[i]:
+            elements *= <ptrdiff_t>shape[i]
     return nbytes // max(elements, 1)
 
 

@@ -16,7 +16,6 @@ from numpy import array, empty, ndarray
 
 from pylite._core.run import arena as planner
 from pylite._core.graph.dimensions import slots_in
-from pylite._core.run.kernel import construct
 
 cdef enum:
     SMALL = 1 << 20         # bytes of an arena that gets room to grow
@@ -121,11 +120,12 @@ cdef class Stored(Part):
 cdef class Operands:
     """One call, and the Parts that it has.
 
-    call: with numbers in place of Dims; args: the arguments of its kernel, of which those at `positions` are what
-    `parts` made; entries: [(position in the args, in the list there or None, CalledProgram)].
+    args, named: the arguments of the kernel, which `make` constructs; those at `keys`, positions or names, are what
+    `parts` made; entries: [(key, position in the list there or None, CalledProgram)].
     """
-    cdef Call call
-    cdef list args, positions, parts, entries
+    cdef object name            # of the kernel
+    cdef list args, keys, parts, entries
+    cdef dict named
     cdef object kernel, make
 
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
@@ -143,16 +143,25 @@ cdef class Operands:
             return False
         for i in range(len(self.parts)):
             part = self.parts[i]
-            self.args[self.positions[i]] = part.made
-        for position, number, callee in self.entries:
+            self.put(self.keys[i], part.made)
+        for key, number, callee in self.entries:
             if number is None:
-                self.args[position] = callee.entry
+                self.put(key, callee.entry)
             else:
-                self.args[position] = [*self.args[position][:number], callee.entry, *self.args[position][number + 1:]]
+                entries = list(self.args[key] if type(key) is int else self.named[key])
+                entries[number] = callee.entry
+                self.put(key, entries)
         if self.make is None:
-            self.make = rebinder.kernel_class(self.call.kernel)
-        self.kernel = construct(self.make, self.args, self.call.names)
+            self.make = rebinder.kernel_class(self.name)
+        self.kernel = self.make(*self.args, **self.named) if self.named else self.make(*self.args)
         return True
+
+    cdef int put(self, key, made) except -1:
+        if type(key) is int:
+            self.args[key] = made
+        else:
+            self.named[key] = made
+        return 0
 
 
 # ---- Values, Views and Scratches with numbers -------------------------------------------------------------------
@@ -221,6 +230,8 @@ cdef object key_of(thing):
         return "Dim", (<Dim>thing).slot
     if type(thing) is tuple:
         return tuple([key_of(item) for item in thing])
+    if type(thing) is Computed:
+        return "Computed", id((<Computed>thing).function), key_of((<Computed>thing).args)
     return thing if type(thing) is int else id(thing)
 
 
@@ -272,18 +283,19 @@ cdef class Rebinder:
     cdef Operands operands_of(self, Call source, Call target):
         """The Operands of a call with Dims; target: its copy."""
         cdef Operands made = Operands.__new__(Operands)
-        cdef Py_ssize_t i, position
+        cdef tuple names = () if target.names is None else target.names
+        cdef Py_ssize_t i, first = len(target.args) - len(names)
         cdef Part part
-        made.call, made.args = target, list(target.args)
-        made.positions, made.parts, made.entries = [], [], []
+        made.name, made.args, made.named = target.kernel, list(target.args[:first]), dict(zip(names, target.args[first:]))
+        made.keys, made.parts, made.entries = [], [], []
         for i in range(len(source.args)):
-            argument = source.args[i]
+            argument, key = source.args[i], i if i < first else names[i - first]
             for number, item in enumerate(argument) if type(argument) is list else ((None, argument),):
                 if hasattr(item, "renew"):
-                    made.entries.append((i, number, item))
+                    made.entries.append((key, number, item))
             part = self.part(argument, target.args[i])
             if part is not None:
-                made.positions.append(i)
+                made.keys.append(key)
                 made.parts.append(part)
         return made
 
