@@ -1,7 +1,7 @@
 """A subgraph lowered once for all input shapes that pass the same tests: see _core/graph/dimensions.pyx."""
 from functools import cached_property
 
-from pylite._core.graph.dimensions import Recording, UnrecordableError, slots_in
+from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.graph.tapes import Tape
 from pylite._core.run.rebinding import Rebinder, contents
 from pylite.compiler import lowering, memory_planner

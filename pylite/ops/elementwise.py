@@ -1,4 +1,5 @@
 """Helpers of element-wise ops: shapes, parameters, and calls to the kernels that run them all."""
+import math
 from struct import error, pack
 
 from numpy import ndarray
@@ -83,7 +84,7 @@ def binary(node, kernel, p=b"", operands=None):
             y.shape, shapes.broadcast_strides(a.shape, y.shape), shapes.broadcast_strides(b.shape, y.shape))
     left, right = a.bytes, b.bytes
     if len(shape) > 1 and shape[-1] < SHORT:
-        shape, a_strides, b_strides, left, right = _longer(shape, (a, a_strides, left), (b, b_strides, right))
+        shape, a_strides, b_strides, left, right = _longer(y, shape, (a, a_strides, left), (b, b_strides, right))
     inplace = None
     for x in (a, b):
         if x.data is None and x.size == y.size and x.nbytes == y.nbytes:
@@ -115,13 +116,13 @@ def _tabulated(node, kernel, p, x, c, exchanged=False):
     return call
 
 
-def _longer(shape, *operands):
+def _longer(y, shape, *operands):
     """Longer rows, where one operand is a constant row that each row of the other one meets: it is repeated."""
     n, rows = shape[-1], shape[-2]
     for (x, strides, _), (_, others, view) in (operands, operands[::-1]):
-        if x.data is None or x.size != n or strides[-2:] != (0, 1) or others[-2:] != (n, 1):
+        if x.data is None or x.size != n or not n or strides[-2:] != (0, 1) or others[-2:] != (n, 1):
             continue
-        k = max((k for k in range(1, min(LONG // n, rows) + 1) if rows % k == 0), default=1)
+        k = _joined(y.shape, len(shape) == 2, n, rows)
         if k == 1:
             break
         repeated = Packed("elementwise.repeat", x, k)
@@ -131,6 +132,25 @@ def _longer(shape, *operands):
             shape, others, strides, view, repeated)
     (_, a_strides, left), (_, b_strides, right) = operands
     return shape, a_strides, b_strides, left, right
+
+
+def _joined(shape, batched, n, rows):
+    """How many of `rows` rows of n elements become one.
+
+    shape: of the result; batched: are the rows of its first dimension, too?  That is often the one that changes, so
+    that it counts only where the rows of one image are few; a small one by powers of two.
+    """
+    image = math.prod(shape[1:])
+    if not batched or not image or image % n or image < SHORT < shape[0]:
+        return _divisor(rows, n)
+    k = _divisor(image // n, n)
+    while k * n < SHORT and k % (image // n) == 0 and rows % (2 * k) == 0:
+        k *= 2
+    return k
+
+
+def _divisor(rows, n):
+    return max((k for k in range(1, min(LONG // n, rows) + 1) if rows % k == 0), default=1)
 
 
 # ---- along an axis -------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
 from pylite.runtime.blueprint import Blueprint
 from pylite.runtime.bound_program import BoundProgram
-from pylite.runtime.tensor_memory import LARGE_ARENA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,8 +104,7 @@ def _bound(executor: "Executor", program: "Any") -> "ShapedProgram":
     numbers = program.tape.numbers_now()
     total = rebinder.place()
     made = ShapedProgram(program, numbers, total)
-    if total > LARGE_ARENA:
-        memory.check(made.lowered, made.plan, lambda: 0)
+    memory.check_machine(total, total)
     arena = memory.arena(total, 0, executor.cache.drop_arena)
     outside = {value.index: memory.variable(value) for value in program.variable_values(numbers)}
     kernels, storage = rebinder.bind(arena, outside, model.pack, kernel_class)

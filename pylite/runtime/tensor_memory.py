@@ -83,7 +83,15 @@ class TensorMemory:
                 "bytes alive. Make the inputs smaller or raise max_memory")
         if self.max_bytes is not None:
             self.left = self.max_bytes - needed
-        if plan.total > LARGE_ARENA and needed > memory_limit():
+        self.check_machine(plan.total, needed)
+
+    @staticmethod
+    def check_machine(total: int, needed: int) -> None:
+        """Raise MemoryLimitError where a large arena, of `total` bytes, needs more than the machine has, with others.
+
+        needed: bytes of all of them.
+        """
+        if total > LARGE_ARENA and needed > memory_limit():
             raise errors.MemoryLimitError(
                 f"the arena needs {needed} bytes and this machine has {memory_limit()}. Make the inputs smaller")
 
