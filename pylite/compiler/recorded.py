@@ -3,7 +3,8 @@ from functools import cached_property
 
 from pylite._core.graph.dimensions import Recording, UnrecordableError
 from pylite._core.graph.tapes import Tape
-from pylite._core.run.rebinding import Rebinder, contents
+from pylite._core.run.parts import contents
+from pylite._core.run.rebinding import Rebinder
 from pylite.compiler import lowering, memory_planner
 from pylite.compiler.placement import Plan
 from pylite.compiler.settling import settle

@@ -4,9 +4,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pylite._core.graph.tapes import Tape
+from pylite._core.run.parts import Site
 from pylite._core.run.storage import Storage
 
-class Rebinder:
+class Operands: ...
+
+class Rebinder(Site):
     offsets: list[int]
     total: int
     rebound: int
@@ -15,5 +18,3 @@ class Rebinder:
     def place(self) -> int: ...
     def bind(self, arena: NDArray[Any], outside: dict[int, NDArray[Any]], pack: Callable[[Any], Any],
              kernel_class: Callable[[str], Any]) -> tuple[list[Any], Storage]: ...
-
-def contents(tape: Any, data: Any, dtype: str, shape: tuple[int, ...]) -> Any: ...

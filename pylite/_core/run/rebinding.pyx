@@ -1,120 +1,23 @@
 """Binding what was lowered for many shapes to memory: each time the kernels whose operands have changed.
 
-Operands consist of Parts.  Calls share a Part where they have the same operand or size, and it is made again only when
-what it depends on changes: dimensions, its place in the arena, or the arena.
+Operands consist of Parts, see parts.pyx.  Calls share a Part where they have the same operand or size.
 """
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
+from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport Tape, filled
+from pylite._core.run.parts cimport Part, Site, Sizes, Slots, Stored, Window
 from pylite._core.run.storage cimport Storage
-
-from numpy import array, empty, ndarray
 
 from pylite._core.run import arena as planner
 from pylite._core.graph.dimensions import slots_in
+from pylite._core.run.parts import changed, collect
 
 cdef enum:
     SMALL = 1 << 20         # bytes of an arena that gets room to grow
-cdef dict no_others = {}
-
-
-# ---- parts of operands -----------------------------------------------------------------------------------------
-cdef class Slots:
-    """Slots of the tape."""
-    cdef Py_ssize_t *slots
-    cdef Py_ssize_t count
-
-    def __cinit__(self, found):
-        self.slots = <Py_ssize_t *>calloc(len(found) + 1, sizeof(Py_ssize_t))
-        if self.slots == NULL:
-            raise MemoryError(f"no memory for {len(found)} slots")
-        for slot in found:
-            self.slots[self.count] = slot
-            self.count += 1
-
-    def __dealloc__(self):
-        free(self.slots)
-
-    cdef bint differ(self, Rebinder rebinder) noexcept:
-        """Has a number changed since the last bind()?"""
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            if rebinder.tape.numbers[self.slots[i]] != rebinder.before[self.slots[i]]:
-                return True
-        return False
-
-
-cdef class Part:
-    """An operand, or what one depends on.  made: for the shapes at hand; changed: by the last bind()?"""
-    cdef object made
-    cdef bint changed
-
-    cdef int renew(self, Rebinder rebinder) except -1:
-        return 0
-
-
-cdef class Sizes(Part):
-    """Numbers, or tuples of things, which may have Dims."""
-    cdef object source
-    cdef Slots slots
-
-    cdef int renew(self, Rebinder rebinder) except -1:
-        self.changed = self.made is None or self.slots.differ(rebinder)
-        if self.changed:
-            self.made = filled(rebinder.tape.numbers, self.source)
-        return 0
-
-
-cdef class Window(Part):
-    """The array of a Value, View or Scratch in the arena.
-
-    block: number of its block; begin, offset: where it begins there, in bytes and in elements; sizes: of the
-    Value; shape, strides: of the array, in elements, or no strides.
-    """
-    cdef Py_ssize_t block
-    cdef Part sizes, shape, strides, begin, offset
-    cdef object dtype
-    cdef int64_t itemsize, address
-
-    cdef int renew(self, Rebinder rebinder) except -1:
-        cdef int64_t begin = self.begin.made, offset = self.offset.made
-        cdef int64_t address = rebinder.starts[self.block] + begin + offset * self.itemsize
-        self.changed = (rebinder.elsewhere or self.shape.changed or self.sizes.changed or address != self.address
-                        or self.made is None or (self.strides is not None and self.strides.changed))
-        if not self.changed:
-            return 0
-        self.address = address
-        shape = self.shape.made
-        if product(shape) == 0 or product(self.sizes.made) == 0:
-            self.made = empty(shape, self.dtype)
-        elif self.strides is None:
-            self.made = ndarray(shape, self.dtype, rebinder.arena, address)
-        else:
-            self.made = ndarray(shape, self.dtype, rebinder.arena, address,
-                                tuple([n * self.itemsize for n in self.strides.made]))
-        return 0
-
-
-cdef class Stored(Part):
-    """What a Storage gives for an argument: contents, variables, packed weights.
-
-    target: the argument with numbers; copies: [(Value, View or Scratch with Dims, its copy with numbers)], roots first.
-    """
-    cdef object target
-    cdef list copies
-    cdef Slots slots
-
-    cdef int renew(self, Rebinder rebinder) except -1:
-        self.changed = self.made is None or rebinder.renamed or self.slots.differ(rebinder)
-        if self.changed:
-            for source, target in self.copies:
-                fill(rebinder.tape, source, target)
-            self.made = rebinder.storage.operand(self.target, rebinder.pack, no_others)
-        return 0
 
 
 cdef class Operands:
@@ -164,66 +67,6 @@ cdef class Operands:
         return 0
 
 
-# ---- Values, Views and Scratches with numbers -------------------------------------------------------------------
-def changed(thing):
-    """What of a Value, View or Scratch may be or have Dims."""
-    if type(thing) is View:
-        return thing.shape, thing.strides, thing.offset
-    if type(thing) is Scratch:
-        return thing.shape
-    return thing.shape, thing.byte_offset, sizes_of(thing.data)
-
-
-def sizes_of(data):
-    """What of the contents of a Value may be or have Dims."""
-    if data is None or type(data) is Computed:
-        return data
-    return tuple(data.reshape(-1).tolist()) if data.dtype.hasobject else None
-
-
-def contents(tape, data, dtype, shape):
-    """The contents of a Value with numbers; tape: has filled()."""
-    if type(data) is Computed:
-        return tape.filled(data)
-    if data is None or not data.dtype.hasobject:
-        return data
-    return array(tape.filled(sizes_of(data)), dtype).reshape(shape)
-
-
-cdef int fill(Tape tape, source, target) except -1:
-    """Give a copy the numbers of its source's Dims."""
-    cdef View view, from_view
-    cdef ValueBase value, from_value
-    cdef const int64_t *numbers = tape.numbers
-    if type(source) is View:
-        view, from_view = target, source
-        view.shape, view.strides = filled(numbers, from_view.shape), filled(numbers, from_view.strides)
-        view.offset = filled(numbers, from_view.offset)
-    elif type(source) is Scratch:
-        (<Scratch>target).shape = filled(numbers, (<Scratch>source).shape)
-    else:
-        value, from_value = target, source
-        value.shape, value.byte_offset = filled(numbers, from_value.shape), filled(numbers, from_value.byte_offset)
-        value.data = contents(tape, from_value.data, from_value.dtype, value.shape)
-    return 0
-
-
-def _collect(argument, found, seen):
-    """Append the Values, Views and Scratches with Dims that `argument` consists of, roots first."""
-    if id(argument) in seen:
-        return
-    seen.add(id(argument))
-    if type(argument) is View:
-        _collect(argument.value, found, seen)
-    elif isinstance(argument, ValueBase):
-        if argument.root is not argument:
-            _collect(argument.root, found, seen)
-    elif type(argument) is not Scratch:
-        return
-    if slots_in(changed(argument)):
-        found.append(argument)
-
-
 cdef object key_of(thing):
     """Equal for sizes that are equal for all shapes; Dims are no keys."""
     if type(thing) is Dim:
@@ -236,29 +79,23 @@ cdef object key_of(thing):
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------
-cdef class Rebinder:
+cdef class Rebinder(Site):
     """Kernels of recorded calls, for one set of shapes after the other.
 
     tape: evaluated for the shapes at hand; calls: with Dims; present: the Instance with their copies; owners: (root or
     Scratch) of each block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner
     begins; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
     """
-    cdef Tape tape
     cdef list operands, parts, owners, sizes, firsts, lasts
     cdef readonly list offsets
     cdef readonly Py_ssize_t total
     cdef Py_ssize_t count
-    cdef int64_t *before        # the numbers of all slots at the last bind()
     cdef int64_t *room          # of each block in the layout
-    cdef int64_t *starts        # of each block in the arena
     cdef dict blocks            # {id of a root or Scratch: number of its block}
     cdef dict known             # {what a Part was made from: the Part}, while they are made
     cdef dict roots, scratches, outside
-    cdef object arena, pack, kernel_class, present
-    cdef Storage storage        # during bind()
+    cdef object kernel_class, present
     cdef bint moved             # since the last bind()
-    cdef bint elsewhere         # during bind(): the arena is another one
-    cdef bint renamed           # during bind(): what is outside the arena may be, or where
     cdef readonly Py_ssize_t rebound        # kernels made by the last bind()
 
     def __cinit__(self, Tape tape not None, list calls, present, list owners, Py_ssize_t count, list sizes,
@@ -286,7 +123,8 @@ cdef class Rebinder:
         cdef tuple names = () if target.names is None else target.names
         cdef Py_ssize_t i, first = len(target.args) - len(names)
         cdef Part part
-        made.name, made.args, made.named = target.kernel, list(target.args[:first]), dict(zip(names, target.args[first:]))
+        made.name, made.args = target.kernel, list(target.args[:first])
+        made.named = dict(zip(names, target.args[first:]))
         made.keys, made.parts, made.entries = [], [], []
         for i in range(len(source.args)):
             argument, key = source.args[i], i if i < first else names[i - first]
@@ -317,7 +155,7 @@ cdef class Rebinder:
         made = self.known.get(key)
         if made is None:
             stored = Stored()
-            _collect(source, found, set())
+            collect(source, found, set())
             stored.target, stored.copies = target, [(thing, self.present.thing(thing)) for thing in found]
             stored.slots = Slots(slots_in([changed(thing) for thing in found]))
             made = self.entered(key, stored)
@@ -388,7 +226,7 @@ cdef class Rebinder:
         """
         cdef Operands item
         cdef Part part
-        cdef bint failed = self.arena is None       # the last time, so that kernels do not fit their Parts; or the first
+        cdef bint failed = self.arena is None       # the last time, so that kernels may not fit their Parts
         cdef list kernels = []
         self.elsewhere = arena is not self.arena
         self.renamed = self.moved or self.elsewhere or not same(outside, self.outside)
