@@ -16,10 +16,11 @@ class RecordedProgram:
     """A subgraph lowered for input shapes with Dims.
 
     varying: [(input, axis)] of the Dims; constant: [(input, axis, size)] of the other dimensions; lowered, lifetimes:
-    with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds; variables: Values.
+    with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds; variables: Values; ends:
+    Views of the bytes of inputs and outputs, for callers.
     """
 
-    def __init__(self, lowered, lifetimes, recording, shapes, varying):
+    def __init__(self, lowered, lifetimes, recording, shapes, varying, ends):
         self.lowered, self.lifetimes, self.varying = lowered, lifetimes, varying
         self.constant = [(i, axis, size) for i, shape in enumerate(shapes) for axis, size in enumerate(shape)
                          if (i, axis) not in varying]
@@ -30,8 +31,8 @@ class RecordedProgram:
         self.present = Instance(lowered, self.tape.numbers_now())
         self.variables = [value for value in lowered.values if value.kind == "variable"]
         owners, sizes, firsts, lasts = _blocks(lifetimes)
-        self.rebinder = Rebinder(self.tape, lowered.calls, self.present, owners, len(lifetimes.first), sizes, firsts,
-                                 lasts)
+        self.rebinder = Rebinder(self.tape, lowered.calls, ends, self.present, owners, len(lifetimes.first), sizes,
+                                 firsts, lasts)
 
     def evaluate(self, shapes):
         """Evaluate the tape for input `shapes` of the same ranks; False where another lowering is due."""
@@ -61,7 +62,7 @@ def _blocks(lifetimes):
 
 
 # ---- recording -----------------------------------------------------------------------------------------------
-def record(model, subgraph, shapes, varying, preserve, find, host):
+def record(model, subgraph, shapes, varying, preserve, find, host, is_called):
     """The RecordedProgram of `subgraph` where the dimensions `varying`, [(input, axis)], change; shapes: at hand.
 
     Raises UnrecordableError, or what lowering raises, where only lowering anew will do.
@@ -76,7 +77,9 @@ def record(model, subgraph, shapes, varying, preserve, find, host):
     lifetimes = memory_planner.lifetimes(lowered, preserve)
     if lifetimes.banded:
         raise UnrecordableError("guard bands")
-    return RecordedProgram(lowered, lifetimes, recording, shapes, varying)
+    ends = [lowered.values[i] for i in (*subgraph.inputs, *subgraph.outputs)] if is_called else []
+    ends = [] if "string" in [value.dtype for value in ends] else [value.bytes for value in ends]
+    return RecordedProgram(lowered, lifetimes, recording, shapes, varying, ends)
 
 
 # ---- copies with numbers ---------------------------------------------------------------------------------------

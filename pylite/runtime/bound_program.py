@@ -32,6 +32,7 @@ class BoundProgram(Segment):
     """
     __slots__ = ("blueprint", "lowered", "plan", "storage", "arena", "iterations", "operands")
     operands: "Sequence[Sequence[Any]]"     # what the kernels were made of, where plans are written
+    ends: "Sequence[NDArray[Any]] | None" = None    # the bytes of inputs and outputs, where they are made beforehand
     lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
 
     def __init__(self, blueprint: "Blueprint", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:

@@ -57,7 +57,7 @@ class ShapeHistory:
         executor.shared["recording"] = True
         try:
             program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
-                                      executor.preserve, executor.find, executor)
+                                      executor.preserve, executor.find, executor, bool(executor.subgraph.index))
         except Exception:       # lowering anew serves every shape, or says what is wrong
             return None
         finally:
@@ -108,13 +108,14 @@ def _bound(executor: "Executor", program: "Any") -> "ShapedProgram":
     arena = memory.arena(total, 0, executor.cache.drop_arena)
     outside = {value.index: memory.variable(value) for value in program.variable_values(numbers)}
     kernels, storage = rebinder.bind(arena, outside, model.pack, kernel_class)
+    made.ends = rebinder.end_arrays() or None
     made.finish(executor, storage, Program(kernels, executor.pool), arena)
     return made
 
 
 class ShapedProgram(BoundProgram):
     """A BoundProgram from a recording; what only inspection needs is made when it is first asked for."""
-    __slots__ = ("program_of_all", "instance", "offsets", "total", "executor")
+    __slots__ = ("program_of_all", "instance", "offsets", "total", "executor", "ends")
 
     def __init__(self, program: "Any", numbers: "Any", total: int) -> None:
         self.program_of_all, self.instance = program, program.instance(numbers)

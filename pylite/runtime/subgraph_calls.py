@@ -73,9 +73,11 @@ def entry(executor: "Executor", whole: bool = False) -> "Entry":
     bound, subgraph = executor.current, executor.subgraph
     if executor.read is None:
         executor.read = frozenset([i for operator in subgraph.operators for i in operator.inputs] + [*subgraph.outputs])
-    ins = [raw(bound.array(i)) if position not in executor.given and (whole or i in executor.read) else None
+    ends, count = bound.ends, len(subgraph.inputs)
+    ins = [(raw(bound.array(i)) if ends is None else ends[position])
+           if position not in executor.given and (whole or i in executor.read) else None
            for position, i in enumerate(subgraph.inputs)]
-    outs = [raw(bound.array(i)) for i in subgraph.outputs]
+    outs = [raw(bound.array(i)) for i in subgraph.outputs] if ends is None else ends[count:]
     return bound.program, bound.failure, ins, outs
 
 

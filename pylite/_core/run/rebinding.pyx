@@ -12,6 +12,8 @@ from pylite._core.graph.tapes cimport Tape, filled
 from pylite._core.run.parts cimport Part, Site, Sizes, Slots, Stored, Window
 from pylite._core.run.storage cimport Storage
 
+from numpy import empty, uint8
+
 from pylite._core.run import arena as planner
 from pylite._core.graph.dimensions import slots_in
 from pylite._core.run.parts import changed, collect
@@ -82,11 +84,11 @@ cdef object key_of(thing):
 cdef class Rebinder(Site):
     """Kernels of recorded calls, for one set of shapes after the other.
 
-    tape: evaluated for the shapes at hand; calls: with Dims; present: the Instance with their copies; owners: (root or
-    Scratch) of each block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner
+    tape: evaluated for the shapes at hand; calls: with Dims; ends: Views of the bytes that callers move; present: the
+    Instance with their copies; owners: (root or Scratch) of each block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner
     begins; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
     """
-    cdef list operands, parts, owners, sizes, firsts, lasts
+    cdef list operands, ends, parts, owners, sizes, firsts, lasts
     cdef readonly list offsets
     cdef readonly Py_ssize_t total
     cdef Py_ssize_t count
@@ -98,7 +100,7 @@ cdef class Rebinder(Site):
     cdef bint moved             # since the last bind()
     cdef readonly Py_ssize_t rebound        # kernels made by the last bind()
 
-    def __cinit__(self, Tape tape not None, list calls, present, list owners, Py_ssize_t count, list sizes,
+    def __cinit__(self, Tape tape not None, list calls, list ends, present, list owners, Py_ssize_t count, list sizes,
                   list firsts, list lasts):
         self.tape, self.present, self.count = tape, present, count
         self.sizes, self.firsts, self.lasts = sizes, firsts, lasts
@@ -112,6 +114,7 @@ cdef class Rebinder(Site):
         self.owners = [owner.index for owner in owners[:count]] + [present.thing(owner) for owner in owners[count:]]
         self.parts, self.known = [], {}
         self.operands = [self.operands_of(source, target) for source, target in zip(calls, present.calls)]
+        self.ends = [self.end(view) for view in ends]
         self.blocks = self.known = None
 
     def __dealloc__(self):
@@ -136,6 +139,24 @@ cdef class Rebinder(Site):
                 made.keys.append(key)
                 made.parts.append(part)
         return made
+
+    cdef Part end(self, View view):
+        """The Part of the bytes of an input or output, whose array is empty where it has no memory."""
+        cdef ValueBase value = view.value
+        cdef Part made
+        if value.data is None and value.root.kind != "variable" and id(value.root) not in self.blocks:
+            made = Part()
+            made.made = empty(0, uint8)
+            return made
+        return self.part(view, self.present.thing(view))
+
+    def end_arrays(self):
+        """The bytes of the ends, after bind()."""
+        cdef Part part
+        cdef list found = []
+        for part in self.ends:
+            found.append(part.made)
+        return found
 
     cdef Part entered(self, key, Part made):
         self.known[key] = made
