@@ -11,6 +11,7 @@ cdef class Site:
     cdef int64_t *starts        # of each block in the arena
     cdef object arena, pack
     cdef Storage storage
+    cdef dict computed          # {id of a Computed: its result}, during bind()
     cdef bint elsewhere         # is the arena another one than at the last bind()?
     cdef bint renamed           # may what is outside the arena be another one, or where?
 

@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 
 from pylite._core.graph.calls cimport Scratch, ValueBase, View, product
 from pylite._core.graph.dimensions cimport Computed
-from pylite._core.graph.tapes cimport Tape, filled
+from pylite._core.graph.tapes cimport filled
 
 from numpy import array, empty, ndarray
 
@@ -91,7 +91,7 @@ cdef class Stored(Part):
         self.changed = self.made is None or site.renamed or self.slots.differ(site)
         if self.changed:
             for source, target in self.copies:
-                fill(site.tape, source, target)
+                fill(site, source, target)
             self.made = site.storage.operand(self.target, site.pack, no_others)
         return 0
 
@@ -122,11 +122,11 @@ def contents(tape, data, dtype, shape):
     return array(tape.filled(sizes_of(data)), dtype).reshape(shape)
 
 
-cdef int fill(Tape tape, source, target) except -1:
+cdef int fill(Site site, source, target) except -1:
     """Give a copy the numbers of its source's Dims."""
     cdef View view, from_view
     cdef ValueBase value, from_value
-    cdef const int64_t *numbers = tape.numbers
+    cdef const int64_t *numbers = site.tape.numbers
     if type(source) is View:
         view, from_view = target, source
         view.shape, view.strides = filled(numbers, from_view.shape), filled(numbers, from_view.strides)
@@ -136,7 +136,11 @@ cdef int fill(Tape tape, source, target) except -1:
     else:
         value, from_value = target, source
         value.shape, value.byte_offset = filled(numbers, from_value.shape), filled(numbers, from_value.byte_offset)
-        value.data = contents(tape, from_value.data, from_value.dtype, value.shape)
+        value.data = site.computed.get(id(from_value.data))     # by another operand
+        if value.data is None:
+            value.data = contents(site.tape, from_value.data, from_value.dtype, value.shape)
+            if type(from_value.data) is Computed:
+                site.computed[id(from_value.data)] = value.data
     return 0
 
 

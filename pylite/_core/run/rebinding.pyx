@@ -85,8 +85,8 @@ cdef class Rebinder(Site):
     """Kernels of recorded calls, for one set of shapes after the other.
 
     tape: evaluated for the shapes at hand; calls: with Dims; ends: Views of the bytes that callers move; present: the
-    Instance with their copies; owners: (root or Scratch) of each block; count: of those that are roots; sizes, shifts: of each block, bytes and where its owner
-    begins; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
+    Instance with their copies; owners: (root or Scratch) of each block; count: of those that are roots; sizes: bytes of
+    each block; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
     """
     cdef list operands, ends, parts, owners, sizes, firsts, lasts
     cdef readonly list offsets
@@ -254,7 +254,7 @@ cdef class Rebinder(Site):
         self.outside = outside.copy()
         self.storage = Storage(outside, arena, self.roots, self.scratches)
         self.pack, self.kernel_class, self.arena = pack, kernel_class, arena
-        self.rebound = 0
+        self.rebound, self.computed = 0, {}
         try:
             for part in self.parts:
                 part.renew(self)
@@ -265,7 +265,7 @@ cdef class Rebinder(Site):
             self.arena = None
             raise
         storage, self.storage = self.storage, None
-        self.pack = self.kernel_class = None
+        self.pack = self.kernel_class = self.computed = None
         memcpy(self.before, self.tape.numbers, self.tape.size * sizeof(int64_t))
         self.moved = False
         return kernels, storage
