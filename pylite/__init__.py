@@ -9,7 +9,14 @@ pylite.tasks: classifiers, detectors and others by a model's metadata.  pylite.m
 pylite.validation: a quantized model compared with its float reference.  pylite.schema: reading and writing models.
 pylite.errors: all exceptions.  These modules are imported when they are first asked for.
 """
+import gc
 import importlib
+
+# What is alive now, numpy above all, goes to the oldest generation.  Otherwise, the collector would walk over it during
+# pylite's imports, which takes a millisecond.
+if not gc.get_freeze_count():   # what a program froze stays frozen
+    gc.freeze()
+    gc.unfreeze()
 
 __version__ = "0.1.0"       # the one place that states it: the build reads it here
 __distribution__ = "pylite-runtime"     # what pip installs; the distribution `pylite` is another project

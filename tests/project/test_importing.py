@@ -189,3 +189,12 @@ def test_the_index_of_ops_equals_their_registrations():
                "from pylite.ops._index import MODULES\n"
                "print(sorted(MODULES) == registry.names(),"
                " all(registry.find(n).infer.__module__.startswith('pylite.ops') for n in MODULES))") == "True True"
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_a_program_froze_stays_frozen(frozen):
+    """The import passes older objects to the oldest generation, and changes nothing else of the collector."""
+    code = f"import gc; a = []; {'gc.freeze()' if frozen else 'pass'}; before = gc.get_freeze_count(); import pylite"
+    count = run(code + "; print(before, gc.get_freeze_count(), gc.isenabled(), gc.get_threshold())").split(maxsplit=2)
+    assert count[0] == count[1] and (count[0] != "0") == frozen
+    assert count[2] == run("import gc; print(gc.isenabled(), gc.get_threshold())")
