@@ -9,7 +9,8 @@ from pylite.runtime.model import Model
 def overview(path, threads=1, seconds=0.0, delegates=()):
     """The model as a dictionary.  seconds: how long to measure, 0 for no times.
 
-    "nodes": a dictionary for each, in order; "by_op": sums over the nodes of an op; "arena": a map for each segment,
+    "nodes": a dictionary for each, in order; "ends": inputs and outputs of each subgraph; "by_op": sums over
+    the nodes of an op; "arena": a map for each segment,
     {"bytes", "bound", "steps": node of each step, "blocks"}; "rest": seconds of a run that no node takes; "problems":
     why it cannot run, as lines.
     """
@@ -33,8 +34,15 @@ def overview(path, threads=1, seconds=0.0, delegates=()):
     total = found["latency"]["median"] if times else 0
     found["nodes"] = [_node(model, subgraph, node, times if subgraph["index"] == 0 else {}, total)
                       for subgraph in facts["subgraphs"] for node in subgraph["operators"]]
+    found["ends"] = list(map(_ends, facts["subgraphs"]))
     found["by_op"] = _by_op(found["nodes"])
     return found
+
+
+def _ends(subgraph):
+    """The inputs and outputs of a subgraph."""
+    return {side: [{"tensor": i, **{key: subgraph["tensors"][i][key] for key in ("name", "dtype", "shape")}}
+                   for i in subgraph[side]] for side in ("inputs", "outputs")}
 
 
 def _node(model, subgraph, node, times, total):
@@ -46,7 +54,8 @@ def _node(model, subgraph, node, times, total):
         first = {"name": results[0]["name"], "shape": node["shapes"][results[0]["index"]],
                  "quantization": _nodes.quantization(results[0])}
     return {"subgraph": subgraph["index"], "node": node["index"], "op": node["name"], "dtype": node["dtype"], **first,
-            "settings": _nodes.settings(node), "macs": node["macs"], "seconds": taken,
+            "settings": _nodes.settings(node), "inputs": node["inputs"], "outputs": node["outputs"],
+            "macs": node["macs"], "seconds": taken,
             "share": taken / total if taken is not None and total else None,
             "weight_bytes": sum(tensors[i].data.nbytes for i in set(node["inputs"]) - {-1}
                                 if tensors[i].data is not None),

@@ -1,6 +1,6 @@
 "use strict";
 // Names of tensors, files and classes are anybody's: they become text nodes and attributes, never markup.
-const {report, sensitivity, graph, made, pictures} = JSON.parse(document.getElementById("data").textContent);
+const {report, sensitivity, graph, made, pictures, limits} = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main"), tensors = report ? report.tensors : [];
 const base = path => (path || "").split("/").pop();
 const known = x => x !== null && x !== undefined;
@@ -49,6 +49,7 @@ function table(name, columns, rows, options = {}) {
         el("button", {class: "go", "aria-label": "Show tensor of node " + said, onclick: () => options.select(row)}, said));
     });
     const line = el("tr", {class: options.mark && options.mark(row) ? "mark" : null}, ...cells);
+    if (options.lines) options.lines.set(row, line);
     return {row, line, words: columns.map(c => text(c[1](row)) + " " + (c[2] || text)(c[1](row))).join(" ").toLowerCase()};
   });
   const heads = columns.map((column, i) =>
@@ -192,31 +193,54 @@ function show(t) {
         measure[1](t), "green")) : "");
 }
 
+// What the numbers mean
+function thresholds(own) {
+  const {good, poor, notable, suspicious, loss} = limits, part = db => (100 * 10 ** (-db / 20)).toFixed(0) + " %";
+  return el("details", {id: "thresholds"}, el("summary", {}, "What is good, what is bad"), pairs([
+    ["SQNR", `Power of the signal over that of the error. From ${good} dB on (an error of ${part(good)} of the signal) `
+      + `answers rarely change; below ${poor} dB (${part(poor)}) they often do. Between the two, measure the accuracy.`],
+    ["excess", `Noise above that of a good quantization of the same node. From ${notable} dB on a cause is looked for; `
+      + `from ${suspicious} dB on the node diverges.`],
+    ["local", own ? `SQNR of the node by itself, on the reference's activations. The chart ends at ${CEILING} dB.` : ""],
+    ["RMSE", own ? "In steps of the tensor's scale: 0.289 is ideal rounding." : ""],
+    ["accuracy", `A drop of more than ${loss} point is poor, unless McNemar's test says that it may be chance (p of 0.05 or more).`]]));
+}
+
 // Sections of a comparison
+const CEILING = 80;     // decibels: what lies above is as good as exact
+const clipped = x => known(x) ? Math.min(x, CEILING) : x;
 function comparison() {
   const by = report.ranked_by, own = by === "excess_db";      // else nodes were not measured by themselves
   const worst = node => tensors.filter(t => t.node === node).reduce((a, b) => a[by] >= b[by] ? a : b);
   const first = report.first_divergence, outputs = tensors.filter(t => t.output);
   const where = known(first) ? worst(first) : null;
+  const most = worst(report.ranking[0]), drop = report.accuracy.drop;
   main.append(el("div", {class: "tiles"},
-    own ? tile(where ? `node ${first}` : "none", where ? `first divergence: ${where.op}` : "no node has more noise than rounding")
-      : tile(`node ${report.ranking[0]}`, "adds the most noise (cumulative)"),
     ...outputs.slice(0, 2).map(t => tile(decibels(t.sqnr_db) + (known(t.sqnr_db) ? " dB" : ""), `SQNR of ${tail(t.name)}`)),
-    tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")));
+    known(drop) ? tile(general(drop), `points that ${report.accuracy.main} drops`) : null,
+    tile(`node ${most.node}`, `most noise${own ? "" : " (cumulative)"}: ${most.op}, ${decibels(most[by])} dB excess`),
+    own && where && where !== most ? tile(`node ${first}`, `first divergence: ${where.op}`) : null,
+    tile(text(report.samples), "samples compared"), tile(text(tensors.length), "tensors compared")), thresholds(own));
   main.append(...report.notes.map(note => el("p", {class: "note"}, note)));
   const causes = report.ranking.map(worst).filter(t => t.cause);
-  if (own) section("causes", "Causes", causes.length ? el("div", {class: "cards"}, ...causes.slice(0, 12).map(t =>
-    el("div", {class: t.node === first ? "first" : null},
-      el("strong", {}, el("button", {class: "go", onclick: () => select(t)}, `node ${t.node}`), ` ${t.op}: ${t.cause}`),
-      el("p", {}, el("small", {title: t.name}, tail(t.name))), el("p", {class: "say"}, t.detail + "."), el("p", {}, t.remedy))))
+  const groups = new Map();       // by cause and remedy, in the order of the ranking
+  for (const t of causes) groups.set(t.cause + t.remedy, [...groups.get(t.cause + t.remedy) || [], t]);
+  const jump = t => el("button", {class: "go", onclick: () => select(t), title: t.name}, `node ${t.node}`);
+  if (own) section("causes", "Causes", groups.size ? el("div", {class: "cards"}, ...[...groups.values()].map(([t, ...rest]) =>
+    el("div", {class: t === most ? "first" : null}, el("h3", {class: "say"}, t.cause),
+      el("p", {}, jump(t), ` ${t.op}: ${t.detail}.`), el("p", {}, el("small", {title: t.name}, tail(t.name))),
+      el("p", {}, el("strong", {}, t.remedy)),
+      rest.length ? el("details", {}, el("summary", {}, `${rest.length} more with this cause`),
+        ...rest.map(r => el("p", {}, jump(r), ` ${r.op}: ${r.detail}.`))) : null)))
     : el("p", {}, "Every node's error is what rounding makes."));
   section("sqnr", "SQNR along the graph",
     el("p", {class: "soft"}, "Both models run from their inputs (cumulative)" + (own ? ", and each node by itself on the "
-      + "reference's activations (local)" : "") + ". A node that is exact has no point. Click a point to see its tensor."),
+      + "reference's activations (local)" : "") + ". A node that is exact has no point; above " + CEILING + " dB points stay at the edge. Click a point to see its tensor."),
     chart("SQNR of every tensor in the order of execution; the table below has the numbers", () => [{
       series: [{label: "node", value: (u, i) => known(i) ? `${tensors[i].node} ${tensors[i].op}` : ""},
-        series("cumulative", "blue", {points: {size: 7}, value: (u, y) => plain(y)}),
-        ...own ? [series("local", "orange", {dash: [5, 3], points: {size: 7, fill: colour("orange")}, value: (u, y) => plain(y)})] : []],
+        series("cumulative", "blue", {points: {size: 7}, value: (u, y, s, i) => known(i) ? plain(tensors[i].sqnr_db) : "\u2013"}),
+        ...own ? [series("local", "orange", {dash: [5, 3], points: {size: 7, fill: colour("orange")},
+          value: (u, y, s, i) => known(i) ? plain(tensors[i].sqnr_local_db) : "\u2013"})] : []],
       scales: {x: {range: (u, low, high) => [low - .5, high + .5]}},
       choose: i => select(tensors[i]),
       hooks: {drawClear: [u => {
@@ -228,24 +252,24 @@ function comparison() {
       }]},
       axes: [{label: "node", splits: whole, values: (u, at) => at.map(i => tensors[i] ? text(tensors[i].node) : "")},
         {label: "SQNR (dB)", size: 50}],
-    }, [tensors.map((_, i) => i), tensors.map(t => t.sqnr_db), ...own ? [tensors.map(t => t.sqnr_local_db)] : []]]));
+    }, [tensors.map((_, i) => i), tensors.map(t => clipped(t.sqnr_db)), ...own ? [tensors.map(t => clipped(t.sqnr_local_db))] : []]]));
   section("ranking", "Ranking", el("p", {class: "soft"}, own ? "By the noise that a node adds itself, above that of a good "
       + "quantization of the same node (excess, dB; from 6 on it counts as diverging). The first divergence is marked."
       : "By cumulative errors: the noise above what a node's operands bring along and a good quantization of it adds "
       + "(excess, dB). Nodes by themselves were not measured (--local-samples)."),
     table("Ranking of nodes", [
-      ["node", t => t.node, number(0)], ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
+      ["node", t => t.node, number(0)], ["excess", t => t[by], decibels, "decibels above the noise of a good quantization"],
+      ["op", t => t.op], ["SQNR", t => known(t.sqnr_db) ? t.sqnr_db : Infinity,
         x => x === Infinity ? "exact" : decibels(x), "decibels, both models run from their inputs"],
       ...own ? [["local", t => known(t.sqnr_local_db) ? t.sqnr_local_db : Infinity, x => x === Infinity ? "exact" : decibels(x),
         "decibels, of the node by itself"]] : [],
-      ["excess", t => t[by], decibels, "decibels above the noise of a good quantization"],
       ...own ? [["RMSE", t => t.rmse_over_scale, number(3), "in steps; 0.289 is ideal rounding"],
       ["mean", t => t.mean_error_steps, number(3), "mean error in steps"],
       ["largest", t => t.max_error_steps, number(2), "largest error in steps"],
       ["saturated", t => t.saturated_low + t.saturated_high, share, "share of the values at an end of the range"],
       ["range", t => t.range_used, share, "share of the range that the reference's values span"],
       ["cause", t => t.cause]] : [], ["tensor", t => t.name, tail]],
-    tensors, {select, sort: own ? 4 : 3, direction: "descending", mark: t => t === where}));
+    tensors, {select, sort: 1, direction: "descending", mark: t => t === where}));
   chooser.append(...tensors.map((t, i) => el("option", {value: i}, `${t.node} ${t.op} ${tail(t.name)}`)));
   section("tensor", "Tensor", el("div", {class: "controls"}, el("label", {}, "Tensor ", chooser)), detail);
   if (report.unmatched.length) section("unmatched", "Not compared", table("Results that were not compared", [
@@ -314,65 +338,41 @@ function regained(s) {
       + `${s.proposed.length} nodes in float, ${general(s.real)} with all; the target is ${general(s.target)}.`),
     barChart("What every node regains in float, the most first; the table below has the numbers", "node", "regained", names,
       s.ranking.map(r => r.regained), "blue"),
-    table("Nodes by what they regain", [["node", r => r.node, number(0)], ["op", r => r.op],
+    table("Nodes by what they regain", [["node", r => r.node, number(0)], ["regained", r => r.regained, general], ["op", r => r.op],
       ...s.ranking.some(r => r.nodes.length > 1) ? [["nodes of the block", r => r.nodes.join(", "), tail]] : [], [s.measure, r => r.value, general],
-      ["regained", r => r.regained, general], ["quantized alone", r => r.quantized_alone, general, "with every other node in float"],
+      ["quantized alone", r => r.quantized_alone, general, "with every other node in float"],
       ["kept in float", r => chosen.has(r.node) ? "yes" : ""], ["tensor", r => r.names.join(", "), tail]], s.ranking,
     {mark: r => chosen.has(r.node)}));
 }
 
-// Sections of a model by itself
-const KINDS = {input: "blue", output: "green", temporary: "violet", scratch: "orange"};
-
-function arena(map) {
-  const label = b => `${b.name}: ${bytes(b.bytes)} at offset ${b.offset}, steps ${b.first} to ${b.last}`;
-  const said = el("p", {class: "soft", role: "status"}, "Choose a block to see which tensor it is.");
-  const steps = map.steps.length || 1, part = (x, whole) => 100 * x / (whole || 1) + "%";
-  const picture = el("div", {class: "map"}, ...map.blocks.map(b => el("div", {
-    style: `left: ${part(b.first, steps)}; width: ${part(b.last - b.first + 1, steps)}; bottom: ${part(b.offset, map.bytes)}; `
-      + `height: ${part(b.bytes, map.bytes)}; background: var(--${KINDS[b.kind]})`,
-    title: label(b), onclick: event => {
-      picture.querySelectorAll(".on").forEach(x => x.classList.remove("on"));
-      event.target.classList.add("on");
-      said.textContent = label(b);
-    }}, b.kind === "input" ? b.name : "node " + map.steps[b.first])));
-  return [el("p", {}, `${bytes(map.bytes)} (lower bound ${bytes(map.bound)}). Left to right: the ${map.steps.length} steps of `
-      + "one run; bottom to top: offsets in the arena. ", ...Object.entries(KINDS).map(([kind, name]) =>
-      el("span", {class: "key"}, el("span", {style: `background: var(--${name})`}), kind))), picture, said,
-    table("Blocks of the arena", [["tensor", b => b.name, tail], ["kind", b => b.kind], ["offset", b => b.offset, number(0)],
-      ["bytes", b => b.bytes, bytes], ["first step", b => b.first, number(0)], ["last step", b => b.last, number(0)],
-      ["first node", b => map.steps[b.first], number(0)]], map.blocks)];
-}
-
-function model() {
-  const timed = graph.nodes.filter(n => known(n.seconds));
-  if (timed.length) section("time", "Time per node",
-    el("p", {class: "soft"}, `${graph.threads} thread(s); ${seconds(graph.latency.median)} for one run (median of `
-      + `${graph.latency.runs}).` + graph.doubts.map(d => " Warning: " + d + ".").join("")),
-    barChart("Time of every node; the table of the graph has the numbers", "node", "time (\u00b5s)", timed.map(n => n.node),
-      timed.map(n => n.seconds * 1e6), "blue"));
-  const several = new Set(graph.nodes.map(n => n.subgraph)).size > 1;
-  section("graph", "Graph", table("Graph", [...several ? [["subgraph", n => n.subgraph, number(0)]] : [],
-    ["node", n => n.node, number(0)], ["op", n => n.op], ["result", n => n.name, tail], ["shape", n => n.shape, shape],
-    ["type", n => n.dtype], ["quantization", n => n.quantization], ["stride, padding, activation", n => n.settings],
-    ["MAC", n => n.macs || null, count], ["weights", n => n.weight_bytes || null, bytes],
-    ...timed.length ? [["time", n => n.seconds, seconds], ["share", n => n.share, share]] : [], ["kernels", n => n.kernels]],
-  graph.nodes));
-  if (graph.arena.length) section("arena", "Arena", ...graph.arena.flatMap(arena));
-  section("sizes", "Sizes", pairs([["file", bytes(graph.bytes)], ["weights", bytes(graph.weight_bytes)],
-      ["packed for the kernels", bytes(graph.packed_bytes)],
-      ["arena", graph.arena.length ? bytes(graph.arena.reduce((sum, a) => sum + a.bytes, 0)) : ""]]),
-    table("Sizes by op", [["op", o => o.op], ["nodes", o => o.count, number(0)], ["MAC", o => o.macs || null, count],
-      ["weights", o => o.weight_bytes || null, bytes], ["results", o => o.result_bytes, bytes],
-      ...timed.length ? [["time", o => o.seconds, seconds], ["share", o => o.share, share]] : []], graph.by_op));
-  if (graph.problems.length) section("problems", "Cannot run", el("ul", {}, ...graph.problems.map(p => el("li", {}, p))));
+// The verdict: its level gives the colour, its first word says the same
+function verdict() {
+  if (report) return report.verdict;
+  if (sensitivity) {
+    const s = sensitivity, unit = s.measure === "sqnr_db" ? " dB" : "", enough = s.reached >= s.target;
+    const set = s.proposed.length === 1 ? `node ${s.proposed[0]}` : `${s.proposed.length} nodes`;
+    return s.quantized >= s.target ? {level: "good", text: `Good: the model reaches ${general(s.target)}${unit} as it is.`}
+      : enough ? {level: "fair", text: `Look closer: with ${set} in float the model reaches ${general(s.reached)}${unit}, `
+        + `and ${general(s.quantized)}${unit} as it is.`}
+      : {level: "poor", text: `Poor: no set of nodes in float reaches ${general(s.target)}${unit}.`};
+  }
+  if (graph.problems.length) return {level: "poor", text: "Cannot run: " + graph.problems[0]};
+  const slow = graph.nodes.filter(n => n.share).sort((a, b) => b.share - a.share)[0];
+  return {level: "plain", text: (graph.latency ? `One run takes ${seconds(graph.latency.median)} on ${graph.threads} `
+    + `${graph.threads === 1 ? "thread" : "threads"}` : "Times were not measured") + (graph.arena.length ? ` and ${bytes(
+    graph.arena.reduce((sum, a) => sum + a.bytes, 0))} of memory for its tensors` : "") + "."
+    + (slow ? ` Node ${slow.node} (${slow.op}) takes the most, ${share(slow.share)} of the time.` : "")};
 }
 
 const pair = report || sensitivity, subject = base(pair ? pair.model : graph.file);
 document.title = `${subject} - pylite report`;
 document.querySelector("h1").textContent = subject;
-document.querySelector("header p").textContent = !pair ? `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`
+const {level, text: sentence} = verdict(), colon = level === "plain" ? 0 : sentence.indexOf(":") + 1;
+document.querySelector(".verdict").classList.add(level);
+document.querySelector(".verdict").append(el("strong", {}, sentence.slice(0, colon)), sentence.slice(colon));
+document.querySelector("header p.soft").textContent = !pair ? `${bytes(graph.bytes)}, ${graph.nodes.length} nodes, ${count(graph.macs)} MAC`
   : pair.reference ? `against ${base(pair.reference)}` : "";
+if (!pair) costs();
 if (sensitivity) regained(sensitivity);
 if (tensors.length) comparison();
 if (report && report.accuracy.metrics) accuracy(report.accuracy);

@@ -20,6 +20,7 @@ import pylite
 from pylite._core import simd
 from pylite.errors import FileFormatError
 from pylite.media import images
+from pylite.validation.verdict import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,8 @@ def page(data: Mapping[str, Any]) -> str:
     folder = library()
     parts = {"style": (folder / "uPlot.min.css").read_text("utf-8"),
              "library": (folder / "uPlot.iife.js").read_text("utf-8"), "script": _file("page.js"),
-             "data": json.dumps(_short(data), separators=(",", ":")).replace("<", "\\u003c")}
+             "model": _file("page_model.js"),
+             "data": json.dumps(_short({**data, "limits": LIMITS}), separators=(",", ":")).replace("<", "\\u003c")}
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _file("page.html"))
 
 

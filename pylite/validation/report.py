@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pylite.runtime.notebook import table
 from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.verdict import verdict
 
 if TYPE_CHECKING:
     from typing import Any
@@ -87,11 +88,17 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as docs/validation.schema.json describes it; what is infinite or no number is None."""
         accuracy = self.accuracy.to_dict() if self.accuracy else {}
-        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy, "ranked_by": self.ranked_by}
+        return {"version": VERSION, **finite(asdict(self)), "accuracy": accuracy, "ranked_by": self.ranked_by,
+                "verdict": self.verdict}
 
     def to_json(self) -> str:
         """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @property
+    def verdict(self) -> dict[str, str]:
+        """{"level": "good", "fair", "poor" or, without a reference, "plain", "text": why, in sentences}"""
+        return verdict(self)
 
     @property
     def ranked_by(self) -> str:
@@ -171,15 +178,10 @@ class Report:
     def _repr_html_(self) -> str:
         """The verdict, and a short table of the nodes with the most noise of their own."""
         worst = [self.by_node(node) for node in self.ranking[:SHOWN]]
-        verdict = "No node has more noise of its own than rounding explains."
-        if self.first_divergence is not None:
-            first = self.by_node(self.first_divergence)
-            verdict = f"First divergence: node {first.node} ({first.op}, {first.name})"
-            verdict += f": {first.cause}: {first.detail}. {first.remedy}" if first.cause else "."
         rows = [(t.node, t.op, _cell(t.sqnr_db), _cell(t.sqnr_local_db), _cell(t.excess_db), t.cause or "")
                 for t in worst]
         more = len(self.ranking) - len(worst)
-        return (f"<p><b>{escape(verdict)}</b></p>"
+        return (f"<p><b>{escape(self.verdict['text'])}</b></p>"
                 + table(("node", "op", "SQNR, dB", "local, dB", "excess, dB", "cause"), rows)
                 + (f"<p>and {more} more; to_pandas() has all</p>" if more > 0 else ""))
 

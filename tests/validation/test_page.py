@@ -12,6 +12,7 @@ from pylite import Model, cli, validation
 from pylite.errors import FileFormatError
 from pylite.media import images, models
 from pylite.schema import read, write
+from pylite.schema.builder import ModelBuilder
 from pylite.validation import page
 from pylite.validation.accuracy_report import Accuracy, Flip, Metric
 from tests.tools import browser, resources
@@ -108,6 +109,62 @@ def test_a_page_without_nodes_by_themselves_says_what_it_ranks_by(chromium, fold
         words = shown.evaluate("document.querySelector('main').innerText")
         assert not re.search(r"\b(undefined|NaN|false|null)\b", words)
         assert browser.blank_charts(shown) == [] and browser.overhang(shown) <= 0 and browser.violations(shown) == []
+
+
+def test_the_verdict_is_the_first_line(chromium, validated, reported):
+    for page_of, level, words in ((validated, "poor", f"Most noise comes from node {SPOILED} (DEPTHWISE_CONV_2D)"),
+                                  (reported, "plain", "One run takes")):
+        with browser.opened(chromium, page_of) as shown:
+            first = shown.locator("body *:not(header)").first
+            assert f"verdict {level}" == first.get_attribute("class") and words in first.text_content()
+    with browser.opened(chromium, reported) as shown:
+        assert len(browser.column(shown, "Slowest nodes", 1)) == 5
+
+
+def test_the_drawn_graph_has_every_node_and_leads_to_its_tensor(chromium, validated, reported):
+    with browser.opened(chromium, validated, browser.PHONE) as shown:
+        rows = shown.locator("#graph .rail li")
+        assert rows.count() == 12 and "input image" in rows.first.text_content()
+        assert shown.locator("#graph .rail path").count() == 11
+        assert shown.locator("#graph .rail li.mark button").all_text_contents() == [f"node {SPOILED}"]
+        shown.locator("#graph .rail button", has_text="node 8").press("Enter")
+        assert "Node 8: FULLY_CONNECTED" in shown.locator("#tensor").text_content()
+    with browser.opened(chromium, reported) as shown:
+        shown.locator("#graph .rail button", has_text="node 5").press("Enter")
+        assert shown.locator("table[aria-label='Graph'] tr.mark td").first.text_content() == "5"
+
+
+def test_lanes_of_a_residual_block_do_not_meet(chromium, tmp_path):
+    """Results that live at the same time have lanes of their own, and a free lane serves again."""
+    m = ModelBuilder()
+    tensors = [m.tensor(name, (1, 3)) for name in "xabcd"]
+    for op, inputs, output in (("ABS", [0], 1), ("NEG", [1], 2), ("ADD", [1, 2], 3), ("ADD", [0, 3], 4)):
+        m.operator(op, [tensors[i] for i in inputs], [tensors[output]])
+    m.inputs(tensors[:1])
+    m.outputs(tensors[4:])
+    path, target = tmp_path / "m.tflite", tmp_path / "m.html"
+    path.write_bytes(m.build())
+    assert cli.main(["report", str(path), "--seconds", "0.01", "--html", str(target)]) == 0
+    with browser.opened(chromium, target) as shown:
+        x = shown.locator(".rail circle").evaluate_all("all => all.map(one => +one.getAttribute('cx'))")
+        assert x[0] == x[4] == x[5] < x[1] == x[3] < x[2]
+
+
+def test_cards_are_grouped_by_cause_in_the_order_of_the_ranking(chromium, folder):
+    report = validation.compare(folder / "spoiled.tflite", folder / "good.tflite", folder / "data.npz")
+    for node, cause in ((8, "one"), (2, "other"), (5, "one")):
+        tensor = report.by_node(node)
+        tensor.cause, tensor.detail, tensor.remedy = cause, f"of node {node}", f"Mend {cause}."
+    (folder / "g.html").write_text(report.to_html(), encoding="utf-8")
+    with browser.opened(chromium, folder / "g.html", browser.PHONE) as shown:
+        assert shown.locator("#causes h3").all_text_contents() == ["channel scale", *(
+            report.by_node(node).cause for node in report.ranking if node in (8, 2))]
+        card = shown.locator("#causes .cards > div", has_text="Mend one.")
+        card.locator("summary").press("Enter")
+        assert sorted(card.locator("button:visible").all_text_contents()) == ["node 5", "node 8"]
+        shown.locator("#thresholds summary").press("Enter")
+        assert "From 30 dB on" in shown.locator("#thresholds dd").first.inner_text()
+        assert browser.violations(shown) == [] and browser.overhang(shown) <= 0
 
 
 @pytest.mark.parametrize("name", ["validated", "reported", "answered"])

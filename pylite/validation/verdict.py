@@ -1,0 +1,82 @@
+"""One sentence that says whether a model is good, which node is to blame, and what to do."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pylite.validation.causes import NOTABLE_DB, SUSPICIOUS_DB
+
+GOOD_DB = 30.0      # SQNR of an output from which on its error, 3 % of its root mean square, rarely changes an answer
+POOR_DB = 20.0      # SQNR below which the error, 10 %, often does
+LOSS = 1.0          # percentage points of the main metric that a good quantization may lose
+CHANCE = 0.05       # p of McNemar's test from which on a difference may be chance
+LIMITS = {"good": GOOD_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB, "loss": LOSS}
+GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
+_BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
+
+
+def verdict(report: Any) -> dict[str, str]:
+    """{"level": "good", "fair", "poor" or "plain", "text": sentences} for a Report, which has this as `verdict`."""
+    lowest = min((t.sqnr_db for t in report.outputs if t.sqnr_db is not None), default=math.inf)
+    loss = _loss(report)
+    worst = report.by_node(report.ranking[0]) if report.ranking else None
+    suspicious = worst is not None and report.suspicion(worst) >= SUSPICIOUS_DB
+    if not report.tensors and (report.accuracy is None or report.accuracy.drop is None):
+        level = PLAIN
+    elif loss > LOSS or lowest < POOR_DB:
+        level = POOR
+    else:
+        level = FAIR if suspicious or lowest < GOOD_DB or not (report.outputs or report.accuracy) else GOOD
+    facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
+    text = f"{_BEGINNINGS[level]}{facts}. {'' if worst is None else _blame(report, worst, level)}"
+    return {"level": level, "text": text.strip()}
+
+
+def _loss(report: Any) -> float:
+    """Percentage points that the model loses, 0 where that may be chance."""
+    if report.accuracy is None or report.accuracy.drop is None:
+        return 0.0
+    test = report.accuracy.mcnemar
+    return 0.0 if test is not None and test["p"] is not None and test["p"] >= CHANCE else report.accuracy.drop
+
+
+def _outputs(report: Any, lowest: float) -> list[str]:
+    if not report.tensors:
+        return []
+    if not report.outputs:
+        return ["no output could be compared"]
+    if lowest == math.inf:
+        return ["the outputs equal the reference's"]
+    several = "the worst output" if len(report.outputs) > 1 else "the output"
+    return [f"the error of {several} is {10 ** (-lowest / 20):.2%} of its signal (SQNR {lowest:.1f} dB)"]
+
+
+def _accuracy(report: Any) -> list[str]:
+    if report.accuracy is None:
+        return []
+    name, value, drop = report.accuracy.main, report.accuracy.metrics[report.accuracy.main].model, report.accuracy.drop
+    found = f"{name} is {'not known' if value is None else format(value, '.4g')}"
+    if drop is None:
+        return [f"{found} on {report.accuracy.samples} samples"]
+    return [f"{found}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
+            f"{found}, as the reference's"]
+
+
+def _blame(report: Any, worst: Any, level: str) -> str:
+    """Which node adds the most noise, why, and what to do."""
+    excess = report.suspicion(worst)
+    where = f"node {worst.node} ({worst.op})"
+    if excess < NOTABLE_DB:
+        coarse = [t for t in map(report.by_node, report.ranking) if t.cause]
+        if coarse:
+            first = coarse[0]
+            return (f"No node adds more noise than its scheme makes; of {len(coarse)} that the scheme makes coarse, "
+                    f"node {first.node} ({first.op}) is the first: {first.cause}. {first.remedy}")
+        if level in (GOOD, PLAIN):
+            return "No node adds more noise than rounding explains."
+        return ("No single node is to blame: each adds what rounding explains, and the errors add up. --sensitivity "
+                "finds the nodes that are worth keeping in float.")
+    if worst.cause:
+        return f"Most noise comes from {where}: {worst.cause}, {worst.detail}. {worst.remedy}"
+    advice = "" if report.local_samples else " Measure nodes by themselves (--local-samples 64) for the cause."
+    return f"Most noise comes from {where}, {excess:.1f} dB above that of a good quantization.{advice}"
