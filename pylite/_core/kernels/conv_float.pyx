@@ -44,7 +44,11 @@ from pylite._core.kernels.matmul import arranged
 from pylite._core.run.memory import give_back, pooled
 
 cdef enum:
+    ZEROS = 8192        # bytes of padding that kernels share
     WINOGRAD_SCRATCH = 24 * 1024    # floats of Winograd's operands and products, and of the pixels of a tile
+
+
+cdef uint8_t zeros[ZEROS]
 
 
 cdef struct Packing:
@@ -148,13 +152,17 @@ cdef class ConvF32(Kernel):
         cdef Window *g = &p.window
         self.x, self.y, self.panels, self.bias = x, y, panels, bias
         self.weights, self.scratch = weights, scratch
-        if 0 in self.y.shape[:4]:
+        cdef ptrdiff_t padding = <ptrdiff_t>filter[1] * x.shape[3] // <ptrdiff_t>groups * 4
+        cdef const uint8_t *zero = zeros
+        if not y.shape[0] * y.shape[1] * y.shape[2] * y.shape[3]:
             self.fn = <kernel_fn>nothing
             return
         self.subnormals = FLUSH
-        self.zero = np.zeros(max(1, filter[1] * x.shape[3] // groups * 4), np.uint8)
+        if padding > ZEROS:
+            self.zero = np.zeros(padding, np.uint8)
+            zero = &self.zero[0]
         set_window(g, <const uint8_t *>&x[0, 0, 0, 0] if x.size else NULL, x.strides[0], x.strides[1], x.strides[2],
-                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, &self.zero[0], filter)
+                   x.shape[1], x.shape[2], y.shape[1], y.shape[2], x.shape[3] // groups * 4, zero, filter)
         set_output(&p.output, <char *>&y[0, 0, 0, 0], y.shape[0], y.shape[1], y.shape[2], y.strides[0], y.strides[1],
                    y.strides[2])
         set_sizes(p, slots, y.shape[3], groups, g.fh * g.fw * g.length // 4)
