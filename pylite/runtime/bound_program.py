@@ -136,18 +136,18 @@ class ProgramCache:
     @staticmethod
     def history_key(shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
         """Where `histories` has what is known of inputs like these."""
-        return (tuple([len(shape) for shape in shapes]), tuple([(i, id(data)) for i, data in given.items()]),
-                simd.current)
+        return (tuple([len(shape) for shape in shapes]),
+                tuple([(i, id(data)) for i, data in given.items()]) if given else (), simd.current)
 
-    def is_first(self, shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> bool:
-        """Are these the first input shapes of their kind?  Notes them."""
+    def seen(self, shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
+        """history_key() of these input shapes; None where they are the first of their kind, which it notes."""
         key = self.history_key(shapes, given)
         if key in self.histories:
-            return False
+            return key
         if len(self.histories) >= KEPT_HISTORIES:
             self.histories.clear()
         self.histories[key] = list(shapes)
-        return True
+        return None
 
     def get(self, key: "Any") -> BoundProgram | None:
         """The BoundProgram for a set of input shapes, or None."""

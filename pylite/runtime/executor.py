@@ -322,11 +322,12 @@ class Executor(TensorAccess, ExecutorBase):
 
     def _recorded(self) -> BoundProgram | None:
         """A program for the present input shapes from one that was recorded for others, or None."""
-        if self.cache.is_first(self.shapes, self.given):
+        key = self.cache.seen(self.shapes, self.given)
+        if key is None:
             return None
         self.use_graph()
         from pylite.runtime import recorded_program
-        return recorded_program.bind(self)
+        return recorded_program.bind(self, key)
 
     def use_graph(self) -> None:
         """Replace what a plan knows of the subgraph, if that is all there is, by the graph's record."""

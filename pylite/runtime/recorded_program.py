@@ -68,11 +68,14 @@ class ShapeHistory:
         return program
 
 
-def bind(executor: "Executor") -> "ShapedProgram | None":
-    """A program for the present input shapes of `executor` from a recording; None where it lowers anew."""
+def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
+    """A program for the present input shapes of `executor` from a recording; None where it lowers anew.
+
+    key: of their history.
+    """
     if not _may_record(executor):
         return None
-    histories, key = executor.cache.histories, executor.cache.history_key(executor.shapes, executor.given)
+    histories = executor.cache.histories
     history = histories[key]
     if type(history) is list:       # the shapes that came first
         history = histories[key] = ShapeHistory(history)
@@ -115,10 +118,10 @@ def _bound(executor: "Executor", program: "Any") -> "ShapedProgram":
 
 class ShapedProgram(BoundProgram):
     """A BoundProgram from a recording; what only inspection needs is made when it is first asked for."""
-    __slots__ = ("program_of_all", "instance", "offsets", "total", "executor", "ends")
+    __slots__ = ("program_of_all", "numbers", "instance", "offsets", "total", "executor", "ends")
 
     def __init__(self, program: "Any", numbers: "Any", total: int) -> None:
-        self.program_of_all, self.instance = program, program.instance(numbers)
+        self.program_of_all, self.numbers = program, numbers
         self.offsets, self.total = program.rebinder.offsets, total
 
     def finish(self, executor: "Executor", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
@@ -127,7 +130,9 @@ class ShapedProgram(BoundProgram):
         self.start(program, arena)
 
     def __getattr__(self, name: str) -> "Any":
-        if name == "lowered":
+        if name == "instance":
+            self.instance = self.program_of_all.instance(self.numbers)
+        elif name == "lowered":
             self.lowered = self.instance.lowered()
         elif name == "plan":
             self.plan = self.instance.plan(self.program_of_all.lifetimes, self.offsets, self.total)
