@@ -30,5 +30,5 @@ def test_a_copy_without_memory():
     done = subprocess.run([sys.executable, "-P", "-c", CODE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        f"there is no memory for a copy of tensor 1 ('large', float32 [{1 << 26}]): {1 << 28} bytes. tensor(1)() gives its "
-        "own memory", f"({1 << 26},)"]
+        f"there is no memory for a copy of tensor 1 ('large', float32 [{1 << 26}]): {1 << 28} bytes. "
+        "tensor(1)() gives its own memory", f"({1 << 26},)"]
