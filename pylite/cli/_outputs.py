@@ -9,7 +9,8 @@ from pylite.cli import _format
 
 GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}]       # from the least to the most
 
-FILES = "html", "explorer", "junit", "save", "record", "record_values", "mixed", "recipe", "denylist"  # options
+# Options that name files.
+FILES = "html", "explorer", "junit", "save", "record", "record_values", "mixed", "recipe", "denylist", "repair"
 
 
 def add(parser, what):

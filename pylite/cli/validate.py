@@ -1,4 +1,4 @@
-"""Measure how accurate a model is; find the node that makes a quantized one wrong, or that computes something else.
+"""Measure how accurate a model is; find the node that makes a quantized one wrong, and repair the model.
 
 On data with labels, the accuracy of MODEL is measured, and with --reference that of both.
 
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from pylite.cli import _common, _format, _limits, _outputs, _sensitivity
+from pylite.cli import _common, _format, _limits, _outputs, _repair, _sensitivity
 from pylite.cli._terminal import Progress
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
@@ -32,6 +32,7 @@ examples:
   pylite validate model_int8.tflite --reference model_float.tflite --data samples.npz
   pylite validate model_int8.tflite --reference model_float.tflite --data pictures/ --json > report.json
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --min-sqnr 20 --fail-on saturation=1%
+  pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --repair better.tflite
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --sensitivity --target 30dB
   pylite validate model_int8.tflite --reference model_float.tflite --data d.npz --shard 1/2 --save first.npz
   pylite validate model_int8.tflite --reference model_float.tflite --merge first.npz second.npz
@@ -95,6 +96,7 @@ def configure(parser):
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
+    _repair.add(parser)
     _sensitivity.add(parser)
     _limits.add(parser)
 
@@ -120,6 +122,8 @@ def _compared(args):
     _limits.check(args)
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
+    if _repair.wanted(args):
+        return _repair.run(args, model, reference)
     if _sensitivity.wanted(args):
         return _sensitivity.run(args, model, reference)
     speed = None

@@ -128,7 +128,8 @@ def _hard_swish(x):
 _CLAMPS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 register("LOGISTIC", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
-         lower=lower_sigmoid, reference=_logistic, conditions=(*SYMMETRIC16, "int16: y scale = 2^-15"))
+         lower=lower_sigmoid, reference=_logistic, conditions=(*SYMMETRIC16, "int16: y scale = 2^-15",
+                                                                       "int8 uint8: y scale = 2^-8"))
 register("TANH", versions=(1, 3), types=same("float32 float16 bfloat16 int8 uint8 int16"), infer=infer_same,
          lower=lower_sigmoid, reference=np.tanh, conditions=(*SYMMETRIC16, "int16: y scale ~ 2^-15"))
 for _name, _limits in _CLAMPS.items():

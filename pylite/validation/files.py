@@ -1,13 +1,17 @@
-"""Writes files that are replaced at once or stay as they were."""
+"""Writes files that are replaced at once or stay as they were, and models with the files attached to them."""
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
+import zipfile
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pylite.runtime.model import Model
 
 
 @contextlib.contextmanager
@@ -32,3 +36,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, path) from None
         raise
+
+
+def with_attached(contents: bytes, model: Model) -> bytes:
+    """A .tflite file with the archive that follows the file of `model`, if one does: labels and the like."""
+    if not model.associated_files:
+        return contents
+    whole = io.BytesIO(contents)
+    try:
+        with zipfile.ZipFile(io.BytesIO(model.graph.contents)) as given, zipfile.ZipFile(whole, "a") as taken:
+            for name in given.namelist():
+                taken.writestr(name, given.read(name))
+    except (zipfile.BadZipFile, KeyError, RuntimeError):    # damaged, or encrypted
+        return contents
+    return whole.getvalue()

@@ -6,8 +6,6 @@ through QUANTIZE to the tensor that it had, unless its readers are in float, too
 from __future__ import annotations
 
 import copy
-import io
-import zipfile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy as np
 from pylite.ir.graph import Operator, replace
 from pylite.schema import read, write
 from pylite.schema.tables import enum_numbers, table
+from pylite.validation.files import with_attached
 from pylite.validation.matching import CASTS, match
 from pylite.validation.widening import quantized, real
 
@@ -135,20 +134,7 @@ class Mixture:
             record.inputs, record.outputs = placed(operator.inputs), placed(operator.outputs)
             operators.append(record)
         graph.tensors, graph.operators = tensors, operators
-        return self._attached(bytes(write(file)))
-
-    def _attached(self, contents: bytes) -> bytes:
-        """The file with the archive that follows the model, if one does."""
-        if not self._model.associated_files:
-            return contents
-        whole = io.BytesIO(contents)
-        try:
-            with zipfile.ZipFile(io.BytesIO(self._model.graph.contents)) as given, zipfile.ZipFile(whole, "a") as taken:
-                for name in given.namelist():
-                    taken.writestr(name, given.read(name))
-        except (zipfile.BadZipFile, KeyError, RuntimeError):    # damaged, or encrypted
-            return contents
-        return whole.getvalue()
+        return with_attached(bytes(write(file)), self._model)
 
     def _record(self, file: Any, index: int) -> Any:
         """The table of a tensor of real numbers; its contents become a buffer of the file."""

@@ -43,6 +43,16 @@ def test_int16_tanh_and_logistic_have_one_output_scale(op, scale):
         run_peer(model, [ALL_16[:9]])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("scale", [2.0**-7, 0.0039, 2.0**-9])
+def test_logistic_of_8_bits_has_one_output_scale(dtype, scale):
+    x = np.arange(9).astype(dtype)
+    model, _ = one_op("LOGISTIC", [x], dtype, (0.1, 0), (scale, 0))
+    refuses(model, r"scale .* must be 2\^-8 for u?int8")
+    with pytest.raises(RuntimeError):
+        run_peer(model, [x])
+
+
 @pytest.mark.parametrize("op", ["TANH", "LOGISTIC"])
 def test_int16_tanh_and_logistic_of_all_integers(op):
     model, inputs = one_op(op, [ALL_16], "int16", (3e-4, 0), (2.0**-15, 0))

@@ -1,0 +1,39 @@
+"""`pylite validate --repair`: the same model with less error."""
+from pylite.cli import _common, _limits, _outputs
+from pylite.cli._terminal import Progress
+
+
+def add(parser):
+    parser.add_argument("--repair", metavar="FILE",
+                        help="with --reference: write MODEL with better weights, ranges and biases to this .tflite "
+                             "file, fitted on every other sample and checked on the rest (default: 64 samples, spread "
+                             "evenly over the data)")
+
+
+def wanted(args):
+    """Is it the task?  UsageError where other options contradict it."""
+    if not args.repair:
+        return False
+    if not (args.reference and args.data):
+        raise _common.UsageError("--repair takes --reference and --data")
+    others = {"--sensitivity": args.sensitivity, "--html": args.html, "--explorer": args.explorer, "--save": args.save,
+              "--dask": args.dask, "--fail-on": args.fail_on, "--max-drop": args.max_drop is not None,
+              "--accuracy": args.accuracy, "--shard": args.shard != (1, 1), "--workers": args.workers > 1}
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise _common.UsageError(f"--repair does not go with {', '.join(given)}; validate the repaired file with "
+                                 f"{'it' if len(given) == 1 else 'them'}")
+    return True
+
+
+def run(args, model, reference):
+    from pylite.validation.repair import repair
+    with Progress("steps") as progress:
+        found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
+                       pictures=args.images, threads=args.threads, progress=progress.show)
+    with _outputs.Attempts() as attempt:
+        attempt(_outputs.show, found.to_json() if args.json else "\n".join(found.lines()) + "\n")
+        attempt(_outputs.write, args.repair, found.contents)
+        low = args.min_sqnr is not None and found.after_db < args.min_sqnr
+        message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"
+        return attempt(_limits.finish, args, model, {"repair": [message] if low else []})

@@ -1,0 +1,142 @@
+"""Ranges for quantized activations from the values that a float model takes: several methods, and their noise."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite._core.simd import Pool
+from pylite.ir.graph import replace
+from pylite.runtime.executor import Executor
+from pylite.validation.comparison import feed
+from pylite.validation.isolation import closure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.runtime.model import Model
+
+    Grid = tuple[float, int]        # scale, zero point
+
+BINS = 4096         # between the least and the largest value
+CLIPPED = {"99.99 %": 1e-4, "99.9 %": 1e-3}         # method -> share of the values that may lie outside
+METHODS = ("min / max", *CLIPPED, "least error")
+CUTS = np.linspace(1, 0.1, 37).tolist()     # parts of either end of the range that "least error" tries
+
+
+class Activations:
+    """Tensors of a model's main subgraph, computed from its inputs; nodes that these do not need are left out."""
+
+    def __init__(self, model: Model, tensors: Sequence[int], threads: int = 1) -> None:
+        graph = model.graph.subgraphs[0]
+        computed = {i for o in graph.operators for i in o.outputs}
+        operators, _ = closure(graph, tuple(i for i in tensors if i in computed), set())
+        numbered = tuple(replace(o, index=k) for k, o in enumerate(operators))
+        self._executor = Executor(model, replace(graph, operators=numbered, outputs=tuple(dict.fromkeys(tensors))),
+                                  Pool(threads))
+
+    def run(self, inputs: Sequence[NDArray[Any]]) -> None:
+        """Compute the tensors for one sample."""
+        feed(self._executor, inputs)
+        self._executor.invoke()
+
+    def array(self, index: int) -> NDArray[Any]:
+        """A tensor as it is stored, until the next run."""
+        return self._executor.array(index)
+
+
+@dataclass
+class Observed:
+    """The values that a tensor takes.  low, high: their range, with 0; counts: of BINS parts of it."""
+    low: float = 0.0
+    high: float = 0.0
+    counts: NDArray[Any] | None = None
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Widen the range to these values; what is not finite does not count."""
+        if values.size:
+            with np.errstate(invalid="ignore"):
+                low, high = values.min(), values.max()
+            if not (np.isfinite(low) and np.isfinite(high)):
+                finite = values[np.isfinite(values)]
+                low, high = finite.min(initial=0), finite.max(initial=0)
+            self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+
+    def count(self, values: NDArray[Any]) -> None:
+        """Count values within the range."""
+        if self.counts is None:
+            self.counts = np.zeros(BINS, np.int64)
+        if self.high > self.low:
+            self.counts += np.histogram(values, BINS, (self.low, self.high))[0]
+
+    def range(self, method: str) -> tuple[float, float]:
+        """The range, with 0, that a method gives; "least error" is `least_error`."""
+        assert self.counts is not None
+        total = self.counts.sum()
+        if method not in CLIPPED or not total:
+            return self.low, self.high
+        share = np.cumsum(self.counts) / total
+        edges = np.linspace(self.low, self.high, BINS + 1)
+        low = edges[np.searchsorted(share, CLIPPED[method] / 2)] if self.low < 0 else 0.0
+        high = edges[np.searchsorted(share, 1 - CLIPPED[method] / 2) + 1] if self.high > 0 else 0.0
+        return min(0.0, float(low)), max(0.0, float(high))
+
+    def noise(self, grid: Grid, dtype: str) -> float:
+        """The mean squared error of these values on a grid: rounding inside, the distance to the end outside."""
+        assert self.counts is not None
+        scale, zero_point = grid
+        limits = np.iinfo(dtype)
+        low, high = (limits.min - zero_point) * scale, (limits.max - zero_point) * scale
+        centres = self.low + (np.arange(BINS) + 0.5) * ((self.high - self.low) / BINS)
+        beyond = np.maximum(0, np.maximum(low - scale / 2 - centres, centres - high - scale / 2))
+        outside = np.where(beyond > 0, (beyond + scale / 2) ** 2, scale * scale / 12)
+        total = self.counts.sum()
+        return float((self.counts * outside).sum() / total) if total else 0.0
+
+    def least_error(self, dtype: str) -> Grid:
+        """The grid of the least noise that a search finds: one end after the other moves towards 0."""
+        ends = [self.low, self.high]
+        for place in (1, 0, 1, 0):
+            tried = [[*ends[:place], end * part, *ends[place + 1:]]
+                     for end in [(self.low, self.high)[place]] if end for part in CUTS]
+            ends = min(tried, key=lambda t: self.noise(grid_for(t[0], t[1], dtype), dtype), default=ends)
+        return grid_for(ends[0], ends[1], dtype)
+
+    def grid(self, method: str, dtype: str) -> Grid:
+        """The grid that a method gives."""
+        return self.least_error(dtype) if method == "least error" else grid_for(*self.range(method), dtype)
+
+
+def grid_for(low: float, high: float, dtype: str) -> Grid:
+    """The grid of a type over a range that holds 0, which is one of its values; int16 is symmetric."""
+    if dtype == "int16":
+        return float(np.float32(max(-low, high) / 32767 or 1.0)), 0
+    limits = np.iinfo(dtype)
+    scale = float(np.float32((high - low) / (limits.max - limits.min) or 1.0))
+    return scale, int(np.clip(np.rint(limits.min - low / scale), limits.min, limits.max))
+
+
+def observed(model: Model, groups: Mapping[int, Iterable[int]], samples: Sequence[Sequence[NDArray[Any]]],
+             threads: int, constants: Mapping[int, Iterable[NDArray[Any]]]) -> dict[int, Observed]:
+    """{key: what the tensors of a group take over the samples}.
+
+    groups: {key: tensors of the model}; constants: {key: arrays that the group holds, too}.
+    """
+    found = {key: Observed() for key in groups}
+    for key, arrays in constants.items():
+        for values in arrays:
+            found[key].extend(values)
+    activations = Activations(model, [i for tensors in groups.values() for i in tensors], threads)
+    for counted in (False, True):
+        for inputs in samples:
+            activations.run(inputs)
+            for key, tensors in groups.items():
+                for index in tensors:
+                    values = activations.array(index)
+                    if values.dtype == np.float32:
+                        (found[key].count if counted else found[key].extend)(values)
+    return found

@@ -1,0 +1,87 @@
+"""How near a model's results are to its reference's, on a set of samples."""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.errors import ComparisonError, PyliteError
+from pylite.validation.calibration import Activations
+from pylite.validation.measures import decibels
+from pylite.validation.statistics import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Tensor
+    from pylite.runtime.model import Model
+    from pylite.validation.ties import Tied
+
+EXACT_DB = 150.0        # taken for a tensor without any error
+
+
+def judged(model: Model, reference: Model, matches: Mapping[int, int], ties: Sequence[Tied]) -> list[tuple[int, int]]:
+    """Pairs of tensors, of the model and of the reference, that tell how good the model is.
+
+    They are the outputs, and what a node at the end reads whose result has a grid by rule: little shows in the result
+    of a softmax of 8 bits.  matches: {tensor: the reference's}.
+    """
+    graph, other_graph = model.graph.subgraphs[0], reference.graph.subgraphs[0]
+    producer = {i: o for o in graph.operators for i in o.outputs}
+    fixed = {i for group in ties if group.fixed for i in group.tensors}
+    found = {}
+    for index, other in zip(graph.outputs, other_graph.outputs, strict=False):
+        found[index] = other
+        while index in producer and index in fixed:
+            index = producer[index].inputs[0]
+        if index in producer and index in matches:
+            found.setdefault(index, matches[index])
+    pairs = [(index, other) for index, other in found.items()
+             if _comparable(graph.tensors[index], other_graph.tensors[other])]
+    if not pairs:
+        raise ComparisonError("no output can be compared with the reference's: they are no real numbers, or have "
+                              "other shapes")
+    return pairs
+
+
+def _comparable(tensor: Tensor, other: Tensor) -> bool:
+    return (Grid.of(tensor) is not None and other.dtype == "float32"
+            and math.prod(tensor.shape) == math.prod(other.shape))
+
+
+class Judge:
+    """Measures models on samples beside the reference.  pairs: [(tensor of the model, of the reference)]."""
+
+    def __init__(self, reference: Model, pairs: Sequence[tuple[int, int]], samples: Sequence[Sequence[NDArray[Any]]],
+                 threads: int) -> None:
+        self.samples, self._threads = samples, threads
+        self._tensors = [index for index, _ in pairs]
+        activations = Activations(reference, [index for _, index in pairs], threads)
+        self._expected: list[list[NDArray[Any]]] = []
+        for inputs in samples:
+            activations.run(inputs)
+            self._expected.append([activations.array(index).reshape(-1).copy() for _, index in pairs])
+
+    def measure(self, model: Model) -> float:
+        """The SQNR in decibels, a mean over the tensors; minus infinity where the model cannot run."""
+        grids = [Grid.of(model.graph.subgraphs[0].tensors[i]) for i in self._tensors]
+        power, noise = np.zeros((2, len(grids)))
+        try:
+            activations = Activations(model, self._tensors, self._threads)
+            for inputs, wanted in zip(self.samples, self._expected, strict=True):
+                activations.run(inputs)
+                for k, (index, grid, y) in enumerate(zip(self._tensors, grids, wanted, strict=True)):
+                    assert grid is not None
+                    difference = grid.real(activations.array(index)).reshape(-1).astype(np.float64) - y
+                    power[k] += np.square(y, dtype=np.float64).sum()
+                    noise[k] += np.square(difference).sum()
+        except (PyliteError, ValueError, RuntimeError):
+            return float("-inf")
+        found = [decibels(p, n) for p, n in zip(power.tolist(), noise.tolist(), strict=True) if p]
+        if not found:
+            raise ComparisonError("the reference's outputs are 0 on all samples, so no error can be related to them")
+        return float(np.mean(np.clip(found, -EXACT_DB, EXACT_DB)))

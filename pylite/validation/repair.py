@@ -1,0 +1,111 @@
+"""Mends a quantized model: the same graph with weights, ranges and biases that lose less of the float model.
+
+    from pylite.validation.repair import repair
+    found = repair("model_int8.tflite", "model_float.tflite", "samples.npz")
+    open("mended.tflite", "wb").write(found.contents)
+"""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from pylite.errors import ComparisonError
+from pylite.runtime.model import Model
+from pylite.validation.accuracy_report import counted, finite
+from pylite.validation.data import Samples, fitted
+from pylite.validation.mending import Mender, Step
+from pylite.validation.widening import quantized, widened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+VERSION = 1
+SAMPLES = 64            # unless told, spread evenly over the data
+
+
+@dataclass
+class Repair:
+    """A repaired model.
+
+    before_db, after_db: the SQNR of the outputs (their mean, where there are several) on the held-out samples;
+    fitted, held_out: numbers of samples; steps: all that were tried, in order; notes: what was assumed; contents: the
+    .tflite file.
+    """
+    model: str
+    reference: str
+    fitted: int
+    held_out: int
+    before_db: float
+    after_db: float
+    steps: list[Step]
+    notes: list[str] = field(default_factory=list)
+    contents: bytes = field(default=b"", repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `repair` in docs/validation.schema.json."""
+        found = asdict(self)
+        del found["contents"]
+        return {"version": VERSION, **finite(found)}
+
+    def to_json(self) -> str:
+        """to_dict() as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def lines(self) -> list[str]:
+        """The result as text."""
+        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: fitted on "
+                 f"{counted(self.fitted, 'sample')}, measured on {self.held_out} others",
+                 f"{'step':<40} {'SQNR':>9} {'gained':>9}", f"{'the model as it is':<40} {self.before_db:>6.1f} dB"]
+        value = self.before_db
+        for step in self.steps:
+            name = f"{step.name} ({step.changed}{': ' if step.detail else ''}{step.detail})"
+            end = "" if step.kept else "   not kept"
+            found.append(f"{name:<40} {value + step.gained_db:>6.1f} dB {step.gained_db:>+6.1f} dB{end}")
+            value += step.gained_db if step.kept else 0.0
+        found.append(f"{'repaired':<40} {self.after_db:>6.1f} dB {self.after_db - self.before_db:>+6.1f} dB")
+        return found + [f"note: {note}" for note in self.notes]
+
+
+def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
+           data: str | os.PathLike[str] | Sequence[Sequence[ArrayLike]], *, samples: int | None = None,
+           mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
+           pictures: str | os.PathLike[str] | None = None, threads: int = 1,
+           progress: Callable[[int, int], object] | None = None) -> Repair:
+    """The Repair of a quantized model: a file with the same graph and less error beside its float reference.
+
+    Weights and biases are taken from the float model, weights get a scale for each channel where the op allows it,
+    ranges are calibrated anew, and biases are corrected by the mean error of each channel.  Every second sample decides
+    whether a step is kept; steps are chosen on the others.  Inputs keep their scale and zero point.  The same arguments
+    give the same file.
+
+    samples: take the first so many (default: SAMPLES, spread evenly).  progress: called with the numbers of steps done
+    and of all.  All else is as for `compare`.
+    Raises ComparisonError (a ValueError) where the models or the data do not fit, or the model has nothing quantized.
+    """
+    original, other = Model(model), widened(reference)
+    graph, notes = original.graph.subgraphs[0], list[str]()
+    if not any(map(quantized, graph.tensors)):
+        raise ComparisonError(f"{os.fspath(model)}: has no quantized tensors, so there is nothing to repair; are the "
+                              "model and the reference exchanged?")
+    if isinstance(data, (str, os.PathLike)):
+        found = Samples(os.fspath(data), graph, mean, std, samples, rate=rate,
+                        metadata={**other.graph.metadata, **original.graph.metadata},
+                        pictures=None if pictures is None else os.fspath(pictures))
+        notes += found.notes
+        count = len(found) if samples else min(SAMPLES, len(found))
+        taken = [found[i * len(found) // count] for i in range(count)]
+    else:
+        inputs = [graph.tensors[i] for i in graph.inputs]
+        taken = [[fitted(*pair) for pair in zip(arrays, inputs, strict=True)] for arrays in data[:samples]]
+    if len(taken) < 2:
+        raise ComparisonError(f"a repair takes at least two samples, one to choose steps and one to judge them; there "
+                              f"are {len(taken)}")
+    mender = Mender(original, other, taken[::2], taken[1::2], threads)
+    mender.run(progress)
+    return Repair(os.fspath(model), os.fspath(reference), len(taken[::2]), len(taken[1::2]), mender.before,
+                  mender.held_value, mender.steps, notes, mender.written())

@@ -1,0 +1,277 @@
+"""A quantized model with other ranges, weights and biases: in memory, and as a file.  The graph stays.
+
+`Numbers` says what changes, in real numbers.  Everything that depends on it follows: biases are in the scale of the
+node's input times that of its weights, and constants that share the grid of an activation take the new one.
+"""
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.ir.graph import NUMPY_DTYPES, Quantization, replace
+from pylite.runtime.model import Model
+from pylite.schema import read, write
+from pylite.schema.tables import table
+from pylite.validation.files import with_attached
+from pylite.validation.weights import LAYOUTS
+from pylite.validation.widening import dequantized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from pylite.ir.graph import Operator, Tensor
+
+BIAS_LIMIT = 0.5            # of the bias's type: sums of products come on top
+PER_CHANNEL = {"FULLY_CONNECTED": 12}       # version of an operator from which on its weights may have many scales
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A node's weights: real numbers, float64, with one scale for each channel or one for all (`scale`, float64).
+
+    zero_point: of all; 0 but for uint8.
+    """
+    values: NDArray[Any]
+    scale: NDArray[Any]
+    zero_point: int = 0
+
+    @classmethod
+    def fitted(cls, values: NDArray[Any], axis: int, dtype: str, channels: bool) -> Weights:
+        """The Weights whose scales just hold the values; channels: one for each channel (int8 only)."""
+        if dtype == "uint8":
+            low, high = min(0.0, values.min(initial=0)), max(0.0, values.max(initial=0))
+            scale = (high - low) / 255 or 1.0
+            return cls(values, np.array([scale]), int(np.rint(-low / scale)))
+        magnitude = np.abs(np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)).max(1, initial=0)
+        if not channels:
+            magnitude = magnitude.max(keepdims=True, initial=0)
+        magnitude[magnitude == 0] = magnitude.max(initial=0) or 1.0
+        return cls(values, magnitude / np.iinfo(dtype).max)
+
+    def along(self, axis: int) -> NDArray[Any]:
+        """The scale in the shape that goes with the values."""
+        return self.scale.reshape([-1 if i == axis and self.scale.size > 1 else 1 for i in range(self.values.ndim)])
+
+    def rounded(self, axis: int) -> NDArray[Any]:
+        """The real numbers that the scales leave of the values."""
+        return np.rint(self.values / self.along(axis)) * self.along(axis)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What differs from the model's file, in real numbers.
+
+    grids: {tensor: (scale, zero point)}; weights: {node: Weights}; biases: {node: real numbers by channel}; constants:
+    {tensor that shares the grid of activations: real numbers}
+    """
+    grids: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+    weights: Mapping[int, Weights] = field(default_factory=dict)
+    biases: Mapping[int, NDArray[Any]] = field(default_factory=dict)
+    constants: Mapping[int, NDArray[Any]] = field(default_factory=dict)
+
+    def merged(self, *others: Numbers) -> Numbers:
+        """These numbers, with those of the others in their place."""
+        names = "grids", "weights", "biases", "constants"
+        return Numbers(*({key: value for part in (self, *others) for key, value in getattr(part, name).items()}
+                         for name in names))
+
+
+class Requantized:
+    """Makes models of Numbers.  nodes: {node with weights: (operands of data, weights and bias, axis of channels)}."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._graph = graph = model.graph.subgraphs[0]
+        self.nodes = {o.index: LAYOUTS[o.name] for o in graph.operators if o.name in LAYOUTS}
+        self._kept: set[int] = set(graph.outputs)      # constants that something else reads as they are
+        for operator in graph.operators:
+            own = self.nodes.get(operator.index, ())[1:3]
+            self._kept |= {i for k, i in enumerate(operator.inputs) if k not in own}
+
+    def bias(self, node: int) -> NDArray[Any] | None:
+        """The real numbers of a node's bias in the file; None where it has none that is constant."""
+        tensor = self._operand(self._graph.operators[node], self.nodes[node][2])
+        return None if tensor is None or tensor.data is None else dequantized(self._model, tensor)
+
+    def weights(self, node: int) -> Tensor | None:
+        """A node's constant weights of 8 bits and their quantization in the file."""
+        tensor = self._operand(self._graph.operators[node], self.nodes[node][1])
+        if tensor is None or tensor.data is None or tensor.dtype not in ("int8", "uint8"):
+            return None
+        q = tensor.quantization
+        axis = self.nodes[node][3]
+        plain = q is not None and not q.block_size and not q.block_shape and not q.axes and tensor.sparsity is None
+        return tensor if plain and q is not None and (
+            q.scale.size == 1 or (q.axis == axis and q.scale.size == tensor.shape[axis])) else None
+
+    def _operand(self, operator: Operator, position: int) -> Tensor | None:
+        if len(operator.inputs) <= position or operator.inputs[position] < 0:
+            return None
+        return self._graph.tensors[operator.inputs[position]]
+
+    def model(self, numbers: Numbers) -> Model:
+        """The Model with these numbers."""
+        tensors, operators, _ = self._changed(numbers)
+        graph = replace(self._graph, tensors=tuple(tensors), operators=tuple(operators))
+        others = self._model.graph.subgraphs[1:]
+        return Model(self._model.graph.contents, replace(self._model.graph, subgraphs=(graph, *others)))
+
+    def _changed(self, numbers: Numbers) -> tuple[list[Tensor], list[Operator], dict[int, int]]:
+        """(tensors, operators, {tensor that is new: tensor of the file that it is a copy of})"""
+        tensors, operators = list(self._graph.tensors), list(self._graph.operators)
+        for index, (scale, zero_point) in numbers.grids.items():
+            tensors[index] = _with_grid(tensors[index], [scale], [zero_point])
+        for index, values in numbers.constants.items():
+            tensor = tensors[index]
+            q = tensor.quantization
+            assert q is not None
+            tensors[index] = _with_values(tensor, values / float(q.scale[0]) + int(q.zero_point[0]))
+        places: dict[tuple[int, bytes, bytes], int] = {}
+        copies: dict[int, int] = {}
+        for node in self.nodes:
+            for position, tensor in self._constants(node, numbers, tensors):
+                original = operators[node].inputs[position]
+                key = original, *_contents(tensor)
+                if key not in places:
+                    free = original not in self._kept and all(k[0] != original for k in places)
+                    places[key] = original if free else len(tensors)
+                    if not free:
+                        copies[len(tensors)] = original
+                        tensors.append(tensor)
+                    tensors[places[key]] = replace(tensor, index=places[key])
+                inputs = list(operators[node].inputs)
+                inputs[position] = places[key]
+                operators[node] = replace(operators[node], inputs=tuple(inputs))
+        return tensors, operators, copies
+
+    def _constants(self, node: int, numbers: Numbers, tensors: list[Tensor]) -> Iterator[tuple[int, Tensor]]:
+        """(operand, tensor) of a node's weights and bias with the numbers; unchanged ones as they are.
+
+        tensors: those of the graph, with their grids.
+        """
+        operator, (data, position, bias_position, _) = self._graph.operators[node], self.nodes[node]
+        source, weights = tensors[operator.inputs[data]], tensors[operator.inputs[position]]
+        bias, real = self._operand(operator, bias_position), numbers.biases.get(node, self.bias(node))
+        if node in numbers.weights:
+            weights = self._rounded(node, numbers.weights[node], source, bias, real)
+        if weights.data is not None:
+            yield position, weights
+        if bias is None or bias.data is None or real is None:
+            return
+        moved = any(operator.inputs[k] in numbers.grids for k in (data, position))
+        if bias.dtype == "float32" and node in numbers.biases:
+            bias = _with_data(bias, real.astype(np.float32))
+        elif bias.dtype != "float32" and (node in numbers.biases or node in numbers.weights or moved):
+            assert source.quantization is not None and weights.quantization is not None
+            step = source.quantization.scale * weights.quantization.scale
+            bias = _with_values(_with_grid(bias, step, np.zeros(step.size, np.int64)),
+                                real.reshape(bias.shape) / step.astype(np.float64))
+        yield bias_position, bias
+
+    def _rounded(self, node: int, new: Weights, source: Tensor, bias: Tensor | None,
+                 real: NDArray[Any] | None) -> Tensor:
+        """The tensor of a node's new weights.  source: what the node reads; real: the numbers of its bias."""
+        tensor, axis = self.weights(node), self.nodes[node][3]
+        assert tensor is not None and tensor.quantization is not None
+        scale = np.asarray(new.scale, np.float32)
+        if real is not None and bias is not None and bias.dtype != "float32" and source.quantization is not None:
+            scale = _holding(scale, real, source.quantization.scale, bias.dtype)
+        new = replaced(new, scale=scale.astype(np.float64))
+        quantization = Quantization(scale, np.full(scale.size, new.zero_point, np.int64),
+                                    axis if scale.size > 1 else tensor.quantization.axis)
+        return _with_values(replace(tensor, quantization=quantization), new.values / new.along(axis) + new.zero_point,
+                            narrow=tensor.dtype == "int8")
+
+    def written(self, numbers: Numbers) -> bytes:
+        """The .tflite file with these numbers, and with the files attached to it."""
+        tensors, operators, copies = self._changed(numbers)
+        file = read(self._model.graph.contents)
+        graph = file.subgraphs[0]
+        records = [copy.copy(record) for record in graph.tensors] + [
+            copy.copy(graph.tensors[original]) for original in copies.values()]
+        for index, (tensor, record) in enumerate(zip(tensors, records, strict=True)):
+            before = self._graph.tensors[copies.get(index, index)]
+            if tensor.quantization is not before.quantization:
+                _record_grid(record, tensor)
+            if tensor.data is not before.data:
+                record.buffer, record.external_buffer, record.sparsity = len(file.buffers), 0, None
+                file.buffers = [*file.buffers, table("Buffer")(data=np.asarray(tensor.data))]
+        graph.tensors = records
+        changed = [copy.copy(record) for record in graph.operators]
+        for operator, record in zip(operators, changed, strict=True):
+            record.inputs = operator.inputs
+            version = PER_CHANNEL.get(operator.name, 0)
+            q = tensors[operator.inputs[1]].quantization if version else None
+            if version and q is not None and q.scale.size > 1:
+                record.opcode_index = _versioned(file, record.opcode_index, version)
+        graph.operators = changed
+        _drop_unread(file)
+        return with_attached(bytes(write(file)), self._model)
+
+
+def _holding(scale: NDArray[Any], bias: NDArray[Any], data: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """The scales of weights, widened where the bias would not fit its type."""
+    least = np.abs(bias.reshape(-1)) / (float(data[0]) * BIAS_LIMIT * np.iinfo(dtype).max)
+    return np.maximum(scale, least if scale.size > 1 else least.max(initial=0)).astype(np.float32)
+
+
+def _with_grid(tensor: Tensor, scale: Any, zero_point: Any) -> Tensor:
+    q = tensor.quantization
+    assert q is not None
+    return replace(tensor, quantization=Quantization(np.asarray(scale, np.float32), np.asarray(zero_point, np.int64),
+                                                     q.axis))
+
+
+def _with_values(tensor: Tensor, steps: NDArray[Any], narrow: bool = False) -> Tensor:
+    """A constant with these values, rounded to its type; narrow: without the least of them, as weights are."""
+    limits = np.iinfo(NUMPY_DTYPES[tensor.dtype])
+    values = np.clip(np.rint(steps), limits.min + narrow, limits.max).astype(NUMPY_DTYPES[tensor.dtype])
+    return _with_data(tensor, values)
+
+
+def _with_data(tensor: Tensor, values: NDArray[Any]) -> Tensor:
+    """A constant with this array, which is not that of its buffer in the file."""
+    data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    data.flags.writeable = False
+    return replace(tensor, data=data, buffer=0, external=None, sparsity=None)
+
+
+def _contents(tensor: Tensor) -> tuple[bytes, bytes]:
+    """What makes a constant differ from another one of its kind."""
+    q = tensor.quantization
+    return b"" if tensor.data is None else tensor.data.tobytes(), b"" if q is None else q.scale.tobytes()
+
+
+def _record_grid(record: Any, tensor: Tensor) -> None:
+    """Give the record of a tensor its scales; the range that a converter has noted goes, since it holds no longer."""
+    q = tensor.quantization
+    assert q is not None
+    record.quantization = table("QuantizationParameters")(scale=q.scale, zero_point=q.zero_point,
+                                                          quantized_dimension=q.axis)
+
+
+def _versioned(file: Any, index: int, version: int) -> int:
+    """The index of an operator code like this one, of at least this version."""
+    if file.operator_codes[index].version >= version:
+        return index
+    code = copy.copy(file.operator_codes[index])
+    code.version = version
+    for place, other in enumerate(file.operator_codes):
+        if other == code:
+            return place
+    file.operator_codes = [*file.operator_codes, code]
+    return len(file.operator_codes) - 1
+
+
+def _drop_unread(file: Any) -> None:
+    """Empty the buffers that nothing refers to any more."""
+    read_by = {t.buffer for graph in file.subgraphs for t in graph.tensors}
+    read_by |= {m.buffer for m in file.metadata or ()} | set(file.metadata_buffer or ())
+    file.buffers = [buffer if i in read_by else table("Buffer")() for i, buffer in enumerate(file.buffers)]
