@@ -276,6 +276,7 @@ cdef class FullyConnectedQ8(Kernel):
     or None; scales: float64 (n,); zero points and limits as of int8 (for int16 y unchanged); flips: 0x80 for uint8;
     itemsize: of y.
     """
+    RESUMES = True
     cdef const uint8_t[:, ::1] x, w
     cdef uint8_t[:, ::1] y
     cdef const uint8_t[::1] panels
@@ -291,7 +292,7 @@ cdef class FullyConnectedQ8(Kernel):
     def __init__(self, const uint8_t[:, ::1] x, uint8_t[:, ::1] y, tuple packed, const int32_t[::1] bias,
                  *, const double[::1] scales, int x_zero, int w_zero, int zero_point, int low, int high, int x_flip,
                  int w_flip, int y_flip, int itemsize, const uint8_t[:, ::1] w=None, uint8_t[::1] panels=None,
-                 int32_t[::1] sums=None):
+                 int32_t[::1] sums=None, FullyConnectedQ8 previous=None):
         cdef ProductQ8 *p = &self.state
         cdef ptrdiff_t m = x.shape[0], n = scales.shape[0], depth = x.shape[1]
         self.x, self.y, self.w, self.bias, self.scales = x, y, w, bias, scales
@@ -313,6 +314,13 @@ cdef class FullyConnectedQ8(Kernel):
             self.fn = <kernel_fn>fully_connected_q8_late
             return
         self.panels, self.sums = packed
+        if previous is not None and previous.start is not None and previous.state.depth == depth:
+            self.start, self.parameters, self.real = previous.start, previous.parameters, previous.real
+            p.panels, p.start, p.q = previous.state.panels, previous.state.start, previous.state.q
+            p.finish = previous.state.finish
+            if p.finish == COLUMNS:
+                use_single_row(p)
+            return
         self.start = np.empty(n, np.int32)
         p.panels, p.start = &self.panels[0] if self.panels.shape[0] else NULL, &self.start[0]
         self.set_starts(&self.sums[0])

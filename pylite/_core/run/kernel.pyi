@@ -6,6 +6,7 @@ from pylite._core.simd import Pool
 class Kernel:
     ERRORS: ClassVar[dict[int, str]]
     OWNED: ClassVar[bool]
+    RESUMES: ClassVar[bool]
     @property
     def algorithm(self) -> str | None: ...
     def explain(self, status: int) -> str: ...

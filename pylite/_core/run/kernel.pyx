@@ -11,9 +11,12 @@ cdef class Kernel:
 
     OWNED: does it keep objects of one interpreter, such as variables or functions in Python?  No other interpreter may
     use what was lowered to it.
+    RESUMES: does the constructor take `previous`, a kernel whose arrays in the arena alone differ?  It takes over what
+    that one has computed from weights.
     """
     ERRORS = {}
     OWNED = False
+    RESUMES = False
 
     def explain(self, int status):
         """The meaning of a status other than 0; may raise an exception that is not a failure of the kernel."""

@@ -32,15 +32,17 @@ cdef class Operands:
     cdef list args, keys, parts, entries
     cdef dict named
     cdef object kernel, make
+    cdef bint resumes
 
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
         """Construct the kernel where something has changed, or `differs`; returns whether it did."""
         cdef Part part
         cdef Py_ssize_t i
+        cdef bint alike = self.kernel is not None       # but for arrays in the arena
         for part in self.parts:
             if part.changed:
                 differs = True
-                break
+                alike = alike and type(part) is Window
         for _, _, callee in self.entries:
             if callee.renew(rebinder.tape):
                 differs = True
@@ -58,6 +60,10 @@ cdef class Operands:
                 self.put(key, entries)
         if self.make is None:
             self.make = rebinder.kernel_class(self.name)
+            self.resumes = self.make.RESUMES
+        if self.resumes:
+            self.kernel = self.make(*self.args, **self.named, previous=self.kernel if alike else None)
+            return True
         self.kernel = self.make(*self.args, **self.named) if self.named else self.make(*self.args)
         return True
 
