@@ -88,11 +88,13 @@ cdef class Stored(Part):
     target: the argument with numbers; copies: [(Value, View or Scratch with Dims, its copy with numbers)], roots first.
     """
     cdef int renew(self, Site site) except -1:
-        self.changed = self.made is None or site.renamed or self.slots.differ(site)
-        if self.changed:
+        self.changed = False
+        if self.made is None or site.renamed or self.slots.differ(site):
             for source, target in self.copies:
                 fill(site, source, target)
-            self.made = site.storage.operand(self.target, site.pack, no_others)
+            made = site.storage.operand(self.target, site.pack, no_others)
+            self.changed = made is not self.made        # weights stay where the arena moves
+            self.made = made
         return 0
 
 
