@@ -38,7 +38,7 @@ cdef class Operands:
         """Construct the kernel where something has changed, or `differs`; returns whether it did."""
         cdef Part part
         cdef Py_ssize_t i
-        cdef bint alike = self.kernel is not None       # but for arrays in the arena
+        cdef bint alike = self.kernel is not None and not differs       # but for arrays in the arena
         for part in self.parts:
             if part.changed:
                 differs = True
