@@ -23,7 +23,7 @@ def draw(running):
     """The picture, as the bytes of a PNG file: what the page's own program and command lead to in a running browser."""
     text = PAGE.read_text(encoding="utf-8")
     program = re.search(r"^```python\n(.*?)^```", text, re.S | re.M)[1]
-    command = re.search(r"^```console\n\$ pylite (.*)$", text, re.M)[1].split()
+    command = re.search(r"^```console\n\$ pylite (?!.* --repair )(.*)$", text, re.M)[1].split()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         exec(compile(program, str(PAGE), "exec"), {"__name__": "page"})
         with contextlib.redirect_stdout(io.StringIO()):

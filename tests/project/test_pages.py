@@ -5,7 +5,8 @@ from pylite.media import models
 from tests.project import pages
 
 MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
-PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in ("drop-in", "tasks", "validation")),
+NAMES = "drop-in", "tasks", "validation", "validation-data"
+PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in NAMES),
          *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
 
 
