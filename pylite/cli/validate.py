@@ -56,6 +56,9 @@ def configure(parser):
     task.add_argument("--record", metavar="FILE", help="write digests of every result to this .npz file")
     task.add_argument("--record-values", metavar="FILE", help="write every result to this .npz file")
     task.add_argument("--check", metavar="FILE", help="compare every result with such a file, bit for bit")
+    task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
+                      help="write these nodes as a model of their own, and what they read in the first sample as .npz, "
+                           "to file with a bug report: MODEL_NODE.tflite and MODEL_NODE.npz in the working folder")
     parser.add_argument("--accuracy", action="store_true",
                         help="with --reference: measure the accuracy of both models, too")
     source = parser.add_mutually_exclusive_group(required=True)
@@ -112,7 +115,15 @@ def _shard(text):
     return int(part), int(parts)
 
 
+@_common.written_as("a node, as 4, or nodes from one to another, as 4..7")
+def _nodes(text):
+    first, _, last = text.partition("..")
+    return int(first), int(last or first)
+
+
 def run(args):
+    if args.isolate:
+        return _isolated(args)
     return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
 
 
@@ -220,6 +231,34 @@ def _pictures(accuracy, args, model):
                 low, high = array.min(), array.max()
                 found[row.sample] = page.picture(((array[0] - low) * (255 / (high - low or 1))).astype(np.uint8))
     return found
+
+
+def _isolated(args):
+    """Write nodes as a model of their own, and its inputs."""
+    if args.merge:
+        raise _common.UsageError("--isolate takes --data, not --merge")
+    import io
+
+    import numpy as np
+
+    from pylite.runtime.model import Model
+    from pylite.validation.data import Samples
+    from pylite.validation.excerpt import excerpt
+    path = _common.model_path(args.model)
+    model = Model(path)
+    samples = Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
+                      metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
+    first, last = args.isolate
+    contents, inputs = excerpt(model, first, last, samples[0], args.threads)
+    stem = f"{os.path.splitext(os.path.basename(path))[0]}_{first}" + (f"-{last}" if last > first else "")
+    file = io.BytesIO()
+    np.savez(file, **inputs)
+    with _outputs.Attempts() as attempt:
+        attempt(_outputs.write, f"{stem}.tflite", contents)
+        attempt(_outputs.write, f"{stem}.npz", file.getvalue())
+        attempt(_outputs.show, f"{stem}.tflite: {_format.counted(last - first + 1, 'node')}\n{stem}.npz: "
+                               f"{_format.counted(len(inputs), 'input')}: {', '.join(inputs)}\n")
+    return 0
 
 
 def _elsewhere(args):

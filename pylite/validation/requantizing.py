@@ -212,7 +212,7 @@ class Requantized:
             if version and q is not None and q.scale.size > 1:
                 record.opcode_index = _versioned(file, record.opcode_index, version)
         graph.operators = changed
-        _drop_unread(file)
+        drop_unread(file)
         return with_attached(bytes(write(file)), self._model)
 
 
@@ -270,7 +270,7 @@ def _versioned(file: Any, index: int, version: int) -> int:
     return len(file.operator_codes) - 1
 
 
-def _drop_unread(file: Any) -> None:
+def drop_unread(file: Any) -> None:
     """Empty the buffers that nothing refers to any more."""
     read_by = {t.buffer for graph in file.subgraphs for t in graph.tensors}
     read_by |= {m.buffer for m in file.metadata or ()} | set(file.metadata_buffer or ())
