@@ -71,6 +71,11 @@ def cache_folder(args):
     return folder
 
 
+def add_verbose(parser):
+    parser.add_argument("--verbose", "-v", action="store_true",
+                        help="show all columns of tables, also those that a narrow terminal has no room for")
+
+
 def add_model(parser):
     parser.add_argument("model", metavar="MODEL", help="a .tflite file, or the name of a bundled model")
 

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 
-from pylite.cli import _format
+from pylite.cli import _format, _terminal
 
 GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#ff9d5c"}]       # from the least to the most
 
@@ -44,10 +44,22 @@ def check_writable(path):
 
 
 def write(path, contents):
-    """Write text or bytes to a file, which is replaced at once or stays as it was; OSError names it."""
+    """Write text or bytes to a file, which is replaced at once or stays as it was, and say so; OSError names it."""
     from pylite.validation.files import replacing
     with replacing(path) as file:
         file.write(contents.encode() if isinstance(contents, str) else contents)
+    wrote(path)
+
+
+def wrote(path):
+    """Say on the standard error stream that a file is written."""
+    sys.stderr.write(_terminal.printable(f"wrote {path}") + "\n")
+
+
+def wrote_if(path):
+    """The same for a file that an option may have named."""
+    if path:
+        wrote(path)
 
 
 class Attempts:

@@ -43,6 +43,11 @@ def interactive(stream):
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def width(stream):
+    """The columns of a terminal; None where the stream is none."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
 def coloured(stream):
     return interactive(stream) and not os.environ.get("NO_COLOR")
 
@@ -61,8 +66,8 @@ def marked(lines):
 
 def rich_table(headers, rows, right):
     """The lines of a table by rich, or None: without it, where the standard output takes no colours or is narrow."""
-    width = shutil.get_terminal_size().columns
-    if not coloured(sys.stdout) or width < NARROW * len(headers):
+    space = width(sys.stdout)
+    if not coloured(sys.stdout) or space < NARROW * len(headers):
         return None
     try:
         from rich.console import Console
@@ -75,7 +80,7 @@ def rich_table(headers, rows, right):
         table.add_column(Text(header), justify="right" if header in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, COLOURED.get(cell, "")) for cell in row))
-    console = Console(width=width, force_terminal=True, color_system="standard",
+    console = Console(width=space, force_terminal=True, color_system="standard",
                       no_color=False)
     with console.capture() as text:
         console.print(table)

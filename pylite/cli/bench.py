@@ -37,6 +37,7 @@ def configure(parser):
     parser.add_argument("--compare", choices=["litert"], help="measure LiteRT, too, alternately (ai-edge-litert)")
     parser.add_argument("--against", metavar="OLD.json", help="compare with this report, which --json printed")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _common.add_verbose(parser)
     _plugins.add(parser)
 
 
@@ -61,7 +62,7 @@ def run(args):
     if old is not None:
         report["against"] = _against.compared(report, old)
     try:
-        text = json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.top))
+        text = json.dumps(report, indent=2) if args.json else "\n".join(_lines(report, args.top, args.verbose))
     except (KeyError, TypeError, ValueError, AttributeError):
         if args.model.endswith(".json"):
             raise _common.UsageError(f"{args.model}: not a report of pylite bench --json") from None
@@ -92,9 +93,10 @@ def _measured(args):
     return report
 
 
-def _lines(report, top):
+def _lines(report, top, verbose):
     from pylite.cli import _against
-    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report), "", *_node_lines(report, top)]
+    lines = [*(f"warning: {doubt}" for doubt in report["doubts"]), *_facts(report), "",
+             *_node_lines(report, top, verbose)]
     if "litert" in report:
         lines += ["", *_against.litert_lines(report["litert"], report["latency"]["median"])]
     if "against" in report:
@@ -115,7 +117,7 @@ def _facts(report):
             + (f", peak memory of the process {nbytes(memory['peak_rss'])}" if memory["peak_rss"] else "")]
 
 
-def _node_lines(report, top):
+def _node_lines(report, top, verbose):
     """The table of nodes, whose times add up to the median; top: only so many of the slowest."""
     nodes, total = report["nodes"], report["latency"]["median"]
     shown = nodes if top is None else sorted(nodes, key=lambda node: -node["seconds"])[:top]
@@ -130,7 +132,7 @@ def _node_lines(report, top):
         rows.append(_row("", f"{len(nodes) - len(shown)} others", others, total))
     rows.append(_row("", "rest", report["rest"], total))
     lines = _format.table(["node", "op", "kernels", "time", "share", "GMAC/s"], rows,
-                          ["node", "time", "share", "GMAC/s"])
+                          ["node", "time", "share", "GMAC/s"], ("kernels", "GMAC/s"), verbose)
     delegated = [_format.replacement(node["node"], node["delegate"], node["replaces"])
                  for node in nodes if "replaces" in node]
     return [*lines, "", *delegated] if delegated else lines

@@ -32,6 +32,7 @@ def configure(parser):
     parser.add_argument("--compat", action="store_true",
                         help="print only whether pylite can run the model; exit code 1 if not")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    _common.add_verbose(parser)
     _plugins.add(parser)
 
 
@@ -63,7 +64,7 @@ def run(args):
     else:
         text = _file(facts)
         for subgraph in facts["subgraphs"]:
-            text += ["", *_subgraph(subgraph, args.tensors)]
+            text += ["", *_subgraph(subgraph, args.tensors, args.verbose)]
     sys.stdout.write("\n".join(text) + "\n")
     return int(args.compat and not facts["runs"])
 
@@ -138,7 +139,7 @@ def _file(facts):
     return lines
 
 
-def _subgraph(facts, everything):
+def _subgraph(facts, everything, verbose):
     name = f" {facts['name']!r}" if facts["name"] else ""
     lines = [f"subgraph {facts['index']}{name}: {len(facts['operators'])} operators, {len(facts['tensors'])} tensors, "
              f"{_format.scaled(facts['macs'])} MAC"]
@@ -159,7 +160,7 @@ def _subgraph(facts, everything):
     lines += ["  " + _format.replacement(o["index"], o["delegate"], o["replaces"]) for o in delegated]
     found = problems(facts)
     lines += ["", *found] if found else []
-    lines += ["", *_operators(facts, everything)]
+    lines += ["", *_operators(facts, everything, verbose)]
     if everything:
         lines += ["", *_tensors(facts)]
     return lines
@@ -170,7 +171,7 @@ def _tensor_line(t):
     return f"{t['index']:>3}  {t['name']}  {kind}  {_nodes.quantization(t)}".rstrip()
 
 
-def _operators(facts, everything):
+def _operators(facts, everything, verbose):
     """Each operator with its first result and settings, its kernels, and why these.
 
     everything: with its types, inputs and outputs.
@@ -193,7 +194,8 @@ def _operators(facts, everything):
                      _format.scaled(o["macs"]) if o["macs"] else "", kernels, "; ".join(o["chosen"])))
     operands = ("types", "inputs", "outputs") if everything else ()
     headers = ("node", "operator", "result", "shape", "quantization", "settings", *operands, "MAC", "kernels", "chosen")
-    return _format.table(headers, rows, ("node", "MAC"))
+    return _format.table(headers, rows, ("node", "MAC"), () if everything else (
+        "chosen", "kernels", "quantization", "settings", "MAC"), verbose)
 
 
 def _repeated(names):

@@ -1,5 +1,6 @@
 """Report on a model without data: graph, memory over time, time per node, sizes."""
 import json
+import sys
 
 from pylite.cli import _common, _format, _nodes, _outputs, _plugins, _terminal, bench
 
@@ -12,7 +13,8 @@ examples:
   pylite report model.tflite --html report.html
   pylite report model.tflite --explorer times.json      for Model Explorer
 """
-COLUMNS = 60        # of the arena's map
+COLUMNS = 60        # of the arena's map, less on a narrow terminal: at least LEAST, and BESIDE for the rest
+LEAST, BESIDE = 10, 70
 
 
 def configure(parser):
@@ -22,6 +24,7 @@ def configure(parser):
     parser.add_argument("--seconds", type=bench.duration, default=0.5, metavar="S",
                         help="how long to measure (default: 0.5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    _common.add_verbose(parser)
     _outputs.add(parser, "the time of each node")
     _plugins.add(parser)
 
@@ -31,7 +34,8 @@ def run(args):
     _outputs.check(args)
     found = _overview.overview(_common.model_path(args.model), args.threads, args.seconds, _plugins.load(args))
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show, (json.dumps(found, indent=2) if args.json else "\n".join(_lines(found))) + "\n")
+        text = json.dumps(found, indent=2) if args.json else "\n".join(_lines(found, args.verbose))
+        attempt(_outputs.show, text + "\n")
         if args.html:
             attempt(_outputs.write_page, args, {"graph": found})
         if args.explorer:
@@ -40,7 +44,7 @@ def run(args):
                                                    gradient=_outputs.GRADIENT))
 
 
-def _lines(found):
+def _lines(found, verbose):
     nbytes = _format.nbytes
     lines = [*(f"warning: {doubt}" for doubt in found["doubts"]),
              f"{found['file']}: {nbytes(found['bytes'])}, {len(found['nodes'])} nodes, "
@@ -49,9 +53,9 @@ def _lines(found):
         times, threads = found["latency"], _format.counted(found["threads"], "thread")
         lines.append(f"median {_format.seconds(times['median'])} of {times['runs']} runs, {threads}; "
                      f"{_format.seconds(found['rest'])} outside the nodes")
-    lines += ["", *_graph(found["nodes"]), "", *_by_op(found["by_op"])]
+    lines += ["", *_graph(found["nodes"], verbose), "", *_by_op(found["by_op"])]
     for arena in found["arena"]:
-        lines += ["", *_arena(arena)]
+        lines += ["", *_arena(arena, verbose)]
     return _terminal.marked(lines)
 
 
@@ -63,7 +67,7 @@ def _share(value):
     return "" if value is None else f"{value:.1%}"
 
 
-def _graph(nodes):
+def _graph(nodes, verbose):
     several = any(n["subgraph"] for n in nodes)
     rows = [(*([n["subgraph"]] if several else []), n["node"], n["op"], _format.shortened(n["name"], _nodes.NAME),
              _format.shape(n["shape"]), n["settings"], _format.scaled(n["macs"]) if n["macs"] else "",
@@ -71,7 +75,8 @@ def _graph(nodes):
              n["kernels"]) for n in nodes]
     headers = (*(["subgraph"] if several else []), "node", "op", "result", "shape", "settings", "MAC", "weights",
                "time", "share", "kernels")
-    return _format.table(headers, rows, ("subgraph", "node", "MAC", "weights", "time", "share"))
+    return _format.table(headers, rows, ("subgraph", "node", "MAC", "weights", "time", "share"),
+                         ("kernels", "settings", "weights", "MAC", "result"), verbose)
 
 
 def _by_op(entries):
@@ -81,9 +86,10 @@ def _by_op(entries):
     return _format.table(headers, rows, headers[1:])
 
 
-def _arena(arena):
+def _arena(arena, verbose):
     steps = len(arena["steps"])
-    wide = min(steps, COLUMNS) or 1
+    space = _terminal.width(sys.stdout)
+    wide = max(1, min(steps, COLUMNS if space is None else max(LEAST, space - BESIDE)))
     rows = []
     for b in arena["blocks"]:
         first, last = (b[end] * wide // max(steps, 1) for end in ("first", "last"))
@@ -91,4 +97,5 @@ def _arena(arena):
                      + "." * (wide - last - 1), f"{b['first']}-{b['last']}", b["kind"],
                      _format.shortened(b["name"], _nodes.NAME)))
     return [f"arena: {_format.nbytes(arena['bytes'])} (lower bound {_format.nbytes(arena['bound'])}), {steps} steps",
-            *_format.table(("offset", "size", "when", "steps", "kind", "tensor"), rows, ("offset", "size"))]
+            *_format.table(("offset", "size", "when", "steps", "kind", "tensor"), rows, ("offset", "size"),
+                            ("kind", "steps"), verbose)]

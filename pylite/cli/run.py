@@ -9,7 +9,7 @@ import json
 import sys
 from itertools import islice
 
-from pylite.cli import _common, _format, _plugins, _terminal
+from pylite.cli import _common, _format, _outputs, _plugins, _terminal
 
 EPILOG = __doc__.split("\n\n", 1)[1] + """
 examples:
@@ -146,7 +146,7 @@ def _draw(path, runner, answers):
     pixels = (drawing.detections(runner.pixels, runner.found) if runner.detector and runner.pixels is not None
               else _answers.drawn(runner.pixels, answers))
     images.write(path, pixels)
-    sys.stderr.write(_terminal.printable(f"wrote {path}") + "\n")
+    _outputs.wrote(path)
 
 
 def _save(path, outputs):
@@ -166,3 +166,4 @@ def _save(path, outputs):
             name = detail["name"] if names.count(detail["name"]) == 1 else f"{detail['name']} {detail['index']}"
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, dequantize(array, detail))
+    _outputs.wrote(path)

@@ -133,6 +133,8 @@ def _compared(args):
     _limits.check(args)
     model, reference = _common.model_path(args.model), args.reference and _common.model_path(args.reference)
     _outputs.check(args)
+    if reference:
+        _check_order(args, model, reference)
     if _repair.wanted(args):
         return _repair.run(args, model, reference)
     if _sensitivity.wanted(args):
@@ -145,6 +147,7 @@ def _compared(args):
             with Progress("samples") as progress:
                 speed = _Speed(progress.show)
                 report = _measured(args, model, reference, speed)
+            _outputs.wrote_if(args.save)
         except KeyboardInterrupt:
             kept = (f"what was measured is in {args.save}, and the same command goes on from there"
                     if args.save and os.path.exists(args.save) else "with --save FILE what was measured would be kept")
@@ -158,6 +161,14 @@ def _compared(args):
         if args.explorer:
             attempt(_overlay, report, args, model)
         return attempt(_limits.result, report, args)
+
+
+def _check_order(args, model, reference):
+    """UsageError where it is the reference that is quantized, not the model."""
+    from pylite import validation
+    if validation.exchanged(model, reference):
+        raise _common.UsageError(f"{args.model} has no quantized tensors, and {args.reference} has: exchange them, as "
+                                 f"in pylite validate {args.reference} --reference {args.model}")
 
 
 class _Speed:
@@ -278,7 +289,8 @@ def _elsewhere(args):
     if args.record or args.record_values:
         file = args.record or args.record_values
         count = agreement.record(model, samples, file, bool(args.record_values), args.threads)
-        sys.stdout.write(f"{file}: {count} sample{'s' * (count != 1)} of {os.path.basename(path)}\n")
+        sys.stdout.write(f"{file}: {_format.counted(count, 'sample')} of {os.path.basename(path)}\n")
+        _outputs.wrote(file)
         return 0
     if args.check:
         found = agreement.check(model, samples, args.check, path, args.threads)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError
+from pylite.media import models
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import TASKS, Accuracy
 from pylite.validation.analysis import analyse
@@ -26,6 +27,7 @@ from pylite.validation.scoring import Settings, finish
 from pylite.validation.sources import Source
 from pylite.validation.statistics import Grid
 from pylite.validation.tally import Tally
+from pylite.validation.verdict import EXCHANGED
 from pylite.validation.widening import quantized, widened
 from pylite.validation.workers import Measurer, Task, measured
 
@@ -54,8 +56,8 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
             progress: Callable[[int, int], object] | None = None) -> Report:
     """The Report of a quantized model beside its reference, on samples.
 
-    model, reference: paths of .tflite files; a reference that is quantized is compared as the real numbers that its
-    constants represent.
+    model, reference: paths of .tflite files, or names of bundled models such as "digits"; a reference that is quantized
+    is compared as the real numbers that its constants represent.
     data: a path, as `pylite.validation.data` lists them, or an iterable of samples: sequences with an array of real
     numbers for each input.
     samples: take at most so many samples, the first ones.
@@ -79,8 +81,9 @@ def compare(model: str | os.PathLike[str], reference: str | os.PathLike[str],
 
     Raises ComparisonError (a ValueError) where the two, or the data, do not fit.
     """
+    model, reference = models.named(model), models.named(reference)
     if isinstance(data, (str, os.PathLike)):
-        task = Task(os.fspath(model), os.fspath(reference), os.fspath(data), samples, mean, std, local_samples, threads,
+        task = Task(model, reference, os.fspath(data), samples, mean, std, local_samples, threads,
                     histograms, tensors, rate, _path(pictures), accuracy)
         return _measured(task, workers, shard, save, progress, dask)
     comparison = Comparison(Model(model), widened(reference), threads, histograms, local_samples != 0)
@@ -124,7 +127,8 @@ def accuracy(model: str | os.PathLike[str], data: str | os.PathLike[str] | Label
         raise ComparisonError("several workers, and files of sums, take the path of data, not a sequence")
     else:
         source = _source(data)
-    found = Task(os.fspath(model), _path(reference), source, samples, mean, std, threads=threads, tensors=0,
+    reference = None if reference is None else models.named(reference)
+    found = Task(models.named(model), reference, source, samples, mean, std, threads=threads, tensors=0,
                  rate=rate, pictures=_path(pictures), accuracy=settings)
     report = _measured(found, workers, shard, save, progress, dask)
     assert report.accuracy is not None
@@ -207,15 +211,16 @@ def merge(model: str | os.PathLike[str], reference: str | os.PathLike[str] | Non
 
     reference: None if there was none.  Raises ComparisonError where they are of other models, or overlap.
     """
+    model, reference = models.named(model), None if reference is None else models.named(reference)
     total = Partial.load(files[0])
     for file in files[1:]:
         total.merge(Partial.load(file))
-    settings, models = total.header["settings"], [Model(path) for path in (model, reference) if path is not None]
-    if total.header != identity(models, total.header["samples"], settings):
+    settings, opened = total.header["settings"], [Model(path) for path in (model, reference) if path is not None]
+    if total.header != identity(opened, total.header["samples"], settings):
         raise ComparisonError(f"{files[0]}: holds sums of other models than {model} and {reference}")
     comparison = None if reference is None or settings["tensors"] == 0 else Comparison(
-        models[0], widened(reference), histograms=settings["histograms"], alone=settings["local_samples"] != 0)
-    graph = models[0].graph.subgraphs[0]
+        opened[0], widened(reference), histograms=settings["histograms"], alone=settings["local_samples"] != 0)
+    graph = opened[0].graph.subgraphs[0]
     return _report(comparison, total, model, reference, [graph.tensors[i] for i in graph.inputs])
 
 
@@ -239,12 +244,19 @@ def _report(comparison: Comparison | None, total: Partial, model: str | os.PathL
     return report
 
 
+def exchanged(model: str | os.PathLike[str], reference: str | os.PathLike[str]) -> bool:
+    """Is it the reference that is quantized, and not the model?"""
+    own, other = (any(map(quantized, Model(models.named(path)).graph.subgraphs[0].tensors))
+                  for path in (model, reference))
+    return other and not own
+
+
 def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
     """A line if the model has nothing quantized: then it is no model to look for faults of quantization in."""
     if reference is None or any(map(quantized, comparison.subgraph.tensors)):
         return
     if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):
-        yield "the model has no quantized tensors, and the reference has; are they exchanged?"
+        yield EXCHANGED
     elif not any(tensor.dtype == "float16" for tensor in comparison.subgraph.tensors):
         yield "the model has no quantized tensors; this compares two models of real numbers"
 

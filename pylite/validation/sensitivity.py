@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pylite.errors import ComparisonError, PyliteError
+from pylite.media import models
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.blocks import blocks as blocks_of
@@ -163,6 +164,7 @@ def sensitivity(model: str | os.PathLike[str], reference: str | os.PathLike[str]
     the search.  All else is as for `compare`.
     Raises ComparisonError (a ValueError) where the models or the data do not fit.
     """
+    model, reference = models.named(model), models.named(reference)
     original, other = Model(model), widened(reference)
     taken = Samples(os.fspath(data), original.graph.subgraphs[0], mean, std, samples or SAMPLES,
                     metadata={**other.graph.metadata, **original.graph.metadata})

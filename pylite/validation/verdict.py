@@ -12,24 +12,29 @@ LOSS = 1.0          # percentage points of the main metric that a good quantizat
 CHANCE = 0.05       # p of McNemar's test from which on a difference may be chance
 LIMITS = {"good": GOOD_DB, "poor": POOR_DB, "notable": NOTABLE_DB, "suspicious": SUSPICIOUS_DB, "loss": LOSS}
 GOOD, FAIR, POOR, PLAIN = "good", "fair", "poor", "plain"       # plain: there is nothing to compare with
+EXCHANGED = "the model has no quantized tensors, and the reference has; are they exchanged?"
 _BEGINNINGS = {GOOD: "Good: ", FAIR: "Look closer: ", POOR: "Poor: ", PLAIN: ""}
 
 
 def verdict(report: Any) -> dict[str, str]:
     """{"level": "good", "fair", "poor" or "plain", "text": sentences} for a Report, which has this as `verdict`."""
+    if EXCHANGED in report.notes:
+        return {"level": POOR, "text": f"Poor: {EXCHANGED} The results below would mean little."}
     lowest = min((t.sqnr_db for t in report.outputs if t.sqnr_db is not None), default=math.inf)
-    loss = _loss(report)
     worst = report.by_node(report.ranking[0]) if report.ranking else None
-    suspicious = worst is not None and report.suspicion(worst) >= SUSPICIOUS_DB
-    if not report.tensors and (report.accuracy is None or report.accuracy.drop is None):
-        level = PLAIN
-    elif loss > LOSS or lowest < POOR_DB:
-        level = POOR
-    else:
-        level = FAIR if suspicious or lowest < GOOD_DB or not (report.outputs or report.accuracy) else GOOD
+    level = _level(report, worst, lowest)
     facts = ", and ".join([*_outputs(report, lowest), *_accuracy(report)])
     text = f"{_BEGINNINGS[level]}{facts}. {'' if worst is None else _blame(report, worst, level)}"
     return {"level": level, "text": text.strip()}
+
+
+def _level(report: Any, worst: Any, lowest: float) -> str:
+    if not report.tensors and (report.accuracy is None or report.accuracy.drop is None):
+        return PLAIN
+    if _loss(report) > LOSS or lowest < POOR_DB:
+        return POOR
+    suspicious = worst is not None and report.suspicion(worst) >= SUSPICIOUS_DB
+    return FAIR if suspicious or lowest < GOOD_DB or not (report.outputs or report.accuracy) else GOOD
 
 
 def _loss(report: Any) -> float:

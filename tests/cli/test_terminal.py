@@ -51,6 +51,7 @@ def test_a_pipe_gets_plain_text(capsys):
 def test_the_words_are_the_same_with_rich_and_without(capsys, monkeypatch, request):
     plain = inspected(capsys)
     request.getfixturevalue("terminal")
+    monkeypatch.setenv("COLUMNS", "400")
     pytest.importorskip("rich")
     rich = inspected(capsys)
     request.getfixturevalue("without_rich")
@@ -77,6 +78,46 @@ def test_narrow_terminals_lose_no_letters(capsys, terminal, monkeypatch):
     lines = [ESCAPE.sub("", line) for line in _format.table(("name", "n"), [("abcdefghij" * 6, 7)], ("n",))]
     assert all(len(line) <= 40 for line in lines)
     assert "".join(lines[1:]).replace(" ", "").replace("7", "") == "abcdefghij" * 6
+
+
+@pytest.mark.parametrize("rich", [True, False])
+@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize("command", [["report", "--seconds", "0.01"], ["bench", "--seconds", "0.01"], ["inspect"]])
+def test_tables_fit_the_terminal(capsys, terminal, monkeypatch, request, command, columns, rich):
+    """Columns that do not fit are named, and come with --verbose."""
+    if rich:
+        pytest.importorskip("rich")
+    else:
+        request.getfixturevalue("without_rich")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    texts = []
+    for verbose in [], ["--verbose"]:
+        assert cli.main([command[0], "digits", *command[1:], *verbose]) == 0
+        texts.append(ESCAPE.sub("", capsys.readouterr().out))
+        first = next(i for i, line in enumerate(texts[-1].splitlines()) if line.startswith("node"))
+        assert max(map(len, texts[-1].splitlines()[first:first + 11])) <= columns
+    assert ("(--verbose shows" in texts[0]) == ("kernels" not in re.search(r"^node.*", texts[0], re.M)[0])
+    assert "(--verbose shows" not in texts[1]
+
+
+def test_a_pipe_gets_every_column_whatever_its_width(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    rows = [("a" * 60, "b")]
+    assert _format.table(("x", "y"), rows, (), ("x", "y")) == ["x" + " " * 61 + "y", "a" * 60 + "  b"]
+
+
+@pytest.mark.parametrize(("arguments", "file"), [
+    (["run", "digits", "--input", "seven", "--output"], "o.npz"), (["inspect", "digits", "--graph"], "g.svg"),
+    (["resolver", "digits", "--output"], "r.py"), (["bench", "digits", "--seconds", "0.01", "--trace"], "t.json"),
+    (["report", "digits", "--seconds", "0.01", "--explorer"], "e.json"),
+    (["validate", "digits", "--data", "x.npy", "--record"], "r.npz"),
+    (["validate", "digits", "--data", "x.npy", "--reference", "digits", "--save"], "s.npz"),
+    (["validate", "digits", "--data", "x.npy", "--reference", "digits", "--junit"], "j.xml")])
+def test_every_command_says_what_it_wrote(capsys, tmp_path, monkeypatch, arguments, file):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((3, 1, 8, 8, 1), np.float32))
+    assert cli.main([*arguments, file]) == 0
+    assert os.path.exists(file) and f"wrote {file}\n" in capsys.readouterr().err
 
 
 def test_verdicts_and_warnings_have_colours(capsys, terminal, without_rich):

@@ -69,7 +69,8 @@ def test_where_the_report_cannot_be_printed_the_files_are_written_still(data):
     with open(FULL, "w") as out:
         done = subprocess.run([sys.executable, "-m", "pylite", "validate", *PAIR, "--junit", "j.xml", "--explorer",
                                "e.json"], stdout=out, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "pylite validate: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        2, "wrote e.json\nwrote j.xml\npylite validate: No space left on device\n")
     assert "</testsuites>" in Path("j.xml").read_text() and json.loads(Path("e.json").read_text())["main"]
 
 
@@ -184,8 +185,12 @@ def test_models_that_are_not_quantized_are_noted(data, capsys):
     q.outputs([y])
     with open("int8.tflite", "wb") as file:
         file.write(q.build())
-    for model, reference, words in (("float", "int8", "are they exchanged?"), ("float", "float", "two models of real")):
-        assert words in validate(capsys, f"{model}.tflite", "--reference", f"{reference}.tflite", "--data", data).out
+    same = validate(capsys, "float.tflite", "--reference", "float.tflite", "--data", data).out
+    assert "two models of real" in same
+    assert cli.main(["validate", "float.tflite", "--reference", "int8.tflite", "--data", str(data)]) == 2
+    assert "pylite validate int8.tflite --reference float.tflite" in capsys.readouterr().err
+    swapped = validation.compare("float.tflite", "int8.tflite", data)
+    assert swapped.verdict["level"] == "poor" and "are they exchanged?" in swapped.verdict["text"]
     said = validate(capsys, "int8.tflite", "--reference", "float.tflite", "--data", data).out
     assert "note:" not in said
     folder = models.sample("one").parent

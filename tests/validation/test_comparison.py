@@ -18,6 +18,18 @@ from pylite.validation.widening import widened
 from tests.tools import resources
 from tests.validation import planted
 
+
+def test_bundled_models_are_known_by_name(tmp_path, monkeypatch):
+    """As on the command line, where a file of that name comes first."""
+    data = [[np.zeros((1, 8, 8, 1), np.float32)], [np.ones((1, 8, 8, 1), np.float32)]]
+    report = validation.compare("digits", "digits", data)
+    assert report.model == report.reference == str(models.path("digits"))
+    np.savez(tmp_path / "d.npz", np.concatenate([sample for sample, in data]), labels=[0, 1])
+    assert validation.accuracy("digits", tmp_path / "d.npz", "digits").drop == 0
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "digits").write_bytes(models.path("digits").read_bytes())
+    assert validation.compare("digits", models.path("digits"), data).model == "digits"
+
 SCALES = 1 / 127, 0.05, 0.08        # of the activations of two_layers()
 PAIRS = ("unet", "lstm", "resnet", "person", "transformer")
 

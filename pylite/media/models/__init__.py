@@ -2,6 +2,7 @@
 
 The scripts in the repository's `examples/training` make them; its README.md gives their accuracy.
 """
+import os
 from pathlib import Path
 
 _HERE = Path(__file__).parent
@@ -23,6 +24,12 @@ def path(name: str) -> Path:
     if name not in names():
         raise ValueError(f"no model {name!r}; there are {', '.join(names())}")
     return file
+
+
+def named(source: str | os.PathLike[str]) -> str:
+    """The path of a model: `source`, or the bundled model of this name unless a file is called so."""
+    text = os.fspath(source)
+    return os.fspath(path(text)) if text in names() and not os.path.exists(text) else text
 
 
 def sample(name: str) -> Path:
