@@ -54,7 +54,7 @@ class ShapeHistory:
         self.attempts -= 1
         self.varying.update((i, axis) for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
                             for axis in range(len(new)) if old[axis] != new[axis])
-        executor.shared["recording"] = True
+        executor.shared["recording"] = {}
         try:
             program = recorded.record(executor.model, executor.subgraph, shapes, sorted(self.varying),
                                       executor.preserve, executor.find, executor, bool(executor.subgraph.index))
@@ -185,7 +185,15 @@ class CalledProgram:
 
 
 def called(executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int, NDArray[Any]]") -> CalledProgram:
-    """prepared() for shapes with Dims."""
+    """prepared() for shapes with Dims.
+
+    Inference and lowering both ask, so without `known`, a chain of n subgraphs would be lowered 2^n times.
+    """
+    known = executor.shared["recording"].setdefault(executor, [])
+    for program in known:
+        if _are_same(program.shapes, shapes) and program.given.keys() == given.keys() \
+                and all(data is program.given[i] for i, data in given.items()):
+            return program
     if not _may_record(executor):
         raise UnrecordableError("the subgraph depends on more than its shapes")
     executor.use_graph()
@@ -199,4 +207,13 @@ def called(executor: "Executor", shapes: "Sequence[Shape]", given: "Mapping[int,
     if lowered.boundary is not None or executor.stale:
         raise UnrecordableError("shapes depend on data")
     executor.callees.update(*[other.callees for other in executor.callees])
-    return CalledProgram(executor, shapes, given, lowered)
+    known.append(CalledProgram(executor, shapes, given, lowered))
+    return known[-1]
+
+
+def _are_same(some: "Sequence[Shape]", others: "Sequence[Shape]") -> bool:
+    """Are these the same shapes, with the same Dims?  Comparing the values of Dims would add guards."""
+    return len(some) == len(others) and all(
+        len(a) == len(b) and all(m is n or (type(m) is int and type(n) is int and m == n)
+                                 for m, n in zip(a, b, strict=True))
+        for a, b in zip(some, others, strict=True))

@@ -22,6 +22,7 @@ from pylite.compiler.settling import settle
 from pylite.interpreter import Interpreter
 from pylite.ir.graph import Tensor
 from pylite.ir.values import Call, Packed, Scratch, Value, View
+from pylite.schema.builder import ModelBuilder
 from tests.tools import op_models
 from tests.tools.oneop import draw
 
@@ -273,3 +274,24 @@ def test_numbers_beyond_64_bits_are_refused():
     tape = Tape(recording)
     assert tape.evaluate([1000]) and tape.filled(product) == 1000**6
     assert not tape.evaluate([1 << 20])
+
+
+def test_a_chain_of_subgraphs_is_lowered_once_each():
+    """Inference and lowering ask for the same callee: 2^60 times without a memory of it."""
+    m = ModelBuilder()
+    for k in range(60):
+        m.subgraph(f"s{k}")
+        x, y = m.tensor("x", (2, 3), shape_signature=(-1, 3)), m.tensor("y", (2, 3))
+        if k < 59:
+            m.operator("STABLEHLO_COMPOSITE", [x], [y], name="t", decomposition_subgraph_index=k + 1)
+        else:
+            m.operator("NEG", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+    interpreter = Interpreter(model_content=m.build())
+    for rows in (2, 5, 7, 5, 4):
+        interpreter.resize_tensor_input(0, (rows, 3))
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.full((rows, 3), rows, np.float32))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(1), np.full((rows, 3), -rows, np.float32))

@@ -9,6 +9,7 @@ import pytest
 import pylite
 from pylite.errors import FileFormatError, ModelError, TensorError
 from pylite.media import audio, images, models
+from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
 from pylite.tasks import (
     AudioClassifier,
@@ -51,7 +52,10 @@ def resized(size):
 def test_a_task_finds_the_plan_of_an_earlier_one(tmp_path, monkeypatch):
     """In the user's cache folder, unless PYLITE_CACHE_DIR names another one or none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    digits, picture = models.path("digits"), PICTURE[:, :60]
+    model = read(models.path("digits").read_bytes())
+    model.description = "a file that no other test has open, whose program would be shared"
+    digits, picture = tmp_path / "digits.tflite", PICTURE[:, :60]
+    digits.write_bytes(write(model))
     alone = ImageClassifier(digits).classify(picture)
     assert not (tmp_path / "cache").exists()        # tests/conftest.py sets the variable to nothing
     monkeypatch.delenv("PYLITE_CACHE_DIR")
