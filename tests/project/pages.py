@@ -2,7 +2,8 @@
 
 Blocks of a page, in their order:
 
-- ```python after a line "`name`:" is the file `name`; any other one runs at once, in one namespace for the page.
+- A block after a line "`name`:" is the file `name`.
+- Any other ```python runs at once, in one namespace for the page.
 - ```sh runs in a shell, and must succeed.
 - ```console has commands after "$ ", each with the output it must have.
 - ```text directly after a block of ```python or ```sh is the output that the block must have.
@@ -86,6 +87,7 @@ def run(page, scratch, files=()):
     """Run the blocks of a page, and return how many there are.  files: (name, path) of files that the reader has."""
     reader = Reader(scratch)
     for name, path in files:
+        (reader.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (reader.folder / name).write_bytes(Path(path).read_bytes())
     try:
         return sum(1 for _ in steps(reader, (ROOT / page).read_text()))
@@ -104,15 +106,15 @@ def steps(reader, text):
             compare(code, printed)
             continue
         printed = None
-        if language not in CODE or block["skip"]:
+        if block["skip"] or not (block["name"] or language in CODE):
             continue
-        if language == "console":
+        if block["name"]:
+            (reader.folder / block["name"]).write_text(code)
+        elif language == "console":
             for command, expected in commands(code):
                 compare(expected, reader.shell(command, ends_well=False), command)
         elif language == "sh":
             printed = reader.shell(code)
-        elif block["name"]:
-            (reader.folder / block["name"]).write_text(code)
         else:
             printed = reader.python(code)
         yield block

@@ -5,7 +5,8 @@ from pylite.media import models
 from tests.project import pages
 
 MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
-NAMES = "drop-in", "tasks", "validation", "validation-data"
+NAMES = ("c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "plugins-c", "tasks", "validation",
+         "validation-data")
 PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in NAMES),
          *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
 
@@ -13,6 +14,12 @@ PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name
 @pytest.mark.parametrize("page", [page.relative_to(pages.ROOT).as_posix() for page in PAGES])
 def test_a_page_runs_as_printed(page, tmp_path):
     assert pages.run(page, tmp_path, MODEL)
+
+
+def test_the_page_of_the_examples_runs_as_printed(tmp_path):
+    folder = pages.ROOT / "examples" / "raspberry_pi"
+    files = [(path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.*") if path.is_file()]
+    assert pages.run("examples/raspberry_pi/README.md", tmp_path, files)
 
 
 def test_output_that_differs_is_found():
