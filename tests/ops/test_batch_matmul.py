@@ -111,7 +111,7 @@ def several_batches(inputs, model):
 
 @differential("float32", count=10, tolerance=1e-2, reference=several_batches)
 def test_hybrid_batches(m, rng, dtype):
-    """A deviation from the reference, which is wrong (docs/numerics.md section 14)."""
+    """A deviation from the reference, which is wrong (docs/numerics.md section 4)."""
     x = rng.standard_normal((2, 3, 4, 16)).astype(np.float32)
     w = rng.integers(-127, 128, (2, 3, 16, 5)).astype(np.int8)
     a, b = m.tensor("x", x.shape), m.tensor("w", w.shape, "int8", scale=0.01)

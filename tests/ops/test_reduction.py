@@ -30,7 +30,7 @@ def test_mean(m, rng, dtype):
 
 
 def exact_sum(inputs, model):
-    """SUM by the uint8 formula: the peer reads int8 and int16 as uint8 (docs/numerics.md section 14)."""
+    """SUM by the uint8 formula: the peer reads int8 and int16 as uint8 (docs/numerics.md section 8)."""
     from pylite.schema import load
     graph = load(model).subgraphs[0]
     x, y, axes = graph.tensors
