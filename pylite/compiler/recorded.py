@@ -2,7 +2,7 @@
 from functools import cached_property
 
 from pylite._core.graph.dimensions import Recording, UnrecordableError
-from pylite._core.graph.tapes import Tape
+from pylite._core.graph.tapes import ShapeTape
 from pylite._core.run.parts import contents
 from pylite._core.run.rebinding import Rebinder
 from pylite.compiler import lowering, memory_planner
@@ -15,18 +15,16 @@ from pylite.ir.values import Call, FoldablePad, Node, Packed, Scratch, Value, Vi
 class RecordedProgram:
     """A subgraph lowered for input shapes with Dims.
 
-    varying: [(input, axis)] of the Dims; constant: [(input, axis, size)] of the other dimensions; lowered, lifetimes:
-    with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds; variables: Values; ends:
-    Views of the bytes of inputs and outputs, for callers.
+    lowered, lifetimes: with Dims; tape: of the recording; present: the Instance whose calls the Rebinder binds;
+    variables: Values.
     """
 
     def __init__(self, lowered, lifetimes, recording, shapes, varying, ends):
-        self.lowered, self.lifetimes, self.varying = lowered, lifetimes, varying
-        self.constant = [(i, axis, size) for i, shape in enumerate(shapes) for axis, size in enumerate(shape)
-                         if (i, axis) not in varying]
+        """varying: [(input, axis)] of the Dims; ends: Views of the bytes of inputs and outputs, for callers."""
+        self.lowered, self.lifetimes = lowered, lifetimes
         for call in lowered.calls:
             settle(call)
-        self.tape = Tape(recording)         # closes the recording
+        self.tape = ShapeTape(recording, list(shapes), varying)      # closes the recording
         self.tape.evaluate([recording.values[i] for i in range(len(varying))])
         self.present = Instance(lowered, self.tape.numbers_now())
         self.variables = [value for value in lowered.values if value.kind == "variable"]
@@ -36,10 +34,7 @@ class RecordedProgram:
 
     def evaluate(self, shapes):
         """Evaluate the tape for input `shapes` of the same ranks; False where another lowering is due."""
-        for position, axis, size in self.constant:
-            if shapes[position][axis] != size:
-                return False
-        return self.tape.evaluate([shapes[i][axis] for i, axis in self.varying])
+        return self.tape.fits(shapes)
 
     def instance(self, numbers):
         """The Instance for the Numbers of certain shapes."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pylite import errors
 from pylite._core import simd
 from pylite._core.run.program import Segment
+from pylite._core.run.reshaping import ShapeCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.run.program import Memory, Program
+    from pylite._core.run.program import Program
     from pylite.compiler.binding import Storage
     from pylite.ir.values import Value
     from pylite.runtime.blueprint import Blueprint
@@ -30,7 +31,7 @@ class BoundProgram(Segment):
     `next` maps these contents, or the shapes that `evaluate` returns, to the BoundProgram that follows; `evaluated`:
     the arrays of this segment that the results before it are copied to.
     """
-    __slots__ = ("blueprint", "lowered", "plan", "storage", "arena", "iterations", "operands")
+    __slots__ = ("blueprint", "lowered", "plan", "storage", "operands")
     operands: "Sequence[Sequence[Any]]"     # what the kernels were made of, where plans are written
     ends: "Sequence[NDArray[Any]] | None" = None    # the bytes of inputs and outputs, where they are made beforehand
     lost_pages = 0      # of a file of the plan cache, which PlannedProgram maps
@@ -41,19 +42,6 @@ class BoundProgram(Segment):
         self.plan = blueprint.plan
         self.storage = storage
         self.start(program, arena, lowered.boundary)
-
-    def start(self, program: "Program", arena: "NDArray[Any]", boundary: "Any" = None) -> None:
-        """Set what runs need."""
-        self.program = program
-        self.arena = arena
-        self.readable: dict[int, Memory] = {}       # of tensors read before
-        self.writable = {}
-        self.boundary = boundary
-        self.watched = self.evaluate = None
-        self.next = {}
-        self.evaluated = ()
-        self.used = True        # since the cache was last searched for a segment to drop
-        self.iterations: dict[Any, Any] = {}        # {(Executor, operator index) of a loop: its LoopIteration}
 
     def __del__(self, ending: "Callable[[], bool]" = sys.is_finalizing) -> None:
         if not ending():        # modules may be empty then
@@ -111,27 +99,23 @@ class BoundProgram(Segment):
         return None
 
 
-class ProgramCache:
-    """The BoundPrograms of an Executor: by input shapes, and the segments that follow on data found at run time.
-
-    capacity: sets of input shapes to keep.
-    """
-    __slots__ = ("capacity", "histories", "_programs", "_arenas", "_predecessors")
+class ProgramCache(ShapeCache):
+    """The BoundPrograms of an Executor: by input shapes, and the segments that follow on data found at run time."""
+    __slots__ = ("histories", "_predecessors")
 
     def __init__(self) -> None:
-        self.capacity = CACHED_SHAPES
+        super().__init__(CACHED_SHAPES)
         # {(ranks of inputs, constants given, ISA level): the shapes that came first, or the ShapeHistory}
         self.histories: dict[Any, Any] = {}
-        self._programs: dict[Any, BoundProgram] = {}        # by input shapes, the one used last at the end
-        self._arenas: dict[int, list[int]] = {}             # {id of an arena: [its bytes, programs in it]}
         # {segment: (the segment before it, its key there)}, the oldest first
         self._predecessors: dict[BoundProgram, tuple[BoundProgram, Any]] = {}
 
     def clear(self) -> None:
         """Drop everything, also the references of loops to themselves."""
-        for program in (*self._programs.values(), *self._predecessors):
+        for program in self._predecessors:
             program.iterations.clear()
-        self.histories, self._programs, self._arenas, self._predecessors = {}, {}, {}, {}
+        self.histories, self._predecessors = {}, {}
+        super().clear()
 
     @staticmethod
     def history_key(shapes: "Sequence[tuple[int, ...]]", given: "Mapping[int, Any]") -> "Any":
@@ -148,36 +132,6 @@ class ProgramCache:
             self.histories.clear()
         self.histories[key] = list(shapes)
         return None
-
-    def get(self, key: "Any") -> BoundProgram | None:
-        """The BoundProgram for a set of input shapes, or None."""
-        program = self._programs.pop(key, None)
-        if program is not None:
-            self._programs[key] = program
-        return program
-
-    def add(self, key: "Any", program: BoundProgram) -> None:
-        """Keep `program`.
-
-        Drops those used longest ago: beyond the capacity, or while outgrown arenas take more than the present one.
-        """
-        if key in self._programs:
-            self._pop(key)
-        self._programs[key] = program
-        arena, arenas = program.arena, self._arenas
-        arenas.setdefault(id(arena), [arena.nbytes, 0])[1] += 1
-        while len(self._programs) > 1 and (len(self._programs) > self.capacity
-                                           or sum([nbytes for nbytes, _ in arenas.values()]) > 2 * arena.nbytes):
-            self.drop([self._pop(next(iter(self._programs)))])
-
-    def _pop(self, key: "Any") -> BoundProgram:
-        """Take a program out."""
-        old = self._programs.pop(key)
-        held = self._arenas[id(old.arena)]
-        held[1] -= 1
-        if not held[1]:
-            del self._arenas[id(old.arena)]
-        return old
 
     def add_segment(self, before: BoundProgram, key: "Any", segment: BoundProgram) -> None:
         """Keep `segment`, which follows on `before` for the data `key`; drops segments that were not used lately."""

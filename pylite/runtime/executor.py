@@ -121,6 +121,8 @@ class Executor(TensorAccess, ExecutorBase):
             self.prepared(self.shapes, {})
         if not self.ready:
             self.reallocate()
+            if not (self.callees or self.memory.variables or len(self.shared) > 1):     # there is no state
+                return
             self.reset_variables()
             indices = {self.subgraph.index}
             for other in self.callees:
@@ -294,6 +296,8 @@ class Executor(TensorAccess, ExecutorBase):
 
     def activate(self) -> None:
         """Make the program for the present input shapes the current one; variables keep their contents."""
+        if self.cache.activate(self):
+            return
         self.check()
         key = tuple(self.shapes)
         if self.given:
@@ -304,14 +308,7 @@ class Executor(TensorAccess, ExecutorBase):
         if bound is None:
             bound = self._planned() or self._recorded() or self._compile()
             self.cache.add(key, bound)
-        self.current = bound
-        self.segments = [bound]
-        self.readable = bound.readable
-        self.writable = bound.writable
-        self.ready = True
-        if not self.guard:
-            self.fast_program, self.first_segment = (
-                (bound.program, None) if bound.boundary is None else (None, bound))
+        self.enter(bound)
 
     def _planned(self) -> BoundProgram | None:
         """The program that the plan cache has for the present input shapes, or None."""

@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 from pylite._core.graph.dimensions import UnrecordableError
 from pylite._core.kernels import kernel_class
-from pylite._core.run.program import Program
+from pylite._core.run.reshaping import Reshaper
 from pylite.compiler import lowering, recorded
 from pylite.ir.registry import default
 from pylite.runtime.blueprint import Blueprint
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pylite._core.run.storage import Storage
     from pylite.ir.values import Value
 
     Executor = Any      # it imports this module
@@ -47,7 +46,7 @@ class ShapeHistory:
         shapes = executor.shapes
         for program in self.programs:
             if program.evaluate(shapes):
-                self.attempts = ATTEMPTS
+                self.served()
                 return program
         if not self.attempts:
             return None
@@ -66,6 +65,10 @@ class ShapeHistory:
             return None
         self.programs = [program, *self.programs[:KEPT - 1]]
         return program
+
+    def served(self) -> None:
+        """Recordings are worth while: one has served another set of shapes."""
+        self.attempts = ATTEMPTS
 
 
 def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
@@ -86,7 +89,7 @@ def bind(executor: "Executor", key: "Any") -> "ShapedProgram | None":
     if program is None:
         return None
     try:
-        return _bound(executor, program)
+        return _bound(executor, program, history)
     except Exception:       # kernels refuse operands that lowering does not check; lowering anew says so
         history.programs.remove(program)
         return None
@@ -101,33 +104,25 @@ def _may_record(executor: "Executor") -> bool:
                 or not executor.shared.keys() <= {"executors", "planned", "recording"})
 
 
-def _bound(executor: "Executor", program: "Any") -> "ShapedProgram":
-    """`program`, which is evaluated for the present shapes, bound to the executor's memory."""
-    memory, model, rebinder = executor.memory, executor.model, program.rebinder
-    numbers = program.tape.numbers_now()
-    total = rebinder.place()
-    made = ShapedProgram(program, numbers, total)
+def _bound(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
+    """`program`, which is evaluated for the present shapes, bound to the executor's memory: a ShapedProgram."""
+    memory, cache = executor.memory, executor.cache
+    total = program.rebinder.place()
     memory.check_machine(total, total)
-    arena = memory.arena(total, 0, executor.cache.drop_arena)
-    outside = {value.index: memory.variable(value) for value in program.variable_values(numbers)}
-    kernels, storage = rebinder.bind(arena, outside, model.pack, kernel_class)
-    made.ends = rebinder.end_arrays() or None
-    made.finish(executor, storage, Program(kernels, executor.pool), arena)
+    arena = memory.arena(total, 0, cache.drop_arena)
+    reshaper = Reshaper(program, history, ShapedProgram, kernel_class, default.is_plain)
+    made = reshaper.bound(executor, arena)
+    if executor.plans is None and not executor.given:
+        cache.reshaper = reshaper
     return made
 
 
 class ShapedProgram(BoundProgram):
-    """A BoundProgram from a recording; what only inspection needs is made when it is first asked for."""
+    """A BoundProgram from a recording, which a Reshaper makes; the rest is made when it is first asked for.
+
+    program_of_all: the RecordedProgram; numbers: of these shapes; offsets, total: of the arena's layout.
+    """
     __slots__ = ("program_of_all", "numbers", "instance", "offsets", "total", "executor", "ends")
-
-    def __init__(self, program: "Any", numbers: "Any", total: int) -> None:
-        self.program_of_all, self.numbers = program, numbers
-        self.offsets, self.total = program.rebinder.offsets, total
-
-    def finish(self, executor: "Executor", storage: "Storage", program: "Program", arena: "NDArray[Any]") -> None:
-        """Set what runs need."""
-        self.executor, self.storage = executor, storage
-        self.start(program, arena)
 
     def __getattr__(self, name: str) -> "Any":
         if name == "instance":

@@ -25,7 +25,7 @@ cdef int64_t LARGEST = <int64_t>1 << 62
 
 cdef class Tape:
     """A Recording for evaluation.  size: number of slots; inputs: of dimensions that are given."""
-    def __cinit__(self, Recording recording not None):
+    def __cinit__(self, Recording recording not None, *_):
         cdef Py_ssize_t i, n = len(recording.instructions)
         self.size = n
         self.operations = <int *>calloc(max(n, 1), sizeof(int))
@@ -104,6 +104,44 @@ cdef class Tape:
     def numbers_now(self):
         """A copy of the numbers of all slots, after evaluate()."""
         return Numbers(self)
+
+
+cdef class ShapeTape(Tape):
+    """The Tape of a recording of input shapes.
+
+    shapes: of all inputs; varying: [(input, axis)] of the dimensions that are given, in order; the others are constant.
+    """
+    def __cinit__(self, Recording recording not None, list shapes not None, list varying not None):
+        cdef Py_ssize_t i = 0
+        self.ranks = tuple([len(shape) for shape in shapes])
+        self.constant = <int64_t *>calloc(sum(self.ranks) + 1, sizeof(int64_t))
+        if self.constant == NULL:
+            raise MemoryError(f"no memory for the dimensions of {shapes}")
+        for position, shape in enumerate(shapes):
+            for axis, size in enumerate(shape):
+                self.constant[i] = -1 if (position, axis) in varying else size
+                i += 1
+
+    def __dealloc__(self):
+        free(self.constant)
+
+    cpdef bint fits(self, shapes) except -1:
+        """Compute all slots for input `shapes`; False where another recording is due."""
+        cdef Py_ssize_t i = 0, given = 0, position
+        cdef int64_t size
+        if len(shapes) != len(self.ranks):
+            return False
+        for position, shape in enumerate(shapes):
+            if len(shape) != <Py_ssize_t>self.ranks[position]:
+                return False
+            for size in shape:
+                if self.constant[i] < 0:
+                    self.numbers[given] = size      # they have the first slots
+                    given += 1
+                elif self.constant[i] != size:
+                    return False
+                i += 1
+        return self.run()
 
 
 cdef class Numbers:

@@ -28,9 +28,10 @@ cdef class Memory:
 
 
 cdef class Segment:
-    cdef public object program, boundary, watched, evaluate, evaluated
-    cdef public dict next, readable, writable
+    cdef public object program, boundary, watched, evaluate, evaluated, arena
+    cdef public dict next, readable, writable, iterations
     cdef public bint used
+    cpdef start(self, program, arena, boundary=*)
 
 
 cdef class ExecutorBase:
@@ -40,6 +41,7 @@ cdef class ExecutorBase:
     cdef public list segments
     cdef public object dynamic_shapes
     cdef public bint guard
+    cpdef enter(self, Segment bound)
 
 
 # Run steps *at..stop-1.  Returns 0, or the status of the step that failed, *at.

@@ -32,6 +32,9 @@ class Segment:
     readable: dict[int, Memory]
     writable: dict[int, Memory]
     used: bool
+    arena: NDArray[Any]
+    iterations: dict[Any, Any]
+    def start(self, program: Any, arena: NDArray[Any], boundary: Any = None) -> None: ...
 
 class ExecutorBase:
     readable: dict[int, Memory]
@@ -41,4 +44,5 @@ class ExecutorBase:
     segments: list[Any]
     dynamic_shapes: Any
     guard: bool
+    def enter(self, bound: Segment) -> None: ...
     def run(self, segment: Segment) -> None: ...

@@ -152,6 +152,13 @@ cdef class Memory:
 
 cdef class Segment:
     """The base of BoundProgram: the attributes that running it needs."""
+    cpdef start(self, program, arena, boundary=None):
+        """Set all of them."""
+        self.program, self.arena, self.boundary = program, arena, boundary
+        self.readable, self.writable = {}, {}       # of tensors accessed before
+        self.next, self.evaluated = {}, ()
+        self.used = True        # since the cache was last searched for a segment to drop
+        self.iterations = {}    # {(Executor, operator index) of a loop: its LoopIteration}
 
 
 cdef class ExecutorBase:
@@ -161,6 +168,14 @@ cdef class ExecutorBase:
     where invoke() runs nothing else, or None; first_segment: the first segment that it runs where shapes depend on
     data; dynamic_shapes: the module that lowers the others; segments: those of the last run.
     """
+    cpdef enter(self, Segment bound):
+        """Let `bound` be what invoke() runs."""
+        executor = <object>self
+        executor.current, executor.ready = bound, True
+        self.segments, self.readable, self.writable = [bound], bound.readable, bound.writable
+        if not self.guard:
+            self.fast_program, self.first_segment = (bound.program, None) if bound.boundary is None else (None, bound)
+
     def run(self, Segment segment not None):
         """Run `segment`, and those that follow, each when the data for its shapes is computed."""
         cdef Segment following

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types
+from pylite._core.graph.calls cimport Packed, Scratch, ValueBase, View, element_sizes, element_types
 from pylite._core.graph.dimensions cimport Computed, Dim
 from pylite._core.graph.tapes cimport Tape, filled
 from pylite._core.run.parts cimport Part, Site, Sizes, Slots, Stored, Window
@@ -28,12 +28,6 @@ cdef class Operands:
     args, named: the arguments of the kernel, which `make` constructs; those at `keys`, positions or names, are what
     `parts` made; entries: [(key, position in the list there or None, CalledProgram)].
     """
-    cdef object name            # of the kernel
-    cdef list args, keys, parts, entries
-    cdef dict named
-    cdef object kernel, make
-    cdef bint resumes
-
     cdef bint renew(self, Rebinder rebinder, bint differs) except -1:
         """Construct the kernel where something has changed, or `differs`; returns whether it did."""
         cdef Part part
@@ -94,18 +88,6 @@ cdef class Rebinder(Site):
     Instance with their copies; owners: (root or Scratch) of each block; count: of those that are roots; sizes: bytes of
     each block; firsts, lasts: live ranges.  offsets, total: of the layout, after place().
     """
-    cdef list operands, ends, parts, owners, sizes, firsts, lasts
-    cdef readonly list offsets
-    cdef readonly Py_ssize_t total
-    cdef Py_ssize_t count
-    cdef int64_t *room          # of each block in the layout
-    cdef dict blocks            # {id of a root or Scratch: number of its block}
-    cdef dict known             # {what a Part was made from: the Part}, while they are made
-    cdef dict roots, scratches, outside
-    cdef object kernel_class, present
-    cdef bint moved             # since the last bind()
-    cdef readonly Py_ssize_t rebound        # kernels made by the last bind()
-
     def __cinit__(self, Tape tape not None, list calls, list ends, present, list owners, Py_ssize_t count, list sizes,
                   list firsts, list lasts):
         self.tape, self.present, self.count = tape, present, count
@@ -126,7 +108,7 @@ cdef class Rebinder(Site):
     def __dealloc__(self):
         free(self.before)
 
-    cdef Operands operands_of(self, Call source, Call target):
+    cdef Operands operands_of(self, source, target):
         """The Operands of a call with Dims; target: its copy."""
         cdef Operands made = Operands.__new__(Operands)
         cdef tuple names = () if target.names is None else target.names
@@ -146,7 +128,7 @@ cdef class Rebinder(Site):
                 made.parts.append(part)
         return made
 
-    cdef Part end(self, View view):
+    cdef Part end(self, view):
         """The Part of the bytes of an input or output, whose array is empty where it has no memory."""
         cdef ValueBase value = view.value
         cdef Part made
@@ -156,7 +138,7 @@ cdef class Rebinder(Site):
             return made
         return self.part(view, self.present.thing(view))
 
-    def end_arrays(self):
+    cpdef list end_arrays(self):
         """The bytes of the ends, after bind()."""
         cdef Part part
         cdef list found = []
@@ -221,7 +203,7 @@ cdef class Rebinder(Site):
         made = self.known.get(key)
         return self.entered(key, window) if made is None else made
 
-    def place(self):
+    cpdef Py_ssize_t place(self) except -1:
         """Bytes of the arena for the shapes at hand.  The layout stays while every block fits into its place."""
         cdef Py_ssize_t i
         cdef int64_t size
@@ -245,7 +227,7 @@ cdef class Rebinder(Site):
             self.moved = True
         return self.total
 
-    def bind(self, arena, dict outside, pack, kernel_class):
+    cpdef tuple bind(self, arena, dict outside, pack, kernel_class):
         """(the kernels of all calls, the Storage) in `arena`, laid out by place().
 
         outside: {tensor index: array} of the values outside the arena; pack, kernel_class: as for storage.operands()
