@@ -6,10 +6,12 @@ would be fetched from elsewhere are errors; so is a search without an answer, wh
 try it from the folder, without a server.
 """
 import contextlib
+import os
 import re
 import shutil
 import subprocess
 import sys
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE, SITE = ROOT / "build" / "site-source", ROOT / "build" / "site"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 LEFT_OUT = {ROOT / "docs" / "package.md"}       # the page of package indexes
+PLACES = {ROOT / "docs" / "index.md": "index.md", ROOT / "README.md": "overview.md"}   # others stay
 LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
+CODE, BAR = re.compile(r"`([^`\n]*)`"), r"\|"      # in tables: the site would show the backslash of a bar in code
 API = {
     "interpreter": ("Interpreter and Model", "pylite.interpreter.Interpreter pylite.runtime.model.Model "
                     "pylite.tflite.signature.SignatureRunner"),
@@ -38,19 +42,31 @@ API = {
 }
 
 
+def place(file):
+    """Where a file of the repository is in the site's sources."""
+    return SOURCE / PLACES.get(file, file.relative_to(ROOT))
+
+
 def collect():
     """Copy the pages and what they link to; write those of the API."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     for page in PAGES:
         if page not in LEFT_OUT:
-            target = SOURCE / page.relative_to(ROOT)
+            target = place(page)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(LINK.sub(lambda link, page=page: linked(page, link), page.read_text()))
-    shutil.copy(ROOT / ".ci" / "search_worker.js", SOURCE)
+            text = CODE.sub(bars, page.read_text())
+            target.write_text(LINK.sub(lambda link, page=page: linked(page, link), text))
+    for name in ("search_worker.js", "site.css"):
+        shutil.copy(ROOT / ".ci" / name, SOURCE)
     folder = SOURCE / "api"
     folder.mkdir()
     for name, (title, objects) in API.items():
         (folder / f"{name}.md").write_text(f"# {title}\n\n" + "".join(f"::: {each}\n\n" for each in objects.split()))
+
+
+def bars(code):
+    """A span of code in Markdown, or in HTML if it has a bar."""
+    return f"<code>{escape(code[1]).replace(BAR, '&#124;')}</code>" if BAR in code[1] else code[0]
 
 
 def linked(page, link):
@@ -60,14 +76,13 @@ def linked(page, link):
     if ":" in path or not target.is_relative_to(ROOT):
         return link[0]
     if target.is_dir():
-        target, path = target / "README.md", f"{path.rstrip('/')}/README.md"
+        target /= "README.md"
         if not target.exists():         # a folder of sources: its name is all there is to show
             return "]"
     if target.is_file() and target.suffix != ".md":
-        copy = SOURCE / target.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(target, copy)
-    return f"]({path}{anchor})"
+        place(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(target, place(target))
+    return f"]({os.path.relpath(place(target), place(page).parent)}{anchor})"
 
 
 class Links(HTMLParser):

@@ -5,8 +5,8 @@ from pylite.media import models
 from tests.project import pages
 
 MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
-NAMES = ("c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "plugins-c", "tasks", "validation",
-         "validation-data")
+NAMES = ("index", "c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "plugins-c", "tasks",
+         "validation", "validation-data")
 PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in NAMES),
          *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
 
