@@ -75,11 +75,11 @@ def test_all_functions_compile_without_warnings(tmp_path, language):
 
 
 def test_the_documents_list_the_headers():
-    """docs/plugins-c.md says exactly which headers of TensorFlow Lite there are."""
+    """docs/plugins-c-reference.md says exactly which headers of TensorFlow Lite there are."""
     root = layouts.HEADER.parents[1]
     there = {path.relative_to(root).as_posix() for path in root.rglob("*.h")} - {"c/common_inline.h"}
     there -= {name for name in there if re.match("core/(?!api/)", name)}        # other names of the same
-    text = (Path(__file__).parents[2] / "docs" / "plugins-c.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "plugins-c-reference.md").read_text()
     table = text.split("| header |", 1)[1].split("\n\n", 1)[0]
     assert set(re.findall(r"`([\w/]+\.h)`", table)) == there
 
