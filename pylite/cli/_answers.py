@@ -1,4 +1,5 @@
 """Answers from a model's outputs: ranked classes, boxes, or a summary of the numbers."""
+import itertools
 import math
 
 import numpy as np
@@ -9,32 +10,33 @@ from pylite.media.labels import fitted
 from pylite.media.outputs import DETECTION, PROBABILITIES, objects, producer
 from pylite.media.tensors import dequantize
 
-LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture was given
+LEAST_CLASSES = 10       # scores in a row that are those of classes, where a picture or a sound was given
 LEAST_PIXELS, MOST_CLASSES = 8, 512         # of an output that gives the class of each pixel
 
 
-def answer(subgraph, outputs, labels, top, threshold, size, ranked=True):
+def answer(subgraph, outputs, labels, top, threshold, size, kinds=frozenset(("array",))):
     """The answers: a list of dictionaries, each with a "kind".
 
     outputs: [(details, array)]; labels: [{class: name}], the caller's first; size: (height, width) of the input
-    picture, or None; ranked: False where no input comes from a file, so that classes would mean nothing.
+    picture, or None; kinds: of the contents of inputs, "image" also where an array is a picture; without any, classes
+    would mean nothing.
     """
     if len(outputs) == 4 and all(producer(subgraph, d["index"]) == DETECTION for d, _ in outputs):
         return [_detections([dequantize(a, d) for d, a in outputs], labels, top, threshold, size)]
-    return [_output(subgraph, detail, array, labels, top, ranked, size is not None) for detail, array in outputs]
+    return [_output(subgraph, detail, array, labels, top, kinds) for detail, array in outputs]
 
 
-def _output(subgraph, detail, array, labels, top, ranked, picture):
+def _output(subgraph, detail, array, labels, top, kinds):
     real = dequantize(array, detail)
     found = {"kind": "tensor", "name": detail["name"], "shape": list(array.shape), "dtype": str(array.dtype)}
-    classes = _classes_of_pixels(real) if picture else None
+    classes = _classes_of_pixels(real) if "image" in kinds else None
     if classes is not None:
         return found | {"kind": "areas", "areas": _areas(classes, real, labels, top)}
     row = real.reshape(-1)
-    if ranked and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
+    if kinds and row.size > 1 and row.size == max(array.shape) and row.dtype.kind in "fiu":
         names = next(filter(None, (fitted(known, row.size) for known in labels)), None)
         likely = producer(subgraph, detail["index"]) in PROBABILITIES
-        if likely or names or (picture and row.size >= LEAST_CLASSES):
+        if likely or names or (row.size >= LEAST_CLASSES and not kinds.isdisjoint(("image", "audio"))):
             best = np.argsort(-row.astype(np.float64), kind="stable")[:top]     # -row wraps for integers
             found |= {"kind": "classes", "probabilities": likely,
                       "classes": [{"class": int(i), "label": (names or {}).get(int(i)), "score": _plain(float(row[i]))}
@@ -129,6 +131,41 @@ def lines(found):
     """The text of one answer, as a list of lines."""
     write = {"areas": _area_lines, "classes": _class_lines, "detections": _detection_lines, "tensor": _tensor_lines}
     return write[found["kind"]](found)
+
+
+def brief(found):
+    """One answer in a few words."""
+    if found["kind"] == "tensor":
+        return f"{found['name']} " + " ".join(map(str, found["values"]))
+    entries = found[found["kind"]]
+    return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
+
+
+def window_lines(windows):
+    """What the windows of a sound gave, as lines: of each output, which class was the best from when to when."""
+    found = []
+    for answers in zip(*(window["outputs"] for window in windows), strict=True):
+        spans = [(window["begin"], window["end"], one) for window, one in zip(windows, answers, strict=True)]
+        found += [_heading(answers[0]), *(_class_spans(spans) if answers[0]["kind"] == "classes" else
+                                          [f"  {_span(begin, end)} s  {brief(one)}" for begin, end, one in spans]), ""]
+    return found
+
+
+def _class_spans(spans):
+    """A row for each stretch of windows with the same best class."""
+    score = "probability" if spans[0][2]["probabilities"] else "score"
+    rows = []
+    for _, group in itertools.groupby(spans, key=lambda span: span[2]["classes"][0]["class"]):
+        stretch = list(group)
+        best = max((one["classes"][0] for _, _, one in stretch), key=lambda c: -math.inf if c["score"] is None
+                   else c["score"])
+        rows.append((_span(stretch[0][0], stretch[-1][1]), score_text(best["score"]), best["class"],
+                     best["label"] or ""))
+    return _format.table(("seconds", score, "class", "label"), rows, ("seconds", score, "class"))
+
+
+def _span(begin, end):
+    return f"{begin:.2f} to {end:.2f}"
 
 
 def score_text(score):

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from pylite.cli._answers import score_text
+from pylite.cli._answers import brief
 from pylite.cli._common import UsageError, input_path
 from pylite.cli._terminal import Progress, printable
 from pylite.errors import PyliteError
@@ -73,17 +73,10 @@ class _Text:
         self.stream = stream
 
     def answers(self, file, result):
-        self.stream.write(f"{file}: {'; '.join(map(_brief, result['outputs']))}\n")
+        self.stream.write(f"{file}: {'; '.join(map(brief, result['outputs']))}\n")
 
     def error(self, file, text):
         sys.stderr.write(printable(f"pylite run: {text if file in text else f'{file}: {text}'}") + "\n")
-
-
-def _brief(found):
-    if found["kind"] == "tensor":
-        return f"{found['name']} " + " ".join(map(str, found["values"]))
-    entries = found[found["kind"]]
-    return ", ".join(f"{e['label'] or e['class']} {score_text(e['score'])}" for e in entries) or "nothing found"
 
 
 class _CSV:

@@ -5,8 +5,8 @@ import sys
 import textwrap
 
 from pylite.cli import _terminal
+from pylite.runtime import columns
 
-GAP = 2         # spaces between columns
 LEAST = 3       # characters of a column that is made narrower
 
 
@@ -19,24 +19,16 @@ def table(headers, rows, right=(), optional=(), verbose=False):
     rows = [[str(cell) for cell in row] for row in rows]
     space = _terminal.width(sys.stdout)
     if space is None:
-        return _plain(headers, rows, right, _widths(headers, rows))
+        return _plain(headers, rows, right, columns.widths(headers, rows))
     left_out = []
     for name in () if verbose else optional:
-        if name in headers and _wide(_widths(headers, rows)) > space:
+        if name in headers and columns.total(columns.widths(headers, rows)) > space:
             place = list(headers).index(name)
             left_out.append(name)
             headers, *rows = ([*row[:place], *row[place + 1:]] for row in (headers, *rows))
     lines = _fitted(headers, rows, right, space)
-    note = f"(--verbose shows {', '.join(left_out)})"
+    note = f"(--verbose shows {', '.join(dict.fromkeys(left_out))})"
     return [*lines, *(textwrap.wrap(note, max(space, LEAST)) if left_out else [])]
-
-
-def _widths(headers, rows):
-    return [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-
-
-def _wide(widths):
-    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def _fitted(headers, rows, right, space):
@@ -44,24 +36,16 @@ def _fitted(headers, rows, right, space):
     rich = _terminal.rich_table(headers, rows, right)
     if rich is not None:
         return rich
-    widths = _widths(headers, rows)
-    while _wide(widths) > space and max(widths) > LEAST:        # the widest column first
+    widths = columns.widths(headers, rows)
+    while columns.total(widths) > space and max(widths) > LEAST:        # the widest column first
         widths[widths.index(max(widths))] -= 1
     return _plain(headers, rows, right, widths)
 
 
 def _plain(headers, rows, right, widths):
-    """The lines of a table with columns of these widths, in which longer cells are folded."""
-    sides = [str.rjust if header in right else str.ljust for header in headers]
-    heads, *cells = ([(" " * GAP).join(side(cell, width) for side, cell, width in zip(sides, part, widths, strict=True))
-                      .rstrip() for part in _parts(row, widths)] for row in (headers, *rows))
+    """The lines of a table with columns of these widths, the headers bold."""
+    heads, *cells = columns.lines(headers, rows, right, widths)
     return [*(_terminal.styled(line, "bold", sys.stdout) for line in heads), *itertools.chain(*cells)]
-
-
-def _parts(row, widths):
-    """The lines of a row: cells wrapped to the widths of their columns."""
-    cut = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
-    return itertools.zip_longest(*cut, fillvalue="")
 
 
 def nbytes(count):

@@ -1,5 +1,6 @@
-"""Input tensors from files: pictures, sound and arrays, converted to the shape and type of a model's input."""
+"""Input tensors from files: pictures, sound, arrays and text, converted to the shape and type of a model's input."""
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +11,14 @@ from pylite.media import audio, images, tensors
 from pylite.validation import arrays
 
 
+class Sound(NamedTuple):
+    """Mono float32 samples in -1..1, and how many there are a second."""
+    samples: np.ndarray
+    rate: float
+
+
 def read(path, rate=None):
-    """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and samples.
+    """(kind, contents) of a file: "array" and an array or {name: array}, "image" and pixels, "audio" and a Sound.
 
     rate: of the samples, per second, by default the file's.
     """
@@ -21,11 +28,33 @@ def read(path, rate=None):
         return "array", arrays.whole(path)
     if suffix == ".wav":
         samples, own = audio.read(path)
-        return "audio", audio.resample(samples, own, rate or own)
+        return "audio", Sound(audio.resample(samples, own, rate or own), rate or own)
     if suffix in images.SUFFIXES:
         return "image", images.read(path)
     raise UsageError(f"{path}: unknown kind of file; .npy, .npz, .wav and pictures ({', '.join(images.SUFFIXES)}) "
                      "can be read")
+
+
+def text(given):
+    """The text for an input of strings: what a .txt file says, or the words themselves."""
+    if not given.lower().endswith(".txt"):
+        return given
+    try:
+        with open(given, encoding="utf-8") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise UsageError(f"{given}: not a text in UTF-8") from None
+
+
+def is_text(detail):
+    """Does the input that `detail` describes take strings?"""
+    return np.dtype(detail["dtype"]).kind in "OS"
+
+
+def described(detail):
+    """An input in words: its name, type and shape."""
+    dtype = "string" if is_text(detail) else np.dtype(detail["dtype"])
+    return f"{detail['name']!r} ({dtype}{list(map(int, detail['shape_signature']))})"
 
 
 def tensor(kind, contents, detail, mean=None, std=None):
@@ -42,7 +71,12 @@ def tensor(kind, contents, detail, mean=None, std=None):
         except TensorError as error:
             raise UsageError(f"{error}; or give it an .npy or .npz file") from None
     if kind == "audio":
-        return _samples(contents, detail)
+        return _samples(contents.samples, detail)
+    if kind == "text":
+        if math.prod(shape) != 1:
+            raise UsageError(f"input {described(detail)} takes {math.prod(shape)} strings, and one text was given; "
+                             "give an .npy file with all of them")
+        return np.full(shape, contents.encode(), object), None
     fitted = _fitted(contents, name, shape, signature)
     if fitted.dtype.kind in "fc" and not np.isfinite(fitted).all():
         bad = np.argwhere(~np.isfinite(fitted))
@@ -60,6 +94,13 @@ def window(detail):
                          "give it an .npy or .npz file")
     axis = axes[0] if axes else len(shape) - 1
     return axis, None if signature[axis] == -1 else shape[axis]
+
+
+def windows(sound, detail):
+    """A Sound as pieces of the length that an input takes, the last one as long as it is."""
+    _, size = window(detail)
+    starts = range(0, len(sound.samples), size) if size else ()
+    return [Sound(sound.samples[start:start + size], sound.rate) for start in starts] or [sound]
 
 
 def _samples(samples, detail):
@@ -98,7 +139,7 @@ def _cast(array, detail, name):
     """Integers, booleans and text, unscaled, if the input's type can represent them."""
     dtype = np.dtype(detail["dtype"])
     if dtype.kind in "OS":
-        return array.astype(np.bytes_).astype(object)
+        return (np.char.encode(array, "utf-8") if array.dtype.kind == "U" else array.astype(np.bytes_)).astype(object)
     if dtype.kind in "fc" or array.dtype == dtype:
         return array.astype(dtype)
     if array.dtype.kind in "iub" and dtype.kind in "iu" and array.size:

@@ -1,5 +1,6 @@
 """The files that `pylite report` and `pylite validate` write: pages, and node data for Model Explorer."""
 import errno
+import functools
 import json
 import os
 import shlex
@@ -82,6 +83,12 @@ class Attempts:
     def __exit__(self, kind, *_):
         if kind is None and self._error is not None:
             raise self._error
+
+
+def show_found(found, args, *top, more=()):
+    """Write what a validation found: as JSON, or as lines with tables of `top` rows, if it takes that, and `more`."""
+    table = functools.partial(_format.table, verbose=args.verbose)
+    show(found.to_json() if args.json else "\n".join([*found.lines(*top, table), *more]) + "\n")
 
 
 def show(text):

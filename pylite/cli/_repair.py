@@ -32,7 +32,7 @@ def run(args, model, reference):
         found = repair(model, reference, args.data, samples=args.samples, mean=args.mean, std=args.std, rate=args.rate,
                        pictures=args.images, threads=args.threads, progress=progress.show)
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show, found.to_json() if args.json else "\n".join(found.lines()) + "\n")
+        attempt(_outputs.show_found, found, args)
         attempt(_outputs.write, args.repair, found.contents)
         low = args.min_sqnr is not None and found.after_db < args.min_sqnr
         message = f"the repaired model has an SQNR of {found.after_db:.1f} dB, and --min-sqnr {args.min_sqnr}"

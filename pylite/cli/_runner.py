@@ -8,7 +8,7 @@ from pylite.cli import _answers, _common, _format, _inputs, _plugins
 from pylite.interpreter import Interpreter
 from pylite.media import metadata
 from pylite.media.labels import attached, read
-from pylite.media.tensors import feed
+from pylite.media.tensors import dequantize, feed, takes_picture
 from pylite.runtime.cache_files import default_folder
 
 
@@ -30,33 +30,65 @@ class Runner:
         self.names = _names(self.model, details)
         self.known = [metadata.of_input(self.model.graph.metadata, i) for i in range(len(details))]
         self.rate = args.rate or next((known["rate"] for known in self.known if "rate" in known), None)
-        self.ready = False
+        self.ready = self.fresh = False     # are inputs allocated, and variables to be reset?
         self.outputs, self.found = [], []       # [(details, array)] of the last run, and the objects of a detector
         self.pixels = None      # the first picture of the last run
 
     def run(self, files):
         """{"seconds": of invoke(), "notes": texts, "outputs": answers} for files.
 
-        Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them.
+        Each is [NAME=]FILE, or (kind, contents) as _inputs.read() returns them.  A sound that is longer than the
+        model's window also gives "windows": [{"begin", "end": seconds, "outputs"}]; "outputs" is then of their means.
         """
+        assigned = list(self._assigned(files))
+        if self.detector and [kind for _, kind, _ in assigned] == ["image"]:
+            return self._detected(assigned[0][2])
+        rounds = self._rounds(assigned)
+        self.fresh = True
+        if len(rounds) == 1:
+            seconds, notes, size = self._once(assigned)
+            return {"seconds": seconds, "notes": notes, "outputs": self._answered(self.outputs, assigned, size)}
+        runs = []
+        for each in rounds:
+            seconds, notes, size = self._once(each)
+            runs.append((seconds, notes, self.outputs, self._answered(self.outputs, each, size)))
+        self.outputs = [(each[0][0], np.stack([array for _, array in each])) if _alike(each) else each[0]
+                        for each in zip(*(outputs for _, _, outputs, _ in runs), strict=True)]
+        return {"seconds": sum(seconds for seconds, *_ in runs), "notes": runs[0][1],
+                "windows": _dated(rounds, [answers for *_, answers in runs]),
+                "outputs": self._answered(_means(self.outputs), assigned, size)}
+
+    def _rounds(self, assigned):
+        """`assigned` for each run: once, or, with one long sound, for each of its windows."""
+        details = self.interpreter.get_input_details()
+        sounds = [place for place, (_, kind, _) in enumerate(assigned) if kind == "audio"]
+        if len(sounds) != 1:
+            return [assigned]
+        position, kind, sound = assigned[sounds[0]]
+        return [[*assigned[:sounds[0]], (position, kind, piece), *assigned[sounds[0] + 1:]]
+                for piece in _inputs.windows(sound, details[position])]
+
+    def _once(self, assigned):
+        """(seconds of one run, notes, (height, width) of the first picture or None); `outputs` are the results."""
         interpreter = self.interpreter
-        details = interpreter.get_input_details()
-        if self.detector:
-            assigned = list(self._assigned(files))
-            if [kind for _, kind, _ in assigned] == ["image"]:
-                return self._detected(assigned[0][2])
-        arrays, notes, size = self._contents(files, details)
+        arrays, notes, size = self._contents(assigned)
         allocate, self.ready = not self.ready, False     # an error leaves it so
         feed(interpreter, arrays, allocate)
         self.ready = True
-        interpreter.reset_all_variables()
+        if self.fresh:                  # variables last from window to window
+            interpreter.reset_all_variables()
+        self.fresh = False
         start = time.perf_counter()
         interpreter.invoke()
         seconds = time.perf_counter() - start
         self.outputs = [(d, interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
-        found = _answers.answer(self.model.graph.subgraphs[0], self.outputs, self.labels, self.args.top,
-                                self.args.threshold, size, ranked=bool(files))
-        return {"seconds": seconds, "notes": notes, "outputs": found}
+        return seconds, notes, size
+
+    def _answered(self, outputs, assigned, size):
+        details = self.interpreter.get_input_details()
+        kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
+        return _answers.answer(self.model.graph.subgraphs[0], outputs, self.labels, self.args.top, self.args.threshold,
+                               size, kinds)
 
     def _detected(self, pixels):
         """run() of a model of Ultralytics on a picture; seconds: with the decoding of its outputs."""
@@ -68,14 +100,18 @@ class Runner:
         return {"seconds": seconds, "notes": [],
                 "outputs": [_answers.of_detections(self.found, self.args.threshold, pixels.shape[:2])]}
 
-    def _contents(self, files, details):
+    def _contents(self, assigned):
         """(arrays for all inputs, notes to print, (height, width) of the first picture or None)"""
+        details = self.interpreter.get_input_details()
         arrays, notes, size = [None] * len(details), [], None
-        for position, kind, contents in self._assigned(files):
+        for position, kind, contents in assigned:
             arrays[position], note = _inputs.tensor(kind, contents, details[position], *self._scaling(position))
             notes += [note] if note else []
             if kind == "image" and size is None:
                 self.pixels, size = contents, contents.shape[:2]
+            if kind == "audio" and self.rate is None:
+                notes.append(f"the model does not say for how many samples of sound a second it was made: the file's "
+                             f"{contents.rate:g} are used; --rate gives another number")
         empty = [i for i, array in enumerate(arrays) if array is None]
         if empty:
             notes.append(self._fill(arrays, details, empty))
@@ -98,32 +134,60 @@ class Runner:
         """(position of the input, kind, contents) for every array in the files."""
         taken = set()
         for given in files:
-            name, path, (kind, contents) = (None, "", given) if isinstance(given, tuple) else self._read(given)
+            name, path, (kind, contents) = (None, "", given) if isinstance(given, tuple) else self._read(given, taken)
             for part, array in _parts(name, path, contents):
                 position = _position(part, self.names, taken, len(self.known))
                 taken.add(position)
                 yield position, kind, array
 
-    def _read(self, text):
-        """(name of the input or None, path, (kind, contents)) of [NAME=]FILE."""
+    def _read(self, text, taken):
+        """(name of the input or None, path, (kind, contents)) of [NAME=]FILE, or of [NAME=]TEXT for strings."""
         name, equals, path = text.partition("=")
         if not equals or os.path.exists(text):
             name, path = None, text
+        details = self.interpreter.get_input_details()
+        position = self.names.get(name, next((i for i in range(len(details)) if i not in taken), None))
+        if position is not None and _inputs.is_text(details[position]) and not path.endswith((".npy", ".npz")):
+            if name not in self.names:
+                name, path = None, text         # a text may have a "="
+            return name, path, ("text", _inputs.text(path))
         return name, path, _inputs.read(path, self.rate)
 
     def _fill(self, arrays, details, empty):
         """Fill the inputs without a file as the options say; returns a note."""
         seed = self.args.random
         if seed is None and not self.args.zeros:
-            missing = ", ".join(f"{details[i]['name']!r} ({np.dtype(details[i]['dtype'])}"
-                                f"{list(map(int, details[i]['shape_signature']))})" for i in empty)
-            raise _common.UsageError(f"no contents for input {missing}: give --input FILE (a picture, .wav, .npy or "
-                                     ".npz), --random SEED, or --zeros")
+            missing = ", ".join(_inputs.described(details[i]) for i in empty)
+            what = "TEXT (or an .npy or .npz file)" if all(_inputs.is_text(details[i]) for i in empty) else (
+                "FILE (a picture, .wav, .npy or .npz)")
+            raise _common.UsageError(f"no contents for input {missing}: give --input {what}, --random SEED, or --zeros")
         rng = None if seed is None else np.random.default_rng(seed)
         for i in empty:
             arrays[i] = _inputs.blank(details[i], rng)
         what = "zeros" if rng is None else f"random numbers (seed {seed})"
         return f"no file for {', '.join(repr(details[i]['name']) for i in empty)}: filled with {what}"
+
+
+def _alike(results):
+    """Are the results of one output, [(details, array)], numbers of one shape?"""
+    return len({array.shape for _, array in results}) == 1 and results[0][1].dtype.kind in "fiub"
+
+
+def _means(outputs):
+    """The means of outputs over their first axis, which counts windows; those of _alike alone have it."""
+    return [(detail, dequantize(array, detail).mean(0, dtype=np.float32)) if array.ndim > len(detail["shape"])
+            else (detail, array) for detail, array in outputs]
+
+
+def _dated(rounds, answers):
+    """[{"begin", "end": seconds, "outputs": answers}] of the windows of a sound."""
+    found, begin = [], 0.0
+    for assigned, outputs in zip(rounds, answers, strict=True):
+        sound = next(contents for _, kind, contents in assigned if kind == "audio")
+        end = begin + len(sound.samples) / sound.rate
+        found.append({"begin": round(begin, 4), "end": round(end, 4), "outputs": outputs})
+        begin = end
+    return found
 
 
 def _detector(model, args):

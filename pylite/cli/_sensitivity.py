@@ -51,7 +51,7 @@ def run(args, model, reference):
                             mean=args.mean, std=args.std, threads=args.threads, blocks=args.blocks,
                             progress=progress.show)
     with _outputs.Attempts() as attempt:
-        attempt(_outputs.show, found.to_json() if args.json else "\n".join(found.lines(args.top)) + "\n")
+        attempt(_outputs.show_found, found, args, args.top)
         if args.html:
             attempt(_outputs.write_page, args, {"sensitivity": found.to_dict()})
         if args.explorer:

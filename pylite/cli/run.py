@@ -2,8 +2,8 @@
 
 A picture is resized to the input's size.  A float input gets pixels scaled as the model's metadata say, else to -1..1,
 or (pixel - MEAN) / STD; an 8-bit input gets the pixels unchanged, unless --mean or --std is given.  Sound is resampled
-where the metadata or --rate say for which rate the model was made.  Real numbers are quantized for the inputs, and the
-outputs are dequantized.
+where the metadata or --rate say for which rate the model was made; one that is longer than the model's window is run
+window by window.  Real numbers are quantized for the inputs, and the outputs are dequantized.
 """
 import json
 import sys
@@ -17,6 +17,7 @@ examples:
   pylite run mobilenet.tflite --input cat.jpg --labels labels.txt
   pylite run model.tflite --input left=a.npy --input right=b.npy --output results.npz
   pylite run yamnet.tflite --input dog.wav --json
+  pylite run sentences.tflite --input "It rains."
   pylite run mobilenet.tflite photos/ more/*.png --csv > answers.csv
   pylite run mobilenet.tflite --camera --frames 100 --jsonl
   pylite run yamnet.tflite --microphone
@@ -27,8 +28,9 @@ def configure(parser):
     _common.add_model(parser)
     parser.add_argument("files", metavar="FILE", nargs="*",
                         help="run each of these on its own: files, folders, patterns such as 'photos/*.jpg'")
-    parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE",
-                        help="an .npy, .npz or .wav file, or a picture; files without a name go to the inputs in order")
+    parser.add_argument("--input", "-i", action="append", default=[], metavar="[NAME=]FILE|TEXT",
+                        help="an .npy, .npz or .wav file, or a picture; for an input of strings, the text itself or a "
+                             ".txt file; what has no name goes to the inputs in order")
     parser.add_argument("--labels", metavar="FILE",
                         help="names of the classes, one per line (default: those inside the model)")
     parser.add_argument("--top", type=_common.positive, metavar="N",
@@ -85,12 +87,20 @@ def run(args):
     if args.json:
         sys.stdout.write(json.dumps({"model": runner.path, **result}, indent=2, allow_nan=False) + "\n")
         return 0
-    from pylite.cli import _answers
     for note in result["notes"]:
         sys.stderr.write(_terminal.printable(f"note: {note}") + "\n")
-    text = [line for one in result["outputs"] for line in _answers.lines(one)]
-    sys.stdout.write("\n".join([*text, f"one run took {_format.seconds(result['seconds'])}"]) + "\n")
+    sys.stdout.write("\n".join(_lines(result)) + "\n")
     return 0
+
+
+def _lines(result):
+    """What one run found, as text."""
+    from pylite.cli import _answers
+    windows = result.get("windows", [])
+    found = [*_answers.window_lines(windows), "mean of all windows:"] if windows else []
+    found += [line for one in result["outputs"] for line in _answers.lines(one)]
+    runs = _format.counted(len(windows), "window") if windows else "one run"
+    return [*found, f"{runs} took {_format.seconds(result['seconds'])}"]
 
 
 def _check(args, source, form):
@@ -136,7 +146,8 @@ def _captured(args, runner):
     if runner.rate is None:
         raise _common.UsageError("the model does not say for how many samples of sound a second it was made; give "
                                  "--rate, such as --rate 16000")
-    yield from (("audio", samples) for samples in capture.sounds(runner.rate, size or runner.rate))
+    yield from (("audio", _inputs.Sound(samples, runner.rate))
+               for samples in capture.sounds(runner.rate, size or runner.rate))
 
 
 def _draw(path, runner, answers):

@@ -6,7 +6,6 @@ With --reference, MODEL is compared with its float model: every tensor with its 
 and with each node by itself on the reference's activations (local).  Nodes are ranked by the noise that they add
 themselves, in decibels above the noise of a good quantization of the same node (excess).
 """
-import json
 import os
 import sys
 import time
@@ -98,6 +97,7 @@ def configure(parser):
     parser.add_argument("--top", type=_common.positive, default=10, metavar="N",
                         help="number of nodes to print (default: 10)")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    _common.add_verbose(parser)
     _outputs.add(parser, "with --reference: the excess of each node, or what it regains,")
     _repair.add(parser)
     _sensitivity.add(parser)
@@ -155,7 +155,7 @@ def _compared(args):
             raise
     with _outputs.Attempts() as attempt:
         measured = [f"{speed} samples a second"] if speed is not None and str(speed) else []
-        attempt(_outputs.show, report.to_json() if args.json else "\n".join(report.lines(args.top) + measured) + "\n")
+        attempt(lambda: _outputs.show_found(report, args, args.top, more=measured))
         if args.html:
             attempt(_page, report, args, model, speed)
         if args.explorer:
@@ -298,7 +298,6 @@ def _elsewhere(args):
         from pylite.validation.litert import LiteRT
         other = LiteRT(bytes(model.graph.contents), args.against.partition(":")[2] or "ref", args.threads)
         found = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
-    sys.stdout.write(json.dumps(found.to_dict(), indent=2) + "\n" if args.json else
-                     "\n".join(found.lines(args.top)) + "\n")
+    _outputs.show_found(found, args, args.top)
     failed = [] if found.equal else found.lines(args.top)[:1]
     return _limits.finish(args, path, {f"computes what {found.other} does": failed})

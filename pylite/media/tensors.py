@@ -58,12 +58,8 @@ def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] 
     -1..1, and an 8-bit input the pixels themselves as quantized values.  TensorError where the input takes no picture.
     """
     shape, signature = tuple(map(int, detail["shape"])), tuple(map(int, detail["shape_signature"]))
-    batch = len(shape) == 4 and shape[0] == 1
-    dims, open_dims = (shape[1:], signature[1:]) if batch else (shape, signature)
-    planar = len(dims) == 3 and dims[2] not in (1, 3, 4) and dims[0] in (1, 3, 4)
-    if planar:
-        dims, open_dims = dims[1:] + dims[:1], open_dims[1:] + open_dims[:1]
-    if len(dims) != 3 or dims[2] not in (1, 3, 4):
+    dims, open_dims, planar = _layout(shape, signature)
+    if not _has_channels(dims):
         raise TensorError(f"input {detail['name']!r} of shape {list(shape)} does not take a picture, which has a "
                           "height, a width and 1, 3 or 4 channels")
     height, width = (have if asked == -1 else size
@@ -72,6 +68,24 @@ def picture(pixels: images.Pixels, detail: TensorDetails, mean: Sequence[float] 
     if planar:
         image = image.transpose(2, 0, 1)
     return image.reshape((1,) * (len(shape) - 3) + image.shape)
+
+
+def takes_picture(detail: TensorDetails) -> bool:
+    """Has the input that `detail` describes a height, a width and channels, as `picture` needs them?"""
+    shape = tuple(map(int, detail["shape"]))
+    return _has_channels(_layout(shape, shape)[0])
+
+
+def _layout(shape: tuple[int, ...], signature: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], bool]:
+    """(shape and signature of one picture with its channels last, are they first in the tensor?)"""
+    batch = len(shape) == 4 and shape[0] == 1
+    dims, open_dims = (shape[1:], signature[1:]) if batch else (shape, signature)
+    planar = len(dims) == 3 and dims[2] not in (1, 3, 4) and dims[0] in (1, 3, 4)
+    return (dims[1:] + dims[:1], open_dims[1:] + open_dims[:1], True) if planar else (dims, open_dims, False)
+
+
+def _has_channels(dims: tuple[int, ...]) -> bool:
+    return len(dims) == 3 and dims[2] in (1, 3, 4)
 
 
 def feed(interpreter: Any, arrays: Sequence[NDArray[Any]], allocate: bool = False) -> None:

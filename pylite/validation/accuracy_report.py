@@ -6,11 +6,13 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from pylite.runtime.notebook import table
+from pylite.runtime import columns, notebook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from pylite.runtime.columns import Table
 
 TASKS = ("classification", "detection", "segmentation", "regression", "embedding")
 POINTS = 100        # a metric's whole range in percentage points
@@ -107,15 +109,15 @@ class Accuracy:
             return ""
         return self.labels[number] if number < len(self.labels) and self.labels[number] else str(number)
 
-    def lines(self, top: int = 10) -> list[str]:
-        """The results as text: metrics, McNemar's test, and the `top` worst samples."""
+    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+        """The results as text: metrics, McNemar's test, and the `top` worst samples.  table: makes lines of tables."""
         paired = any(m.reference is not None for m in self.metrics.values())
-        head = f"  {'':<18} {'model':>9} {'95 %':>17}" + (f" {'reference':>9} {'95 %':>17}" if paired else "")
-        found = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}", head]
-        for name, m in self.metrics.items():
-            other = f" {_number(m.reference)} {_interval(m.reference_interval)}" if paired else ""
-            row = f"  {name:<18} {_number(m.model)} {_interval(m.interval)}{other} {m.method or ''}"
-            found.append(row.rstrip())
+        headers = ["metric", "model", "95 %", *(["reference", "95 %"] if paired else []), "interval"]
+        cells = [(name, _number(m.model), _interval(m.interval),
+                  *([_number(m.reference), _interval(m.reference_interval)] if paired else []), m.method or "")
+                 for name, m in self.metrics.items()]
+        found = [f"accuracy ({self.task}): {counted(self.samples, 'sample')}",
+                 *table(headers, cells, headers[1:-1], ("interval", "95 %", "95 %"))]
         if self.mcnemar is not None:
             t = self.mcnemar
             found.append(f"only the reference was right: {t['reference_only']}; only the model: {t['model_only']}; "
@@ -132,16 +134,16 @@ class Accuracy:
         return f"  {row.path or f'sample {row.sample}'}: {label}{scores}"
 
     def _repr_html_(self) -> str:
-        return table(("metric", "model", "95 %", "reference", "95 %"), [
+        return notebook.table(("metric", "model", "95 %", "reference", "95 %"), [
             (name, m.model, m.interval, m.reference, m.reference_interval) for name, m in self.metrics.items()])
 
 
 def _number(value: float | None) -> str:
-    return f"{'':>9}" if value is None else f"{value:>9.4f}"
+    return "" if value is None else f"{value:.4f}"
 
 
 def _interval(ends: tuple[float, float] | None) -> str:
-    return f"{'':>17}" if ends is None else f"{f'{ends[0]:.4f}..{ends[1]:.4f}':>17}"
+    return "" if ends is None else f"{ends[0]:.4f}..{ends[1]:.4f}"
 
 
 def finite(value: Any) -> Any:

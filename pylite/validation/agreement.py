@@ -16,6 +16,7 @@ import numpy as np
 from pylite._core.simd import Pool
 from pylite.errors import ComparisonError
 from pylite.ir.graph import replace
+from pylite.runtime import columns
 from pylite.runtime.executor import Executor
 from pylite.validation.accuracy_report import counted
 from pylite.validation.comparison import feed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pylite.runtime.columns import Table
     from pylite.runtime.model import Model
 
     Array = NDArray[Any]
@@ -57,6 +59,13 @@ class Difference:
     largest: float | None = None
     histogram: dict[int, int] | None = None
 
+    def __str__(self) -> str:
+        """How many samples or elements differ, and by how much as far as that is known."""
+        if self.elements is None:
+            return counted(self.samples, "sample")
+        steps = ", ".join(f"{steps:+d}: {count}" for steps, count in sorted((self.histogram or {}).items()))
+        return f"{self.elements} elements, by up to {self.largest:g}{f' steps ({steps})' if steps else ''}"
+
 
 @dataclass
 class Agreement:
@@ -77,21 +86,23 @@ class Agreement:
         first = self.differences[0].node if self.differences else None
         return {"version": VERSION, "equal": self.equal, "first_difference": first, **asdict(self)}
 
-    def lines(self, top: int = 10) -> list[str]:
-        """One line that says whether all is equal; if not, which node is the first that differs, and `top` in all."""
+    def to_json(self) -> str:
+        """to_dict() as JSON text."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+        """One line that says whether all is equal; if not, which node is the first that differs, and `top` in all.
+
+        table: makes the lines of tables.
+        """
         if self.equal:
             return [f"equal: {os.path.basename(self.model)} computes what {self.other} does: "
                     f"{counted(self.samples, 'sample')}, {counted(self.tensors, 'tensor')}"]
         first = self.differences[0]
-        found = [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "
-                 f"that differ from {self.other}, in {first.samples} of {counted(self.samples, 'sample')}"]
-        for d in self.differences[:top]:
-            detail = counted(d.samples, "sample") if d.elements is None else (
-                f"{d.elements} elements, by up to {d.largest:g}")
-            if d.histogram:
-                detail += " steps (" + ", ".join(f"{k:+d}: {n}" for k, n in sorted(d.histogram.items())) + ")"
-            found.append(f"  node {d.node:>4} {d.op:<22} {detail}")
-        return found
+        return [f"differs: node {first.node} ({first.op}, {first.name!r}) is the first of {len(self.differences)} "
+                f"that differ from {self.other}, in {first.samples} of {counted(self.samples, 'sample')}",
+                *table(("node", "op", "difference"), [(d.node, d.op, str(d)) for d in self.differences[:top]],
+                       ("node",))]
 
 
 class Runner:

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from pylite.errors import ComparisonError
+from pylite.media import models
+from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.data import Samples, fitted
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import ArrayLike
+
+    from pylite.runtime.columns import Table
 
 VERSION = 1
 SAMPLES = 64            # unless told, spread evenly over the data
@@ -56,19 +60,19 @@ class Repair:
         """to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
-    def lines(self) -> list[str]:
-        """The result as text."""
-        found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: fitted on "
-                 f"{counted(self.fitted, 'sample')}, measured on {self.held_out} others",
-                 f"{'step':<40} {'SQNR':>9} {'gained':>9}", f"{'the model as it is':<40} {self.before_db:>6.1f} dB"]
-        value = self.before_db
+    def lines(self, table: Table = columns.table) -> list[str]:
+        """The result as text.  table: makes the lines of tables."""
+        rows, value = [("the model as it is", f"{self.before_db:.1f} dB", "", "")], self.before_db
         for step in self.steps:
             name = f"{step.name} ({step.changed}{': ' if step.detail else ''}{step.detail})"
-            end = "" if step.kept else "   not kept"
-            found.append(f"{name:<40} {value + step.gained_db:>6.1f} dB {step.gained_db:>+6.1f} dB{end}")
+            rows.append((name, f"{value + step.gained_db:.1f} dB", f"{step.gained_db:+.1f} dB",
+                         "" if step.kept else "not kept"))
             value += step.gained_db if step.kept else 0.0
-        found.append(f"{'repaired':<40} {self.after_db:>6.1f} dB {self.after_db - self.before_db:>+6.1f} dB")
-        return found + [f"note: {note}" for note in self.notes]
+        rows.append(("repaired", f"{self.after_db:.1f} dB", f"{self.after_db - self.before_db:+.1f} dB", ""))
+        return [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: fitted on "
+                f"{counted(self.fitted, 'sample')}, measured on {self.held_out} others",
+                *table(("step", "SQNR", "gained", ""), rows, ("SQNR", "gained")),
+                *(f"note: {note}" for note in self.notes)]
 
 
 def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
@@ -87,10 +91,11 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
     and of all.  All else is as for `compare`.
     Raises ComparisonError (a ValueError) where the models or the data do not fit, or the model has nothing quantized.
     """
+    model, reference = models.named(model), models.named(reference)
     original, other = Model(model), widened(reference)
     graph, notes = original.graph.subgraphs[0], list[str]()
     if not any(map(quantized, graph.tensors)):
-        raise ComparisonError(f"{os.fspath(model)}: has no quantized tensors, so there is nothing to repair; are the "
+        raise ComparisonError(f"{model}: has no quantized tensors, so there is nothing to repair; are the "
                               "model and the reference exchanged?")
     if isinstance(data, (str, os.PathLike)):
         found = Samples(os.fspath(data), graph, mean, std, samples, rate=rate,
@@ -107,5 +112,5 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
                               f"are {len(taken)}")
     mender = Mender(original, other, taken[::2], taken[1::2], threads)
     mender.run(progress)
-    return Repair(os.fspath(model), os.fspath(reference), len(taken[::2]), len(taken[1::2]), mender.before,
+    return Repair(model, reference, len(taken[::2]), len(taken[1::2]), mender.before,
                   mender.held_value, mender.steps, notes, mender.written())

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
-from pylite.runtime.notebook import table
+from pylite.runtime import columns, notebook
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.verdict import verdict
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from pylite.runtime.columns import Table
     from pylite.validation.accuracy_report import Accuracy
 
 VERSION = 1
@@ -125,37 +126,36 @@ class Report:
         rows = [{k: v for k, v in asdict(t).items() if k not in nested} for t in self.tensors]
         return pandas.DataFrame(rows).set_index("tensor")
 
-    def lines(self, top: int = 10) -> list[str]:
-        """The report as text: the ranking's first `top` nodes, causes, what has no counterpart, and the accuracy."""
+    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+        """The report as text: the ranking's first `top` nodes, causes, what has no counterpart, and the accuracy.
+
+        table: makes the lines of tables.
+        """
         against = f" against {os.path.basename(self.reference)}" if self.reference else ""
         found = [f"{os.path.basename(self.model)}{against}: {counted(self.samples, 'sample')}"
                  + (f", {counted(len(self.tensors), 'tensor')}" if self.tensors else "")]
         if self.tensors:
-            found += self._own_lines(top) if self.local_samples else self._cumulative_lines(top)
+            found += self._own_lines(top, table) if self.local_samples else self._cumulative_lines(top, table)
             found += [f"not compared: {u['name']} ({u['side']}): {u['reason']}" for u in self.unmatched]
-        return found + [f"note: {note}" for note in self.notes] + (self.accuracy.lines(top) if self.accuracy else [])
+        accuracy = self.accuracy.lines(top, table) if self.accuracy else []
+        return found + [f"note: {note}" for note in self.notes] + accuracy
 
-    def _cumulative_lines(self, top: int) -> list[str]:
+    def _cumulative_lines(self, top: int, table: Table) -> list[str]:
         """The ranking by what both models computed from their inputs."""
-        found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'excess':>7}"]
-        for t in map(self.by_node, self.ranking[:top]):
-            found.append(f"{t.node:>5} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.cumulative_excess_db)}")
-        return [*found, "",
+        rows = [(t.node, t.op, _decibels(t.sqnr_db), _decibels(t.cumulative_excess_db))
+                for t in map(self.by_node, self.ranking[:top])]
+        return [*table(("node", "op", "SQNR", "excess"), rows, ("node", "SQNR", "excess")), "",
                 "Ranked by cumulative errors (from the inputs on): the noise above what a node's operands bring along.",
                 "Nodes by themselves were not measured, so no cause is named; --local-samples 64 does that."]
 
-    def _own_lines(self, top: int) -> list[str]:
+    def _own_lines(self, top: int, table: Table) -> list[str]:
         """The ranking by the nodes' own errors, and causes."""
-        found = [f"{'node':>5} {'op':<22} {'SQNR':>7} {'local':>7} {'excess':>7} {'RMSE/step':>9} {'saturated':>9} "
-                 f"{'range':>6}  cause"]
-        for node in self.ranking[:top]:
-            t = self.by_node(node)
-            mark = ">" if node == self.first_divergence else " "
-            line = (f"{mark}{node:>4} {t.op[:22]:<22} {_decibels(t.sqnr_db)} {_decibels(t.sqnr_local_db)} "
-                    f"{_decibels(t.excess_db)} {_number(t.rmse_over_scale, '9.3f')} "
-                    f"{(t.saturated_low or 0) + (t.saturated_high or 0):>9.2%} {_number(t.range_used, '6.0%')}  "
-                    f"{t.cause or ''}")
-            found.append(line.rstrip())
+        headers = "node", "op", "SQNR", "local", "excess", "RMSE/step", "saturated", "range", "cause"
+        rows = [(f"{'> ' * (t.node == self.first_divergence)}{t.node}", t.op, _decibels(t.sqnr_db),
+                 _decibels(t.sqnr_local_db), _decibels(t.excess_db), _number(t.rmse_over_scale, ".3f"),
+                 f"{(t.saturated_low or 0) + (t.saturated_high or 0):.2%}", _number(t.range_used, ".0%"), t.cause or "")
+                for t in map(self.by_node, self.ranking[:top])]
+        found = table(headers, rows, (*headers[:1], *headers[2:-1]), ("range", "saturated", "RMSE/step", "local"))
         for node in self.ranking[:top]:
             t = self.by_node(node)
             if t.cause:
@@ -178,21 +178,17 @@ class Report:
     def _repr_html_(self) -> str:
         """The verdict, and a short table of the nodes with the most noise of their own."""
         worst = [self.by_node(node) for node in self.ranking[:SHOWN]]
-        rows = [(t.node, t.op, _cell(t.sqnr_db), _cell(t.sqnr_local_db), _cell(t.excess_db), t.cause or "")
+        rows = [(t.node, t.op, _decibels(t.sqnr_db), _decibels(t.sqnr_local_db), _decibels(t.excess_db), t.cause or "")
                 for t in worst]
         more = len(self.ranking) - len(worst)
         return (f"<p><b>{escape(self.verdict['text'])}</b></p>"
-                + table(("node", "op", "SQNR, dB", "local, dB", "excess, dB", "cause"), rows)
+                + notebook.table(("node", "op", "SQNR, dB", "local, dB", "excess, dB", "cause"), rows)
                 + (f"<p>and {more} more; to_pandas() has all</p>" if more > 0 else ""))
 
 
-def _cell(value: float | None) -> str:
-    return _decibels(value).strip()
-
-
 def _decibels(value: float | None) -> str:
-    return "  exact" if value is None or value == math.inf or value <= -60 else f"{value:>7.1f}"
+    return "exact" if value is None or value == math.inf or value <= -60 else f"{value:.1f}"
 
 
 def _number(value: float | None, form: str) -> str:
-    return " " * int(form.split(".")[0]) if value is None else format(value, form)
+    return "" if value is None else format(value, form)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pylite.errors import ComparisonError, PyliteError
 from pylite.media import models
+from pylite.runtime import columns
 from pylite.runtime.model import Model
 from pylite.validation.accuracy_report import counted, finite
 from pylite.validation.blocks import blocks as blocks_of
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
+
+    from pylite.runtime.columns import Table
 
 
 VERSION = 1
@@ -104,17 +107,17 @@ class Sensitivity:
         return [{"regex": regex, "operation": "*", "algorithm_key": key, "op_config": config}
                 for regex, key, config in rules]
 
-    def lines(self, top: int = 10) -> list[str]:
-        """The result as text, with the ranking's first `top` nodes."""
+    def lines(self, top: int = 10, table: Table = columns.table) -> list[str]:
+        """The result as text, with the ranking's first `top` nodes.  table: makes the lines of tables."""
         form = "{:.1f} dB".format if self.measure == "sqnr_db" else "{:.4f}".format
+        rows = [(f"{'> ' * (n.node in self.proposed)}{n.node}",
+                 n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before", form(n.value),
+                 form(n.regained), n.names[0].split(";")[0]) for n in self.ranking[:top]]
         found = [f"{os.path.basename(self.model)} against {os.path.basename(self.reference)}: "
                  f"{counted(self.samples, 'sample')}, "
                  f"{self.measure} {form(self.quantized)}, {form(self.real)} with all nodes in float",
-                 f"{'node':>5} {'op':<22} {'in float':>10} {'regained':>10}  name"]
-        for n in self.ranking[:top]:
-            op = n.op if len(n.nodes) == 1 else f"{n.op} and {len(n.nodes) - 1} before"
-            found.append(f"{'>' if n.node in self.proposed else ' '}{n.node:>4} {op[:22]:<22} {form(n.value):>10} "
-                         f"{form(n.regained):>10}  {n.names[0].split(';')[0]}")
+                 *table(("node", "op", "in float", "regained", "name"), rows, ("node", "in float", "regained"),
+                        ("name",))]
         end = "." if self.ok else f"; no set reaches {form(self.target)}."
         if self.ok and not self.proposed:
             end = f": the model reaches the target of {form(self.target)} as it is."

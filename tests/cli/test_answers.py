@@ -1,10 +1,14 @@
 """`pylite run`: useful answers for segmenters and for classifiers without names; inputs without meaning are refused."""
+import json
+import wave
+
 import numpy as np
 import pytest
 
 from pylite import cli
 from pylite.media import models
 from pylite.schema.builder import ModelBuilder
+from tests.cli.running import report, run
 
 
 def segmenter(folder, scores):
@@ -47,3 +51,126 @@ def test_inputs_that_are_no_numbers_are_refused(tmp_path, capsys):
     np.save(tmp_path / "nan.npy", array)
     assert cli.main(["run", "digits", "--input", str(tmp_path / "nan.npy")]) == 2
     assert "1 numbers that are NaN or infinite, the first at [0, 3, 4, 0]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["image", "array"])
+def test_pictures_in_arrays_are_pictures(tmp_path, capsys, kind):
+    m = ModelBuilder()
+    m.inputs([m.tensor("image", (1, 8, 8, 1))])
+    m.outputs([m.constant("scores", np.arange(200, dtype=np.float32)[None] % 77)])
+    (tmp_path / "plain.tflite").write_bytes(m.build())
+    np.save(tmp_path / "x.npy", np.zeros((1, 8, 8, 1), np.float32))
+    given = "seven" if kind == "image" else tmp_path / "x.npy"
+    [found] = report(capsys, tmp_path / "plain.tflite", "--input", given)["outputs"]
+    assert [c["class"] for c in found["classes"]] == [76, 153, 75, 152, 74]
+
+
+# ---- sound ---------------------------------------------------------------------------------------------------------
+RATE = 10       # samples a second
+LOUD = [0, 8192, 16384, -8192]      # a window in which class 2 is the best
+
+
+@pytest.fixture
+def sound(tmp_path):
+    """A .wav file of 1.4 s: three windows of four samples of which class 2 is the best, then half of one."""
+    with wave.open(str(tmp_path / "long.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(np.array([16384, 0, 0, 0, *LOUD, *LOUD, 16384, 0], "<i2").tobytes())
+    return tmp_path / "long.wav"
+
+
+def test_a_long_sound_is_heard_to_its_end(model, tmp_path, capsys, sound):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("ant\nbee\ncat\ndog\n")
+    given = model((1, 4)), "--input", sound, "--labels", labels
+    lines = [line.split() for line in run(capsys, *given).out.splitlines()]
+    assert lines[:5] == [["y", "[1,", "4]", "float32"], ["seconds", "score", "class", "label"],
+                         ["0.00", "to", "0.40", "0.5000", "0", "ant"], ["0.40", "to", "1.20", "0.5000", "2", "cat"],
+                         ["1.20", "to", "1.40", "0.5000", "0", "ant"]]
+    assert ["mean", "of", "all", "windows:"] in lines and lines[-1][:3] == ["4", "windows", "took"]
+    found = report(capsys, *given)
+    assert [(window["begin"], window["end"]) for window in found["windows"]] == [
+        (0, .4), (.4, .8), (.8, 1.2), (1.2, 1.4)]
+    assert [c["label"] for c in found["outputs"][0]["classes"]] == ["ant", "cat", "bee", "dog"]
+    assert [c["score"] for c in found["outputs"][0]["classes"]] == [.25, .25, .125, -.125]
+
+
+def test_each_window_of_a_sound_is_what_it_is_alone(model, tmp_path, capsys, sound):
+    path = model((1, 4), "int8", 1 / 128, 0)
+    run(capsys, path, "--input", sound, "--output", tmp_path / "o.npz")
+    with np.load(tmp_path / "o.npz") as found:
+        assert found["y"].tolist() == [[[.5, 0, 0, 0]], [[0, .25, .5, -.25]], [[0, .25, .5, -.25]], [[.5, 0, 0, 0]]]
+    [mean] = report(capsys, path, "--input", sound)["outputs"]
+    assert mean["values"] == [.25, .125, .25, -.125]
+    assert "1.20 to 1.40 s  y 0.5 0.0 0.0 0.0" in run(capsys, path, "--input", sound).out
+
+
+def test_a_model_that_takes_any_length_hears_the_sound_at_once(model, capsys, sound):
+    found = report(capsys, model((1, 1), signature=(1, -1)), "--input", sound)
+    assert "windows" not in found and found["outputs"][0]["shape"] == [1, 14]
+
+
+def test_many_sounds_are_lines_of_means(model, capsys, sound):
+    done = run(capsys, model((1, 4)), sound, sound)
+    assert done.out.splitlines() == [f"{sound}: y 0.25 0.125 0.25 -0.125"] * 2
+
+
+def test_variables_last_from_window_to_window(tmp_path, capsys, sound):
+    """A model that counts its runs begins anew with the next file."""
+    m = ModelBuilder()
+    x, state, y = m.tensor("x", (1, 4)), m.tensor("state", (1, 1), variable=True), m.tensor("y", (1, 1))
+    constants = [m.constant(name, np.array(value, np.float32))
+                 for name, value in (("w", [[0, 0, 0, 0]]), ("recurrent", [[1]]), ("one", [1]))]
+    m.operator("RNN", [x, *constants, state], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "counter.tflite").write_bytes(m.build())
+    first, second = run(capsys, tmp_path / "counter.tflite", sound, sound, "--jsonl").out.splitlines()
+    for line in first, second:
+        windows = json.loads(line)["windows"]
+        assert [window["outputs"][0]["values"] for window in windows] == [[1], [2], [3], [4]]
+
+
+def test_the_rate_that_nobody_said_is_a_note(model, capsys, sound):
+    path = model((1, 4))
+    assert "the file's 10 are used; --rate" in run(capsys, path, "--input", sound).err
+    assert "--rate" not in run(capsys, path, "--input", sound, "--rate", 10).err
+
+
+# ---- strings -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def echo(tmp_path):
+    """A function that makes a model that returns strings."""
+    def make(shape=(1,)):
+        m = ModelBuilder()
+        x, y = m.tensor("x", shape, "string"), m.tensor("y", shape, "string")
+        m.operator("RESHAPE", [x, m.constant("shape", np.array(shape, np.int32))], [y])
+        m.inputs([x])
+        m.outputs([y])
+        path = tmp_path / "echo.tflite"
+        path.write_bytes(m.build())
+        return path
+    return make
+
+
+@pytest.mark.parametrize(("given", "wanted"), [
+    ("It rains.", "It rains."), ("x=a = b", "a = b"), ("a = b", "a = b"), ("\u00e9t\u00e9", "\u00e9t\u00e9"),
+    ("seven", "seven")])
+def test_a_text_is_given_on_the_command_line(echo, capsys, given, wanted):
+    assert report(capsys, echo(), "--input", given)["outputs"][0]["values"] == [wanted]
+
+
+def test_texts_are_read_from_files(echo, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("two\nlines", "utf-8")
+    assert report(capsys, echo(), "--input", tmp_path / "a.txt")["outputs"][0]["values"] == ["two\nlines"]
+    np.save(tmp_path / "a.npy", np.array(["\u00e9", "b"]))
+    assert report(capsys, echo((2,)), "--input", tmp_path / "a.npy")["outputs"][0]["values"] == ["\u00e9", "b"]
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    assert "b.txt: not a text in UTF-8" in run(capsys, echo(), "--input", tmp_path / "b.txt", code=2).err
+
+
+def test_wrong_texts_are_refused(echo, capsys):
+    assert "takes 2 strings, and one text was given; give an .npy" in run(capsys, echo((2,)), "-i", "a", code=2).err
+    assert "no contents for input 'x' (string[1]): give --input TEXT" in run(capsys, echo(), code=2).err

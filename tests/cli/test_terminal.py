@@ -14,7 +14,9 @@ from _pytest.capture import CaptureIO
 from pylite import cli
 from pylite.cli import _format, _limits, _terminal
 from pylite.media import models
+from pylite.schema import read, write
 from pylite.schema.builder import ModelBuilder
+from pylite.validation.agreement import Agreement, Difference
 
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
@@ -98,6 +100,60 @@ def test_tables_fit_the_terminal(capsys, terminal, monkeypatch, request, command
         assert max(map(len, texts[-1].splitlines()[first:first + 11])) <= columns
     assert ("(--verbose shows" in texts[0]) == ("kernels" not in re.search(r"^node.*", texts[0], re.M)[0])
     assert "(--verbose shows" not in texts[1]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Ten pictures for `digits` with labels, some of them wrong."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "d.npz", image=rng.uniform(0, 1, (10, 8, 8, 1)).astype(np.float32), labels=np.arange(10))
+    spoil(tmp_path / "spoiled.tflite")
+    return tmp_path
+
+
+def spoil(path):
+    """`digits` with wrong weights in one node."""
+    model = read(models.path("digits").read_bytes())
+    weights = next(t for t in model.subgraphs[0].tensors if t.name == "trunk/4/weights")
+    weights.quantization.scale = weights.quantization.scale * np.float32(1.5)
+    path.write_bytes(write(model))
+
+
+@pytest.mark.parametrize("columns", [46, 70])
+@pytest.mark.parametrize("options", [
+    [], ["--local-samples", "0"], ["--accuracy"], ["--sensitivity", "--target", "15dB"],
+    ["--repair", "r.tflite"]], ids=" ".join)
+def test_tables_of_validate_fit_the_terminal(capsys, terminal, without_rich, monkeypatch, data, options, columns):
+    monkeypatch.chdir(data)
+    given = ["validate", "spoiled.tflite", "--data", "d.npz", "--reference", "digits"]
+    tables = []
+
+    def recorded(*arguments, **options):
+        lines = shown(*arguments, **options)
+        tables.append([ESCAPE.sub("", line) for line in lines])
+        return lines
+    shown = _format.table
+    monkeypatch.setattr(_format, "table", recorded)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for verbose in [], ["--verbose"]:
+        tables.clear()
+        capsys.readouterr()
+        assert cli.main([*given, *options, *verbose]) in (0, 1)
+        assert len(tables) == 1 + (options == ["--accuracy"])
+        out = ESCAPE.sub("", capsys.readouterr().out)
+        for lines in tables:
+            assert len(lines) > 3 and max(map(len, lines)) <= columns
+            assert "\n".join(lines) in out
+    assert "(--verbose shows" not in out
+
+
+def test_differences_fit_the_terminal(terminal, without_rich, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    differences = [Difference(node, "DEPTHWISE_CONV_2D", node, "y", 0, 3, 200, 2.0, {-1: 100, 2: 100})
+                   for node in (4, 11)]
+    first, *lines = Agreement("m.tflite", "litert", 3, 12, differences).lines(10, _format.table)
+    assert "node 4 (DEPTHWISE_CONV_2D, 'y') is the first of 2" in first
+    assert len(lines) > 4 and max(len(ESCAPE.sub("", line)) for line in lines) <= 40
 
 
 def test_a_pipe_gets_every_column_whatever_its_width(capsys, monkeypatch):
