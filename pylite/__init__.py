@@ -5,6 +5,8 @@ CustomOp, load_custom_ops and from_pointers add ops, PythonDelegate and load_del
 
 CompiledModel runs a file on TensorBuffers, as LiteRT's does; pylite.compiled_model has them and their options.
 
+pylite.flex: TensorFlow's own ops in models, on request.
+
 pylite.tasks: classifiers, detectors and others by a model's metadata.  pylite.media: pictures, sound, labels.
 pylite.validation: a quantized model compared with its float reference.  pylite.schema: reading and writing models.
 pylite.errors: all exceptions.  These modules are imported when they are first asked for.
@@ -48,7 +50,7 @@ _HOMES = {
                          "TensorBufferError TensorError UnsupportedOpError ViewError",
     }.items() for name in names.split()
 }
-_MODULES = "compiled_model", "errors", "interpreter", "media", "schema", "tasks", "typing", "validation"
+_MODULES = "compiled_model", "errors", "flex", "interpreter", "media", "schema", "tasks", "typing", "validation"
 __all__ = ["__version__", "get_version", *_HOMES]
 
 

@@ -2,6 +2,7 @@ from typing import Final
 
 from pylite import compiled_model as compiled_model
 from pylite import errors as errors
+from pylite import flex as flex
 from pylite import interpreter as interpreter
 from pylite import media as media
 from pylite import schema as schema

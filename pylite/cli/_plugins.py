@@ -7,9 +7,10 @@ from pylite.cli._common import UsageError
 
 def add_ops(parser):
     parser.add_argument("--ops", action="append", default=[], metavar="WHAT",
-                        help="custom ops: FILE.py, which registers them; LIBRARY.so:FUNCTION[?kind=KIND], which "
-                             "returns a TfLiteRegistration, or is of the kind classic, value, opaque or registerer; or "
-                             "LIBRARY.so, with functions that take a tflite::MutableOpResolver")
+                        help="custom ops: flex, TensorFlow's own that pylite.flex has; FILE.py, which registers them; "
+                             "LIBRARY.so:FUNCTION[?kind=KIND], which returns a TfLiteRegistration, or is of the kind "
+                             "classic, value, opaque or registerer; or LIBRARY.so, with functions that take a "
+                             "tflite::MutableOpResolver")
 
 
 def add(parser):
@@ -21,7 +22,10 @@ def add(parser):
 def register(args):
     """Register the ops that the command line names."""
     for text in args.ops:
-        if text.endswith(".py"):
+        if text == "flex":
+            from pylite import flex
+            flex.register()
+        elif text.endswith(".py"):
             _module(text)
         else:
             library, _, function = text.partition(":")

@@ -9,6 +9,8 @@ running small models (tests/tools/probe_ops.py).  "*" marks signatures that were
 than one node, and of types that only occur together there.  "a?" may be absent, "a*" is any number of operands, "a|b"
 is a or b.
 
+The ops of TensorFlow itself that pylite.flex has on request come last.
+
 examples:
   pylite ops
   pylite ops CONV_2D ADD
@@ -27,13 +29,16 @@ def configure(parser):
 def run(args):
     from pylite.cli._common import UsageError
     from pylite.cli._parser import meant
-    table = rows()
-    folded = {name.lower(): name for name in table}
+    table, on_request = rows(), flex_types()
+    folded = {name.lower(): name for name in (*table, *on_request)}
     unknown = [name for name in args.ops if name.lower() not in folded]
     if unknown:
-        raise UsageError(f"there is no op {' or '.join(unknown)}{meant(unknown[0], table)}")
-    chosen = {name: table[name] for name in [folded[name.lower()] for name in args.ops] or table}
-    sys.stdout.write(_markdown(chosen) if args.markdown else _text(chosen))
+        raise UsageError(f"there is no op {' or '.join(unknown)}{meant(unknown[0], folded.values())}")
+    wanted = [folded[name.lower()] for name in args.ops] or list(folded.values())
+    chosen = {name: table[name] for name in wanted if name in table}
+    on_request = {name: on_request[name] for name in wanted if name in on_request}
+    write, write_flex = (_markdown, _flex_markdown) if args.markdown else (_text, _flex_text)
+    sys.stdout.write((write(chosen) if chosen else "") + (write_flex(on_request) if on_request else ""))
 
 
 class Row:
@@ -81,6 +86,12 @@ def rows():
         row.uncompared = _joined([s for s in op.types if not (compared and "resource" in s) and not any(
             registry.matches(s, *types) for types in compared)])
     return table
+
+
+def flex_types():
+    """{custom code: signatures} of the ops of pylite.flex."""
+    from pylite import flex
+    return {name: _joined(op.types) for name, op in sorted(flex.ops().items())}
 
 
 def _litert():
@@ -177,4 +188,24 @@ def _markdown(table):
             signatures.append(f"_{shown}_" + (f": {types}" if types else ""))
         signatures += [f"demands {condition}" for condition in row.conditions]
         lines.append(f"| {row.name} | {_span(row.ours)} | {_span(row.theirs)} | {'<br>'.join(signatures)} |")
+    return "\n".join([*lines, ""])
+
+
+def _flex_text(on_request):
+    lines = []
+    for name, signatures in on_request.items():
+        lines.append(f"{name}  by pylite.flex.register(), or --ops flex")
+        lines += [f"    {signature}" + (f":  {types}" if types else "") for signature, types in signatures]
+    return "\n".join([*lines, ""])
+
+
+def _flex_markdown(on_request):
+    lines = ["", "## Flex ops", "",
+             "TensorFlow's own ops, which a converter leaves in a model with `SELECT_TF_OPS`. They run after",
+             "`pylite.flex.register()`, or with `--ops flex` on the command line ([how](custom-ops.md#flex-ops)).",
+             "", "| op | signature: types |", "| --- | --- |"]
+    for name, signatures in on_request.items():
+        shown = [f"`{signature.replace('|', chr(92) + '|')}`" + (f": {types}" if types else "")
+                 for signature, types in signatures]
+        lines.append(f"| {name} | {'<br>'.join(shown)} |")
     return "\n".join([*lines, ""])

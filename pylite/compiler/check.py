@@ -1,5 +1,6 @@
 """The operators of a graph that cannot run: all are named at once, before anything is lowered."""
 from pylite import errors
+from pylite.ir import flex_ops
 from pylite.ir.registry import default
 
 UNRESOLVED = "Didn't find op for builtin opcode"
@@ -50,7 +51,7 @@ def unsupported(operands, operator, find=default.find):
     op = find(operator)
     if op is None:
         if operator.custom:
-            return f"Encountered unresolved custom op: {operator.name}. {REMEDIES.get(operator.name, REMEDY)}"
+            return f"Encountered unresolved custom op: {operator.name}. {_remedy(operator.name)}"
         return f"{UNRESOLVED} '{operator.name}' version '{operator.version}'"
     low, high = op.versions
     if operator.version > high or (op.attach and operator.version < low):
@@ -62,6 +63,17 @@ def unsupported(operands, operator, find=default.find):
     if operands.blockwise and not (op.attach or op.blockwise or operands.blockwise.isdisjoint(operator.inputs)):
         return f"{operator.name} version {operator.version} does not take blockwise quantized operands"
     return None
+
+
+def _remedy(name):
+    """What to do about a custom op that is not registered."""
+    if not flex_ops.is_flex(name):
+        return REMEDIES.get(name, REMEDY)
+    if flex_ops.has(name):
+        return ("It is TensorFlow's own op, which pylite has on request: call pylite.flex.register() before the "
+                "interpreter is created, or pass --ops flex to a command")
+    return ("It is TensorFlow's own op, and pylite.flex lacks it: register it as a custom op, or convert the model "
+            "without SELECT_TF_OPS")
 
 
 def _unsupported_types(op, operator, inputs, outputs):

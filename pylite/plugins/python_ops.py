@@ -34,7 +34,8 @@ class CustomOp:
     when the interpreter is collected.  An exception in any of them is the cause of an error that names the node.
 
     A class whose output shapes depend on data has `evaluate(*inputs)` instead of invoke(): it returns the outputs, an
-    array or a list of arrays.  The nodes after it are prepared when it has run.
+    array or a list of arrays.  Where prepare() returns None, the nodes after it are prepared when it has run; where it
+    returns shapes, these must be the results'.
 
     Instead of invoke() a class may have `kernel`, a Kernel class written in Cython or a function that makes a Kernel.
     It is called with the same arrays when memory has been planned, and the Kernel runs without the GIL.
@@ -116,7 +117,7 @@ class PythonRegistration:
             self._make: Callable[[Any], Runnable] = implementation
             self._raw = getattr(implementation, "raw_options", False)
         else:
-            self._make = functools.partial(_Function, implementation, shapes, _keywords(implementation))
+            self._make = functools.partial(_Function, implementation, shapes, keywords(implementation))
             self._raw = False
 
     def __repr__(self) -> str:
@@ -173,29 +174,22 @@ class PythonNodeOp:
         for value in node.outputs:
             if value is not None:
                 _check_dtype(node, value.dtype, "output")
-        return None if self._sizes_itself() else output_shapes(node, result)
+        return None if result is None and self._evaluates() else output_shapes(node, result)
 
-    def _sizes_itself(self) -> bool:
+    def _evaluates(self) -> bool:
         return callable(getattr(self.op, "evaluate", None))
 
     def evaluate(self, node: Node, *inputs: NDArray[Any] | None) -> list[NDArray[Any] | None]:
         """The outputs of an op whose shapes depend on data, as arrays of the outputs' types."""
         try:
-            results = self.op.evaluate(*[None if array is None else _to_read(array, v) for array, v in zip(
-                inputs, node.inputs, strict=True)])
-            results = list(results) if isinstance(results, list | tuple) else [results]
-            if len(results) != len(node.outputs):
-                raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
-            if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
-                raise TypeError("it returned None; evaluate() must return the outputs")
-            return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
-                    for v, result in zip(node.outputs, results, strict=True)]
+            return _results(node, self.op.evaluate(*[None if array is None else _to_read(array, v) for array, v in zip(
+                inputs, node.inputs, strict=True)]))
         except Exception as error:
             raise node.failure(f"{type(error).__name__}: {error}") from error
 
     def default_prepare(self, node: CustomNode) -> OutputShapes:
         """The outputs' shapes if the object has no prepare()."""
-        return None if self._sizes_itself() else broadcast(node)
+        return None if self._evaluates() else broadcast(node)
 
     def lower(self, node: Node) -> Call:
         arrays = (*node.inputs, *node.outputs, *self._prepared.temporaries)
@@ -203,7 +197,8 @@ class PythonNodeOp:
         if kernel is not None:
             return Call(_KernelFactory(self.where, kernel), *arrays)
         states = [i for i, v in enumerate(node.inputs) if v is not None and v.kind == "variable"]
-        return Call("python_op.CustomOp", self.op.invoke, len(node.inputs), len(node.outputs), states, *arrays)
+        invoke = _Filled(node, self.op.evaluate) if self._evaluates() else self.op.invoke
+        return Call("python_op.CustomOp", invoke, len(node.inputs), len(node.outputs), states, *arrays)
 
     def close(self) -> None:
         """Free the object, at most once."""
@@ -213,6 +208,34 @@ class PythonNodeOp:
                 op.free()
             except Exception as error:
                 raise failure(self.where, "failed to be freed", error) from error
+
+
+def _results(node: Node, results: Any) -> list[NDArray[Any] | None]:
+    """What an evaluate() returned, as an array of its type for each output."""
+    results = list(results) if isinstance(results, list | tuple) else [results]
+    if len(results) != len(node.outputs):
+        raise ValueError(f"it returned {len(results)} arrays for {len(node.outputs)} outputs")
+    if any(v is not None and result is None for v, result in zip(node.outputs, results, strict=True)):
+        raise TypeError("it returned None; evaluate() must return the outputs")
+    return [None if v is None else np.asarray(result, NUMPY_DTYPES[v.dtype], order="C")
+            for v, result in zip(node.outputs, results, strict=True)]
+
+
+class _Filled:
+    """The invoke() of an op with evaluate() whose output shapes prepare() has given."""
+
+    def __init__(self, node: Node, evaluate: Callable[..., Any]) -> None:
+        self._node, self._evaluate = node, evaluate
+
+    def __call__(self, *arrays: Any) -> None:
+        count = len(self._node.inputs)
+        results = _results(self._node, self._evaluate(*arrays[:count]))
+        for i, (array, result) in enumerate(zip(arrays[count:], results, strict=False)):
+            if array is not None and result is not None:
+                if result.shape != array.shape:
+                    raise ValueError(f"it returned the shape {list(result.shape)} for output {i}; its prepare() had "
+                                     f"given {list(array.shape)}")
+                array[...] = result
 
 
 class _KernelFactory:
@@ -256,7 +279,7 @@ class _Function(CustomOp):
         return self._shapes(*[None if v is None else v.shape for v in node.inputs], **self._arguments)
 
 
-def _keywords(function: Any) -> tuple[str, ...] | None:
+def keywords(function: Any) -> tuple[str, ...] | None:
     """The names of the keyword-only parameters of a Python function; None if it has **parameters."""
     if not inspect.isfunction(function):
         return ()

@@ -73,6 +73,17 @@ def test_text(capsys):
     assert "NONE_SUCH" in capsys.readouterr().err
 
 
+def test_flex_ops_come_last(capsys):
+    assert cli.main(["ops", "flexerf", "ADD", "FlexTensorListStack"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("ADD  versions") and text.endswith(
+        "FlexErf  by pylite.flex.register(), or --ops flex\n    T -> T:  float32 float64 float16\n"
+        "FlexTensorListStack  by pylite.flex.register(), or --ops flex\n    variant int32|int64 -> "
+        "float32|float64|float16|int32|int64|int16|int8|uint8|bool|complex64\n")
+    assert cli.main(["ops", "FlexNone"]) == 2
+    assert "there is no op FlexNone" in capsys.readouterr().err
+
+
 def test_the_documented_table_is_current(capsys):
     assert cli.main(["ops", "--markdown"]) == 0
     page = Path(__file__).resolve().parents[2] / "docs" / "ops.md"

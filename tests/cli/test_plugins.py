@@ -11,6 +11,7 @@ from pylite import cli
 from pylite.plugins import resolver
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import build
+from tests.tools import flex_models
 
 PLUGINS = Path(__file__).parents[1] / "capi" / "plugins"
 OPS = """
@@ -229,3 +230,13 @@ TfLiteRegistration ByValue(void) {
   return r;
 }
 """
+
+
+def test_flex_ops(tmp_path, registered, capsys):
+    path = tmp_path / "erf.tflite"
+    path.write_bytes(flex_models.model("Erf", [np.zeros(3, np.float32)], [((3,), "float32")]))
+    assert cli.main(["inspect", str(path), "--compat"]) == 1
+    assert "pylite.flex.register() before the interpreter is created, or pass --ops flex" in capsys.readouterr().out
+    assert cli.main(["inspect", str(path), "--compat", "--ops", "flex"]) == 0
+    assert cli.main(["run", str(path), "--zeros", "--ops", "flex"]) == 0
+    capsys.readouterr()

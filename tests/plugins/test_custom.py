@@ -240,3 +240,34 @@ def test_outputs_with_data_dependent_shapes():
         np.testing.assert_array_equal(i.get_tensor(z), -numbers[numbers > 0])
         np.testing.assert_array_equal(i.get_tensor(at), np.flatnonzero(numbers > 0))
     assert Positive.prepared == 1
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_known_shapes_of_evaluated_results(wrong):
+    """Where prepare() gives the shapes, what follows is prepared with it; evaluate() must keep to them."""
+    class Rows(pylite.CustomOp):
+        def prepare(self, node):
+            return (node.inputs[0].shape[0],)
+
+        def evaluate(self, x):
+            return x.sum(1)[wrong:]
+    ops = resolver.BuiltinOpResolver()
+    ops.add_custom("Rows", Rows)
+    m = ModelBuilder()
+    x, y, z = m.tensor("x", (3, 2)), m.tensor("y", (3,)), m.tensor("z", (3,))
+    m.operator("Rows", [x], [y], custom_options=b"")
+    m.operator("NEG", [y], [z])
+    m.inputs([x])
+    m.outputs([z])
+    i = pylite.Interpreter(model_content=m.build(), op_resolver=ops)
+    i.resize_tensor_input(x, [4, 2])
+    i.allocate_tensors()
+    assert i.get_output_details()[0]["shape"].tolist() == [4]
+    if wrong:
+        with pytest.raises(RuntimeError, match=r"Rows.*the shape \[3\] for output 0; its prepare\(\) had given"):
+            i.invoke()
+        return
+    given = np.arange(8, dtype=np.float32).reshape(4, 2)
+    i.set_tensor(x, given)
+    i.invoke()
+    assert i.get_tensor(z).tolist() == (-given.sum(1)).tolist()

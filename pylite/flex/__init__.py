@@ -1,0 +1,53 @@
+"""TensorFlow's own ops, which a converted model contains under the prefix Flex (SELECT_TF_OPS), in numpy.
+
+    from pylite import flex
+    flex.register()                     # for every interpreter that is created from now on
+
+pylite has those that models of sound and of detectors use; `names()` lists them.  They are not loaded by themselves:
+a model that needs one raises an error that says so.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from pylite.ir.flex_ops import HOMES, PREFIX
+from pylite.plugins.resolver import MutableOpResolver, registered
+
+if TYPE_CHECKING:
+    from pylite.flex.op import FlexOp
+
+__all__ = ["add_to", "names", "ops", "register"]
+
+
+def names() -> list[str]:
+    """The custom codes of the ops that there are, sorted: "FlexErf", "FlexRFFT", ..."""
+    return sorted(PREFIX + name for ops in HOMES.values() for name in ops)
+
+
+def register(*chosen: str) -> None:
+    """Let every interpreter that is created from now on have these ops, by default all.
+
+    chosen: custom codes such as "FlexErf"; ValueError where pylite.flex lacks one.  An op that the program has
+    registered under the same name stays.
+    """
+    for name, op in ops(*chosen).items():
+        if registered.find_op(name) is None:
+            registered.add_custom(name, op)
+
+
+def add_to(resolver: MutableOpResolver, *chosen: str) -> None:
+    """Add these ops, by default all, to a resolver, for the interpreters that are created with it."""
+    for name, op in ops(*chosen).items():
+        resolver.add_custom(name, op)
+
+
+def ops(*chosen: str) -> dict[str, type[FlexOp]]:
+    """{custom code: its class, a pylite.CustomOp} of these ops, by default of all."""
+    from pylite.flex.op import OPS
+    for module in HOMES:
+        importlib.import_module(f"pylite.flex.{module}")
+    lacking = [name for name in chosen if name not in OPS]
+    if lacking:
+        raise ValueError(f"pylite.flex has no {' or '.join(lacking)}; it has {', '.join(names())}")
+    return {name: OPS[name] for name in chosen or OPS}

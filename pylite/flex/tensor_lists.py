@@ -1,0 +1,189 @@
+"""Flex ops of lists of tensors, which loops fill: a tensor of type variant holds a TensorList."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pylite.flex.op import flex_op
+from pylite.ir.graph import NUMPY_DTYPES
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    _Array = NDArray[Any]
+
+_ITEMS = ("float32|float64|float16|int32|int64|int16|int8|uint8|bool|complex64")
+_SHAPE = "int32|int64"
+
+
+class TensorList:
+    """Tensors of one type.  It never changes: ops make another one.
+
+    items: arrays, None where none was set; shape: of an item, -1 where unknown, None without a rank.
+    """
+
+    def __init__(self, items: list[_Array | None], shape: tuple[int, ...] | None, dtype: str) -> None:
+        self.items, self.shape, self.dtype = items, shape, dtype
+
+    def changed(self, items: list[_Array | None]) -> _Array:
+        return handle(TensorList(items, self.shape, self.dtype))
+
+    def at(self, index: int) -> None:
+        if not 0 <= index < len(self.items):
+            raise IndexError(f"there is no item {index} in a list of {len(self.items)}")
+
+    def item(self, index: int, shape: tuple[int, ...] | None) -> _Array:
+        """An item; zeros of `shape` where none was set."""
+        self.at(index)
+        found = self.items[index]
+        if found is None:
+            sizes = _merged(_merged(self.shape, shape), next((i.shape for i in self.items if i is not None), None))
+            if sizes is None or -1 in sizes:
+                raise ValueError(f"item {index} was not set, and its shape {sizes} is not known")
+            return np.zeros(sizes, NUMPY_DTYPES[self.dtype])
+        _merged(found.shape, shape)
+        return found
+
+    def checked(self, item: _Array) -> _Array:
+        """A copy of an array that becomes an item."""
+        if item.dtype != NUMPY_DTYPES[self.dtype]:
+            raise TypeError(f"an item of {item.dtype} does not fit a list of {self.dtype}")
+        _merged(self.shape, item.shape)
+        return item.copy()
+
+
+def handle(found: TensorList) -> _Array:
+    """The contents of a tensor of type variant."""
+    array = np.empty((), object)
+    array[()] = found
+    return array
+
+
+def held(array: _Array) -> TensorList:
+    found = array.item()
+    if not isinstance(found, TensorList):
+        raise TypeError("the tensor holds no list of tensors")
+    return found
+
+
+def _shape(array: _Array) -> tuple[int, ...] | None:
+    """An input element_shape: a vector; a scalar is an unknown rank."""
+    return None if array.ndim == 0 else tuple(map(int, array))
+
+
+def _merged(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b) or any(n != m and -1 not in (n, m) for n, m in zip(a, b, strict=True)):
+        raise ValueError(f"an item of shape {list(b)} does not fit one of {list(a)}")
+    return tuple(max(n, m) for n, m in zip(a, b, strict=True))
+
+
+def _scalars(node: Any, **_: Any) -> list[tuple[int, ...]]:
+    return [()] * len(node.outputs)
+
+
+def _item_shape(position: int) -> Any:
+    """shapes() of an op whose result is an item of the shape that input `position` gives."""
+    def shapes(node: Any, **_: Any) -> list[tuple[int, ...]] | None:
+        data = node.inputs[position].data
+        shape = None if data is None else _shape(data)
+        return None if shape is None or -1 in shape else [shape]
+    return shapes
+
+
+def _stack_shape(node: Any, num_elements: int = -1, **_: Any) -> list[tuple[int, ...]] | None:
+    item = _item_shape(1)(node)
+    return None if item is None or num_elements < 0 else [(num_elements, *item[0])]
+
+
+@flex_op("TensorListReserve", f"{_SHAPE} int32 -> variant", shapes=_scalars)
+def reserve(shape: _Array, count: _Array, *, element_dtype: str) -> _Array:
+    if count < 0:
+        raise ValueError(f"a list of {int(count)} items")
+    return handle(TensorList([None] * int(count), _shape(shape), element_dtype))
+
+
+@flex_op("EmptyTensorList", f"{_SHAPE} int32 -> variant", shapes=_scalars)
+def empty(shape: _Array, most: _Array, *, element_dtype: str) -> _Array:
+    return handle(TensorList([], _shape(shape), element_dtype))
+
+
+@flex_op("TensorListFromTensor", f"{_ITEMS} {_SHAPE} -> variant", shapes=_scalars)
+def from_tensor(x: _Array, shape: _Array, *, element_dtype: str) -> _Array:
+    found = TensorList([], _shape(shape), element_dtype)
+    return found.changed([found.checked(item) for item in x])
+
+
+@flex_op("TensorListSetItem", f"variant int32 {_ITEMS} -> variant", shapes=_scalars)
+def set_item(given: _Array, index: _Array, item: _Array, *, resize_if_index_out_of_bounds: bool = False) -> _Array:
+    found, position = held(given), int(index)
+    items = list(found.items)
+    if resize_if_index_out_of_bounds and position >= len(items):
+        items += [None] * (position + 1 - len(items))
+    else:
+        found.at(position)
+    items[position] = found.checked(item)
+    return found.changed(items)
+
+
+@flex_op("TensorListGetItem", f"variant int32 {_SHAPE} -> {_ITEMS}", shapes=_item_shape(2))
+def get_item(given: _Array, index: _Array, shape: _Array) -> _Array:
+    return held(given).item(int(index), _shape(shape))
+
+
+@flex_op("TensorListStack", f"variant {_SHAPE} -> {_ITEMS}", shapes=_stack_shape)
+def stack(given: _Array, shape: _Array, *, num_elements: int = -1) -> _Array:
+    found, wanted = held(given), _shape(shape)
+    if num_elements not in (-1, len(found.items)):
+        raise ValueError(f"the list has {len(found.items)} items; the op expects {num_elements}")
+    if found.items:
+        return np.stack([found.item(i, wanted) for i in range(len(found.items))])
+    sizes = _merged(found.shape, wanted)
+    if sizes is None or -1 in sizes:
+        raise ValueError(f"the list is empty, and the shape {sizes} of its items is not known")
+    return np.zeros((0, *sizes), NUMPY_DTYPES[found.dtype])
+
+
+@flex_op("TensorListGather", f"variant int32 {_SHAPE} -> {_ITEMS}", sized_by=None)
+def gather(given: _Array, indices: _Array, shape: _Array) -> _Array:
+    found, wanted = held(given), _shape(shape)
+    if indices.size:
+        return np.stack([found.item(int(i), wanted) for i in indices])
+    sizes = _merged(found.shape, wanted)
+    return np.zeros((0, *(() if sizes is None else np.maximum(sizes, 0))), NUMPY_DTYPES[found.dtype])
+
+
+@flex_op("TensorListLength", "variant -> int32", shapes=_scalars)
+def length(given: _Array) -> _Array:
+    return np.asarray(len(held(given).items))
+
+
+@flex_op("TensorListElementShape", "variant -> int32|int64", sized_by=None)
+def element_shape(given: _Array) -> _Array:
+    shape = held(given).shape
+    return np.asarray(-1 if shape is None else shape, np.int64)
+
+
+@flex_op("TensorListResize", "variant int32 -> variant", shapes=_scalars)
+def resize(given: _Array, count: _Array) -> _Array:
+    found, size = held(given), int(count)
+    if size < 0:
+        raise ValueError(f"a list of {size} items")
+    return found.changed([*found.items[:size], *[None] * (size - len(found.items))])
+
+
+@flex_op("TensorListPushBack", f"variant {_ITEMS} -> variant", shapes=_scalars)
+def push_back(given: _Array, item: _Array) -> _Array:
+    found = held(given)
+    return found.changed([*found.items, found.checked(item)])
+
+
+@flex_op("TensorListPopBack", f"variant {_SHAPE} -> variant {_ITEMS}",
+         shapes=lambda node, **_: None if (item := _item_shape(1)(node)) is None else [(), *item])
+def pop_back(given: _Array, shape: _Array) -> tuple[_Array, _Array]:
+    found = held(given)
+    return found.changed(found.items[:-1]), found.item(len(found.items) - 1, _shape(shape))
