@@ -14,6 +14,7 @@ import pytest
 import pylite
 from pylite.clib import library_path
 from tests.clib.test_programs import MODELS, one
+from tests.tools import resources
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the library is one of Linux")
 F32 = np.float32
@@ -86,7 +87,8 @@ def test_an_exception_is_reported(library, tmp_path, registered, capfd):
 
 def replaced(package, tmp_path, monkeypatch):
     """The package `package` with pylite's library in place of its own, and otherwise as it is."""
-    original = pytest.importorskip(package)
+    resources.tool(package)
+    original = importlib.import_module(package)
     home = Path(original.__file__).parent
     copy = tmp_path / package
     shutil.copytree(home, copy, ignore=shutil.ignore_patterns("__pycache__"))

@@ -12,6 +12,7 @@ import pylite
 from pylite.clib import library_path
 from pylite.schema.builder import ModelBuilder
 from tests.capi.compiling import ENVIRONMENT, FLAGS, build, compiler
+from tests.tools import resources
 
 HERE = Path(__file__).parent
 PLUGINS = HERE.parent / "capi" / "plugins"
@@ -87,6 +88,24 @@ def test_a_program(way, program, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.strip() for line in done.stdout.splitlines()] == PRINTED[way]
     assert done.stderr == "" or (way == "delegates" and "/no/such.so" in done.stderr)
+
+
+def test_a_go_program(tmp_path):
+    """Its runtime calls from threads of its own, and from another one each time."""
+    if shutil.which("go") is None or shutil.which("gcc") is None:
+        resources.lack("Go with cgo (Debian: golang-go and gcc) is not installed")
+    cflags, libs = [subprocess.run([sys.executable, "-P", "-m", "pylite", "config", option], capture_output=True,
+                                   text=True, check=True).stdout.strip() for option in ("--cflags", "--libs")]
+    (tmp_path / "m.tflite").write_bytes(MODELS["delegates"])
+    done = subprocess.run(["go", "build", "-o", str(tmp_path / "program"), str(HERE / "program.go")], cwd=tmp_path,
+                          capture_output=True, text=True, env={
+                              **ENVIRONMENT, "CGO_ENABLED": "1", "CGO_CFLAGS": cflags, "CGO_LDFLAGS": libs,
+                              "CGO_LDFLAGS_ALLOW": ".*", "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod",
+                              "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    done = started(tmp_path / "program", tmp_path / "m.tflite")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(2 * sum(range(k, k + 6))) for k in range(8)]
 
 
 def test_without_python(program, tmp_path):

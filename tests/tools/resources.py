@@ -28,7 +28,7 @@ def peer(module="interpreter"):
 
 
 def tool(package):
-    """Skip the test unless `package` is installed: of the extra `test`, or ai_edge_quantizer."""
+    """Skip the test unless `package` is installed: of the extra `test`, or one that only `.ci/run` installs."""
     if importlib.util.find_spec(package) is None:
         lack(f"{package} is not installed")
 
