@@ -1,6 +1,5 @@
 """The examples of custom ops and delegates in Python run on the models written by their scripts."""
 import importlib.util
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,7 @@ import pytest
 
 import pylite
 
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def load(path):
@@ -48,16 +46,3 @@ def test_scripts(script):
     done = subprocess.run([sys.executable, str(EXAMPLES / script)], capture_output=True, text=True, check=True,
                           env={"PYTHONPATH": str(Path(pylite.__file__).parents[1])})
     assert done.stdout
-
-
-@pytest.mark.parametrize("page", ["custom-ops.md", "delegates.md", "from-tflite.md"])
-def test_pages_run(page, registered, tmp_path, monkeypatch):
-    """The Python blocks of a page run in sequence, in a folder with the examples' models."""
-    for model in EXAMPLES.glob("*_python/*.tflite"):
-        (tmp_path / model.name).write_bytes(model.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
-    assert blocks
-    scope = {"__name__": page}
-    for block in blocks:
-        exec(compile(block, page, "exec"), scope)

@@ -4,16 +4,17 @@ import pytest
 from pylite.media import models
 from tests.project import pages
 
-MODEL = [("model.tflite", models.path("digits"))]     # stands for the reader's own
-NAMES = ("index", "c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "plugins-c", "tasks",
-         "validation", "validation-data")
+MODELS = [("model.tflite", models.path("digits")),       # stands for the reader's own
+          ("atan.tflite", pages.ROOT / "examples" / "custom_op_python" / "atan.tflite")]
+NAMES = ("index", "c-library", "compiled-model", "custom-ops", "delegates", "drop-in", "from-tflite", "plugins-c",
+         "tasks", "validation", "validation-data")
 PAGES = [pages.ROOT / "README.md", *(pages.ROOT / "docs" / f"{name}.md" for name in NAMES),
          *sorted((pages.ROOT / "docs" / "tutorials").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", [page.relative_to(pages.ROOT).as_posix() for page in PAGES])
 def test_a_page_runs_as_printed(page, tmp_path):
-    assert pages.run(page, tmp_path, MODEL)
+    assert pages.run(page, tmp_path, MODELS)
 
 
 def test_the_page_of_the_examples_runs_as_printed(tmp_path):
